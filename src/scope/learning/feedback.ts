@@ -8,13 +8,13 @@ import type { Lanes } from '../effects/wiring.ts'
 type Parts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'proving' | 'judgements'>
 type Row = { seq: number; type: string; trace_id: string; outcome: string | null }
 
-/** The state key of the latest judged events, and of their verdicts. */
+/** The state key of the latest judged events. */
 const KEY = 'feedback'
 const MOST_KEPT = 500
 
 /**
  * Logs what a person says about the decision on an event, and counts it against or for the reflex
- * that decided, once for each event and verdict.
+ * that decided, if it is the first verdict on the event.
  */
 export function judge(
   parts: Parts,
@@ -30,7 +30,7 @@ export function judge(
     return { ok: false, reason: 'undecided', detail: `neither a reflex nor a turn decided about the event ${event_id}` }
   const decided = outcome.by === 'reflex' ? { by: outcome.by, reflex_id: outcome.reflex_id, version: outcome.version } : { by: outcome.by }
   return unit((unit) => {
-    const isNew = remember(unit, database.read<Verdicts>(KEY, []), [row.seq, right])
+    const isNew = remember(unit, database.read<number[]>(KEY, []), row.seq)
     const head = childHead(eventHead({ scope, id: event_id, trace_id: row.trace_id }))
     const { log_seq } = outcome
     unit.log({ ...head, kind: 'decision-judged', right, reply: reply ?? null, reason: reason || null, by, decided, log_seq })
@@ -42,12 +42,10 @@ export function judge(
   })
 }
 
-type Verdicts = [seq: number, right: boolean][]
-
-/** False if the same was said before. */
-function remember(unit: Unit, known: Verdicts, [seq, right]: Verdicts[number]): boolean {
-  if (known.some((one) => one[0] === seq && one[1] === right)) return false
-  unit.write(KEY, [...known.filter((one) => one[0] !== seq), [seq, right]].slice(-MOST_KEPT))
+/** False if the event was judged before. */
+function remember(unit: Unit, known: readonly number[], seq: number): boolean {
+  if (known.includes(seq)) return false
+  unit.write(KEY, [...known, seq].slice(-MOST_KEPT))
   return true
 }
 
@@ -72,6 +70,8 @@ function count(
   if (!found || fired?.kind !== 'reflex-fired') return false
   const said = { judged_by: 'feedback', by } as const
   const text = reason === '' ? `${by} judged its decision wrong` : reason
-  if (!right && proving.overruled(unit, reflex_id, null, text, (_, of_event) => of_event === event_id, said)) return true
+  // Another version that acts now did not decide this.
+  const acts = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting?.version === version
+  if (!right && acts && proving.overruled(unit, reflex_id, null, text, (_, of_event) => of_event === event_id, said)) return true
   return judgements.said(unit, found, { ...of, ...said, own: fired.action, log_seq, head, agreed: right, ...(reason !== '' && { reason }) })
 }

@@ -162,7 +162,7 @@ describe('an audit of a proven reflex', () => {
 })
 
 describe('what people say', () => {
-  test('about a reply of a proven reflex counts as an audit, once for each event and verdict', async () => {
+  test('about a reply of a proven reflex counts as an audit, by the first verdict on each event', async () => {
     const { scope, version } = await audited(`return { action_type: 'reply', content: 'at ten' }`, { audit_share: 0 })
     const event = note(scope, 'when?')
     await sendAndSettle(stubOf(scope), event)
@@ -178,8 +178,25 @@ describe('what people say', () => {
     expect(said).toMatchObject([{ right: false, reply: 'at nine', decided, trace_id: event.meta.trace_id }, { right: false }])
     expect(await entriesOf(stubOf(scope), 'reflex-overruled')).toMatchObject([{ reflex_id: version.id, turn_id: null }])
     expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
-    expect(await call(address, { json: { right: true } })).toMatchObject({ body: { counted: true } })
-    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 2, disagreed: 1 } }])
+    expect(await call(address, { json: { right: true } })).toMatchObject({ body: { counted: false } })
+    expect((await certificateOf(scope, version)).strata).toMatchObject([{ audits: { audits: 1, disagreed: 1 } }])
+  })
+
+  test('about a decision of an earlier version does not count against the one that acts now', async () => {
+    const { scope, version } = await audited(`return { action_type: 'reply', content: 'at ten' }`, { audit_share: 0 })
+    const events = notes(scope, 3)
+    await sendAndSettle(stubOf(scope), ...events)
+    const { id } = version
+    await write(`return { action_type: 'reply', content: 'at nine' }`, { id, scope })
+    await stubOf(scope).reflexesChanged([id])
+    for (const event of events) {
+      const address = `/v1/scopes/${encodeURIComponent(scope)}/events/${event.id}/feedback`
+      expect(await call(address, { json: { right: false } })).toMatchObject({ body: { decided: { reflex_id: id, version: 1 } } })
+    }
+    expect(await entriesOf(stubOf(scope), 'reflex-overruled')).toEqual([])
+    expect(await entriesOf(stubOf(scope), 'reflex-moved')).toEqual([])
+    expect((await audits(scope)).every((audit) => audit.version === 1)).toBe(true)
+    expect(await sendAndSettle(stubOf(scope), note(scope, 'when?'))).toMatchObject([{ outcome: { by: 'reflex', version: 2 } }])
   })
 
   test('about a turn is logged for what is learned; there is nothing to say about other events', async () => {
