@@ -157,6 +157,8 @@ describe('a queued action of a version that was promoted by proof', () => {
       'the version was put into shadow mode',
       withheld('no longer acts'),
       async (stub: Stub, id: string) => {
+        // The promotion that the scope sends would replace a state that was set before it arrives.
+        await until(async () => (await call(`/v1/reflexes/${id}`)).body.state === 'active', 'D1 knows the promotion')
         await call(`/v1/reflexes/${id}/state`, { json: { state: 'shadow' } })
         await stub.reflexesChanged([id])
       },
