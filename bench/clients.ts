@@ -39,7 +39,7 @@ export function reflexClient(url: string, key: string) {
     register: (reflex: { id: string; code: string }) => post(`${url}/v1/reflexes`, JSON.stringify(reflex)),
     async activateSkill(manifest: { id: string; [field: string]: unknown }): Promise<void> {
       await post(`${url}/v1/skills?tools=any`, JSON.stringify(manifest))
-      await post(`${url}/v1/skills/${manifest.id}/state`, JSON.stringify({ state: 'active' }))
+      await post(`${url}/v1/skills/${manifest.id}/state`, JSON.stringify({ state: 'active', force: true, reason: 'a benchmark' }))
     },
     configure: (scope: string, patch: Record<string, unknown>) =>
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
