@@ -25,6 +25,18 @@ type Parts = ModelParts &
 /** Names of offered tools that the log keeps. */
 const MOST_OFFERED = 100
 
+/** Notes which calls of a turn still run. */
+export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps['call']): AgentDeps['call'] {
+  return (name, input) => {
+    const call = perform(name, input)
+    const ended = () => running.delete(call)
+    running.set(call, name)
+    // Mark the rejection as handled: an unawaited failure is in the turn's log entry, not a crash.
+    void call.then(ended, ended)
+    return call
+  }
+}
+
 /**
  * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do
  * nothing.
@@ -50,14 +62,7 @@ export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
     if (undoes) unit((unit) => proving.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output
   }
-  const call = (name: string, input: unknown): Promise<unknown> => {
-    const running = perform(name, input)
-    const ended = () => turn.running.delete(running)
-    turn.running.set(running, name)
-    // Mark the rejection as handled: an unawaited failure is in the turn's log entry, not a crash.
-    void running.then(ended, ended)
-    return running
-  }
+  const call = followed(turn, perform)
   const deps: Omit<AgentDeps, 'model'> = {
     env,
     scope,

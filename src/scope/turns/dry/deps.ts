@@ -12,7 +12,7 @@ import { effectInput, effectKey } from '../../effects/effect.ts'
 import type { Lanes } from '../../effects/wiring.ts'
 import { actsOf } from '../../../skills/session/owner.ts'
 import type { ProposalSession } from '../../../skills/session/session.ts'
-import { demandReply } from '../deps.ts'
+import { demandReply, followed } from '../deps.ts'
 import type { Turn } from '../turn.ts'
 import { type AskingTurn, turnModel } from '../turn-model.ts'
 
@@ -52,13 +52,7 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     did.push({ kind: 'tool', name, input })
     return output
   }
-  const call = (name: string, input: unknown): Promise<unknown> => {
-    const running = perform(name, input)
-    const ended = () => turn.running.delete(running)
-    turn.running.set(running, name)
-    void running.then(ended, ended)
-    return running
-  }
+  const call = followed(turn, perform)
   const refuse = refusals(turn)
   const deps: Omit<AgentDeps, 'model'> = {
     env: onlyValues(env, refuse),
