@@ -3,8 +3,8 @@ import { StringOutputParser } from '@langchain/core/output_parsers'
 import { ChatPromptTemplate } from '@langchain/core/prompts'
 import { tool } from '@langchain/core/tools'
 import { createAgent } from 'langchain'
-import { createReflex } from 'reflex/wrap'
-import { wrapLangChain, wrapLangGraph } from 'reflex/wrap/langchain'
+import { createReflex } from 'reflex-agents/wrap'
+import { wrapLangChain, wrapLangGraph } from 'reflex-agents/wrap/langchain'
 import { z } from 'zod'
 
 export const saved: string[] = []

@@ -1,5 +1,5 @@
 import { generateText, tool, type LanguageModel } from 'ai'
-import { createReflex } from 'reflex/wrap'
+import { createReflex } from 'reflex-agents/wrap'
 import { z } from 'zod'
 
 const saved: string[] = []

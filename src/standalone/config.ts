@@ -14,7 +14,7 @@ import type { ToolPolicies } from './tools/tool-proxy.ts'
 export type ReflexConfig = {
   project: string
   compat?: { env?: readonly string[]; toolset?: string; repo?: string }
-  /** A file is for `createReflex` of `reflex/wrap/node`. */
+  /** A file is for `createReflex` of `reflex-agents/wrap/node`. */
   storage?: 'memory' | Storage
   /** A deployment whose skills and policy this process follows: docs/control-plane.md. */
   control_plane?: { url: string; key: string; fetch?: typeof fetch }

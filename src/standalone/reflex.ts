@@ -152,7 +152,7 @@ async function runApproved({ storage, host }: { storage: Storage; host: Host }, 
 function storageOf({ storage = 'memory' }: ReflexConfig): Storage {
   if (storage === 'memory') return memoryStorage()
   if ('runs' in storage) return storage
-  throw new TypeError('a file is a storage in Node only: import createReflex from reflex/wrap/node')
+  throw new TypeError('a file is a storage in Node only: import createReflex from reflex-agents/wrap/node')
 }
 
 function registerOrThrow(registry: SkillRegistry, skill: unknown): void {

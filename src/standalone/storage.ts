@@ -36,7 +36,7 @@ export type ApprovalStore = {
   remove(approval_id: string): boolean
 }
 
-/** State outside of a scope: in memory, or in a file with `reflex/wrap/node`. */
+/** State outside of a scope: in memory, or in a file with `reflex-agents/wrap/node`. */
 export type Storage = {
   skills: { all(): readonly StoredSkill[]; put(skill: StoredSkill): void }
   journal: JournalStore

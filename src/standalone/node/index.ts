@@ -8,7 +8,7 @@ import { storageOver, type Storage } from '../storage.ts'
 /** `archive`: a folder for log entries that are older than its `keep_days`, by default 7. */
 type FileConfig = { file: string; archive?: LogArchiveConfig }
 
-/** As in `reflex/wrap`, with `storage: {file}` for one SQLite file. */
+/** As in `reflex-agents/wrap`, with `storage: {file}` for one SQLite file. */
 export function createReflex({
   storage = 'memory',
   ...config
