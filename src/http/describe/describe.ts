@@ -77,6 +77,7 @@ export const jsonRequest = <Schema extends z.ZodType>(schema: Schema, example: z
 })
 
 export const scopePath = z.object({ scope: scopeName.describe('Percent-encoded: `team-a/x` is `team-a%2Fx`.') })
+export const traceId = z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
 export const idPath = z.object({ id: z.string().min(1).max(128) })
 export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })

@@ -3,7 +3,7 @@ import { eventRecord } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
 import { settingsPatch, type SettingsPatch } from '../../contract/settings/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath, traceId } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
@@ -67,6 +67,7 @@ const context = route('get /v1/scopes/{scope}/context', 'getContext', 'Get the D
 const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest first', {
   description:
     'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end. ' +
+    'A filtered page may be short, or empty, and still have one. ' +
     'Entries that retention has moved to the archive are read from there; a page may then be shorter than `limit`.',
   ...guard({ roles: ['viewer'], scoped: true }),
   request: {
@@ -74,6 +75,8 @@ const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest
     query: z.object({
       after: seq.default(0).describe('Entries with a greater `seq`.'),
       before: seq.optional().describe('Entries with a smaller `seq`.'),
+      trace_id: traceId.optional().describe('Entries of this trace.'),
+      kind: z.string().min(1).max(64).optional().describe('Entries of this kind, such as `skill-decided`.'),
       limit: pageLimit(limits.log_page),
     }),
   },

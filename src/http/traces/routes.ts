@@ -11,7 +11,7 @@ import { replay } from '../../replay/replay.ts'
 import { isBasis, isForeign } from '../../replay/what-if/changes.ts'
 import { whatIf } from '../../replay/what-if/what-if.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, routes } from '../describe/describe.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, traceId } from '../describe/describe.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayRequest, resolveChanges, showsMore, type Asked } from './changes.ts'
@@ -23,10 +23,7 @@ import { scopesOfTrace } from './trace-scope.ts'
 const route = routes('Traces')
 
 const tracePath = z.object({
-  trace_id: z
-    .string()
-    .regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
-    .describe('32 hex digits, as in W3C trace context.'),
+  trace_id: traceId.describe('32 hex digits, as in W3C trace context.'),
 })
 const ofScope = z.object({
   scope: scopeName

@@ -10,7 +10,7 @@ import { storeOf } from '../../store/store.ts'
 import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../store/traces.ts'
 import type { Logged } from '../../traces/node.ts'
 import { buildTrace } from '../../traces/tree.ts'
-import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
+import { guard, instant, json, problems, resource, routes, traceId } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { demandCoverage, notFound } from '../problems/refusals.ts'
 import { MOST_SCOPES } from './trace-scope.ts'
@@ -49,10 +49,7 @@ const find = route('get /v1/traces/{trace_id}', 'getTrace', 'Get a trace as one 
   ...guard({ roles: ['viewer'] }),
   request: {
     params: z.object({
-      trace_id: z
-        .string()
-        .regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
-        .describe('As in the receipt of an event, or in the `traceparent` that it was sent with.'),
+      trace_id: traceId.describe('As in the receipt of an event, or in the `traceparent` that it was sent with.'),
     }),
     query: z.object({ scope: scopeName.optional() }),
   },

@@ -197,6 +197,19 @@ describe('a scope', () => {
     expect(await call(scopePath(scope, '/log?after=-1'))).toMatchObject(problem(400))
   })
 
+  test('has a log that is filtered by kind and by trace', async () => {
+    const scope = freshScope()
+    await settle(scope, [message(), message()])
+    const { items } = (await call(scopePath(scope, '/log'))).body
+    const accepted = await call(scopePath(scope, '/log?kind=event-accepted'))
+    expect(accepted.body.items).toEqual(items.filter(({ kind }: { kind: string }) => kind === 'event-accepted'))
+    const [{ trace_id }] = items
+    const traced = await call(scopePath(scope, `/log?trace_id=${trace_id}&kind=event-ended`))
+    expect(traced.body.items).toHaveLength(1)
+    expect(traced.body.items[0]).toMatchObject({ trace_id, kind: 'event-ended' })
+    expect(await call(scopePath(scope, '/log?trace_id=none'))).toMatchObject(problem(400))
+  })
+
   test('stops the turn in flight', async () => {
     const scope = freshScope()
     behaviours.set(scope, () => new Promise(() => {}))
