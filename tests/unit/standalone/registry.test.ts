@@ -68,7 +68,9 @@ describe('the registry', () => {
 test('a configuration that cannot be is refused with a reason', () => {
   expect(() => world({ skills: [{ id: 'x' }] })).toThrow('a skill is invalid: version')
   expect(() => world({ skills: [saveNote, saveNoteWith({ description: 'Other' })] })).toThrow('a skill is conflict')
-  expect(() => createReflex({ project: 'x', storage: { file: 'x.sqlite' } as never })).toThrow('import createReflex from reflex-agents/wrap/node')
+  expect(() => createReflex({ project: 'x', storage: { file: 'x.sqlite' } as never })).toThrow(
+    'import createReflex from reflex-agents/wrap/node',
+  )
   expect(() => world({ blackboard: { settings: { ctx: { bad: undefined as never } } } }).reflex.session()).toThrow(
     'the blackboard cannot be seeded',
   )
