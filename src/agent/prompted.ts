@@ -1,7 +1,7 @@
-import { generateText, isStepCount } from 'ai'
 import { holds } from './condition.ts'
 import { defineAgent } from './define-agent.ts'
 import { offlineInstructions } from './offline-instructions.ts'
+import { streamAnswer } from './stream-answer.ts'
 
 /**
  * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it
@@ -15,16 +15,8 @@ export const prompted = defineAgent({
     const { instructions, when } = deps.settings
     if (!instructions) return null
     if (when && !holds(when, context)) return null
-    const { text } = await generateText({
-      model: deps.model,
-      instructions,
-      prompt: context.summarize({ max_events: 50, max_chars: 20_000 }),
-      tools: deps.tools,
-      stopWhen: isStepCount(8),
-      abortSignal: deps.signal,
-      // The turn is retried as a whole; retries within it would multiply.
-      maxRetries: 0,
-    })
+    const prompt = context.summarize({ max_events: 50, max_chars: 20_000 })
+    const { last: text } = await streamAnswer(deps, { instructions, messages: [{ role: 'user', content: prompt }] })
     // A model that spent all its steps on tools has not answered.
     if (text !== '') deps.reply(text)
     return { text }

@@ -1,15 +1,14 @@
-import { isStepCount, streamText, type ModelMessage } from 'ai'
+import type { ModelMessage } from 'ai'
 import { z } from 'zod'
 import { chatOffline } from './offline.ts'
 import { reflexNote } from './reflexes.ts'
 import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
+import { streamAnswer } from '../../agent/stream-answer.ts'
 
 /** The log has the whole history on every turn, so it is truncated. */
 const MOST_MESSAGES = 20
 const MOST_CHARS = 600
 const MOST_ANSWERED = 100
-/** Enough steps for some tool calls and the answer. */
-const MOST_STEPS = 8
 
 const instructions =
   'You talk with people in a chat. Answer the last message, in the language that it was written in, briefly and to the point.'
@@ -38,7 +37,7 @@ export const chat = defineAgent({
     for (const { content } of messages) {
       if (replies.length > 0) deps.stream('\n\n')
       const question: ModelMessage = { role: 'user', content }
-      const reply = await streamAnswer([...history, question], deps)
+      const reply = await answerTo([...history, question], deps)
       replies.push(reply)
       history.push({ role: 'user', content: cut(content) }, { role: 'assistant', content: cut(reply) })
     }
@@ -50,30 +49,8 @@ export const chat = defineAgent({
   },
 })
 
-async function streamAnswer(messages: ModelMessage[], deps: AgentDeps): Promise<string> {
-  // The SDK's error handler would only print the error that is thrown below.
-  const { stream } = streamText({
-    model: deps.model,
-    instructions: (deps.settings.instructions ?? instructions) + reflexNote(deps),
-    messages,
-    tools: deps.tools,
-    stopWhen: isStepCount(MOST_STEPS),
-    abortSignal: deps.signal,
-    maxRetries: 0,
-    onError: () => {},
-  })
-  let text = ''
-  const say = (words: string) => {
-    text += words
-    deps.stream(words)
-  }
-  for await (const part of stream) {
-    if (part.type === 'error') throw part.error
-    // Text before a tool call and text after it are separate paragraphs.
-    if (part.type === 'text-start' && text !== '') say('\n\n')
-    if (part.type === 'text-delta') say(part.text)
-  }
-  deps.signal.throwIfAborted()
+async function answerTo(messages: ModelMessage[], deps: AgentDeps): Promise<string> {
+  const { text } = await streamAnswer(deps, { instructions: (deps.settings.instructions ?? instructions) + reflexNote(deps), messages })
   if (text === '') throw new Error('the model answered nothing')
   return text
 }

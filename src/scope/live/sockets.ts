@@ -5,10 +5,14 @@ import { SocketFeed, type Attachment } from './socket-feed.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 type Parts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
+  turns: { readonly current: { turn_id: string } | null }
   key_check: Pick<KeyCheck, 'used' | 'watch'>
 }
 type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
+
+/** Characters of an answer that are kept for sockets that open while it is produced. */
+const MOST_PARTIAL = 65_536
 
 /** Hibernating WebSockets. Every socket gets every log entry. */
 export class Sockets {
@@ -17,6 +21,8 @@ export class Sockets {
   readonly feed: SocketFeed
   #gathered: Entry[] = []
   #replies: Delta[] = []
+  /** The answer of the turn in flight so far, for sockets that open meanwhile. Not stored. */
+  #partial = { turn_id: '', content: '' }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -51,6 +57,7 @@ export class Sockets {
     this.feed.add(server, attachment)
     // The first frame, so that a client knows where to resume even if nothing else reaches it.
     this.feed.deliver(server, JSON.stringify({ type: 'open', seq: after ?? last }))
+    this.#catchUp(server)
     this.feed.follow(server)
     return new Response(null, { status: 101, webSocket: client })
   }
@@ -61,9 +68,22 @@ export class Sockets {
 
   /** Streams part of an answer to every socket, ahead of its log entry. */
   stream(delta: Delta): void {
+    if (delta.turn_id !== null) this.#note(delta)
     if (this.count === 0) return
     this.#parts.key_check.used()
     this.feed.broadcast(this.#parts.hider.text(JSON.stringify({ type: 'delta', ...delta })))
+  }
+
+  #note({ turn_id, content }: { turn_id: string; content: string }): void {
+    const so_far = this.#partial.turn_id === turn_id ? this.#partial.content : ''
+    this.#partial = { turn_id, content: (so_far + content).slice(0, MOST_PARTIAL) }
+  }
+
+  /** Without the whole beginning, a client waits for the entry `reply-sent`. */
+  #catchUp(socket: WebSocket): void {
+    const { turn_id, content } = this.#partial
+    if (this.#parts.turns.current?.turn_id !== turn_id || content.length === MOST_PARTIAL) return
+    this.feed.deliver(socket, this.#parts.hider.text(JSON.stringify({ type: 'delta', turn_id, content, from: 0 })))
   }
 
   /** Sends a reply at the end of the current task, after its acknowledgements. */

@@ -1,28 +1,51 @@
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { simulateReadableStream } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
 import { prompted } from '../../../src/agent/prompted.ts'
 import { greeter } from '../../support/guide/greeter.ts'
-import { answer } from '../models/model-fixtures.ts'
+import { answer, usage } from '../models/model-fixtures.ts'
 import { event, scopeOf } from '../agents/agent-fixtures.ts'
 
 const message = (content: string) => event({ type: 'ws.message', connection_id: 'a', content })
+const streams = (text: string) =>
+  new MockLanguageModelV4({
+    doStream: async () => ({
+      stream: simulateReadableStream<LanguageModelV4StreamPart>({
+        initialDelayInMs: null,
+        chunkDelayInMs: null,
+        chunks: [
+          { type: 'stream-start', warnings: [] },
+          ...(text === ''
+            ? []
+            : ([
+                { type: 'text-start', id: 'a' },
+                { type: 'text-delta', id: 'a', delta: text },
+                { type: 'text-end', id: 'a' },
+              ] as const)),
+          { type: 'finish', finishReason: { unified: 'stop', raw: undefined }, usage: usage(1, 1) },
+        ],
+      }),
+    }),
+  })
 const says = (text: string) => new MockLanguageModelV4({ doGenerate: async () => answer({ content: [{ type: 'text', text }] }) })
 
 describe('the agent that settings drive', () => {
   it('starts no model without instructions', async () => {
-    const model = says('hello')
+    const model = streams('hello')
     expect(await scopeOf(prompted, { model, settings: { when: 'true' } }).turn(message('hi'))).toBeNull()
-    expect(model.doGenerateCalls).toEqual([])
+    expect(model.doStreamCalls).toEqual([])
   })
 
   it('thinks when its condition holds, about all that it has seen since', async () => {
-    const model = says('three')
+    const model = streams('three')
     const scope = scopeOf(prompted, { model, settings: { instructions: 'Count.', when: 'total >= 3' } })
     expect(await scope.turn(message('one'))).toBeNull()
     expect(await scope.turn(message('two'))).toBeNull()
     expect(await scope.turn(message('three'))).toEqual({ text: 'three' })
+    expect(scope.deltas).toEqual(['three'])
     expect(scope.replies).toEqual(['three'])
-    const [call] = model.doGenerateCalls
+    const [call] = model.doStreamCalls
     for (const text of ['Count.', 'one', 'two', 'three']) expect(JSON.stringify(call?.prompt)).toContain(text)
   })
 
@@ -34,7 +57,7 @@ describe('the agent that settings drive', () => {
   })
 
   it('sends no empty answer', async () => {
-    const scope = scopeOf(prompted, { model: says(''), settings: { instructions: 'Be silent.' } })
+    const scope = scopeOf(prompted, { model: streams(''), settings: { instructions: 'Be silent.' } })
     expect(await scope.turn(message('hi'))).toEqual({ text: '' })
     expect(scope.replies).toEqual([])
   })

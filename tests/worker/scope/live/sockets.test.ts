@@ -188,6 +188,33 @@ describe('a WebSocket', () => {
     expect(frames.filter(({ type }) => type === 'delta').map(({ content }) => content)).toEqual(['a', 'b'])
   })
 
+  test('that opens during a turn gets the answer so far, and the rest as it is made', async () => {
+    const scope = freshScope()
+    const gate = Promise.withResolvers<void>()
+    behaviours.set(scope, async (_, deps) => {
+      for (const delta of ['a', 'b']) deps.stream(delta)
+      await gate.promise
+      deps.stream('c')
+      deps.reply('abc')
+      return null
+    })
+    const early = await connect(scope)
+    await send(stubOf(scope), note(scope, 'go'))
+    await early.frame('delta', ({ content }) => content === 'b')
+    const late = await connect(scope, { after: 0 })
+    gate.resolve()
+    await late.frame('log', ({ entry }) => entry?.kind === 'reply-sent')
+    const deltas = late.frames.filter(({ type }) => type === 'delta')
+    expect(deltas).toEqual([
+      { type: 'delta', turn_id: expect.any(String), content: 'ab', from: 0 },
+      { type: 'delta', turn_id: expect.any(String), content: 'c' },
+    ])
+    await until(async () => (await stubOf(scope).state()).turn === null, 'the turn has ended')
+    const after = await connect(scope, { after: 0 })
+    await after.frame('log', ({ entry }) => entry?.kind === 'turn-ended')
+    expect(after.frames.filter(({ type }) => type === 'delta')).toEqual([])
+  })
+
   test('gets a reflex’s answer behind the acknowledgement and ahead of the log', async () => {
     const { scope } = await acting(`return { action_type: 'reply', content: 'heard ' + context.event.content }`)
     const { socket, frames, frame } = await connect(scope)
