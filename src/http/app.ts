@@ -23,6 +23,7 @@ import { mcpRoutes } from './mcp/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
 import { controlPlaneRoutes } from './skills/control-plane.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
+import { costRoutes } from './scopes/cost.ts'
 import { pullRoutes } from './scopes/pull.ts'
 import { reflexMetricsRoutes } from './reflexes/metrics.ts'
 import { reflexRunRoutes } from './reflexes/run.ts'
@@ -69,6 +70,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', scopeEventRoutes)
     .route('/', decisionRoutes)
     .route('/', scopeRoutes)
+    .route('/', costRoutes)
     .route('/', socketRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)

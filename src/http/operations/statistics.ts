@@ -84,7 +84,10 @@ async function registered(db: D1Database, { kind, of }: NonNullable<Metric['regi
 type Points = Map<number, Record<string, number>>
 const iso = (at: number): string => new Date(at).toISOString()
 
-function rangeOf(bucket: Bucket, asked: { since?: string | undefined; until?: string | undefined }): { since: number; until: number } {
+export function rangeOf(
+  bucket: Bucket,
+  asked: { since?: string | undefined; until?: string | undefined },
+): { since: number; until: number } {
   if (bucket === 'all') return { since: 0, until: 1 }
   const until = asked.until === undefined ? Date.now() + 1 : Date.parse(asked.until)
   const since = bucketStart(bucket, asked.since === undefined ? until - RANGE_MS[bucket] : Date.parse(asked.since))

@@ -57,6 +57,7 @@ const handlers: Handlers = {
       input_tokens,
       output_tokens,
       model_cost_usd: cost_usd ?? 0,
+      unpriced_calls: cost_usd === null ? 1 : 0,
     }),
   'decision-made': (entry, context) => handlers['model-called']?.(entry as never, context),
   'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from '../../../src/contract/reports/statistics.ts'
 import { forgetStatistics, sumEnded } from '../../../src/store/statistics/sums.ts'
 import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics/query.ts'
-import { call, keyFor, problem } from '../../support/http.ts'
+import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
 const HOUR = bucketStart('hour', Date.now()) - bucketSteps.hour
@@ -16,6 +16,21 @@ const stats = async (query: Record<string, string>, key?: string) =>
 
 /** Prefixes of scopes that no other test has. */
 const freshTeam = (): string => `team-${crypto.randomUUID().slice(0, 8)}`
+
+test('estimates the cost of one scope from its own counts, for keys that cover it', async () => {
+  const team = freshTeam()
+  await write(`${team}/a`, { values: { '': { accepted: 1000, model_cost_usd: 0.25, model_calls: 2 } } })
+  await write(`${team}/b`, { values: { '': { accepted: 7 } } })
+  const key = await keyFor(['viewer'], [`${team}/a`])
+  const cost = (scope: string) => call(`${scopePath(scope)}/cost?bucket=hour`, { key })
+  expect((await cost(`${team}/a`)).body).toMatchObject({
+    scope: `${team}/a`,
+    counts: { events: 1000, model_calls: 2 },
+    model_usd: 0.25,
+    total_usd: { low: 0.25 + 0.008, high: 0.25 + 0.0168 },
+  })
+  expect((await cost(`${team}/b`)).status).toBe(403)
+})
 
 describe('GET /v1/stats', () => {
   test('sums the scopes that the key covers, in all and by scope', async () => {

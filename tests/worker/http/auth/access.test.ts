@@ -42,6 +42,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes/{scope}/timers/{name}', 'operator'],
   ['DELETE', '/v1/scopes/{scope}/timers/{name}', 'operator'],
   ['GET', '/v1/scopes/{scope}/metrics', 'viewer'],
+  ['GET', '/v1/scopes/{scope}/cost', 'viewer'],
   ['POST', '/v1/reflexes', 'operator'],
   ['GET', '/v1/reflexes', 'viewer'],
   ['GET', '/v1/reflexes/templates', 'viewer'],
