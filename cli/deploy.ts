@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { databaseId } from './deploy/database-id.ts'
 import { deployedUrl } from './deploy/deployed-url.ts'
+import { buildDashboard } from './lib/dashboard.ts'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { temporaryFolder } from './lib/temporary-folder.ts'
 import { repository, wranglerScript } from './lib/wrangler.ts'
 
 const help = `Usage: npm run deploy -- [--dry-run]
 
-Applies the migrations to the D1 database, then deploys the Worker to your Cloudflare account.
+Applies the migrations to the D1 database, then deploys the Worker and the dashboard to your Cloudflare account.
 
   --dry-run  builds and checks what would be deployed; needs no account and no network
   --help     this`
@@ -39,6 +40,7 @@ async function deploy(): Promise<void> {
   if (databaseId(readFileSync(join(repository, 'wrangler.toml'), 'utf8')) === null) {
     throw new CliError('wrangler.toml has no database_id yet: it still holds the placeholder.', ONCE)
   }
+  await buildDashboard(console.log)
   const folder = temporaryFolder('reflex-deploy-')
   const output = join(folder.path, 'output.ndjson')
   try {
@@ -67,8 +69,10 @@ async function main(args: string[]): Promise<number> {
     const options = { 'dry-run': { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } } as const
     const { values } = parseArgs({ args, options })
     if (values.help) console.log(help)
-    else if (values['dry-run']) await wrangler(['deploy', '--dry-run'], { WRANGLER_HIDE_BANNER: 'true' })
-    else await deploy()
+    else if (values['dry-run']) {
+      await buildDashboard(console.log)
+      await wrangler(['deploy', '--dry-run'], { WRANGLER_HIDE_BANNER: 'true' })
+    } else await deploy()
     return 0
   } catch (error) {
     return tellFailure('Not deployed:', error)

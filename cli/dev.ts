@@ -8,6 +8,7 @@ import { startStackMapper } from './dev/stack-mapper.ts'
 import { supervise } from './dev/supervise.ts'
 import { watchChanges } from './dev/watch.ts'
 import { welcome } from './dev/welcome.ts'
+import { buildDashboard } from './lib/dashboard.ts'
 import { connect } from './lib/api.ts'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted } from './lib/interruption.ts'
@@ -18,6 +19,7 @@ import { repository } from './lib/wrangler.ts'
 async function dev(options: DevOptions, signal: AbortSignal): Promise<void> {
   const state = resolve(repository, options.state)
   await demandFree(options.port)
+  await buildDashboard(console.log)
   const changes = watchChanges(repository)
   const mapper = await startStackMapper(repository)
   const starts: Promise<LocalServer>[] = []

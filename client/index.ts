@@ -4,7 +4,7 @@ import type { App } from '../src/http/app.ts'
 export { connectScope, type Ack, type Connection, type ConnectOptions, type Delta } from './socket.ts'
 export { TicketRefused } from './ticket.ts'
 export { inPath } from './address.ts'
-export type { EventInput } from '../src/http/body/event-body.ts'
+export type { EventInput } from '../src/contract/event-record.ts'
 export type { LogEntry } from '../src/contract/log-entry.ts'
 
 type Options = { fetch?: typeof fetch }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { ensureDashboardFolder } from './dashboard.ts'
 import { freePort } from './free-port.ts'
 import { ProcessGroup } from './process-group.ts'
 import { repository, wrangler, wranglerEnv, wranglerScript } from './wrangler.ts'
@@ -61,6 +62,7 @@ export async function startServer({
   env = {},
   ...options
 }: ServerOptions): Promise<LocalServer> {
+  ensureDashboardFolder()
   const where = ['--config', resolve(repository, config), '--persist-to', resolve(persist_to)]
   await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env)
   if (options.sql !== undefined) await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env)

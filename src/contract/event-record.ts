@@ -25,6 +25,18 @@ export const event = z
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>
 
+/** An event as it is sent: only its type and the required fields of that type are mandatory. */
+export type EventInput = {
+  type: string
+  id?: string
+  scope?: string
+  source?: string
+  timestamp?: string
+  meta?: Partial<Meta>
+  [field: string]: unknown
+}
+type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null; parent_id?: string }
+
 /** The caller's flags and state of the trace, as in W3C trace context. */
 export type TraceMarks = { trace_flags?: string | undefined; tracestate?: string | undefined }
 

@@ -28,6 +28,16 @@ export const newKey = z.strictObject({
 })
 export const key = z.object({ ...newKey.shape, id: z.string(), created_at: z.iso.datetime() }).meta({ id: 'Key' })
 
+export const ownKey = z
+  .object({
+    key_id: z.string(),
+    name: z.string(),
+    roles: z.array(z.string()),
+    scopes: z.array(z.string()),
+    base_roles: z.array(z.enum(baseRoles)).describe('The base roles that it has, nested ones included.'),
+  })
+  .meta({ id: 'OwnKey' })
+
 export const principal = z.object({
   key_id: z.string().min(1),
   name: keyName,

@@ -1,20 +1,9 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { limits } from '../../base/limits.ts'
+import type { EventInput } from '../../contract/event-record.ts'
 import { described, plainSchema } from './plain-schema.ts'
 
 const filled = new Set(['id', 'scope', 'source', 'timestamp', 'meta'])
-
-/** An event as it is sent: only its type and the required fields of that type are mandatory. */
-export type EventInput = {
-  type: string
-  id?: string
-  scope?: string
-  source?: string
-  timestamp?: string
-  meta?: Partial<Meta>
-  [field: string]: unknown
-}
-type Meta = { trace_id: string; correlation_id: string | null; causation_id: string | null; parent_id?: string }
 
 export function eventShapes({ eventSchema }: Pick<AgentRegistry, 'eventSchema'>): Record<'EventInput' | 'CloudEvent', object> {
   const { oneOf = [] } = plainSchema(eventSchema)

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
-import { baseRoles, coversScope, key as listedKey, newKey, type Principal } from '../../contract/principal.ts'
+import { baseRoles, coversScope, hasRole, key as listedKey, newKey, ownKey, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/keys.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
@@ -23,6 +23,12 @@ const list = route('get /v1/keys', 'listKeys', 'List keys, newest first', {
   ...guard({ roles: ['admin'] }),
   request: { query: byAge({}) },
   responses: { 200: json(paged(listedKey), 'A page, without the keys themselves.'), ...problems(400) },
+})
+
+const own = route('get /v1/key', 'getOwnKey', 'Get the key of this request', {
+  description: 'What the key may do, for programs that show it.',
+  ...guard({ roles: ['viewer', 'publisher'] }),
+  responses: { 200: json(ownKey, 'Its name, roles and scopes.'), ...problems() },
 })
 
 const remove = route('delete /v1/keys/{id}', 'deleteKey', 'Delete a key', {
@@ -48,6 +54,10 @@ export const keyRoutes = resource()
     const { cursor: before, limit } = c.req.valid('query')
     const found = await listKeys(storeOf(c.env), { before, limit, patterns: c.var.principal.scopes })
     return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
+  })
+  .openapi(own, (c) => {
+    const { principal } = c.var
+    return c.json({ ...principal, base_roles: baseRoles.filter((role) => hasRole(principal, role)) }, 200)
   })
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')

@@ -1,0 +1,7 @@
+export { away } from './away.ts'
+export type { Answer, Problem } from './problem.ts'
+export { get, part, post, query, request, requestText } from './request.ts'
+export { hasRole, own, type Role } from './session.ts'
+export { useAction, type Action } from './use-action.ts'
+export { useGet, type Data } from './use-get.ts'
+export { usePages, type Pages } from './use-pages.ts'

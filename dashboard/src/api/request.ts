@@ -1,0 +1,54 @@
+import { answered, unanswered } from './away.ts'
+import { failed, problemFrom, type Answer } from './problem.ts'
+import { endSession, keyInUse } from './session.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
+
+const PATIENCE_MS = 30_000
+
+/** One part of a path: a scope may contain slashes. */
+export const part = (name: string): string => encodeURIComponent(name)
+
+/** A query string with its question mark, without parameters that are not set. */
+export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {
+  const set = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  return set.length === 0 ? '' : `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)])).toString()}`
+}
+
+/** A call of the API with the key of the session. `Value` is a type of `src/contract`. */
+export async function request<Value>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<Value>> {
+  const answer = await requestText(method, path, options)
+  if (!answer.ok) return answer
+  return { ok: true, value: (answer.value === '' ? undefined : JSON.parse(answer.value)) as Value }
+}
+
+/** As `request`, for answers that are not one JSON document. */
+export async function requestText(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<string>> {
+  const key = keyInUse()
+  const { body, signal, headers } = options
+  const patience = AbortSignal.timeout(PATIENCE_MS)
+  try {
+    const response = await fetch(path, {
+      method,
+      headers: { Authorization: `Bearer ${key}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: signal ? AbortSignal.any([signal, patience]) : patience,
+    })
+    const text = await response.text()
+    answered()
+    if (response.ok) return { ok: true, value: text }
+    const problem = problemFrom(response.status, text)
+    if (response.status === 401 && key === keyInUse()) endSession(problem.detail)
+    return { ok: false, problem }
+  } catch {
+    if (signal?.aborted) return failed(0, 'Stopped', 'The request is no longer needed.')
+    if (patience.aborted) return failed(0, 'No answer', `The server did not answer within ${PATIENCE_MS / 1000} s.`)
+    unanswered()
+    return failed(0, 'The server does not answer', 'The page tries again until it does.')
+  }
+}
+
+export const get = <Value>(path: string, signal?: AbortSignal): Promise<Answer<Value>> =>
+  request<Value>('GET', path, signal ? { signal } : {})
+export const post = <Value>(path: string, body?: unknown): Promise<Answer<Value>> => request<Value>('POST', path, { body })

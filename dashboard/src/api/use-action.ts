@@ -1,0 +1,26 @@
+import { useSignal } from '@preact/signals'
+import type { Answer, Problem } from './problem.ts'
+
+export type Action<Input, Value> = {
+  run: (input: Input) => Promise<Answer<Value>>
+  busy: boolean
+  problem: Problem | null
+  clear: () => void
+}
+
+/**
+ * A call that changes something: it runs once at a time, and its problem is shown where it was
+ * started.
+ */
+export function useAction<Input, Value>(call: (input: Input) => Promise<Answer<Value>>): Action<Input, Value> {
+  const busy = useSignal(false)
+  const problem = useSignal<Problem | null>(null)
+  const run = async (input: Input) => {
+    busy.value = true
+    const answer = await call(input)
+    busy.value = false
+    problem.value = answer.ok ? null : answer.problem
+    return answer
+  }
+  return { run, busy: busy.value, problem: problem.value, clear: () => (problem.value = null) }
+}

@@ -1,0 +1,56 @@
+import { useSignal } from '@preact/signals'
+import { useCallback, useEffect } from 'preact/hooks'
+import { returns } from './away.ts'
+import { cache, cached } from './cache.ts'
+import type { Problem } from './problem.ts'
+import { get } from './request.ts'
+
+type Page<Item> = { items: Item[]; next_cursor: string | null }
+/** `items` undefined: the first page is not there yet. `more`: there are older ones. */
+export type Pages<Item> = {
+  items: Item[] | undefined
+  more: boolean
+  problem: Problem | null
+  loading: boolean
+  loadMore: () => void
+  reload: () => void
+}
+type State<Item> = { path: string | null; items: Item[] | undefined; next: string | null; problem: Problem | null; loading: boolean }
+
+/** A list of the API by pages. `path` has its filters in the query, without a cursor. */
+export function usePages<Item>(path: string | null): Pages<Item> {
+  const fresh = (): State<Item> => {
+    const known = path === null ? undefined : cached<Page<Item>>(path)
+    return { path, items: known?.items, next: known?.next_cursor ?? null, problem: null, loading: path !== null }
+  }
+  const state = useSignal<State<Item>>(fresh())
+  const load = useCallback(
+    async (cursor: string | null, signal?: AbortSignal) => {
+      if (path === null) return
+      state.value = { ...state.peek(), loading: true }
+      const address = cursor === null ? path : `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
+      const answer = await get<Page<Item>>(address, signal)
+      const known = state.peek()
+      if (signal?.aborted || known.path !== path) return
+      if (!answer.ok) {
+        state.value = { ...known, problem: answer.problem, loading: false }
+        return
+      }
+      if (cursor === null) cache(path, answer.value)
+      // A second click on "more" may have loaded the page already.
+      if (cursor !== null && known.next !== cursor) return
+      const items = cursor === null ? answer.value.items : [...(known.items ?? []), ...answer.value.items]
+      state.value = { path, items, next: answer.value.next_cursor, problem: null, loading: false }
+    },
+    [path],
+  )
+  const back = returns.value
+  useEffect(() => {
+    if (state.peek().path !== path) state.value = fresh()
+    const stop = new AbortController()
+    void load(null, stop.signal)
+    return () => stop.abort()
+  }, [load, back])
+  const { items, next, problem, loading } = state.value.path === path ? state.value : fresh()
+  return { items, more: next !== null, problem, loading, loadMore: () => void (next !== null && load(next)), reload: () => void load(null) }
+}

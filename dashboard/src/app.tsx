@@ -1,0 +1,60 @@
+import { ErrorBoundary, lazy, LocationProvider, Route, Router } from 'preact-iso'
+import type { ComponentType } from 'preact'
+import { session } from './api/session.ts'
+import { Layout } from './layout/layout.tsx'
+import { SignIn } from './layout/sign-in.tsx'
+import { NotFound, Unloaded } from './layout/not-found.tsx'
+
+type Module = { default: ComponentType }
+/** A page is loaded when it is first opened. After a deployment, old files may be gone. */
+const page = (load: () => Promise<Module>) => lazy<ComponentType>(() => load().catch(() => ({ default: Unloaded })))
+
+const Overview = page(() => import('./pages/overview/page.tsx'))
+const Scopes = page(() => import('./pages/scopes/page.tsx'))
+const Scope = page(() => import('./pages/scope/page.tsx'))
+const Trace = page(() => import('./pages/trace/page.tsx'))
+const Reflexes = page(() => import('./pages/reflexes/page.tsx'))
+const Reflex = page(() => import('./pages/reflex/page.tsx'))
+const Skills = page(() => import('./pages/skills/page.tsx'))
+const Skill = page(() => import('./pages/skill/page.tsx'))
+const Learning = page(() => import('./pages/learning/page.tsx'))
+const Decisions = page(() => import('./pages/decisions/page.tsx'))
+const Approvals = page(() => import('./pages/approvals/page.tsx'))
+const DeadLetters = page(() => import('./pages/dead-letters/page.tsx'))
+const Incidents = page(() => import('./pages/incidents/page.tsx'))
+const Keys = page(() => import('./pages/keys/page.tsx'))
+
+/** Links to other paths, such as the API's own page, leave the dashboard. */
+const OWN_PATHS = /^\/(?!v1\/|health|metrics)/
+
+export function App() {
+  return (
+    <LocationProvider scope={OWN_PATHS}>
+      {session.value === null ? (
+        <SignIn />
+      ) : (
+        <Layout>
+          <ErrorBoundary>
+            <Router>
+              <Route path="/" component={Overview} />
+              <Route path="/scopes" component={Scopes} />
+              <Route path="/scopes/:scope+" component={Scope} />
+              <Route path="/traces/:id" component={Trace} />
+              <Route path="/reflexes" component={Reflexes} />
+              <Route path="/reflexes/:id" component={Reflex} />
+              <Route path="/skills" component={Skills} />
+              <Route path="/skills/:id" component={Skill} />
+              <Route path="/learning" component={Learning} />
+              <Route path="/decisions" component={Decisions} />
+              <Route path="/approvals" component={Approvals} />
+              <Route path="/dead-letters" component={DeadLetters} />
+              <Route path="/incidents" component={Incidents} />
+              <Route path="/keys" component={Keys} />
+              <Route default component={NotFound} />
+            </Router>
+          </ErrorBoundary>
+        </Layout>
+      )}
+    </LocationProvider>
+  )
+}

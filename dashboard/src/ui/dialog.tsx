@@ -1,0 +1,28 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef } from 'preact/hooks'
+
+type DialogProps = { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }
+
+/** Modal while it is rendered. Escape closes it, and the focus returns to where it was. */
+export function Dialog({ title, onClose, children, wide = false }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const opener = document.activeElement
+    dialog.current?.showModal()
+    return () => {
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
+    }
+  }, [])
+  return (
+    <dialog ref={dialog} aria-labelledby={id} class={wide ? 'wide' : ''} onClose={onClose}>
+      <div class="heading">
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="plain" aria-label="Close" onClick={onClose}>
+          ✕
+        </button>
+      </div>
+      {children}
+    </dialog>
+  )
+}

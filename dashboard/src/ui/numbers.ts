@@ -1,0 +1,17 @@
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+
+type Value = number | null | undefined
+const NOTHING = '–'
+
+export const count = (value: Value): string => (value === null || value === undefined ? NOTHING : whole.format(value))
+/** 12,345 as 12.3K. */
+export const compact = (value: Value): string =>
+  value === null || value === undefined ? NOTHING : (Math.abs(value) < 1000 ? small : short).format(value)
+export const percent = (value: Value): string => (value === null || value === undefined ? NOTHING : `${small.format(value * 100)} %`)
+export function usd(value: Value): string {
+  if (value === null || value === undefined) return NOTHING
+  return `$${value !== 0 && Math.abs(value) < 0.995 ? small.format(value) : value.toFixed(2)}`
+}
+export const bytes = (value: number): string => (value < 1000 ? `${value} B` : `${small.format(value / 1000)} kB`)

@@ -1,0 +1,60 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { hasRole, own, type Role } from '../api/session.ts'
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Reflex`
+  }, [title])
+}
+
+type PageProps = {
+  title: string
+  /** Above the heading: where the page is. */
+  path?: ComponentChildren
+  /** Beside the heading: what can be done. */
+  actions?: ComponentChildren
+  /** The role without which the page can show nothing. */
+  needs?: Role
+  children: ComponentChildren
+}
+
+export function Page({ title, path, actions, needs, children }: PageProps) {
+  useTitle(title)
+  return (
+    <div class="page">
+      <div class="heading">
+        <div>
+          {path && <p class="path">{path}</p>}
+          <h1>{title}</h1>
+        </div>
+        {actions && <div class="actions">{actions}</div>}
+      </div>
+      {needs && !hasRole(needs) ? <NeedsRole role={needs} /> : children}
+    </div>
+  )
+}
+
+/** Instead of what a key may not see. Nothing is left out without a word. */
+export function NeedsRole({ role, what = 'This page' }: { role: Role; what?: string }) {
+  const key = own.value
+  return (
+    <p class="needs-role" role="note">
+      {what} needs the role <b>{role}</b>. The key {key?.name} has: {key?.roles.join(', ')}.
+    </p>
+  )
+}
+
+type SectionProps = { title: string; actions?: ComponentChildren; children: ComponentChildren }
+
+export function Section({ title, actions, children }: SectionProps) {
+  return (
+    <section aria-label={title}>
+      <div class="heading">
+        <h2>{title}</h2>
+        {actions && <div class="actions">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  )
+}

@@ -1,0 +1,37 @@
+import type { ComponentChildren } from 'preact'
+
+/** Control characters, terminal escapes, zero-width characters, and marks that reorder text. */
+// oxlint-disable-next-line no-control-regex
+const HIDDEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g
+
+/**
+ * Untrusted text with its invisible characters spelled out: `\u202e` instead of text that runs
+ * backwards.
+ */
+export const visible = (text: string): string =>
+  text.replaceAll(HIDDEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** Untrusted text, which cannot change the direction of what is around it. */
+export function Text({ text, most = 300 }: { text: string; most?: number }) {
+  if (text.length <= most) return <bdi>{visible(text)}</bdi>
+  return (
+    <bdi>
+      {visible(text.slice(0, most))}
+      <span class="quiet">… ({text.length.toLocaleString('en')} characters)</span>
+    </bdi>
+  )
+}
+
+/** A name next to its value. */
+export function Facts({ children }: { children: ComponentChildren }) {
+  return <dl class="facts">{children}</dl>
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
