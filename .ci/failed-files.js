@@ -1,5 +1,5 @@
-// Prints the files of vitest's JSON report in which a test failed, one a line. A failed file without
-// a failed test, as one that did not load, prints nothing at all: running it again proves nothing.
+// Prints the files of vitest's JSON report in which a test failed, one a line. If a file failed
+// without a failed test, because it did not load, prints nothing: running it again proves nothing.
 import { readFileSync } from 'node:fs'
 
 const { testResults } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
