@@ -2,7 +2,7 @@ import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
-import type { EventOutcome, EventReceipt, EventRecord } from './event-record.ts'
+import type { EventOutcome, EventReceipt, EventRecord, EventStatus } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
@@ -10,7 +10,7 @@ import type { Feedback, Judged } from './reports/audit.ts'
 import type { Certificate } from './reports/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
-import type { ArchivedFile, ContextView, Counters, ScopeState } from './scope.ts'
+import type { ArchivedFile, ContextView, Counters, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type { LearnedVersion, Schedule, ToolCall, Via }
@@ -75,6 +75,9 @@ export type LogFilter = {
   contexts?: false
 }
 
+/** A page of events, newest first. `before`: the `next_cursor` of the previous page. */
+export type EventsAsked = { limit: number; before?: number | undefined; status?: EventStatus | undefined; type?: string | undefined }
+
 /** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {
   connection_id: string
@@ -132,6 +135,10 @@ export interface ScopeApi {
   /** Logs that a replay of this scope was made. `by` is a name. */
   replayed(note: ReplayNote, by: string, trace?: TraceContext): Promise<void>
   event(id: string): Promise<EventRecord | null>
+  /** JSON of a Page of EventRecord, at most the byte limit of a page. */
+  events(asked: EventsAsked): Promise<string>
+  /** What decides on an event, in order. */
+  chain(): Promise<ScopeChain>
   /** An event that retention has moved to the archive. */
   archivedEvent(id: string): Promise<Result<{ record: EventRecord | null }>>
   /** The manifest of the archive; `after` is the number of the last file of the previous page. */

@@ -20,9 +20,24 @@ export const settings = fullSettings
   })
   .meta({ id: 'Settings' })
 
+/** Scopes that need a look: with open events, a turn in flight, or parked work. */
+export const scopeStates = ['open', 'turn', 'parked'] as const
+export type ScopeStateFilter = (typeof scopeStates)[number]
+
 export const scopeSummary = z
-  .object({ scope: z.string(), agent: z.string(), open: count.describe('Events without an outcome.'), updated_at: time })
-  .meta({ id: 'ScopeSummary' })
+  .object({
+    scope: z.string(),
+    agent: z.string(),
+    open: count.describe('Events without an outcome.'),
+    turn_since: time.nullable().describe('The start of the turn in flight; null without one.'),
+    parked: count.describe('Work that repeatedly crashed the scope and is no longer started.'),
+    accepted: count.describe('Accepted events since the scope exists. This and the following numbers lag by up to a minute.'),
+    fire_share: z.number().nullable().describe('Events decided by a reflex, of those and the model calls; null without either.'),
+    cost_usd: z.number().describe('Cost of its model calls since the scope exists.'),
+    updated_at: time,
+  })
+  .meta({ id: 'ScopeSummary', description: 'About a second behind the scope.' })
+export type ScopeSummary = z.infer<typeof scopeSummary>
 
 export const counters = z.object({
   accepted: count,
@@ -145,3 +160,38 @@ export const contextView = z
   })
   .meta({ id: 'DecisionContext' })
 export type ContextView = Omit<z.infer<typeof contextView>, 'events'> & { events: Event[] }
+
+const chainReflex = z.object({
+  id: z.string(),
+  version: z.int().nullable().describe('The version that acts; null if none does.'),
+  watching: z.int().nullable().describe('The version that runs in shadow mode.'),
+  by_proof: z.boolean().describe('It acts only as far as its certificate in this scope allows.'),
+  absent: z.string().nullable().describe('Why no version acts or runs in shadow mode: it is suspended, missing or unproven.'),
+  cooldown_s: z.number().nullable(),
+  rate: count.nullable().describe('Maximum number of fires per minute.'),
+})
+
+export const scopeChain = z
+  .object({
+    scope: z.string(),
+    agent: z.object({ name: z.string(), version: z.string().nullable() }),
+    consumer: z.enum(['turn', 'pull']).describe('`pull`: an external consumer decides, and the rest of the chain is not used.'),
+    filters: z
+      .object({ count, types: z.array(z.string()).describe('Event types that the filters name.') })
+      .describe('An event that no filter passes is ignored. Without filters every event passes.'),
+    reflexes: z.array(chainReflex).describe('In order. The first one that returns an action decides.'),
+    decision_model: z
+      .object({
+        name: z.string(),
+        model: z.string(),
+        types: z.array(z.string()).nullable().describe('The types of events that it decides; null for all.'),
+        threshold: z.number().nullable().describe('The least probability to act on; null while it is only compared with turns.'),
+      })
+      .nullable(),
+    turn: z
+      .object({ model: z.string(), tools: z.array(z.string()).describe('The tools that it may use.') })
+      .nullable()
+      .describe('Null if the agent has no trigger: what no reflex decides joins the context and nothing else happens.'),
+  })
+  .meta({ id: 'ScopeChain', description: 'What decides on an event, in order.' })
+export type ScopeChain = z.infer<typeof scopeChain>

@@ -30,6 +30,7 @@ import { reflexRunRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refusals.ts'
 import { decisionRoutes } from './events/decisions.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
+import { chainRoutes } from './scopes/chain.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { statisticsRoutes } from './operations/statistics.ts'
@@ -71,6 +72,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', decisionRoutes)
     .route('/', scopeRoutes)
     .route('/', costRoutes)
+    .route('/', chainRoutes)
     .route('/', socketRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)

@@ -14,7 +14,7 @@ import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
-import { contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
+import { chainOf, contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
 import { judge } from './learning/feedback.ts'
 import { adoptSkill, skillGrounds } from './learning/skill-adoption.ts'
 import { askAgain } from './turns/dry/ask-again.ts'
@@ -73,6 +73,15 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
 
   async event(id: string) {
     return this.#parts.outcomes.record(id)
+  }
+
+  async events(asked: api.EventsAsked) {
+    return JSON.stringify(this.#parts.outcomes.page(asked))
+  }
+
+  async chain() {
+    await this.#parts.reflex_sync.ready()
+    return chainOf(this.#parts)
   }
 
   async archivedEvent(id: string) {
@@ -209,13 +218,8 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.unit((unit) => useTicket(unit, nonce, expires_at), CALLER)
   }
 
-  async poke(): Promise<{ wake_at: number | null }> {
-    // An empty scope has no work, and D1 should not hear of it.
-    if (!this.#parts.database.laid) return { wake_at: null }
-    this.#parts.outbox.hurry()
-    await this.#own.runDue()
-    this.#parts.alarm.rearm()
-    return { wake_at: this.#parts.alarm.next() }
+  async poke() {
+    return this.#own.poke()
   }
 
   /** Only the Worker calls this, after authentication; a header names the caller. */

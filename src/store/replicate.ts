@@ -29,6 +29,8 @@ export type ScopeReport = {
   open: number
   wake_at: number | null
   updated_at: number
+  /** The start of the turn in flight. */
+  turn_since?: number | null
   parked: number
   spans_exported: number
   spans_dropped: number
@@ -55,8 +57,8 @@ export async function replicateEvents(
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
-    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0 } = scope
-    const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns]
+    const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0, turn_since = null } = scope
+    const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since]
     statements.push(db.prepare(UPSERT_SCOPE).bind(...row))
   }
   await db.batch(statements)
@@ -87,8 +89,8 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
   ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8,
-    learns = ?9
+    learns = ?9, turn_since = ?10
   WHERE ?5 >= updated_at`

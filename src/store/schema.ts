@@ -88,6 +88,8 @@ export const scopes = sqliteTable(
     open: integer().notNull(),
     wake_at: integer(),
     updated_at: integer().notNull(),
+    /** The start of the turn in flight, in ms. */
+    turn_since: integer(),
     /** Work that crashed the scope repeatedly and is no longer started. */
     parked: integer().notNull().default(0),
     /** Spans that the scope's collector took, and those that it rejected or did not get in time. */

@@ -1,22 +1,50 @@
-import { and, asc, eq, gt, lt } from 'drizzle-orm'
+import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { iso } from '../base/time.ts'
+import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { within } from './events.ts'
-import { scopes } from './schema.ts'
+import { scopes, statistics } from './schema.ts'
 
 const MOST_OVERDUE = 100
 
-/** Scopes by name, after `after`. */
-export async function listScopes(
-  db: D1Database,
-  { patterns, after, limit }: { patterns: readonly string[]; after: string; limit: number },
-) {
+/** `$` names the object of a family, and `""` its only label. */
+const total = (name: string) => sql<number>`coalesce(${statistics.values} ->> ${`$."".${name}`}, 0)`
+
+type Listing = {
+  patterns: readonly string[]
+  after: string
+  limit: number
+  search?: string | undefined
+  state?: ScopeStateFilter | undefined
+}
+
+/** Scopes by name, after `after`, with their totals. `search`: in names of scopes and agents. */
+export async function listScopes(db: D1Database, { patterns, after, limit, search, state }: Listing): Promise<ScopeSummary[]> {
+  const { scope, agent, open, turn_since, parked, updated_at } = scopes
+  const inStates = { open: gt(open, 0), turn: isNotNull(turn_since), parked: gt(parked, 0) }
+  const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`
   const rows = await drizzle(db)
-    .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open, updated_at: scopes.updated_at })
+    .select({
+      ...{ scope, agent, open, turn_since, parked, updated_at },
+      accepted: total('accepted'),
+      decided: total('decided'),
+      model_calls: total('model_calls'),
+      cost_usd: total('model_cost_usd'),
+    })
     .from(scopes)
-    .where(and(within(scopes.scope, patterns), gt(scopes.scope, after)))
-    .orderBy(asc(scopes.scope))
+    .leftJoin(
+      statistics,
+      and(eq(statistics.family, 'scope'), eq(statistics.bucket, 'all'), eq(statistics.start, 0), eq(statistics.scope, scope)),
+    )
+    .where(and(within(scope, patterns), gt(scope, after), searched, state && inStates[state]))
+    .orderBy(asc(scope))
     .limit(limit)
-  return rows.map(({ updated_at, ...row }) => ({ ...row, updated_at: new Date(updated_at).toISOString() }))
+  return rows.map(({ updated_at: at, turn_since: since, decided, model_calls, ...row }) => ({
+    ...row,
+    turn_since: since === null ? null : iso(since),
+    fire_share: decided + model_calls === 0 ? null : decided / (decided + model_calls),
+    updated_at: iso(at),
+  }))
 }
 
 /** Scopes whose alarm is overdue since `before`. */
@@ -35,17 +63,17 @@ export async function startLearning(
   db: D1Database,
   { before, now, limit }: { before: number; now: number; limit: number },
 ): Promise<string[]> {
-  const sql = `UPDATE scopes SET learned_at = ?2 WHERE scope IN
+  const statement = `UPDATE scopes SET learned_at = ?2 WHERE scope IN
     (SELECT scope FROM scopes WHERE learns = 1 AND learned_at < ?1 ORDER BY learned_at LIMIT ?3) RETURNING scope`
-  const { results } = await db.prepare(sql).bind(before, now, limit).all<{ scope: string }>()
+  const { results } = await db.prepare(statement).bind(before, now, limit).all<{ scope: string }>()
   return results.map(({ scope }) => scope)
 }
 
 /** Deletes idle scopes without a report since `before`; their next event lists them again. */
 export async function forgetScopes(db: D1Database, before: number, limit: number): Promise<number> {
-  const sql = `DELETE FROM scopes WHERE scope IN
+  const statement = `DELETE FROM scopes WHERE scope IN
     (SELECT scope FROM scopes WHERE updated_at < ?1 AND wake_at IS NULL AND open = 0 LIMIT ?2)`
-  return (await db.prepare(sql).bind(before, limit).run()).meta.changes
+  return (await db.prepare(statement).bind(before, limit).run()).meta.changes
 }
 
 export async function setWake(db: D1Database, scope: string, wake_at: number | null): Promise<void> {

@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
 import { feedback, judged } from '../../contract/reports/audit.ts'
-import { type EventReceipt, outcomes, receipts } from '../../contract/event-record.ts'
-import type { Waited } from '../../contract/scope-api.ts'
-import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { type EventReceipt, eventRecord, eventStatuses, outcomes, receipts } from '../../contract/event-record.ts'
+import type { Page, Waited } from '../../contract/scope-api.ts'
+import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { conflict, inboxFull, notFound } from '../problems/refusals.ts'
@@ -42,6 +43,23 @@ const publish = route('post /v1/scopes/{scope}/events', 'publishScopeEvents', 'S
   },
 })
 
+const list = route('get /v1/scopes/{scope}/events', 'listScopeEvents', "List a scope's events with their outcomes, newest first", {
+  description:
+    'Read from the scope, so that it is current. An event without an outcome says why it waits. A page holds at most 4 MB and looks at most at 20,000 events: ' +
+    'with `status` or `type` it may be shorter than `limit`. Events that retention has deleted are in `GET /v1/events`, or in the archive.',
+  ...guard({ roles: ['viewer'], scoped: true }),
+  request: {
+    params: scopePath,
+    query: z.object({
+      status: z.enum(eventStatuses).optional(),
+      type: z.string().min(1).max(128).optional(),
+      limit: pageLimit(1000),
+      cursor: z.coerce.number<string>().int().min(1).optional(),
+    }),
+  },
+  responses: { 200: json(paged(eventRecord), 'A page.'), ...problems(400) },
+})
+
 const judge = route('post /v1/scopes/{scope}/events/{id}/feedback', 'judgeDecision', 'Judge the decision about an event', {
   description:
     'For people who see that a reflex or a turn decided well or badly. It changes nothing that was done. It counts in the metrics and the certificate of the reflex that decided, ' +
@@ -54,7 +72,13 @@ const judge = route('post /v1/scopes/{scope}/events/{id}/feedback', 'judgeDecisi
   responses: { 200: json(judged, 'The decision that was judged.'), ...problems(400, 404, 409, 413, 415) },
 })
 
+type EventPage = Page<z.infer<typeof eventRecord>>
+
 export const scopeEventRoutes = resource()
+  .openapi(list, async (c) => {
+    const { cursor: before, ...query } = c.req.valid('query')
+    return jsonText<EventPage>(await c.env.SCOPE.getByName(c.var.scope).events({ ...query, before }))
+  })
   .openapi(judge, async (c) => {
     const { scope, principal } = c.var
     const answer = await c.env.SCOPE.getByName(scope).judge(c.req.valid('param').id, c.req.valid('json'), principal.name)

@@ -1,15 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { eventRecord } from '../../contract/event-record.ts'
 import { limits } from '../../base/limits.ts'
-import { settingsPatch, type SettingsPatch } from '../../contract/settings/settings.ts'
+import { defaultSettings, settings as fullSettings, settingsPatch, type SettingsPatch } from '../../contract/settings/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath, traceId } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit, search } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
-import { archivedFile, contextView, scopeState, scopeSummary, settings } from '../../contract/scope.ts'
+import { archivedFile, contextView, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
 import { recordIn } from './record.ts'
 import { traceContextOf, validTraceparent } from '../../events/traceparent.ts'
@@ -19,7 +19,14 @@ const route = routes('Scopes')
 
 const list = route('get /v1/scopes', 'listScopes', 'List scopes, by name', {
   ...guard({ roles: ['viewer'] }),
-  request: { query: z.object({ limit: pageLimit(1000), cursor: z.string().max(128).default('') }) },
+  request: {
+    query: z.object({
+      search: search.describe('Case-insensitive search in the names of scopes and their agents.'),
+      state: z.enum(scopeStates).optional().describe('Only scopes with open events, with a turn in flight, or with parked work.'),
+      limit: pageLimit(1000),
+      cursor: z.string().max(128).default(''),
+    }),
+  },
   responses: { 200: json(paged(scopeSummary), 'A page.'), ...problems(400) },
 })
 
@@ -43,6 +50,12 @@ const configure = route('patch /v1/scopes/{scope}', 'updateScopeSettings', "Chan
     }),
   },
   responses: { 200: json(z.object({ scope: z.string(), settings }), 'The updated settings.'), ...problems(400, 413, 415) },
+})
+
+const schema = route('get /v1/settings/schema', 'getSettingsSchema', 'Get the JSON Schema of the settings', {
+  description: 'For editors and forms: each setting with its description, examples and the default that holds unless the agent has another one.',
+  ...guard({ roles: ['viewer'] }),
+  responses: { 200: json(z.record(z.string(), z.unknown()), 'JSON Schema, draft 2020-12.'), ...problems() },
 })
 
 const place = z.coerce.number<string>().int().min(1)
@@ -116,8 +129,8 @@ const cancel = route('post /v1/scopes/{scope}/cancel', 'cancelTurn', 'Stop the t
 
 export const scopeRoutes = resource()
   .openapi(list, async (c) => {
-    const { limit, cursor } = c.req.valid('query')
-    const rows = await listScopes(storeOf(c.env), { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
+    const { limit, cursor, ...query } = c.req.valid('query')
+    const rows = await listScopes(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
     const items = rows.slice(0, limit)
     return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.scope ?? null) : null }, 200)
   })
@@ -135,6 +148,7 @@ export const scopeRoutes = resource()
     if (!changed.ok) throw invalid(changed.detail)
     return c.json({ scope, settings: changed.settings }, 200)
   })
+  .openapi(schema, (c) => c.json(settingsSchema(), 200))
   .openapi(context, async (c) => {
     const { limit, cursor, at } = c.req.valid('query')
     const stub = c.env.SCOPE.getByName(c.var.scope)
@@ -168,6 +182,13 @@ export const scopeRoutes = resource()
     const traceparent = validTraceparent(c.req.header('traceparent')) ?? undefined
     return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name, traceparent), 200)
   })
+
+const settingsSchema = (): Record<string, unknown> => {
+  const { properties = {}, ...plain } = plainSchema(fullSettings)
+  const standard: Readonly<Record<string, unknown>> = defaultSettings
+  const withDefault = Object.entries(properties).map(([name, of]) => [name, name in standard ? { ...of, default: standard[name] } : of])
+  return { ...plain, properties: Object.fromEntries(withDefault) }
+}
 
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }
 

@@ -1,5 +1,8 @@
-import type { ContextView, ScopeState } from '../../contract/scope.ts'
+import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
 import type { Event } from '../../core/event.ts'
+import { namedTypes } from '../../core/filter.ts'
+import { decisionModelName } from '../../models/decisions/resolve.ts'
+import { modelName } from '../../models/resolve-model.ts'
 import type { Collaborators } from '../wiring.ts'
 
 export { contextAt } from './past-context.ts'
@@ -64,4 +67,33 @@ export function contextOf({ scope, memory, log, hider }: Collaborators, limit: n
 export function metricsOf({ scope, counters, records, certificates }: Collaborators) {
   const reflexes = records.all().map((entry) => ({ ...entry, certificate: certificates.of({ ...entry, id: entry.reflex_id }) }))
   return { scope, counters: counters.counts, reflexes }
+}
+
+export function chainOf({ scope, store, programs, toolbox, middle_proof, env }: Collaborators): ScopeChain {
+  const { agent, settings } = store
+  const { consumer, decision_model: asked } = settings
+  return {
+    scope,
+    agent: { name: agent.name, version: agent.version ?? null },
+    consumer,
+    filters: { count: agent.filters.length, types: [...new Set(agent.filters.flatMap(namedTypes))] },
+    reflexes: programs.links.map(({ reference, acting, watching, absent }) => ({
+      id: reference.id,
+      version: acting?.version ?? null,
+      watching: watching[0]?.version ?? null,
+      by_proof: acting?.by_proof ?? false,
+      absent: absent?.detail ?? null,
+      cooldown_s: reference.cooldown_s ?? null,
+      rate: reference.rate ?? null,
+    })),
+    decision_model: asked
+      ? {
+          name: asked.name,
+          model: asked.model ?? decisionModelName(env),
+          types: asked.types ?? null,
+          threshold: middle_proof.threshold(asked),
+        }
+      : null,
+    turn: agent.trigger && { model: modelName(env), tools: Array.from(toolbox.allowed) },
+  }
 }

@@ -2,6 +2,7 @@ import type { EventRecord, FailedCall, Outcome, EventOutcome, Waiting } from '..
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
+import type { EventsAsked, Page } from '../../contract/scope-api.ts'
 import type { Database } from '../storage/database.ts'
 import type { InboxView, OpenEvent } from './view.ts'
 import type { Log } from '../log/log.ts'
@@ -14,9 +15,12 @@ import type { Turns } from '../turns/turn-lane.ts'
 
 /** Length of errors and reasons once the answer is full. */
 const SHORT = 500
+/** Maximum number of events that a page reads, however few match: its cursor continues there. */
+const MOST_LOOKED_AT = 20_000
 
 type Parts = SituationParts & { database: Database; log: Log; view: InboxView }
 type Row = OpenEvent & Pick<EventOutcome, 'id' | 'trace_id' | 'status'> & { outcome: string | null; ended_at: number | null }
+type Placed = { seq: number; id: string }
 type EntryAt = (seq: number) => LogEntry | null
 
 /** Joins ended events with the decisions in the log, which are not stored with each event. */
@@ -28,14 +32,45 @@ export class EventOutcomes {
   }
 
   /** Without redacted values. */
-  record(id: string): EventRecord | null {
+  record(id: string, entryAt: EntryAt = (seq) => this.#parts.log.entry(seq)): EventRecord | null {
     const { view, log } = this.#parts
     const row = view.record(id)
     if (!row) return null
     const { open, ...record } = row
-    const outcome = withDecision(record.outcome, (seq) => log.entry(seq))
+    const outcome = withDecision(record.outcome, entryAt)
     const event = log.clean(record.event) as EventRecord['event']
     return { ...record, event, outcome, waiting: open && waitingOf(open, situationOf(this.#parts)) }
+  }
+
+  /** Newest first, without redacted values. A page is also limited in bytes. */
+  page(asked: EventsAsked): Page<EventRecord> {
+    const entryAt = this.#remembering()
+    const { found, next } = this.#found(asked)
+    const items: EventRecord[] = []
+    let bytes = 0
+    for (const [index, { id, seq }] of found.entries()) {
+      const record = this.record(id, entryAt)
+      if (record) items.push(record)
+      bytes += byteLength(JSON.stringify(record))
+      if (bytes >= limits.page_bytes && index < found.length - 1) return { items, next_cursor: String(seq) }
+    }
+    return { items, next_cursor: next === null ? null : String(next) }
+  }
+
+  /** `next`: the place of the last event that was looked at, unless there are no more. */
+  #found({ limit, before = Number.MAX_SAFE_INTEGER, status, type }: EventsAsked): { found: Placed[]; next: number | null } {
+    const rows = this.#parts.database.each<Placed & { fits: number }>(
+      `SELECT seq, id, (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR type = ?3) AS fits FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?4`,
+      ...[before, status ?? null, type ?? null, MOST_LOOKED_AT],
+    )
+    const found: Placed[] = []
+    let [looked, next] = [0, before]
+    for (const { fits, ...place } of rows) {
+      if (found.length === limit) return { found, next }
+      ;[looked, next] = [looked + 1, place.seq]
+      if (fits) found.push(place)
+    }
+    return { found, next: looked === MOST_LOOKED_AT ? next : null }
   }
 
   /** Returns the known events of `ids`. Past the page's byte limit, outcomes are shortened. */

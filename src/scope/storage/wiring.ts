@@ -53,13 +53,22 @@ export type Host = {
 }
 export type Ground = ReturnType<typeof composeGround>
 
-type Reported = { scope: string; settings: Settings; agent: Agent; inbox: Inbox; guard: Guard; spans: SpanExport | null }
+type Reported = {
+  scope: string
+  database: Database
+  settings: Settings
+  agent: Agent
+  inbox: Inbox
+  guard: Guard
+  spans: SpanExport | null
+}
 
 /** The scope's row in D1. */
-const reportOf = ({ scope, settings, agent, inbox, guard, spans }: Reported) => ({
+const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Reported) => ({
   scope,
   agent: agent.name,
   open: inbox.open,
+  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
   parked: guard.count,
   learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
   spans_exported: spans?.state.exported ?? 0,
@@ -88,7 +97,7 @@ export function composeGround(host: Host) {
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
   const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
-  const reported = () => reportOf({ scope, settings: settings(), agent: agent(), inbox, guard, spans })
+  const reported = () => reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans })
   const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })

@@ -38,6 +38,17 @@ export class OwnWork {
     guard.rested()
   }
 
+  /** For the sweep, after a lost alarm. */
+  async poke(): Promise<{ wake_at: number | null }> {
+    const { database, outbox, alarm } = this.#parts
+    // An empty scope has no work, and D1 should not hear of it.
+    if (!database.laid) return { wake_at: null }
+    outbox.hurry()
+    await this.runDue()
+    alarm.rearm()
+    return { wake_at: alarm.next() }
+  }
+
   /** At an alarm, or when the sweep pokes the scope. */
   async runDue(): Promise<void> {
     const { alarm, loop, turns, outbox, reflex_sync, jobs, parked, unit, retention } = this.#parts
