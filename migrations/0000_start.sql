@@ -103,6 +103,7 @@ CREATE TABLE `scopes` (
 	`open` integer NOT NULL,
 	`wake_at` integer,
 	`updated_at` integer NOT NULL,
+	`turn_since` integer,
 	`parked` integer DEFAULT 0 NOT NULL,
 	`spans_exported` integer DEFAULT 0 NOT NULL,
 	`spans_dropped` integer DEFAULT 0 NOT NULL,

@@ -26,7 +26,8 @@ curl -X PATCH -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json
 Only the named settings change; \`null\` resets one to its default. An agent may define its own
 defaults (\`settings\` in \`defineAgent\`), which replace those of this page. An invalid patch changes
 nothing: the response is a 400 that lists the errors. \`GET /v1/scopes/SCOPE\` shows the current
-settings. All settings of a scope together are at most 64 kB.
+settings, and \`GET /v1/settings/schema\` the JSON Schema of all of them, with their help, for editors and forms.
+All settings of a scope together are at most 64 kB.
 
 | setting | default |
 | --- | --- |`

@@ -3,10 +3,8 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
-import type { Feedback } from '../contract/reports/audit.ts'
 import type { LearnedSkill } from '../contract/reports/learning/learner-api.ts'
 import type * as api from '../contract/scope-api.ts'
-import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Collaborators } from './wiring.ts'
 import { openConnection, useTicket } from './live/connections.ts'
 import { openScope } from './open.ts'
@@ -92,7 +90,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#parts.history.files(after, limit)
   }
 
-  async configure(patch: SettingsPatch, by: string, key_id?: string, trace?: api.TraceContext) {
+  async configure(patch: api.SettingsPatch, by: string, key_id?: string, trace?: api.TraceContext) {
     return this.#parts.configuration.change(patch, { by, key_id: key_id ?? null, trace })
   }
 
@@ -198,7 +196,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return JSON.stringify(await askAgain(this.#parts, event_ids))
   }
 
-  async judge(event_id: string, feedback: Feedback, by: string) {
+  async judge(event_id: string, feedback: api.Feedback, by: string) {
     return judge(this.#parts, event_id, feedback, by)
   }
 

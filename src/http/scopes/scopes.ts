@@ -53,7 +53,8 @@ const configure = route('patch /v1/scopes/{scope}', 'updateScopeSettings', "Chan
 })
 
 const schema = route('get /v1/settings/schema', 'getSettingsSchema', 'Get the JSON Schema of the settings', {
-  description: 'For editors and forms: each setting with its description, examples and the default that holds unless the agent has another one.',
+  description:
+    'For editors and forms: each setting with its description, examples and the default that holds unless the agent has another one.',
   ...guard({ roles: ['viewer'] }),
   responses: { 200: json(z.record(z.string(), z.unknown()), 'JSON Schema, draft 2020-12.'), ...problems() },
 })

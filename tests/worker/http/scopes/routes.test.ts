@@ -51,12 +51,47 @@ describe('a scope', () => {
     await until(async () => (await call('/v1/scopes', { key })).body.items.length > 0, 'the scope tells D1')
     const { body } = await call('/v1/scopes', { key })
     expect(body).toEqual({
-      items: [{ scope, agent: 'prompted', open: expect.any(Number), updated_at: expect.stringMatching(time) }],
+      items: [
+        {
+          scope,
+          agent: 'prompted',
+          open: expect.any(Number),
+          turn_since: null,
+          parked: 0,
+          accepted: expect.any(Number),
+          fire_share: null,
+          cost_usd: 0,
+          updated_at: expect.stringMatching(time),
+        },
+      ],
       next_cursor: null,
     })
     const first = await call('/v1/scopes?limit=1')
     const rest = await call(`/v1/scopes?limit=1000&cursor=${encodeURIComponent(first.body.next_cursor ?? '')}`)
     for (const { scope: name } of rest.body.items) expect(name > first.body.items[0].scope).toBe(true)
+  })
+
+  test('is found in the list by its name, its agent, its turn in flight and its open events', async () => {
+    const [busy, idle] = [freshScope('found/Busy'), freshScope('found/idle')]
+    const key = await keyFor(['viewer'], ['found/*'])
+    const found = async (query: string): Promise<string[]> =>
+      (await call(`/v1/scopes?${query}`, { key })).body.items.map(({ scope }: { scope: string }) => scope)
+    await call(scopePath(busy), { method: 'PATCH', json: { agent: 'test-agent' } })
+    behaviours.set(busy, () => new Promise(() => {}))
+    await settle(idle, message())
+    await call(direct(busy), { json: message() })
+    await until(async () => (await found('state=turn')).length > 0, 'D1 has the turn in flight')
+    const { items } = (await call('/v1/scopes?state=turn', { key })).body
+    expect(items).toMatchObject([{ scope: busy, open: 1, turn_since: expect.stringMatching(time) }])
+    expect(await found('state=open')).toEqual([busy])
+    expect(await found('state=parked')).toEqual([])
+    await until(async () => (await found('')).length === 2, 'D1 has both')
+    expect(await found('search=BUSY')).toEqual([busy])
+    expect(await found('search=test-agent')).toEqual([busy])
+    expect(await found('search=%25')).toEqual([])
+    await call(scopePath(busy, '/cancel'), { method: 'POST' })
+    await until(async () => (await found('state=turn')).length === 0, 'D1 has the end of the turn')
+    expect(await call('/v1/scopes?state=other', { key })).toMatchObject(problem(400))
   })
 
   test.each([
@@ -167,6 +202,88 @@ describe('a scope', () => {
       ended_at: expect.stringMatching(time),
     })
     expect(await call(scopePath(scope, '/events/none'))).toMatchObject(problem(404, 'not-found'))
+  })
+
+  test('lists its events with their outcomes, newest first, page by page', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (context) => {
+      if (context.events.some(({ id }) => id === 'bad')) throw new Error('it is bad')
+      return { done: true }
+    })
+    await call(scopePath(scope), { method: 'PATCH', json: { max_attempts: 1 } })
+    await settle(scope, message({ id: 'good' }))
+    await settle(scope, message({ id: 'bad' }))
+    const whole = (await call(direct(scope))).body
+    expect(whole).toMatchObject({
+      items: [
+        { event: { id: 'bad' }, status: 'dead_lettered', outcome: { by: 'failure', reason: 'it is bad' }, waiting: null },
+        { event: { id: 'good' }, status: 'completed', outcome: { by: 'turn', result: { done: true } } },
+      ],
+      next_cursor: null,
+    })
+    const first = (await call(direct(scope, '?limit=1'))).body
+    expect(first.items).toEqual(whole.items.slice(0, 1))
+    const second = (await call(direct(scope, `?limit=1&cursor=${first.next_cursor}`))).body
+    expect(second).toEqual({ items: whole.items.slice(1), next_cursor: null })
+    expect((await call(direct(scope, '?status=completed'))).body.items).toMatchObject([{ event: { id: 'good' } }])
+    expect((await call(direct(scope, '?type=other'))).body).toEqual({ items: [], next_cursor: null })
+    expect((await call(direct(freshScope()))).body).toEqual({ items: [], next_cursor: null })
+  })
+
+  test('says why an event in its list has no outcome yet', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, () => new Promise(() => {}))
+    await call(direct(scope), { json: message({ id: 'a' }) })
+    await until(async () => (await call(scopePath(scope))).body.turn, 'the turn begins')
+    expect((await call(direct(scope))).body.items).toMatchObject([{ status: 'processing', outcome: null, waiting: { reason: 'turn' } }])
+  })
+
+  test('shows what decides on an event, in order', async () => {
+    const scope = freshScope()
+    const decision_model = { name: 'attack', question: { type: 'noul', instructions: 'Is it one?' }, actions: {} }
+    await call(scopePath(scope), { method: 'PATCH', json: { decision_model, reflexes: [{ id: 'absent', rate: 5 }] } })
+    expect((await call(scopePath(scope, '/chain'))).body).toEqual({
+      scope,
+      agent: { name: 'test-agent', version: null },
+      consumer: 'turn',
+      filters: { count: expect.any(Number), types: expect.any(Array) },
+      reflexes: [
+        {
+          id: 'absent',
+          version: null,
+          watching: null,
+          by_proof: false,
+          absent: 'no version of reflex absent is active or in shadow',
+          cooldown_s: null,
+          rate: 5,
+        },
+      ],
+      decision_model: { name: 'attack', model: 'offline', types: null, threshold: null },
+      turn: { model: 'offline', tools: expect.arrayContaining(['act']) },
+    })
+  })
+
+  test('has a cost that grows with its events', async () => {
+    const scope = freshScope()
+    expect((await call(scopePath(scope, '/cost'))).body).toMatchObject({ scope, events: 0, month_usd: 0, total_usd: 0 })
+    await settle(scope, message())
+    const cost = await until(async () => {
+      const { body } = await call(scopePath(scope, '/cost'))
+      return body.events > 0 && body
+    }, 'D1 has its numbers')
+    expect(cost).toMatchObject({ events: 1, model: { calls: 0, tokens: 0, cost_usd: 0 }, saved_usd: 0, total_usd: 0 })
+    expect(cost.platform_usd).toBeGreaterThan(0)
+    expect(cost.month_usd).toBeGreaterThan(cost.platform_usd)
+  })
+
+  test('has settings whose JSON Schema describes each of them', async () => {
+    const { body } = await call('/v1/settings/schema')
+    const { settings } = (await call(scopePath(freshScope()))).body
+    expect(Object.keys(body.properties)).toEqual(expect.arrayContaining(Object.keys(settings)))
+    for (const [name, property] of Object.entries(body.properties)) {
+      expect(property, name).toMatchObject({ description: expect.any(String) })
+    }
+    expect(body.properties.context_limit).toMatchObject({ type: 'integer', minimum: 1, maximum: 10_000, default: 1000 })
   })
 
   test('has a log that is read page by page', async () => {
