@@ -137,7 +137,7 @@ export interface ScopeApi {
   event(id: string): Promise<EventRecord | null>
   /** JSON of a Page of EventRecord, at most the byte limit of a page. */
   events(asked: EventsAsked): Promise<string>
-  /** What decides on an event, in order. */
+  /** The filters, reflexes and models that decide on an event. */
   chain(): Promise<ScopeChain>
   /** An event that retention has moved to the archive. */
   archivedEvent(id: string): Promise<Result<{ record: EventRecord | null }>>

@@ -25,7 +25,12 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
   const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`
   const rows = await drizzle(db)
     .select({
-      ...{ scope, agent, open, turn_since, parked, updated_at },
+      scope,
+      agent,
+      open,
+      turn_since,
+      parked,
+      updated_at,
       accepted: total('accepted'),
       decided: total('decided'),
       model_calls: total('model_calls'),

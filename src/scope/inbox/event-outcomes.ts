@@ -61,7 +61,10 @@ export class EventOutcomes {
   #found({ limit, before = Number.MAX_SAFE_INTEGER, status, type }: EventsAsked): { found: Placed[]; next: number | null } {
     const rows = this.#parts.database.each<Placed & { fits: number }>(
       `SELECT seq, id, (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR type = ?3) AS fits FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?4`,
-      ...[before, status ?? null, type ?? null, MOST_LOOKED_AT],
+      before,
+      status ?? null,
+      type ?? null,
+      MOST_LOOKED_AT,
     )
     const found: Placed[] = []
     let [looked, next] = [0, before]

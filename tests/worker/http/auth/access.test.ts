@@ -29,7 +29,6 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['PATCH', '/v1/scopes/{scope}', 'operator'],
   ['GET', '/v1/settings/schema', 'viewer'],
   ['GET', '/v1/scopes/{scope}/chain', 'viewer'],
-  ['GET', '/v1/scopes/{scope}/cost', 'viewer'],
   ['GET', '/v1/scopes/{scope}/context', 'viewer'],
   ['GET', '/v1/scopes/{scope}/log', 'viewer'],
   ['GET', '/v1/scopes/{scope}/events', 'viewer'],

@@ -263,26 +263,12 @@ describe('a scope', () => {
     })
   })
 
-  test('has a cost that grows with its events', async () => {
-    const scope = freshScope()
-    expect((await call(scopePath(scope, '/cost'))).body).toMatchObject({ scope, events: 0, month_usd: 0, total_usd: 0 })
-    await settle(scope, message())
-    const cost = await until(async () => {
-      const { body } = await call(scopePath(scope, '/cost'))
-      return body.events > 0 && body
-    }, 'D1 has its numbers')
-    expect(cost).toMatchObject({ events: 1, model: { calls: 0, tokens: 0, cost_usd: 0 }, saved_usd: 0, total_usd: 0 })
-    expect(cost.platform_usd).toBeGreaterThan(0)
-    expect(cost.month_usd).toBeGreaterThan(cost.platform_usd)
-  })
-
   test('has settings whose JSON Schema describes each of them', async () => {
     const { body } = await call('/v1/settings/schema')
     const { settings } = (await call(scopePath(freshScope()))).body
     expect(Object.keys(body.properties)).toEqual(expect.arrayContaining(Object.keys(settings)))
-    for (const [name, property] of Object.entries(body.properties)) {
-      expect(property, name).toMatchObject({ description: expect.any(String) })
-    }
+    const described = Object.values<{ description?: string }>(body.properties)
+    expect(described.filter(({ description = '' }) => description === '')).toEqual([])
     expect(body.properties.context_limit).toMatchObject({ type: 'integer', minimum: 1, maximum: 10_000, default: 1000 })
   })
 
