@@ -1,10 +1,65 @@
-import { Empty } from '../../ui/feedback.tsx'
-import { Page } from '../../ui/page.tsx'
+import { useLocation } from 'preact-iso'
+import type { z } from 'zod'
+import type { listedReflex } from '../../../../src/contract/reflex.ts'
+import { part, query, useGet, usePages } from '../../api/index.ts'
+import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { count } from '../../ui/numbers.ts'
+import { Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { Filter } from './filter.tsx'
+import { Rates, type Statistics } from './rates.tsx'
+
+type Listed = z.infer<typeof listedReflex>
+const states: Listed['state'][] = ['active', 'shadow', 'draft', 'retired']
 
 export default function ReflexesPage() {
+  const { query: asked } = useLocation()
+  const [state, q] = [asked['state'], asked['q']]
+  const list = usePages<Listed>(`/v1/reflexes${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Reflexes">
-      <Empty title="This page is not built yet." />
+      <Rates />
+      <Section title="All reflexes" actions={<Filter states={states} />}>
+        {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
+        {!list.items && !list.problem && <Loading />}
+        {list.items?.length === 0 && (
+          <Empty title={state || q ? 'No reflex matches.' : 'There is no reflex yet.'}>
+            <p>
+              A reflex decides in microseconds what a model would decide. Write one with <code>reflex reflex add FILE</code>, or let a scope{' '}
+              <a href="/learning">learn</a> some.
+            </p>
+          </Empty>
+        )}
+        {list.items && list.items.length > 0 && <Reflexes rows={list.items} onEnd={list.loadMore} />}
+      </Section>
     </Page>
+  )
+}
+
+function Reflexes({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
+  const fires = useGet<Statistics>('/v1/stats?metric=reflex.fires&by=reflex&bucket=hour').value
+  const saved = useGet<Statistics>('/v1/stats?metric=reflex.saved_model_calls&by=reflex&bucket=hour').value
+  const of = (found: Statistics | undefined, id: string) =>
+    count(found?.series.find(({ label }) => label === id)?.total ?? (found ? 0 : null))
+  return (
+    <Table
+      label="Reflexes"
+      rows={rows}
+      keyOf={({ id }) => id}
+      onEnd={onEnd}
+      columns={[
+        { title: 'Reflex', cell: ({ id }) => <a href={`/reflexes/${part(id)}`}>{visible(id)}</a> },
+        { title: 'Version', cell: ({ version }) => version, width: '5rem', numeric: true },
+        { title: 'State', cell: ({ state }) => <Status status={state} />, width: '7rem' },
+        { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '7rem', numeric: true },
+        { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '7rem', numeric: true },
+        { title: 'Owner', cell: ({ owner }) => visible(owner), width: '10rem' },
+        { title: 'Description', cell: ({ description }) => <Text text={description} /> },
+        { title: 'Written', cell: ({ created_at }) => <Time at={created_at} />, width: '8rem' },
+      ]}
+    />
   )
 }

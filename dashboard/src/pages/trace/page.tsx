@@ -1,10 +1,120 @@
-import { Empty } from '../../ui/feedback.tsx'
-import { Page } from '../../ui/page.tsx'
+import { useSignal } from '@preact/signals'
+import { useLocation, useRoute } from 'preact-iso'
+import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
+import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import { post, query, requestText, useAction, useGet } from '../../api/index.ts'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { count, usd } from '../../ui/numbers.ts'
+import { Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Fact, Facts, visible } from '../../ui/text.tsx'
+import { duration, Time } from '../../ui/time.tsx'
+import { Chain } from './chain.tsx'
+import { Details } from './details.tsx'
+import { Report } from './report.tsx'
+import { firstOf, pathTo } from './spans.ts'
+import { Waterfall } from './waterfall.tsx'
+import { WhatIf } from './what-if.tsx'
+
+const RUNNING_MS = 2000
 
 export default function TracePage() {
+  const { params } = useRoute()
+  const { query: asked } = useLocation()
+  const id = params['id'] ?? ''
+  const isRunning = useSignal(false)
+  const path = `/v1/traces/${encodeURIComponent(id)}${query({ scope: asked['scope'] })}`
+  const data = useGet<Trace>(path, isRunning.value ? { every_ms: RUNNING_MS } : {})
+  const status = data.value?.status
+  if (status !== undefined && isRunning.peek() !== (status === 'running')) isRunning.value = status === 'running'
   return (
-    <Page title="Trace">
-      <Empty title="This page is not built yet." />
+    <Page title="Trace" path={<code>{visible(id)}</code>}>
+      <Loaded data={data}>{(trace) => <Shown trace={trace} />}</Loaded>
     </Page>
   )
+}
+
+function Shown({ trace }: { trace: Trace }) {
+  const { path, query: asked, route } = useLocation()
+  const report = useSignal<ReplayReport | null>(null)
+  const asking = useSignal(false)
+  const way = pathTo(trace.root, asked['span'] ?? '')
+  const span = way.at(-1) ?? firstOf(trace.root, 'event') ?? trace.root
+  const event = way.findLast(({ kind }) => kind === 'event') ?? firstOf(trace.root, 'event')
+  const select = (id: string) => route(`${path}?${new URLSearchParams({ ...asked, span: id }).toString()}`, true)
+  const replay = useAction(() =>
+    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, { mode: 'pinned' }),
+  )
+  const download = useAction(() => exportTrace(trace.trace_id, asked['scope']))
+  const problem = replay.problem ?? download.problem
+  return (
+    <>
+      <Head trace={trace} root={span} />
+      <div class="actions">
+        <button
+          type="button"
+          disabled={replay.busy}
+          onClick={() => void replay.run(undefined).then((answer) => answer.ok && (report.value = answer.value))}
+        >
+          {replay.busy ? 'Replaying …' : 'Replay'}
+        </button>
+        <button type="button" onClick={() => (asking.value = true)}>
+          What if …
+        </button>
+        <button type="button" disabled={download.busy} onClick={() => void download.run(undefined)}>
+          Export
+        </button>
+      </div>
+      {problem && <ErrorBox problem={problem} />}
+      {report.value && <Report report={report.value} onSelect={select} />}
+      {event && <Chain event={event} onSelect={select} />}
+      <Section title="Spans">
+        <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
+      </Section>
+      <Details key={span.span_id} span={span} trace_id={trace.trace_id} />
+      {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
+    </>
+  )
+}
+
+function Head({ trace: { status, started_at, duration_ms, scopes, usage, truncated } }: { trace: Trace; root: Span }) {
+  return (
+    <div class="card">
+      <Facts>
+        <Fact name="Status">
+          <Status status={status} />
+        </Fact>
+        <Fact name="Started">
+          <Time at={started_at} />
+        </Fact>
+        <Fact name="Took">{duration_ms === null ? 'not ended' : duration(duration_ms)}</Fact>
+        <Fact name="Scopes">
+          {scopes.map((scope) => (
+            <span key={scope}>
+              <ScopeLink scope={scope} />{' '}
+            </span>
+          ))}
+        </Fact>
+        <Fact name="Model calls">
+          {count(usage.model_calls)} · {count(usage.input_tokens + usage.output_tokens)} tokens · {usd(usage.cost_usd)}
+        </Fact>
+      </Facts>
+      {truncated && <p class="wait">The logs have more entries of this trace than are shown.</p>}
+    </div>
+  )
+}
+
+/** Saves the file of the API under the name of the trace. */
+async function exportTrace(trace_id: string, scope: string | undefined) {
+  const answer = await requestText('GET', `/v1/traces/${trace_id}/export${query({ scope })}`)
+  if (!answer.ok) return answer
+  const address = URL.createObjectURL(new Blob([answer.value], { type: 'application/json' }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = `trace-${trace_id}.json`
+  link.click()
+  // The download has its own copy of the address by the next task.
+  setTimeout(() => URL.revokeObjectURL(address))
+  return answer
 }

@@ -1,0 +1,61 @@
+import type { Certificate } from '../../../../src/contract/reports/certificate.ts'
+import { Empty } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { count, percent } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+
+type Proof = { scope: string; version: number; certificate: Certificate; why: string[] }
+
+/** The certificates: what was compared, for each type of event and risk, and the audits since. */
+export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
+  return (
+    <Section title="Certificates">
+      {certificates.length === 0 && (
+        <Empty title="There is no certificate.">
+          <p>
+            One is opened when a version that an agent wrote, or a decision model, is compared in shadow mode. A version that a person
+            activated needs none.
+          </p>
+        </Empty>
+      )}
+      {certificates.map(({ scope, version, certificate, why }) => (
+        <div class="card" key={`${scope}@${version}`}>
+          <h3>
+            Version {version} in <ScopeLink scope={scope} />
+          </h3>
+          <ul>
+            {why.map((sentence) => (
+              <li key={sentence}>
+                <Text text={sentence} most={1000} />
+              </li>
+            ))}
+          </ul>
+          <Table
+            label={`Strata of version ${version} in ${visible(scope)}`}
+            rows={certificate.strata}
+            keyOf={({ event_type, risk }) => `${event_type} ${risk}`}
+            columns={[
+              { title: 'Event type', cell: ({ event_type }) => visible(event_type) },
+              { title: 'Risk', cell: ({ risk }) => risk, width: '6rem' },
+              { title: 'State', cell: ({ state }) => <Status status={state} />, width: '8rem' },
+              { title: 'Agreed', cell: ({ n, k }) => `${count(k)} of ${count(n)} (${percent(n === 0 ? null : k / n)})`, width: '11rem' },
+              {
+                title: 'Audits',
+                cell: ({ audits: { audits, disagreed, alarm } }) => (
+                  <span class={alarm ? 'bad' : ''}>
+                    {count(audits)}, {count(disagreed)} disagreed{alarm && ', alarm'}
+                  </span>
+                ),
+                width: '12rem',
+              },
+              { title: 'Person', cell: ({ person }) => person !== null && visible(person), width: '8rem' },
+            ]}
+          />
+        </div>
+      ))}
+    </Section>
+  )
+}

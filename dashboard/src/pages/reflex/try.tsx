@@ -1,0 +1,144 @@
+import { useSignal } from '@preact/signals'
+import type { z } from 'zod'
+import type { evaluation } from '../../../../src/contract/reports/reflex-report.ts'
+import type { RangeReport } from '../../../../src/contract/reports/replay.ts'
+import { part, post, useAction, useGet } from '../../api/index.ts'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { count, percent } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { RangeView } from '../trace/report.tsx'
+import { actionText } from '../trace/spans.ts'
+import type { Reflex } from './page.tsx'
+
+type Evaluation = z.infer<typeof evaluation>
+const windows: Record<string, [text: string, ms: number]> = {
+  '1h': ['the last hour', 3_600_000],
+  '24h': ['the last day', 86_400_000],
+  '7d': ['the last 7 days', 604_800_000],
+  '30d': ['the last 30 days', 2_592_000_000],
+}
+
+/** Tries the reflex, or a change of it, on what a scope has recorded. */
+export function Try({ reflex }: { reflex: Reflex }) {
+  const used = useGet<{ scopes: { scope: string }[] }>(`/v1/reflexes/${part(reflex.id)}/metrics`).value
+  const scope = useSignal('')
+  const range = useSignal('24h')
+  const names = [...new Set(used?.scopes.map((one) => one.scope))]
+  const chosen = scope.value || (names[0] ?? '')
+  return (
+    <>
+      <Section title="On what was recorded">
+        <div class="card actions">
+          <label class="inline">
+            Scope
+            <input list="scopes-of-reflex" value={chosen} onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
+            <datalist id="scopes-of-reflex">
+              {names.map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+          </label>
+          <label class="inline">
+            Recordings of
+            <select value={range} onChange={({ currentTarget }) => (range.value = currentTarget.value)}>
+              {Object.entries(windows).map(([value, [text]]) => (
+                <option key={value} value={value}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+      </Section>
+      <Evaluate version={`${reflex.id}@${reflex.version}`} scope={chosen} window={range.value} />
+      <Change reflex={reflex} scope={chosen} range={range.value} />
+    </>
+  )
+}
+
+function Evaluate({ version, scope, window }: { version: string; scope: string; window: string }) {
+  const report = useSignal<Evaluation | null>(null)
+  const { run, busy, problem } = useAction(() => post<Evaluation>(`/v1/reflexes/${part(version)}/evaluate`, { scope, window }))
+  const evaluate = async () => {
+    const answer = await run(undefined)
+    if (answer.ok) report.value = answer.value
+  }
+  return (
+    <Section
+      title={`As it is: ${visible(version)}`}
+      actions={
+        <button type="button" disabled={busy || scope === ''} onClick={() => void evaluate()}>
+          {busy ? 'Evaluating …' : 'Evaluate'}
+        </button>
+      }
+    >
+      {problem && <ErrorBox problem={problem} />}
+      {report.value ? (
+        <Evaluated report={report.value} />
+      ) : (
+        <p class="quiet">Runs it on the recorded contexts, without acting, and compares it with what was decided.</p>
+      )}
+    </Section>
+  )
+}
+
+function Evaluated({ report: { contexts, fires, agreement, missed, errors, disagreements, truncated } }: { report: Evaluation }) {
+  const { agreed, disagreed, not_compared, rate } = agreement
+  return (
+    <div class="card" role="status">
+      <Facts>
+        <Fact name="Contexts">{count(contexts.recorded + contexts.rebuilt)}</Fact>
+        <Fact name="Fires">{count(fires)}</Fact>
+        <Fact name="Agreement">
+          {percent(rate)} ({count(agreed)} of {count(agreed + disagreed)}, {count(not_compared)} not comparable)
+        </Fact>
+        <Fact name="Passed although something was done">{count(missed)}</Fact>
+        <Fact name="Errors">{count(errors.length)}</Fact>
+      </Facts>
+      {truncated && <p class="wait">There were more contexts than one evaluation reads.</p>}
+      {disagreements.length > 0 && (
+        <ul>
+          {disagreements.map(({ event_id, action, decided }) => (
+            <li key={event_id}>
+              <code>{visible(event_id)}</code>: it would <Text text={actionText(action)} />; decided was{' '}
+              <Text text={decided.map(actionText).join(', ') || 'nothing'} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
+  const code = useSignal(reflex.code)
+  const report = useSignal<RangeReport | null>(null)
+  const { run, busy, problem } = useAction(() =>
+    post<RangeReport>(`/v1/scopes/${part(scope)}/replay`, {
+      since: new Date(Date.now() - (windows[range]?.[1] ?? 0)).toISOString(),
+      mode: 'what_if',
+      changes: { reflex_code: { [reflex.id]: code.value } },
+    }),
+  )
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const answer = await run(undefined)
+    if (answer.ok) report.value = answer.value
+  }
+  return (
+    <Section title="What if its code were another">
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <label>
+          Changed code
+          <textarea rows={16} spellcheck={false} value={code} onInput={({ currentTarget }) => (code.value = currentTarget.value)} />
+        </label>
+        <button type="submit" disabled={busy || scope === ''}>
+          {busy ? 'Deciding again …' : 'Decide again'}
+        </button>
+      </form>
+      {problem && <ErrorBox problem={problem} />}
+      {report.value && <RangeView report={report.value} />}
+    </Section>
+  )
+}

@@ -1,0 +1,77 @@
+import { useMemo } from 'preact/hooks'
+import { useSignal } from '@preact/signals'
+import type { z } from 'zod'
+import type { statistics } from '../../../../src/contract/reports/statistics.ts'
+import { query, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
+import { count, percent } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Chart, type Line } from './chart.tsx'
+
+export type Statistics = z.infer<typeof statistics>
+type Bucket = 'minute' | 'hour' | 'day'
+const steps: Record<Bucket, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+const ranges: Record<Bucket, string> = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
+
+/** The decisions of one reflex or of all, against the model calls that were made. */
+export function Rates({ reflex }: { reflex?: string }) {
+  const bucket = useSignal<Bucket>('hour')
+  const of = reflex === undefined ? {} : { by: 'reflex' }
+  const decided = useGet<Statistics>(
+    `/v1/stats${query({ metric: reflex === undefined ? 'reflexes.decided' : 'reflex.decided', bucket: bucket.value, ...of })}`,
+  )
+  const calls = useGet<Statistics>(`/v1/stats${query({ metric: 'model.calls', bucket: bucket.value })}`)
+  const actions = (
+    <label class="inline">
+      Range
+      <select value={bucket} onChange={({ currentTarget }) => (bucket.value = currentTarget.value as Bucket)}>
+        {Object.entries(ranges).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+  return (
+    <Section title="Reflexes against model calls" actions={actions}>
+      <Loaded data={decided}>
+        {(one) => (
+          <Loaded data={calls}>{(other) => <Drawn decided={one} calls={other} step={steps[bucket.value]} label={reflex ?? null} />}</Loaded>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+type DrawnProps = { decided: Statistics; calls: Statistics; step: number; label: string | null }
+
+function Drawn({ decided, calls, step, label }: DrawnProps) {
+  const own = decided.series.find((series) => series.label === label)
+  const [all] = calls.series
+  const { at, lines } = useMemo(() => {
+    const [from, until] = [Date.parse(decided.since), Date.parse(decided.until)]
+    const times = Array.from({ length: Math.ceil((until - from) / step) }, (_, index) => from + index * step)
+    const valuesOf = (series: Statistics['series'][number] | undefined) => {
+      const values = new Map(series?.points.map((point) => [Date.parse(point.at), point.value]))
+      return times.map((time) => values.get(time) ?? 0)
+    }
+    const drawn: Line[] = [
+      { name: 'Decided by reflexes', colour: '--ok', values: valuesOf(own) },
+      { name: 'Model calls', colour: '--wait', values: valuesOf(all) },
+    ]
+    return { at: times, lines: drawn }
+  }, [decided, calls, step, label])
+  const [reflexes, models] = [own?.total ?? 0, all?.total ?? 0]
+  const share = reflexes + models === 0 ? null : reflexes / (reflexes + models)
+  const summary = `${count(reflexes)} events decided ${label === null ? 'by reflexes' : 'by it'}, ${count(models)} model calls`
+  return (
+    <div class="card">
+      <p>
+        {summary}
+        {share !== null && `: ${percent(share)} without a model`}
+      </p>
+      <Chart label={summary} at={at} lines={lines} />
+    </div>
+  )
+}

@@ -1,0 +1,175 @@
+import type { Span } from '../../../../src/contract/reports/trace.ts'
+import { count } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Status, statusText } from '../../ui/status.tsx'
+import { Text } from '../../ui/text.tsx'
+import { actionText, needsOf, numberOf, reasonsOf, textOf } from './spans.ts'
+
+type Item = { span: Span; text: string; note: string | null }
+type Stage = { name: string; items: Item[]; without: string }
+
+/** The parts that decide on an event, in their order, each with its decision. */
+export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string) => void }) {
+  const stages = stagesOf(event)
+  const { 'reflex.outcome': outcome, 'reflex.event.status': status } = event.attributes
+  const changes = changesOf(below(event))
+  return (
+    <Section title="Why">
+      <ol class="chain">
+        {stages.map(({ name, items, without }) => (
+          <li key={name} class={items.length > 0 ? 'done' : ''}>
+            <b>{name}</b>
+            {items.length === 0 && <p class="quiet">{without}</p>}
+            {items.slice(0, MOST_ITEMS).map(({ span, text, note }) => (
+              <button key={span.span_id} type="button" class="plain" onClick={() => onSelect(span.span_id)}>
+                <Text text={text} most={90} />
+                {note !== null && (
+                  <span class="quiet">
+                    <br />
+                    <Text text={note} most={160} />
+                  </span>
+                )}
+              </button>
+            ))}
+            {items.length > MOST_ITEMS && <p class="quiet">and {items.length - MOST_ITEMS} more</p>}
+          </li>
+        ))}
+        <li class="done">
+          <b>Outcome</b>
+          <p>
+            {typeof status === 'string' ? <Status status={status} /> : <Status status="running" />}
+            {deciderOf(outcome)}
+          </p>
+        </li>
+      </ol>
+      {changes.length > 0 && (
+        <>
+          <h3>What would have to change</h3>
+          <ul>
+            {changes.map((change) => (
+              <li key={change}>
+                <Text text={change} most={600} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </Section>
+  )
+}
+
+const MOST_ITEMS = 4
+
+function deciderOf(outcome: unknown): string {
+  const { by } = (outcome ?? {}) as { by?: string }
+  return by === undefined ? '' : ` by ${by === 'perceive' ? 'no trigger' : by}`
+}
+
+/** The spans that follow from an event, without those of the events that it caused. */
+function below(event: Span): Span[] {
+  const found: Span[] = []
+  const add = (span: Span) => {
+    for (const child of span.children) {
+      if (child.kind === 'event') continue
+      found.push(child)
+      add(child)
+    }
+  }
+  add(event)
+  return found
+}
+
+function stagesOf(event: Span): Stage[] {
+  const spans = below(event)
+  const of = (...kinds: Span['kind'][]) => spans.filter(({ kind }) => kinds.includes(kind))
+  const isDecision = ({ name }: Span) => name.startsWith('decide ')
+  const item = (span: Span, text: string, note: string | null = reasonsOf(span)[0] ?? null): Item => ({ span, text, note })
+  const { by } = (event.attributes['reflex.outcome'] ?? {}) as { by?: string }
+  const filtered = by === 'filter' ? [item(event, 'left out by the filter', null)] : of('filter').map((span) => item(span, span.name))
+  const reflexes = of('reflex').map((span) => {
+    const { 'reflex.fired': fired, 'reflex.action': action, 'reflex.state': state } = span.attributes
+    const shadow = state === 'shadow' ? ' (in shadow mode)' : ''
+    return fired === true
+      ? item(span, `${textOf(span, 'reflex.id')} fired${shadow}: ${actionText(action)}`, null)
+      : item(span, `${textOf(span, 'reflex.id')} passed${shadow}`)
+  })
+  return [
+    { name: 'Filter', items: filtered, without: 'let it through' },
+    { name: 'Reflexes', items: reflexes, without: 'none ran' },
+    { name: 'Decision model', items: spans.filter(isDecision).map((span) => item(span, span.name)), without: 'not asked' },
+    {
+      name: 'Turn',
+      items: [
+        ...of('turn').map((span) =>
+          item(span, `${textOf(span, 'gen_ai.agent.name')}: ${statusText(textOf(span, 'reflex.turn.status') ?? 'running')}`),
+        ),
+        ...modelItems(of('model').filter((span) => !isDecision(span))),
+      ],
+      without: 'none',
+    },
+    {
+      name: 'Gate',
+      items: of('gate').map((span) => item(span, `${span.name.replace('gate ', '')}: ${verdictOf(span)}`)),
+      without: 'no skill proposed',
+    },
+    {
+      name: 'Effects',
+      items: [
+        ...of('approval').map((span) => item(span, `${span.name}: ${textOf(span, 'reflex.approval.status') ?? 'waits for a person'}`)),
+        ...of('effect').map((span) => item(span, effectText(span), reasonsOf(span)[0] ?? argumentsOf(span))),
+        ...of('reply').map((span) => item(span, `reply: ${textOf(span, 'gen_ai.output.messages') ?? ''}`)),
+      ],
+      without: 'none',
+    },
+  ]
+}
+
+/** All model calls as one item, which leads to the first. */
+function modelItems(spans: readonly Span[]): Item[] {
+  const [first] = spans
+  if (!first) return []
+  const tokensOf = (span: Span) => (numberOf(span, 'gen_ai.usage.input_tokens') ?? 0) + (numberOf(span, 'gen_ai.usage.output_tokens') ?? 0)
+  const tokens = spans.reduce((sum, span) => sum + tokensOf(span), 0)
+  const failed = spans.find(({ status }) => status === 'error')
+  return [
+    {
+      span: first,
+      text: `${count(spans.length)} model calls, ${count(tokens)} tokens`,
+      note: failed ? (reasonsOf(failed)[0] ?? null) : null,
+    },
+  ]
+}
+
+const effectText = (span: Span): string =>
+  `${textOf(span, 'gen_ai.tool.name')}: ${statusText(textOf(span, 'reflex.effect.status') ?? 'running')}`
+
+const argumentsOf = ({ attributes }: Span): string | null => {
+  const input = attributes['gen_ai.tool.call.arguments']
+  return input === undefined ? null : JSON.stringify(input)
+}
+
+function verdictOf(span: Span): string {
+  const stage = textOf(span, 'reflex.stage')
+  return `${statusText(textOf(span, 'reflex.verdict') ?? 'refused')}${stage === null ? '' : ` at ${stage}`}`
+}
+
+/** Why a reflex passed, as something that can be changed. */
+const passes: Record<string, string> = {
+  null: 'its code returned null for this event',
+  cooldown: 'its cooldown had not passed',
+  rate: 'it had reached its rate',
+  missing: 'no version of it exists',
+  suspended: 'it is suspended in this scope, until it changes or the chain is set again',
+  uncertified: 'its proof does not reach this action: allow it in the approvals, or activate it by hand',
+}
+
+function changesOf(spans: readonly Span[]): string[] {
+  const gates = spans.filter(({ kind }) => kind === 'gate').flatMap(needsOf)
+  const reflexes = spans.flatMap((span) => {
+    const reason = textOf(span, 'reflex.pass_reason')
+    if (span.kind !== 'reflex' || reason === null) return []
+    const detail = textOf(span, 'reflex.reason') ?? textOf(span, 'error.message')
+    return [`Reflex ${textOf(span, 'reflex.id')}: ${detail ?? passes[reason] ?? reason}.`]
+  })
+  return [...new Set([...gates, ...reflexes])].slice(0, 20)
+}

@@ -1,0 +1,164 @@
+import { useSignal } from '@preact/signals'
+import type { Span } from '../../../../src/contract/reports/trace.ts'
+import type { EventRecord } from '../../../../src/contract/event-record.ts'
+import { get, part, useAction, useGet } from '../../api/index.ts'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { Json } from '../../ui/json.tsx'
+import { ScopeLink, scopeLink, TraceLink } from '../../ui/links.tsx'
+import { count, usd } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Clock, duration } from '../../ui/time.tsx'
+import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
+import { Gate, type Decided } from './gate.tsx'
+
+type Entry = { seq: number; kind: string; context?: unknown; decision?: Decided; prompt?: string[] }
+type DetailsProps = { span: Span; trace_id: string }
+
+/** Everything about one span: what went in, what came out, its cost, score and reasons. */
+export function Details({ span, trace_id }: DetailsProps) {
+  const scope = textOf(span, 'reflex.scope') ?? ''
+  const seq = numberOf(span, 'reflex.log_seq')
+  const logged = useGet<{ items: Entry[] }>(seq === null ? null : `/v1/scopes/${part(scope)}/log?after=${seq - 1}&before=${seq + 1}`)
+  const entry = logged.value?.items[0]
+  const { inputs, outputs, rest } = grouped(span)
+  return (
+    <Section title={visible(span.name)} actions={<TraceLink id={trace_id} span={span.span_id} text="Link to this span" />}>
+      <div class="card details">
+        <Head span={span} scope={scope} seq={seq} />
+        <Reasons span={span} />
+        {entry?.decision?.stages && <Gate decision={entry.decision} />}
+        {span.kind === 'event' && <EventBody scope={scope} id={textOf(span, 'messaging.message.id') ?? ''} />}
+        {entry?.context !== undefined && entry.context !== null && <Part name="Context that it saw" value={entry.context} open={0} />}
+        {entry?.prompt && <Prompt trace_id={trace_id} scope={scope} parts={entry.prompt} />}
+        {Object.keys(inputs).length > 0 && <Part name="Inputs" value={inputs} open={3} />}
+        {Object.keys(outputs).length > 0 && <Part name="Outputs" value={outputs} open={3} />}
+        <Part name="Other attributes" value={rest} open={0} />
+        <Loaded data={logged}>
+          {({ items: [first] }) => first && <Part name={`Log entry ${first.seq}: ${first.kind}`} value={first} open={0} />}
+        </Loaded>
+      </div>
+    </Section>
+  )
+}
+
+function Head({ span, scope, seq }: { span: Span; scope: string; seq: number | null }) {
+  const tokens = (numberOf(span, 'gen_ai.usage.input_tokens') ?? 0) + (numberOf(span, 'gen_ai.usage.output_tokens') ?? 0)
+  const cost = numberOf(span, 'reflex.cost_usd')
+  const fuel = numberOf(span, 'reflex.fuel')
+  return (
+    <Facts>
+      <Fact name="Status">
+        <Status status={span.status} /> <span class="quiet">{span.kind}</span>
+      </Fact>
+      <Fact name="Started">
+        <Clock at={span.started_at} />
+      </Fact>
+      <Fact name="Took">{span.duration_ms === null ? 'not ended' : duration(span.duration_ms)}</Fact>
+      <Fact name="Scope">
+        <ScopeLink scope={scope} />
+        {seq !== null && (
+          <>
+            {' '}
+            (<a href={`${scopeLink(scope)}?tab=context&at=${seq}`}>its context then</a>)
+          </>
+        )}
+      </Fact>
+      {tokens > 0 && <Fact name="Tokens">{count(tokens)}</Fact>}
+      {cost !== null && <Fact name="Cost">{usd(cost)}</Fact>}
+      {fuel !== null && <Fact name="Fuel">{count(fuel)}</Fact>}
+    </Facts>
+  )
+}
+
+function Reasons({ span }: { span: Span }) {
+  const [reasons, needs, score] = [reasonsOf(span), needsOf(span), scoreOf(span)]
+  return (
+    <>
+      {reasons.length > 0 && (
+        <div>
+          <h3>Why</h3>
+          {reasons.map((reason) => (
+            <p key={reason}>
+              <Text text={reason} most={2000} />
+            </p>
+          ))}
+        </div>
+      )}
+      {score && (
+        <p>
+          Score <b>{score.score}</b>, of {score.tau ?? '–'} that it needs.
+        </p>
+      )}
+      {needs.length > 0 && (
+        <div>
+          <h3>To pass</h3>
+          <ul>
+            {needs.map((need) => (
+              <li key={need}>
+                <Text text={need} most={1000} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </>
+  )
+}
+
+function Part({ name, value, open }: { name: string; value: unknown; open: number }) {
+  return (
+    <div>
+      <h3>{visible(name)}</h3>
+      <Json value={value} open={open} label={name} />
+    </div>
+  )
+}
+
+function EventBody({ scope, id }: { scope: string; id: string }) {
+  const record = useGet<EventRecord>(`/v1/scopes/${part(scope)}/events/${part(id)}`)
+  return <Loaded data={record}>{({ event }) => <Part name="Event" value={event} open={1} />}</Loaded>
+}
+
+type Recording = { scope: string; parts?: Record<string, unknown> }
+type Exported = Recording & { recordings?: Recording[] }
+
+/** The messages are stored once, by their hashes: the export of the trace has them. */
+function Prompt({ trace_id, scope, parts }: { trace_id: string; scope: string; parts: string[] }) {
+  const messages = useSignal<unknown[] | null>(null)
+  const { run, busy, problem } = useAction(async () => {
+    const answer = await get<Exported>(`/v1/traces/${trace_id}/export?scope=${part(scope)}`)
+    if (answer.ok) {
+      const all = [answer.value, ...(answer.value.recordings ?? [])].map((recording) => recording.parts ?? {})
+      messages.value = parts.map((hash) => all.find((one) => hash in one)?.[hash] ?? 'not kept')
+    }
+    return answer
+  })
+  if (messages.value) return <Part name="Prompt" value={messages.value} open={2} />
+  return (
+    <div>
+      <button type="button" disabled={busy} onClick={() => void run(undefined)}>
+        Show the prompt ({parts.length} messages)
+      </button>
+      {problem && <ErrorBox problem={problem} />}
+    </div>
+  )
+}
+
+const INPUTS =
+  /^(gen_ai\.tool\.call\.arguments|reflex\.(run\.inputs|turn\.(considered|saw)|why|settings\.patch|scratch\.(key|value)|call|event\.(type|source|via)|goal))$/
+const OUTPUTS =
+  /^(gen_ai\.(tool\.call\.result|output\.messages|response\.finish_reasons)|reflex\.(run\.(outputs|status)|turn\.(result|acts|status)|action|outcome|decision\.answers|decision|agreed|slots|bulletin\.cards|step\.status|effect\.status|approval\.(status|decision_reason)))$/
+/** Shown above, in words. */
+const TOLD = /^(reflex\.(scope|log_seq|cost_usd|fuel|score|to_pass|reason|pass_reason|refused_for)|error\.message|gen_ai\.usage\..*)$/
+
+function grouped({ attributes }: Span) {
+  const groups = { inputs: {}, outputs: {}, rest: {} } as Record<'inputs' | 'outputs' | 'rest', Record<string, unknown>>
+  for (const [name, value] of Object.entries(attributes)) {
+    if (TOLD.test(name)) continue
+    const group = INPUTS.test(name) ? groups.inputs : OUTPUTS.test(name) ? groups.outputs : groups.rest
+    group[name] = value
+  }
+  return groups
+}

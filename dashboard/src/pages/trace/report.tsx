@@ -1,0 +1,157 @@
+import type { ComponentChildren } from 'preact'
+import type { RangeReport, ReplayReport, ReplaySide } from '../../../../src/contract/reports/replay.ts'
+import { TraceLink } from '../../ui/links.tsx'
+import { count, usd } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import { duration } from '../../ui/time.tsx'
+import { actionText } from './spans.ts'
+
+const MOST_SHOWN = 50
+
+/** The decisions of one trace, as recorded and as decided again. */
+export function Report({ report, onSelect }: { report: ReplayReport; onSelect: (span_id: string) => void }) {
+  const { mode, equivalent, complete, compared, changed, divergences, unknown, effects = [], recorded, replayed } = report
+  const verdict =
+    mode === 'pinned'
+      ? equivalent
+        ? `All ${count(compared)} decisions are the same.`
+        : `${count(changed)} of ${count(compared)} decisions differ from what was recorded.`
+      : `${count(changed)} of ${count(compared)} decisions would change.`
+  return (
+    <Section title={mode === 'pinned' ? 'Replay' : 'What if'}>
+      <div class="card details" role="status">
+        <p>
+          <b>{verdict}</b> {unknown.length > 0 && `${count(unknown.length)} cannot be decided again.`}
+          {!complete && ' The recording is not complete.'}
+        </p>
+        <Sides recorded={recorded} replayed={replayed} />
+        {divergences.slice(0, MOST_SHOWN).map((difference) => (
+          <Difference key={difference.span_id + difference.path} {...difference}>
+            <button type="button" class="plain" onClick={() => onSelect(difference.span_id)}>
+              Show the span
+            </button>
+          </Difference>
+        ))}
+        {divergences.length > MOST_SHOWN && <p class="quiet">{divergences.length - MOST_SHOWN} more differences are not shown.</p>}
+        {effects.length > 0 && (
+          <ul>
+            {effects.slice(0, MOST_SHOWN).map(({ span_id, change, act, content }) => (
+              <li key={span_id + change + act} class={change === 'appears' ? 'ok' : 'bad'}>
+                {change === 'appears' ? 'Would happen: ' : 'Would not happen: '}
+                <Text text={`${act} ${actionText(content) === '' ? jsonText(content) : actionText(content)}`} />
+              </li>
+            ))}
+          </ul>
+        )}
+        <Unknown reasons={unknown.map(({ kind, reason }) => `${kind}: ${reason}`)} />
+      </div>
+    </Section>
+  )
+}
+
+/** A time range of a scope, decided again: numbers, and the most telling changes. */
+export function RangeView({ report }: { report: RangeReport }) {
+  const { events, same, changed, unknown, effects, examples, decisions, reasons, recorded, replayed, next_cursor } = report
+  return (
+    <div class="card details" role="status">
+      <p>
+        <b>
+          {count(changed)} of {count(same + changed)} decisions on {count(events)} events would change.
+        </b>{' '}
+        {count(effects.appear)} effects would be new, {count(effects.vanish)} would not have happened; {count(unknown)} decisions are
+        unknown.
+        {next_cursor !== null && ' This is the first part of the range: the rest was too long for one request.'}
+      </p>
+      <Sides recorded={recorded} replayed={replayed} />
+      <Table
+        label="Decisions by kind"
+        rows={Object.entries(decisions)}
+        keyOf={([kind]) => kind}
+        columns={[
+          { title: 'Decision', cell: ([kind]) => kind },
+          { title: 'Same', cell: ([, tally]) => count(tally.same), numeric: true },
+          { title: 'Changed', cell: ([, tally]) => count(tally.changed), numeric: true },
+          { title: 'Unknown', cell: ([, tally]) => count(tally.unknown), numeric: true },
+        ]}
+      />
+      {examples.map((example) => (
+        <Difference key={example.trace_id + example.span_id + example.path} {...example}>
+          <span>
+            <Text text={example.why} /> {example.alike > 1 && `(${count(example.alike)} alike)`}{' '}
+            <TraceLink id={example.trace_id} span={example.span_id} />
+          </span>
+        </Difference>
+      ))}
+      <Unknown reasons={reasons.map(({ reason, count: times }) => `${count(times)} × ${reason}`)} />
+    </div>
+  )
+}
+
+type DifferenceProps = { kind: string; path: string; recorded: unknown; replayed: unknown; children: ComponentChildren }
+
+function Difference({ kind, path, recorded, replayed, children }: DifferenceProps) {
+  return (
+    <div>
+      <p class="actions">
+        <b>{visible(kind)}</b> <code>{visible(path)}</code> {children}
+      </p>
+      <div class="sides">
+        <Side name="Recorded" value={recorded} />
+        <Side name="Decided again" value={replayed} />
+      </div>
+    </div>
+  )
+}
+
+function Side({ name, value }: { name: string; value: unknown }) {
+  return (
+    <div>
+      <span class="quiet">{name}</span>
+      <pre tabIndex={0} aria-label={name}>
+        {value === undefined ? 'nothing' : visible(jsonText(value)).slice(0, 4000)}
+      </pre>
+    </div>
+  )
+}
+
+/** Line breaks stay: an action or a text is read as it was written. */
+const jsonText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value, null, 1) ?? ''))
+
+function Sides(sides: { recorded: ReplaySide; replayed: ReplaySide }) {
+  return (
+    <Table
+      label="Usage of both sides"
+      rows={[
+        { name: 'Recorded', ...sides.recorded },
+        { name: 'Decided again', ...sides.replayed },
+      ]}
+      keyOf={({ name }) => name}
+      columns={[
+        { title: 'Side', cell: ({ name }) => name },
+        { title: 'Model calls', cell: ({ usage }) => count(usage.model_calls), numeric: true },
+        { title: 'Tokens', cell: ({ usage }) => count(usage.input_tokens + usage.output_tokens), numeric: true },
+        { title: 'Cost', cell: ({ usage }) => usd(usage.cost_usd), numeric: true },
+        { title: 'Effects', cell: ({ effects }) => count(effects), numeric: true },
+        { title: 'Time', cell: ({ duration_ms }) => duration(duration_ms), numeric: true },
+      ]}
+    />
+  )
+}
+
+function Unknown({ reasons }: { reasons: readonly string[] }) {
+  if (reasons.length === 0) return null
+  return (
+    <details>
+      <summary>Not decided again ({reasons.length})</summary>
+      <ul>
+        {reasons.slice(0, MOST_SHOWN).map((reason, index) => (
+          <li key={index}>
+            <Text text={reason} />
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}

@@ -1,0 +1,165 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import type { ReflexReference } from '../../../../src/contract/reflex.ts'
+import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
+import type { ReplayChanges } from '../../../../src/contract/reports/what-if.ts'
+import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import { get, part, post, query, useAction, useGet } from '../../api/index.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { numberOf, textOf } from './spans.ts'
+
+const kinds = {
+  setting: 'A setting',
+  code: 'Code of a reflex',
+  chain: 'Which reflexes run',
+  skill: 'A skill',
+  instructions: 'The instructions',
+}
+type Kind = keyof typeof kinds
+type State = { settings: Record<string, unknown> & { reflexes?: ReflexReference[]; instructions?: string } }
+type WhatIfProps = { trace: Trace; onClose: () => void; onReport: (report: ReplayReport) => void }
+
+/** One change is named, and the trace is decided again with it. Nothing acts. */
+export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
+  const kind = useSignal<Kind>('setting')
+  const name = useSignal('tau')
+  const text = useSignal('')
+  const wrong = useSignal<string | null>(null)
+  const [scope = ''] = trace.scopes
+  const settings = useGet<State>(`/v1/scopes/${part(scope)}`).value?.settings
+  const named = namesIn(trace, kind.value)
+  const { run, busy, problem } = useAction((changes: ReplayChanges) =>
+    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: trace.scopes.length === 1 ? scope : null })}`, {
+      mode: 'what_if',
+      changes,
+    }),
+  )
+  const load = async (chosen: string) => {
+    name.value = chosen
+    text.value = await initial(kind.value, chosen, settings)
+  }
+  const choose = (next: Kind) => {
+    kind.value = next
+    const [first] = namesIn(trace, next)
+    void load(next === 'setting' ? 'tau' : (first ?? ''))
+  }
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const changes = changesOf(kind.value, name.value, text.value)
+    wrong.value = typeof changes === 'string' ? changes : null
+    if (typeof changes === 'string') return
+    const answer = await run(changes)
+    if (answer.ok) {
+      onReport(answer.value)
+      onClose()
+    }
+  }
+  return (
+    <Dialog title="What if" onClose={onClose} wide>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
+        <label>
+          Change
+          <select value={kind} onChange={({ currentTarget }) => choose(currentTarget.value as Kind)}>
+            {Object.entries(kinds).map(([value, title]) => (
+              <option key={value} value={value}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        {kind.value === 'setting' && (
+          <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
+        )}
+        {(kind.value === 'code' || kind.value === 'skill') && (
+          <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={named} value={name.value} onChange={load} />
+        )}
+        <Value kind={kind.value} text={text.value} onInput={(value) => (text.value = value)} />
+        {wrong.value !== null && <p role="alert">{wrong.value}</p>}
+        {problem && <ErrorBox problem={problem} />}
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? 'Deciding again …' : 'Decide again'}
+        </button>
+      </form>
+    </Dialog>
+  )
+}
+
+type ChoiceProps = { label: string; values: readonly string[]; value: string; onChange: (value: string) => Promise<void> }
+
+function Choice({ label, values, value, onChange }: ChoiceProps) {
+  if (values.length === 0) return <p>This trace has none.</p>
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={({ currentTarget }) => void onChange(currentTarget.value)}>
+        {values.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+const labels: Record<Kind, ComponentChildren> = {
+  setting: 'New value, as JSON',
+  code: 'Code',
+  chain: 'Chain, as JSON: leave a reflex out, or name a version',
+  skill: 'Manifest, as JSON',
+  instructions: 'Instructions',
+}
+
+function Value({ kind, text, onInput }: { kind: Kind; text: string; onInput: (text: string) => void }) {
+  return (
+    <label>
+      {labels[kind]}
+      <textarea
+        rows={kind === 'setting' ? 4 : 14}
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => onInput(currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+/** The reflexes or skills of the trace, each as the version that it used. */
+function namesIn({ root }: Trace, kind: Kind): string[] {
+  const refs = new Set<string>()
+  const add = (span: Span) => {
+    const reflex = textOf(span, 'reflex.id')
+    const skill = span.kind === 'gate' || span.kind === 'run' ? textOf(span, 'gen_ai.skill.name') : null
+    if (kind === 'code' && span.kind === 'reflex' && reflex !== null) refs.add(`${reflex}@${numberOf(span, 'reflex.version')}`)
+    if (kind === 'skill' && skill !== null) refs.add(`${skill}@${textOf(span, 'reflex.skill.version')}`)
+    span.children.forEach(add)
+  }
+  add(root)
+  return Array.from(refs)
+}
+
+/** The value as it is now, to be edited. */
+async function initial(kind: Kind, name: string, settings: State['settings'] | undefined): Promise<string> {
+  if (kind === 'setting') return JSON.stringify(settings?.[name] ?? null, null, 2)
+  if (kind === 'chain') return JSON.stringify(settings?.reflexes ?? [], null, 2)
+  if (kind === 'instructions') return settings?.instructions ?? ''
+  if (name === '') return ''
+  const answer = await get<{ code?: string; manifest?: unknown }>(`/v1/${kind === 'code' ? 'reflexes' : 'skills'}/${part(name)}`)
+  if (!answer.ok) return ''
+  return answer.value.code ?? JSON.stringify(answer.value.manifest, null, 2)
+}
+
+/** The changes, or what is wrong with them. */
+function changesOf(kind: Kind, name: string, text: string): ReplayChanges | string {
+  if (kind === 'instructions') return { instructions: text }
+  if (kind === 'code') return { reflex_code: { [name.split('@')[0] ?? '']: text } }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return 'The value is not JSON.'
+  }
+  // The server checks the shapes, and says what is wrong.
+  const changes = kind === 'chain' ? { reflexes: value } : kind === 'skill' ? { manifest: value } : { settings: { [name]: value } }
+  return changes as ReplayChanges
+}
