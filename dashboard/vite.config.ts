@@ -1,8 +1,24 @@
-import { defineConfig } from 'vite'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { defineConfig, type Plugin } from 'vite'
+
+const { resolve } = createRequire(import.meta.url)
+
+/** Swagger UI, for the API reference at `/v1/docs`. The dashboard itself loads none of it. */
+const reference: Plugin = {
+  name: 'api-reference',
+  apply: 'build',
+  async generateBundle() {
+    for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
+      this.emitFile({ type: 'asset', fileName: `reference/${name}`, source: await readFile(resolve(`swagger-ui-dist/${name}`)) })
+    }
+  },
+}
 
 /** `npm run build` runs it. The page and the API have one origin, so no address is configured. */
 export default defineConfig({
   root: import.meta.dirname,
+  plugins: [reference],
   build: {
     outDir: 'dist',
     emptyOutDir: true,

@@ -1,7 +1,7 @@
 import { wrap } from '../lib/text.ts'
 import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/settings/when.ts'
 import { defaultSettings, settingFields } from '../../src/contract/settings/settings.ts'
-import { limitsText, schemaText, type Schema } from '../../src/http/docs/schema-text.ts'
+import { limitsText, schemaText, type Schema } from './schema-text.ts'
 import { plainSchema } from '../../src/http/body/plain-schema.ts'
 
 type Described = { description?: string; examples?: unknown[] }
