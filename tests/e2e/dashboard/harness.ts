@@ -1,0 +1,131 @@
+import { existsSync } from 'node:fs'
+import axe from 'axe-core'
+import { chromium, type Browser, type Locator, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { startServer, type LocalServer } from '../../../cli/lib/local-server.ts'
+import { ADMIN_KEY, ask, temporaryState } from '../api.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+
+export type Look = { theme?: 'light' | 'dark'; width?: number; key?: string }
+/** A page and its faults: errors, blocked resources, and requests to other hosts. */
+export type Opened = { page: Page; faults: string[] }
+
+export type Dashboard = {
+  url: string
+  browser: Browser
+  server: () => LocalServer
+  /** A page that is signed in, in a session of its own. */
+  open: (path: string, look?: Look) => Promise<Opened>
+  /** Kills the server as a power cut would; `restart` starts it at the same address. */
+  kill: () => Promise<void>
+  restart: () => Promise<void>
+  close: () => Promise<void>
+}
+
+const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline', BLOCK_WEBHOOK_URL: '', TICKET_WEBHOOK_URL: '', NOTIFY_WEBHOOK_URL: '' }
+
+/**
+ * One server and one browser for all tests of a file. `seed` fills the server once it is up;
+ * `seedDemo` leaves what `npm run demo` does.
+ */
+export async function startDashboard({
+  seed,
+  more = {},
+}: {
+  seed?: (server: LocalServer) => Promise<unknown>
+  more?: Record<string, string>
+} = {}): Promise<Dashboard> {
+  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing, and this test needs a real browser: apt-get install chromium`)
+  const state = await temporaryState()
+  const start = (port?: number) =>
+    startServer({ persist_to: state.directory, vars: { ...vars, ...more }, ...(port !== undefined && { port }) })
+  let server = await start()
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', ...quiet] })
+  const close = async () => {
+    await browser.close()
+    await server.stop()
+    await state.remove()
+  }
+  try {
+    await seed?.(server)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const { url, port } = server
+  return {
+    url,
+    browser,
+    server: () => server,
+    open: (path, look) => openPage(browser, url, path, look),
+    kill: () => server.kill9(),
+    restart: async () => void (server = await start(port)),
+    close,
+  }
+}
+
+async function openPage(browser: Browser, url: string, path: string, { theme = 'light', width = 1440, key = ADMIN_KEY }: Look = {}) {
+  const own = await ask<object>(url, '/v1/key', { key })
+  const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 900 }, reducedMotion: 'reduce' })
+  // As the sign-in page stores it.
+  await context.addInitScript((session) => sessionStorage.setItem('reflex.session', session), JSON.stringify({ key, own }))
+  const page = await context.newPage()
+  const faults = faultsOf(page, url)
+  await page.goto(`${url}${path}`)
+  return { page, faults }
+}
+
+/** `Failed to load resource` is a response that the page handles, such as a 403. */
+export function faultsOf(page: Page, url: string): string[] {
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('console', (message) => {
+    const isFault = ['error', 'warning'].includes(message.type()) && !message.text().startsWith('Failed to load resource')
+    if (isFault) faults.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) faults.push(`request to ${request.url()}`)
+  })
+  return faults
+}
+
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+
+/** The findings of axe on a page as it is: rule, element and reason. */
+export async function audit(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  return page.evaluate(async (runOnly) => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run({ runOnly })
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`))
+  }, RULES)
+}
+
+const BEYOND = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+const looks = [
+  { theme: 'light', width: 1440 },
+  { theme: 'dark', width: 1440 },
+  { theme: 'dark', width: 390 },
+  { theme: 'light', width: 390 },
+] as const
+
+/**
+ * A page in light and dark, narrow and wide: axe finds nothing, nothing is wider than the window,
+ * and there is no error and no request to another host. `ready` is part of its content.
+ */
+export async function expectSound(dashboard: Dashboard, path: string, ready: (page: Page) => Locator): Promise<void> {
+  const { page, faults } = await dashboard.open(path)
+  await ready(page).first().waitFor()
+  const flaws: string[] = []
+  for (const { theme, width } of looks) {
+    await page.emulateMedia({ colorScheme: theme })
+    await page.setViewportSize({ width, height: 900 })
+    await ready(page).first().waitFor()
+    const beyond = await page.evaluate<number>(BEYOND)
+    if (beyond > 0) flaws.push(`${theme} ${width}: ${beyond} px wider than the window`)
+    for (const found of await audit(page)) flaws.push(`${theme} ${width}: ${found}`)
+  }
+  expect({ path, flaws, faults }).toEqual({ path, flaws: [], faults: [] })
+  await page.context().close()
+}

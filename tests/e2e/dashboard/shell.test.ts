@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN_KEY } from '../api.ts'
+import { audit, expectSound, faultsOf, startDashboard, type Dashboard } from './harness.ts'
+
+let dashboard: Dashboard
+beforeAll(async () => {
+  dashboard = await startDashboard()
+})
+afterAll(() => dashboard?.close())
+
+test('a wrong key is refused with a reason; the right one opens the page that the link names, and survives a reload', async () => {
+  const page = await dashboard.browser.newPage()
+  const faults = faultsOf(page, dashboard.url)
+  await page.goto(`${dashboard.url}/keys`)
+  const key = page.getByLabel('Key', { exact: true })
+  await key.fill('wrong')
+  await key.press('Enter')
+  await page.getByRole('alert').waitFor()
+  expect(await audit(page)).toEqual([])
+  await key.fill(ADMIN_KEY)
+  await key.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+  expect(await page.evaluate(() => localStorage.length)).toBe(0)
+  expect(faults).toEqual([])
+  await page.close()
+})
+
+test('an address without a page says so', async () => {
+  await expectSound(dashboard, '/no/such/page', (page) => page.getByText('There is no page at this address.'))
+})
+
+test('the page is served with a strict policy, and a script that is injected does not run', async () => {
+  const response = await fetch(dashboard.url)
+  const policy = response.headers.get('content-security-policy') ?? ''
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).toContain("script-src 'self'")
+  expect(policy).not.toContain('unsafe')
+  const { page } = await dashboard.open('/')
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  const ran = await page.evaluate<boolean>(`(() => {
+    const script = document.createElement('script')
+    try {
+      script.textContent = 'window.injected = true'
+      document.body.append(script)
+      document.body.innerHTML = '<img src=x onerror="window.injected = true">'
+    } catch {}
+    return 'injected' in window
+  })()`)
+  expect(ran).toBe(false)
+  await page.context().close()
+})
