@@ -98,8 +98,20 @@ export const tooFarBehind = {
 /** A tool call on behalf of an operator. `key` makes the effect idempotent. */
 export type OperatorCall = { tool: string; input: unknown; key: string; trace?: TraceContext | undefined }
 
-/** The caller of a proposal. `trace` is the trace of the request. */
+/** `only`: the id of one skill. */
+export type SkillsPageOf = { after: string; limit: number; only?: string }
+
+/**
+ * A proposal's run. `result` is a ProposalResult as JSON, or null while it runs. Times are in ms.
+ */
+export type SkillCall = { started_at: number; ended_at: number | null; result: string | null }
+
+/**
+ * The caller of a proposal. `trace` is the trace of the request. `call_id` names the call, so that
+ * its run is found under the cause `call:ID`.
+ */
 export type ProposalCaller = {
+  call_id?: string | undefined
   name: string
   key_id: string
   from: 'caller' | 'model'
@@ -184,10 +196,15 @@ export interface ScopeApi {
   metrics(): Promise<ScopeMetrics>
   /** Runs a proposal if allowed; returns a ProposalResult as JSON. */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
+  /**
+   * The run that followed from a cause, `call:ID` or `approval:ID`; null before it has begun, and
+   * after retention has deleted it. `stop` stops and compensates the run of a call; it is a name.
+   */
+  skillCall(cause: string, stop?: string): Promise<SkillCall | null>
   /** The bulletin that a model would get for this text, as JSON. */
   bulletin(text: string): Promise<string>
   /** A page of skills by id: JSON of `{goal_labels, tau?, skills: [{manifest, needed}], more}`. */
-  skills(page: { after: string; limit: number }): Promise<string>
+  skills(page: SkillsPageOf): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>
   /** Notifies the scope of a decision on an approval, which it reads from D1. */

@@ -131,7 +131,11 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return JSON.stringify(await this.#parts.views.bulletin(text))
   }
 
-  async skills(page: { after: string; limit: number }) {
+  async skillCall(cause: string, stop?: string) {
+    return this.#parts.operator_calls.run(cause, stop)
+  }
+
+  async skills(page: api.SkillsPageOf) {
     return JSON.stringify(await this.#parts.views.page(page))
   }
 

@@ -1,4 +1,5 @@
 import { createMCPClient } from '@ai-sdk/mcp'
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { once } from 'node:events'
@@ -70,6 +71,16 @@ async function officialClient(key: string): Promise<Client> {
   return client
 }
 
+/** A client of the version 2026-07-28. `decide` answers the forms that its user would see. */
+async function modernClient(key: string, decide: (form: { message: string }) => Record<string, string>): Promise<ModernClient> {
+  const options = { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } }
+  const client = new ModernClient({ name: 'e2e', version: '1' }, options)
+  client.setRequestHandler('elicitation/create', async ({ params }) => ({ action: 'accept', content: decide(params) }))
+  const requestInit = { headers: { authorization: `Bearer ${key}` } }
+  await client.connect(new ModernTransport(new URL(address()), { requestInit }))
+  return client
+}
+
 type Told = { status: string; to_pass?: string[]; outputs?: object; approval?: { id: string; approve: string } }
 /** The part of a result that the model reads. */
 function toldBy({ content, isError }: object & { content?: unknown; isError?: unknown }): Told & { isError: unknown } {
@@ -108,6 +119,27 @@ test('the official client lists the skills, has one run, is refused, and waits f
   expect(await ask(server.url, path, { method: 'POST' })).toMatchObject({ status: 'approved' })
   const run = await eventually(async () => (await runsOf('address.block_forever'))[0], 'what was approved has run')
   expect(run).toMatchObject({ status: 'ok' })
+  await client.close()
+})
+
+test('the official client of 2026-07-28 asks its user for a missing input and for an approval, and gets the results', async () => {
+  const asked: string[] = []
+  const body = { name: 'a person', roles: ['admin', 'security'], scopes: ['*'] }
+  const own = (await ask<{ key: string }>(server.url, '/v1/keys', { body })).key
+  const client = await modernClient(own, ({ message }) => {
+    asked.push(message)
+    return message.includes('needs an approval') ? { decision: 'approve' } : { address: '203.0.113.11' }
+  })
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['address__block', 'address__block_forever'])
+  const reason = { reflex_why: 'block who guesses passwords' }
+  const clarified = await client.callTool({ name: 'address__block', arguments: reason })
+  expect(toldBy(clarified)).toMatchObject({ isError: false, status: 'ok', outputs: { blocked: true } })
+  const approved = await client.callTool({ name: 'address__block_forever', arguments: { ...reason, address: '203.0.113.12' } })
+  expect(toldBy(approved)).toMatchObject({ isError: false, status: 'ok', outputs: { blocked: true } })
+  expect(asked).toEqual([
+    expect.stringContaining('What is address'),
+    expect.stringContaining('address.block_forever@1.0.0 needs an approval'),
+  ])
   await client.close()
 })
 

@@ -39,3 +39,28 @@ export async function useTool(
   const result: Called = body.result
   return { ...result, told: JSON.parse(result.content[0].text) }
 }
+
+/** The abilities of a client of the version 2026-07-28. */
+export const withForms = { elicitation: { form: {} } }
+export const withTasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+
+/** One message in the version 2026-07-28, which has no handshake. */
+export function askModern(
+  scope: string,
+  method: string,
+  params: Record<string, unknown> = {},
+  more: Call & { capabilities?: object; path?: string } = {},
+): Promise<Answer> {
+  const { capabilities = {}, path = `/v1/mcp?scope=${encodeURIComponent(scope)}`, headers, ...rest } = more
+  const { _meta, ...own } = params
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+    ...(_meta as object | undefined),
+  }
+  const name = own['name'] ?? own['taskId']
+  const routing = { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method, ...(typeof name === 'string' && { 'Mcp-Name': name }) }
+  const accept = { Accept: 'application/json, text/event-stream', ...routing, ...headers }
+  return call(path, { json: { jsonrpc: '2.0', id: 1, method, params: { ...own, _meta: meta } }, headers: accept, ...rest })
+}

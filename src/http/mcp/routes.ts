@@ -1,13 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { demandRole } from '../auth/middleware.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
-import type { ProposalResult, ProposalStatus } from '../../skills/session/result.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { propose } from '../skills/propose.ts'
-import { mcpServer, type SkillsPage } from './server.ts'
-import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import { McpError, type CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { skillServer } from './server.ts'
+import { answerOnce } from './transport.ts'
 
 const route = routes('Skills')
 
@@ -35,78 +30,6 @@ const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an 
   },
 })
 
-export const mcpRoutes = resource().openapi(mcp, async (c) => {
-  const { scope, principal } = c.var
-  const stub = c.env.SCOPE.getByName(scope)
-  const serverFor = (trying: Trying) =>
-    mcpServer(scope, {
-      skills: (page) => trying(async () => JSON.parse(await stub.skills(page)) as SkillsPage),
-      ids: () => trying(async () => stub.skillIds()),
-      propose: (proposal, given) =>
-        trying(async () => {
-          demandRole(principal, 'publisher')
-          const answer = JSON.parse(await propose(c, proposal, { from: 'model', ...given })) as ProposalResult
-          return callResult(answer, new URL(c.req.url).origin)
-        }),
-    })
-  return answerOnce(serverFor, c.req.raw, c.req.valid('json'))
-})
-
-/** Runs a part of the work and records its error. */
-type Trying = <Result>(work: () => Promise<Result>) => Promise<Result>
-
-/**
- * Answers one message with its own server. Errors within `trying` are handled as on any other
- * route: the SDK would respond 200 and expose them.
- */
-async function answerOnce(serverFor: (trying: Trying) => Server, request: Request, parsedBody: unknown): Promise<Response> {
-  const failures: unknown[] = []
-  const trying: Trying = async (work) => {
-    try {
-      return await work()
-    } catch (error) {
-      if (!(error instanceof McpError)) failures.push(error)
-      throw error
-    }
-  }
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  await serverFor(trying).connect(transport)
-  const response = await transport.handleRequest(request, { parsedBody })
-  if (failures.length > 0) throw failures[0]
-  return response
-}
-
-/** The result of a call: a summary, the changes needed to pass, and the full proposal result. */
-function callResult(answer: ProposalResult, origin: string): CallToolResult {
-  const { skill_id, version, status, dry_run } = answer
-  const dry = dry_run ? { dry_run, note: NOTHING_RAN } : {}
-  const text = JSON.stringify({ skill_id, version, status, ...dry, ...told[status](answer, origin) })
-  return { content: [{ type: 'text', text }], structuredContent: answer, isError: status !== 'ok' }
-}
-
-const NOTHING_RAN = 'Nothing ran: this is only the decision of the gate. Call again without reflex/dry_run to run it.'
-
-type Told = (answer: ProposalResult, origin: string) => object
-
-const badRun: Told = ({ reason, steps, compensation }) => ({ reason, steps, compensation })
-
-const told: Record<ProposalStatus, Told> = {
-  ok: ({ outputs, idempotent, dry_run }) => (dry_run ? {} : { outputs, ...(idempotent ? { idempotent } : {}) }),
-  clarify: ({ questions, decision: { to_pass } }) => ({ questions, to_pass }),
-  refused: ({ reason, decision: { to_pass } }) => ({ reason, to_pass }),
-  needs_approval: ({ reason, approval_id }, origin) => ({
-    reason,
-    ...(approval_id === null ? {} : { approval: approvalOf(approval_id, origin) }),
-  }),
-  failed: badRun,
-  partial_failure: badRun,
-  unknown: badRun,
-}
-
-const approvalOf = (id: string, origin: string): object => ({
-  id,
-  approve: `POST ${origin}/v1/approvals/${id}/approve`,
-  reject: `POST ${origin}/v1/approvals/${id}/reject`,
-  role: 'operator',
-  note: 'A person decides. An approved call runs once by itself: do not call again.',
-})
+export const mcpRoutes = resource().openapi(mcp, (c) =>
+  answerOnce((trying, era) => skillServer(c, trying, era), c.req.raw, c.req.valid('json')),
+)

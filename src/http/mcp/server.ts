@@ -1,54 +1,64 @@
-import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import {
-  CallToolRequestSchema,
-  ErrorCode,
-  ListToolsRequestSchema,
-  McpError,
-  type CallToolRequest,
-  type CallToolResult,
-} from '@modelcontextprotocol/sdk/types.js'
+import { McpServer, ProtocolError, ProtocolErrorCode, type CallToolRequest, type CallToolResult } from '@modelcontextprotocol/server'
 import { fromZod } from '../../contract/problem.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
-import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { skillId, WHY } from '../../skills/manifest/names.ts'
+import { abilitiesOf, TASKS } from './abilities.ts'
+import type { Caller } from './approved-run.ts'
+import { callSkill } from './calls.ts'
+import { serveTasks } from './tasks.ts'
 import { idOf, toolName } from './tool-name.ts'
-import { toolOf } from './tool.ts'
+import { type SkillsPage, toolOf } from './tool.ts'
+import type { Era, Trying } from './transport.ts'
 
 /** Many clients read only the first page. */
 export const TOOLS_PER_PAGE = 100
 const DRY_RUN = 'reflex/dry_run'
-
-export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
-
-type Ports = {
-  /** The skills after `after`, by id; fewer than `limit` if they are large. */
-  skills: (page: { after: string; limit: number }) => Promise<SkillsPage>
-  ids: () => Promise<string[]>
-  propose: (proposal: Proposal, options: { dry_run: boolean; traceparent: string | undefined }) => Promise<CallToolResult>
-}
+/** How long a client may keep the list of tools, and what the server says of itself. */
+const LIST_MS = 5000
+const ABOUT_MS = 300_000
 
 /** The skills of a scope as an MCP server for one request. A call is a proposal to the gate. */
-export function mcpServer(scope: string, { skills, ids, propose }: Ports): Server {
-  const server = new Server(
+export function skillServer(c: Caller, trying: Trying, era: Era): McpServer {
+  const { scope } = c.var
+  const stub = c.env.SCOPE.getByName(scope)
+  const mcp = new McpServer(
     { name: 'reflex', title: `Reflex: ${scope}`, version: '1' },
-    { capabilities: { tools: {} }, instructions: instructionsFor(scope) },
+    {
+      instructions: instructionsFor(scope),
+      cacheHints: {
+        'tools/list': { ttlMs: LIST_MS, cacheScope: 'private' },
+        'server/discover': { ttlMs: ABOUT_MS, cacheScope: 'private' },
+      },
+    },
   )
+  // Given to the constructor, it would promise notifications of changed lists.
+  mcp.server.registerCapabilities({ tools: {}, ...(era === 'modern' && { extensions: { [TASKS]: {} } }) })
 
-  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
+  mcp.server.setRequestHandler('tools/list', async ({ params }) => {
     const after = cursorOf(params?.cursor)
-    const { goal_labels, tau, skills: page, more } = await skills({ after, limit: TOOLS_PER_PAGE })
+    const text = await trying(() => stub.skills({ after, limit: TOOLS_PER_PAGE }))
+    const { goal_labels, tau, skills: page, more } = JSON.parse(text) as SkillsPage
     const tools = await Promise.all(page.map(({ manifest, needed }) => toolOf(manifest, { goal_labels, tau, needed })))
     const last = page.at(-1)
     return more && last ? { tools, nextCursor: last.manifest.id } : { tools }
   })
 
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
-    const dry_run = params._meta?.[DRY_RUN] ?? false
+  mcp.server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+    const { [DRY_RUN]: dry_run = false, traceparent } = mcpReq._meta ?? {}
     if (typeof dry_run !== 'boolean') throw invalid(`_meta["${DRY_RUN}"] is true or false.`)
-    const traceparent = params._meta?.['traceparent']
-    return propose(await proposalOf(params, ids), { dry_run, traceparent: typeof traceparent === 'string' ? traceparent : undefined })
+    if ('task' in params) throw invalid('Tasks of the version 2025-11-25 are not supported.')
+    const proposal = await proposalOf(params, () => trying(() => stub.skillIds()))
+    const asked = {
+      ...abilitiesOf(mcpReq),
+      responses: mcpReq.inputResponses,
+      state: mcpReq.requestState<string>(),
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    }
+    // The result of a task is another kind of result than the SDK's types know.
+    return (await trying(() => callSkill(c, { proposal, dry_run, ...asked }))) as CallToolResult
   })
-  return server
+  if (era === 'modern') serveTasks(mcp, c, trying)
+  return mcp
 }
 
 const instructionsFor = (scope: string): string =>
@@ -62,7 +72,7 @@ function cursorOf(cursor: string | undefined): string {
   return id.data
 }
 
-async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], ids: Ports['ids']): Promise<Proposal> {
+async function proposalOf({ name, arguments: given = {} }: CallToolRequest['params'], ids: () => Promise<string[]>): Promise<Proposal> {
   const { [WHY]: why, ...inputs } = given
   const skill_id = await skillNamed(name, ids)
   const parsed = proposeSkillInput.safeParse({ skill_id, inputs, ...(why === undefined ? {} : { why }) })
@@ -71,7 +81,7 @@ async function proposalOf({ name, arguments: given = {} }: CallToolRequest['para
   throw invalid(`arguments: ${error?.path === 'why' ? WHY : error?.path} ${error?.message}`)
 }
 
-async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
+async function skillNamed(name: string, ids: () => Promise<string[]>): Promise<string> {
   const written = idOf(name)
   if (typeof written === 'object') return written.id
   if (written === 'hashed') {
@@ -80,4 +90,4 @@ async function skillNamed(name: string, ids: Ports['ids']): Promise<string> {
   throw invalid(`Unknown tool ${name}: use tools/list for the available ones.`)
 }
 
-const invalid = (message: string): McpError => new McpError(ErrorCode.InvalidParams, message)
+const invalid = (message: string): ProtocolError => new ProtocolError(ProtocolErrorCode.InvalidParams, message)

@@ -1,8 +1,10 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { Tool } from '@modelcontextprotocol/server'
 import { cuesOf, scoreOf, tauOf } from '../../skills/bulletin/score.ts'
 import type { Manifest, Input, ValueType } from '../../skills/manifest/manifest.ts'
 import { WHY } from '../../skills/manifest/names.ts'
 import { toolName } from './tool-name.ts'
+
+export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
 
 /** `needed` are the required inputs that the scope's blackboard does not give. */
 export type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[] }

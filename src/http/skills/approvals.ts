@@ -76,7 +76,7 @@ export const approvalRoutes = resource()
   })
 
 /** Approvals outside the key's scopes read as not found. */
-async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
+export async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
   const found = await findApproval(storeOf(env), id, Date.now())
   if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
   return found
@@ -87,9 +87,10 @@ const present = ({ run, ...rest }: Approval) => ({
   run: run && withIso(run, ['ended_at']),
 })
 
+/** A decision by a key, as on the routes above. */
 type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
 
-async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
+export async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
   await covered(env, principal, id)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }

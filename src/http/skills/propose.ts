@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { baseRoles, hasRole } from '../../contract/principal.ts'
 import { bulletin, proposalResult, type Bulletin, type ProposalReport } from '../../contract/skill.ts'
+import type { ProposalCaller } from '../../contract/scope-api.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import { proposeSkillInput, type Proposal } from '../../skills/asp/parse.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
@@ -52,11 +53,11 @@ export const proposeSkillRoutes = resource()
 export function propose(
   { env, req, var: { scope, principal } }: Pick<Context<AuthEnv>, 'env' | 'req' | 'var'>,
   proposal: Proposal,
-  { from, dry_run, traceparent }: { from: 'caller' | 'model'; dry_run: boolean; traceparent?: string | undefined },
+  { from, dry_run, traceparent, call_id }: Pick<ProposalCaller, 'from' | 'dry_run' | 'call_id'> & { traceparent?: string | undefined },
 ): Promise<string> {
   // Policies name roles; implied roles count as held.
   const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
   const { name, key_id } = principal
   const trace = traceContextOf(traceparent) ?? traceContextOf(req.header('traceparent'))
-  return env.SCOPE.getByName(scope).propose(proposal, { name, key_id, from, roles, dry_run, trace })
+  return env.SCOPE.getByName(scope).propose(proposal, { call_id, name, key_id, from, roles, dry_run, trace })
 }

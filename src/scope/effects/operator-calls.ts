@@ -1,16 +1,18 @@
 import { messageOf } from '../../base/error-text.ts'
-import type { OperatorCall, ProposalCaller, ReplayNote, TraceContext } from '../../contract/scope-api.ts'
+import type { OperatorCall, ProposalCaller, ReplayNote, SkillCall, TraceContext } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
 import { isPlatformFault } from '../../base/faults.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { JsonFields } from '../../base/json.ts'
+import type { SkillRuns } from '../skills/runs.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Lanes } from './wiring.ts'
 
 type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
   skills: Skills
+  runs: SkillRuns
 }
 
 /**
@@ -19,6 +21,8 @@ type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' |
  */
 export class OperatorCalls {
   readonly #parts: Parts
+  /** Of the calls in progress, by their cause. */
+  readonly #stops = new Map<string, AbortController>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -55,13 +59,26 @@ export class OperatorCalls {
 
   async propose(
     { skill_id, inputs, why }: Pick<SkillProposal, 'skill_id' | 'why'> & { inputs: Record<string, unknown> },
-    { name, key_id, from, roles, dry_run, trace }: ProposalCaller,
+    { call_id = crypto.randomUUID(), name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ): Promise<ProposalResult> {
     const { unit, skills, memory } = this.#parts
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
     const request = { from, proposer: { name, key_id }, roles, text: why, dry_run }
-    const owner: SessionFor = { head, causes: [`call:${crypto.randomUUID()}`], events: memory.live.events }
-    return skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
+    const cause = `call:${call_id}`
+    const stop = new AbortController()
+    this.#stops.set(cause, stop)
+    const owner: SessionFor = { head, causes: [cause], events: memory.live.events, signal: stop.signal }
+    try {
+      return await skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
+    } finally {
+      this.#stops.delete(cause)
+    }
+  }
+
+  /** A run that was resumed after a crash is not stopped: it has lost its caller. */
+  run(cause: string, stop?: string): SkillCall | null {
+    if (stop !== undefined) this.#stops.get(cause)?.abort(new Error(`${stop} cancelled the call`))
+    return this.#parts.database.laid ? this.#parts.runs.ofCause(cause) : null
   }
 }

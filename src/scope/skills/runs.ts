@@ -2,7 +2,7 @@ import { type JsonFields, isJsonFields, type Json } from '../../base/json.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
-import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
+import type { KeyedWork, SkillCall, WorkState } from '../../contract/scope-api.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { keptOutput, type DoneBefore, type DoneRow } from '../effects/done-keys.ts'
 import { KeyNotFree } from '../effects/global-keys.ts'
@@ -70,6 +70,12 @@ export class SkillRuns {
         ORDER BY started_at LIMIT 1`
     const row = this.#parts.database.first<{ run_id: string; result: string | null }>(sql, JSON.stringify(causes), skill_id, inputs_hash)
     return row ? { run_id: row.run_id, result: row.result === null ? null : (JSON.parse(row.result) as ProposalResult) } : null
+  }
+
+  /** The run that a call or an approval led to. */
+  ofCause(cause: string): SkillCall | null {
+    const sql = 'SELECT started_at, ended_at, result FROM skill_runs WHERE cause = ? ORDER BY started_at LIMIT 1'
+    return this.#parts.database.first<SkillCall>(sql, cause) ?? null
   }
 
   isStopping(cause: string, run_id: string): boolean {
@@ -169,8 +175,9 @@ export class SkillRuns {
 
   #end(unit: Unit, run_id: string, { status, ended_at, result }: Parameters<RunsPort['end']>[1], entry: SessionEntry | undefined): void {
     const { jobs, outbox } = this.#parts
-    // A stopped and compensated run no longer belongs to its turn, which may ask for it again.
-    const undone = `status = 'stopping' AND ?2 IN ('failed', 'partial_failure')`
+    // A stopped and compensated run no longer belongs to its turn, which may ask for it again. A
+    // call may not: its caller asks how it ended.
+    const undone = `status = 'stopping' AND cause NOT LIKE 'call:%' AND ?2 IN ('failed', 'partial_failure')`
     const job = jobs.done(unit, 'run', run_id) as OpenRun | undefined
     const cause = job?.cause ?? ''
     unit.all(`UPDATE skill_runs SET cause = '' WHERE cause = ?3 AND run_id = ?1 AND ${undone}`, run_id, status, cause)

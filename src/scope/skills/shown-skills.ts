@@ -7,6 +7,7 @@ import { type Bulletin } from '../../contract/skill.ts'
 import { neededInputs } from '../../skills/plan/inputs.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
+import type { SkillsPageOf } from '../../contract/scope-api.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { SkillRuns } from './runs.ts'
 import { entityTypesIn } from '../../skills/session/owner.ts'
@@ -53,11 +54,14 @@ export class SkillViews {
     })
   }
 
-  /** Ordered by id, after `after`: at most `limit` and about a page's bytes, but at least one. */
-  async page({ after, limit }: { after: string; limit: number }): Promise<ShownSkills> {
+  /**
+   * Ordered by id, after `after`: at most `limit` and about a page's bytes, but at least one.
+   * `only` is the id of the one that is asked for.
+   */
+  async page({ after, limit, only }: SkillsPageOf): Promise<ShownSkills> {
     const { shelf, layers, settings } = this.#parts
     await shelf.catchUp({ at_once: true })
-    const rest = shelf.shown().filter(({ id }) => id > after)
+    const rest = shelf.shown().filter(({ id }) => (only === undefined ? id > after : id === only))
     let bytes = 0
     const fitting = rest.findIndex((manifest, index) => {
       bytes += byteLength(JSON.stringify(manifest))
