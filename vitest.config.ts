@@ -32,6 +32,9 @@ const DEPENDENCIES = [
   'zod',
 ]
 
+/** The package's own entries are their sources: tests need no build. */
+const PACKAGE = { tsconfigPaths: true }
+
 const shared = (name: string, files: string, groupOrder: number) => ({
   name,
   include: [files],
@@ -42,6 +45,7 @@ const shared = (name: string, files: string, groupOrder: number) => ({
 })
 
 const inNode = (name: string, files: string, groupOrder: number): TestProjectInlineConfiguration => ({
+  resolve: PACKAGE,
   test: { ...shared(name, files, groupOrder), pool: 'threads', execArgv: ['--disable-warning=ExperimentalWarning'] },
 })
 
@@ -50,6 +54,7 @@ const inNode = (name: string, files: string, groupOrder: number): TestProjectInl
  * data is deleted before each file.
  */
 const inWorkers = async (name: string, files: string, groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
+  resolve: PACKAGE,
   plugins: [
     runtimeLog(),
     cloudflareTest({

@@ -7,14 +7,28 @@ import type { Env } from './env.ts'
 import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
 import { sweep } from './events/sweep.ts'
 import { SweeperObject } from './events/sweeper.ts'
-import { createApp } from './http/app.ts'
+import { createApp, type App } from './http/app.ts'
 import { GlobalKeyObject } from './scope/effects/global-key-object.ts'
 import { LearnerObject } from './learning/run/learner-object.ts'
 import { recordedHistory } from './learning/run/recorded-history.ts'
 import { ScopeObject } from './scope/scope.ts'
 
+type ObjectClass<Instance> = new (context: DurableObjectState, env: Env) => Instance
+export type Deployment = {
+  Scope: ObjectClass<ScopeObject>
+  Sweeper: ObjectClass<SweeperObject>
+  GlobalKey: ObjectClass<GlobalKeyObject>
+  Learner: ObjectClass<LearnerObject>
+  app: App
+  handlers: {
+    fetch: App['fetch']
+    queue: (batch: MessageBatch, env: Env) => Promise<void>
+    scheduled: (controller: ScheduledController, env: Env) => Promise<void>
+  }
+}
+
 /** The handlers and Durable Object classes of a deployment. Throws if two agents conflict. */
-export function reflex({ agents: listed }: { agents: readonly Agent[] }) {
+export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deployment {
   const agents = buildRegistry(listed)
   const retention = listed.flatMap((agent) => agent.retention ?? [])
 

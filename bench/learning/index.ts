@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { compile } from '../../cli/sandbox/build-sandbox.ts'
+import { compile } from '../../cli/sandbox/compile.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { CliError, messageOf } from '../lib/cli-error.ts'
 import { counted } from '../lib/text.ts'
-import { repository } from '../lib/wrangler.ts'
+import { packageFolder } from '../lib/package.ts'
 import { failedLogins, lineEvent, type Left, type LineEvent } from './log-event.ts'
 import { EXAMPLE } from './options.ts'
 
@@ -25,7 +25,7 @@ export type AuthLog = {
  */
 export async function readAuthLog({ file, limit }: { file: string | null; limit: number }, now: number): Promise<AuthLog> {
   // npm runs scripts in the project's folder; the user names a file relative to his own.
-  const path = file === null ? resolve(repository, EXAMPLE) : resolve(process.env['INIT_CWD'] ?? '.', file)
+  const path = file === null ? resolve(packageFolder, EXAMPLE) : resolve(process.env['INIT_CWD'] ?? '.', file)
   const text = await read(path)
   return { name: file ?? EXAMPLE, ...eventsOf(text, { path, limit, now }) }
 }

@@ -7,8 +7,8 @@ import { parseEnv } from 'node:util'
 export type AdminKey = { key: string; own: boolean }
 
 /** Returns the key in .dev.vars, or a generated one that stays the same for this state folder. */
-export function adminKey(folders: { repository: string; state: string }): AdminKey {
-  const configured = parseEnv(textOf(join(folders.repository, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim()
+export function adminKey(folders: { project: string; state: string }): AdminKey {
+  const configured = parseEnv(textOf(join(folders.project, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim()
   if (configured) return { key: configured, own: false }
   const path = join(folders.state, 'admin-key')
   const kept = textOf(path).trim()

@@ -12,8 +12,8 @@ const FRAME = /file:\/\/\/\S+?\/\.wrangler\/tmp\/[^\s/]+\/index\.js:(\d+):(\d+)/
 export type StackMapper = { url: string; close: () => void }
 
 /** A local HTTP server that maps a stack of the bundle to the lines of the source files. */
-export async function startStackMapper(repository: string): Promise<StackMapper> {
-  const map = stackMapper(repository)
+export async function startStackMapper(project: string): Promise<StackMapper> {
+  const map = stackMapper(project)
   const server = createServer((request, response) => {
     void text(request).then(
       (stack) => response.end(map(stack)),
@@ -27,11 +27,11 @@ export async function startStackMapper(repository: string): Promise<StackMapper>
 }
 
 /**
- * Only bundles below the repository's `.wrangler/tmp` are read; each map is read again after it
+ * Only bundles below the project's `.wrangler/tmp` are read; each map is read again after it
  * changed.
  */
-export function stackMapper(repository: string): (stack: string) => string {
-  const bundles = path.join(repository, '.wrangler/tmp') + path.sep
+export function stackMapper(project: string): (stack: string) => string {
+  const bundles = path.join(project, '.wrangler/tmp') + path.sep
   const known = new Map<string, { changed_at: number; map: SourceMap }>()
   const mapOf = (bundle: string): SourceMap => {
     const file = `${bundle}.map`
@@ -48,7 +48,7 @@ export function stackMapper(repository: string): (stack: string) => string {
     if (!bundle.startsWith(bundles)) return frame
     const entry = mapOf(bundle).findEntry(Number(line) - 1, Number(column) - 1)
     if (!('originalSource' in entry)) return frame
-    const source = path.relative(repository, path.resolve(path.dirname(bundle), entry.originalSource))
+    const source = path.relative(project, path.resolve(path.dirname(bundle), entry.originalSource))
     return `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
   }
   return (stack) =>

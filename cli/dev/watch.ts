@@ -12,7 +12,7 @@ const SOURCE_FOLDERS = ['src', 'migrations']
 const QUIET_MS = 150
 
 /** Watches the files of a deployment. `next` resolves at the first change after its call. */
-export function watchChanges(repository: string): Changes {
+export function watchChanges(project: string): Changes {
   const waiting = new Set<{ kind: Change['kind'] | undefined; resolve: (change: Change) => void }>()
   const timers = new Map<string, NodeJS.Timeout>()
   const report = (change: Change) => {
@@ -30,13 +30,13 @@ export function watchChanges(repository: string): Changes {
     )
   }
   const watchers: FSWatcher[] = [
-    watch(repository, (_event, name) => {
+    watch(project, (_event, name) => {
       if (name === null) return
       if (name === SETTINGS) noticed({ path: name, kind: 'settings' })
       if (SOURCES.has(name)) noticed({ path: name, kind: 'source' })
     }),
     ...SOURCE_FOLDERS.map((folder) =>
-      watch(join(repository, folder), { recursive: true }, (_event, name) => noticed({ path: join(folder, name ?? ''), kind: 'source' })),
+      watch(join(project, folder), { recursive: true }, (_event, name) => noticed({ path: join(folder, name ?? ''), kind: 'source' })),
     ),
   ]
   return {

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { repository } from './wrangler.ts'
+import { packageFolder } from './package.ts'
 
-const folder = join(repository, 'dashboard')
+const folder = join(packageFolder, 'dashboard')
 const dist = join(folder, 'dist')
 /** The sources of the page. `client` is what it follows scopes with. */
 const SOURCES = ['dashboard/src', 'dashboard/public', 'dashboard/index.html', 'dashboard/vite.config.ts', 'client', 'package-lock.json']
@@ -23,7 +23,7 @@ export const ensureDashboardFolder = (): void => void mkdirSync(dist, { recursiv
 
 function isOld(): boolean {
   const built = statSync(join(dist, 'index.html'), { throwIfNoEntry: false })?.mtimeMs
-  return built === undefined || SOURCES.some((source) => newest(join(repository, source)) > built)
+  return built === undefined || SOURCES.some((source) => newest(join(packageFolder, source)) > built)
 }
 
 function newest(path: string): number {

@@ -2,8 +2,9 @@ import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { ensureDashboardFolder } from './dashboard.ts'
 import { freePort } from './free-port.ts'
+import { packageFolder } from './package.ts'
 import { ProcessGroup } from './process-group.ts'
-import { repository, wrangler, wranglerEnv, wranglerScript } from './wrangler.ts'
+import { wrangler, wranglerEnv, wranglerScript } from './wrangler.ts'
 
 export type ServerOptions = {
   /**
@@ -15,7 +16,9 @@ export type ServerOptions = {
   vars?: Record<string, string>
   /** A free port by default. Starting fails if it is taken. */
   port?: number
-  /** A wrangler.toml, relative to the repository; Reflex's own by default. */
+  /** The folder whose Worker is run; this package's own by default. */
+  project?: string
+  /** A wrangler.toml, relative to the project. */
   config?: string
   /** Statements that D1 runs after its migrations. */
   sql?: string
@@ -56,6 +59,7 @@ const MOST_LOG = 1_000_000
  */
 export async function startServer({
   persist_to,
+  project = packageFolder,
   vars = {},
   config = 'wrangler.toml',
   script,
@@ -63,9 +67,10 @@ export async function startServer({
   ...options
 }: ServerOptions): Promise<LocalServer> {
   ensureDashboardFolder()
-  const where = ['--config', resolve(repository, config), '--persist-to', resolve(persist_to)]
-  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env)
-  if (options.sql !== undefined) await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env)
+  const where = ['--config', resolve(project, config), '--persist-to', resolve(persist_to)]
+  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env, project)
+  if (options.sql !== undefined)
+    await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env, project)
   options.signal?.throwIfAborted()
   const port = options.port ?? (await freePort())
   const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
@@ -80,9 +85,9 @@ export async function startServer({
   ]
   const group = new ProcessGroup(
     process.execPath,
-    [wranglerScript, 'dev', ...(script === undefined ? [] : [resolve(repository, script)]), ...where, ...own, ...bound],
+    [wranglerScript(project), 'dev', ...(script === undefined ? [] : [resolve(project, script)]), ...where, ...own, ...bound],
     {
-      cwd: repository,
+      cwd: project,
       env: wranglerEnv(env),
     },
   )

@@ -1,12 +1,18 @@
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { CliError } from './cli-error.ts'
+import { packageFolder } from './package.ts'
 import { ProcessGroup } from './process-group.ts'
 
-export const repository = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
-
-/** The installed wrangler, run by this Node: the system's Node may be too old for it. */
-export const wranglerScript = join(repository, 'node_modules/wrangler/bin/wrangler.js')
+/** The project's wrangler, run by this Node: the system's Node may be too old for it. */
+export function wranglerScript(project: string): string {
+  try {
+    return join(dirname(createRequire(join(project, 'package.json')).resolve('wrangler/package.json')), 'bin/wrangler.js')
+  } catch (error) {
+    throw new CliError(`wrangler is not installed in ${project}.`, 'Install it: npm install --save-dev wrangler', error)
+  }
+}
 
 /** wrangler asks nothing and sends no telemetry, online or offline. */
 export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv => ({
@@ -21,9 +27,9 @@ export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv
   ...own,
 })
 
-/** Runs a wrangler command to its end. Rejects with its output. */
-export async function wrangler(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const group = new ProcessGroup(process.execPath, [wranglerScript, ...args], { cwd: repository, env: wranglerEnv(env) })
+/** Runs a wrangler command in a project to its end. Rejects with its output. */
+export async function wrangler(args: readonly string[], env: Record<string, string> = {}, project = packageFolder): Promise<string> {
+  const group = new ProcessGroup(process.execPath, [wranglerScript(project), ...args], { cwd: project, env: wranglerEnv(env) })
   let output = ''
   const add = (text: string) => (output += stripVTControlCharacters(text))
   group.child.stdout?.setEncoding('utf8').on('data', add)

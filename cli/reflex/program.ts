@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import manifest from '../../package.json' with { type: 'json' }
+import { version } from '../lib/package.ts'
 import { addKeys } from './access/keys.ts'
 import { addLogin } from './access/login.ts'
 import { addDoctor } from './doctor/command.ts'
@@ -10,6 +10,8 @@ import { addDeadLetters } from './operations/dead-letters.ts'
 import { addPolicy, addPromotions } from './operations/promotions.ts'
 import { addTimers } from './operations/timers.ts'
 import { addLearn } from './learn/commands.ts'
+import { addDeploy } from './project/deploy.ts'
+import { addDev } from './project/dev.ts'
 import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
@@ -32,7 +34,7 @@ export function reflexProgram(): Command {
   const program = new Command('reflex')
   program
     .description('Works with a server of Reflex: send events, watch scopes, manage reflexes and skills.')
-    .version(manifest.version)
+    .version(version)
     .option('--url <url>', 'the server; REFLEX_URL by default')
     .option('--key <key>', 'the key; REFLEX_KEY by default')
     .option('--profile <name>', 'a profile that reflex login has written; REFLEX_PROFILE by default')
@@ -57,7 +59,7 @@ export function reflexProgram(): Command {
     addPolicy,
     addKeys,
   ]
-  for (const add of [...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
+  for (const add of [addDev, addDeploy, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
   for (const noun of program.commands) noun.helpCommand(false)
   return program
 }

@@ -1,4 +1,5 @@
 import { bootRealm } from './boot-realm.ts'
+import { compile } from './compile.ts'
 import { meterWasm } from './meter-wasm.ts'
 import { sealWasm } from './seal-wasm.ts'
 
@@ -10,10 +11,6 @@ export async function buildSandbox({ quickjs, glue, realm }: Parts): Promise<Uin
   const booted = await withoutSurroundings(() => bootRealm(compile(metered), realm))
   return sealWasm(metered, { imports: importNames(glue), exports: exportNames(glue), ...booted })
 }
-
-/** The Workers' types know no way to compile from bytes, which Workers refuse. */
-export const compile = (bytes: Uint8Array): WebAssembly.Module =>
-  new (WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAssembly.Module)(bytes)
 
 /**
  * QuickJS seeds Math.random, which the realm takes away, with the time, and Emscripten keeps the

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
-import { repository } from '../../cli/lib/wrangler.ts'
+import { packageFolder } from '../../cli/lib/package.ts'
 import { ADMIN_KEY, eventually, temporaryState } from './api.ts'
 import { lineTo } from './line.ts'
 import { messageOf } from '../../src/base/error-text.ts'
@@ -12,7 +12,7 @@ import { gate, scriptedModel } from './scripted-model.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
-const chatPage = pathToFileURL(join(repository, 'examples/chat.html')).href
+const chatPage = pathToFileURL(join(packageFolder, 'examples/chat.html')).href
 
 const state = await temporaryState()
 const model = await scriptedModel(async function* (question) {

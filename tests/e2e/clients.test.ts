@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { sseParser } from '../../cli/lib/sse.ts'
-import { repository } from '../../cli/lib/wrangler.ts'
+import { packageFolder } from '../../cli/lib/package.ts'
 import { connectScope, createClient, inPath, type LogEntry } from '../../client/index.ts'
 import { ADMIN_KEY, call, eventually, openIn, scopePath, stateOf, temporaryState, wholeLog } from './api.ts'
 import { lineTo } from './line.ts'
@@ -50,7 +50,7 @@ function endsOf(log: Record<string, unknown>[]): Map<string, Record<string, unkn
 type Loop = { child: ChildProcess; printed: () => string; exited: Promise<number | null> }
 
 function ownLoop(url: string, scope: string, ...args: string[]): Loop {
-  const child = spawn(process.execPath, [join(repository, 'examples/own-loop.ts'), ...args], {
+  const child = spawn(process.execPath, [join(packageFolder, 'examples/own-loop.ts'), ...args], {
     env: { ...process.env, REFLEX_URL: url, REFLEX_SCOPE: scope, REFLEX_KEY: ADMIN_KEY },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -253,7 +253,7 @@ function readCurl(printed: string, variables: Record<string, string>): Curl {
 }
 
 async function curlsIn(file: string): Promise<Curl[]> {
-  const markdown = await readFile(join(repository, file), 'utf8')
+  const markdown = await readFile(join(packageFolder, file), 'utf8')
   const shell = Array.from(markdown.matchAll(/```sh\n(.*?)```/gs), ([, code = '']) => code).join('\n')
   const printed = Array.from(shell.matchAll(/^curl (?:.*\\\n)*.*$/gm), ([command]) => command)
   return printed.map((command) =>

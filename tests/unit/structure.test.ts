@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 /** From top to bottom: a file imports from its own room or from rooms on lower floors. */
 const FLOORS = [
-  ['index.ts'],
+  ['index.ts', 'package.ts'],
   ['worker.ts', 'agents'],
   ['http', 'scope', 'standalone'],
   ['learning'],
@@ -54,10 +54,10 @@ describe('the house', () => {
     expect(lines.length).toBeLessThanOrEqual(500)
   })
 
-  test('no folder has more than 15 entries, src 23, scope 20', () => {
+  test('no folder has more than 15 entries, src 24, scope 20', () => {
     const folders = new Set(files.flatMap((file) => [path.dirname(file), path.dirname(path.dirname(file))]))
     const full = [...folders].filter((folder) => {
-      const limit = { '.': 23, scope: 20 }[folder] ?? 15
+      const limit = { '.': 24, scope: 20 }[folder] ?? 15
       return readdirSync(path.join('src', folder)).length > limit
     })
     expect(full).toEqual([])

@@ -12,7 +12,7 @@ describe('the development server’s key', () => {
   let repository = ''
   beforeEach(() => (repository = mkdtempSync(path.join(tmpdir(), 'reflex-key-'))))
   afterEach(() => rmSync(repository, { recursive: true }))
-  const folders = () => ({ repository, state: path.join(repository, 'state') })
+  const folders = () => ({ project: repository, state: path.join(repository, 'state') })
 
   test('is that of .dev.vars', () => {
     writeFileSync(path.join(repository, '.dev.vars'), '# mine\nREFLEX_ADMIN_KEY="a key"\nREFLEX_MODEL=offline\n')

@@ -1,6 +1,20 @@
+import { Command, CommanderError } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { help as demoHelp, parseOptions as demoOptions } from '../../../cli/demo/options.ts'
-import { help as devHelp, parseOptions as devOptions } from '../../../cli/dev/options.ts'
+import { addDev } from '../../../cli/reflex/project/dev.ts'
+
+/** The options that `reflex dev` runs with, and the text that commander prints. */
+async function dev(args: string[]): Promise<{ options: unknown; printed: string }> {
+  let options: unknown = null
+  let printed = ''
+  const add = (text: string) => void (printed += text)
+  const program = new Command('reflex').exitOverride().configureOutput({ writeOut: add, writeErr: add })
+  addDev(program, async (given) => void (options = given))
+  await program.parseAsync(['dev', ...args], { from: 'user' }).catch((error: unknown) => {
+    if (!(error instanceof CommanderError)) throw error
+  })
+  return { options, printed }
+}
 
 describe('options', () => {
   test('the demo has defaults for all of them', () => {
@@ -52,16 +66,18 @@ describe('options', () => {
     },
   )
 
-  test('the server listens on 8787 and keeps its state in .reflex', () => {
-    expect(devOptions([])).toEqual({ port: 8787, state: '.reflex', help: false })
-    expect(devOptions(['--port', '9000', '--state', '/tmp/x'])).toMatchObject({ port: 9000, state: '/tmp/x' })
+  test('the server listens on 8787 and keeps its state in .reflex', async () => {
+    expect((await dev([])).options).toEqual({ port: 8787, state: '.reflex' })
+    expect((await dev(['--port', '9000', '--state', '/tmp/x'])).options).toEqual({ port: 9000, state: '/tmp/x' })
   })
 
-  test.each(['0', '65536', 'x', '1.5'])('port %s is refused', (port) => {
-    expect(() => devOptions(['--port', port])).toThrow(port)
+  test.each(['0', '65536', 'x', '1.5'])('port %s is refused', async (port) => {
+    expect(await dev(['--port', port])).toEqual({ options: null, printed: expect.stringContaining(port) })
   })
 
-  test.each([demoHelp, devHelp])('help fits 80 columns', (help) => {
+  test('help fits 80 columns', async () => {
+    const help = `${demoHelp}\n${(await dev(['--help'])).printed}`
+    expect(help).toContain('--port')
     expect(Math.max(...help.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
   })
 })

@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { packageFolder } from './lib/package.ts'
+
+/** Builds dist/: the entries' modules, their types, and the files that they read. */
+const dist = path.join(packageFolder, 'dist')
+const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+
+rmSync(dist, { recursive: true, force: true })
+execFileSync(process.execPath, [tsc, '-p', 'tsconfig.package.json'], { cwd: packageFolder, stdio: 'inherit' })
+copyFileSync(path.join(packageFolder, 'src/reflexes/engine/sandbox.wasm'), path.join(dist, 'src/reflexes/engine/sandbox.wasm'))
+inlineMigrations('migrations/scope')
+for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
+  if (file.endsWith('.d.ts')) nameModules(path.join(dist, file))
+}
+
+/** Bundlers import SQL only by a rule of the project that they bundle, so a module carries it. */
+function inlineMigrations(folder: string): void {
+  const from = path.join(packageFolder, folder)
+  const journal = JSON.parse(readFileSync(path.join(from, 'meta/_journal.json'), 'utf8')) as { entries: { idx: number; tag: string }[] }
+  const migrations = Object.fromEntries(
+    journal.entries.map(({ idx, tag }) => [`m${String(idx).padStart(4, '0')}`, readFileSync(path.join(from, `${tag}.sql`), 'utf8')]),
+  )
+  const to = path.join(dist, folder)
+  mkdirSync(to, { recursive: true })
+  writeFileSync(path.join(to, 'migrations.js'), `export default ${JSON.stringify({ journal, migrations })}\n`)
+  copyFileSync(path.join(from, 'migrations.d.ts'), path.join(to, 'migrations.d.ts'))
+}
+
+/** tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. */
+function nameModules(file: string): void {
+  const text = readFileSync(file, 'utf8')
+  const named = text.replaceAll(/((?:from |import\()['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
+  if (named !== text) writeFileSync(file, named)
+}

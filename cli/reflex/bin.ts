@@ -1,0 +1,11 @@
+#!/usr/bin/env -S node --disable-warning=ExperimentalWarning
+import process from 'node:process'
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 22 || (major === 22 && minor < 14)) {
+  process.stderr.write(`reflex needs Node 22.14 or later; this is ${process.version}.\n`)
+  process.exit(1)
+}
+// Imported only now: older versions of Node lack what it imports.
+const { main } = await import('./main.ts')
+process.exitCode = await main(process.argv.slice(2))
