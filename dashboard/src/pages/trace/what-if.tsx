@@ -59,16 +59,7 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
     <Dialog title="What if" onClose={onClose} wide>
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
-        <label>
-          Change
-          <select value={kind} onChange={({ currentTarget }) => choose(currentTarget.value as Kind)}>
-            {Object.entries(kinds).map(([value, title]) => (
-              <option key={value} value={value}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
+        <KindChoice kind={kind.value} onChange={choose} />
         {kind.value === 'setting' && (
           <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
         )}
@@ -83,6 +74,21 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
         </button>
       </form>
     </Dialog>
+  )
+}
+
+function KindChoice({ kind, onChange }: { kind: Kind; onChange: (kind: Kind) => void }) {
+  return (
+    <label>
+      Change
+      <select value={kind} onChange={({ currentTarget }) => onChange(currentTarget.value as Kind)}>
+        {Object.entries(kinds).map(([value, title]) => (
+          <option key={value} value={value}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }
 
