@@ -1,10 +1,121 @@
-import { Empty } from '../../ui/feedback.tsx'
-import { Page } from '../../ui/page.tsx'
+import { useSignal } from '@preact/signals'
+import { useLocation } from 'preact-iso'
+import type { z } from 'zod'
+import type { LearnRequest, listedRun, startedRun } from '../../../../src/contract/reports/learning/runs.ts'
+import { hasRole, post, query, useAction, usePages, type Role } from '../../api/index.ts'
+import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { count } from '../../ui/numbers.ts'
+import { NeedsRole, Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { Curve } from './curve.tsx'
+import { Run } from './run.tsx'
 
+type Listed = z.infer<typeof listedRun>
+const NEEDED: Role = 'operator'
+
+/** `?run=` shows one run, `?scope=` the runs and the costs of one scope. */
 export default function LearningPage() {
+  const { query: asked } = useLocation()
+  const run = asked['run']
+  if (run !== undefined) return <Run key={run} id={run} />
   return (
     <Page title="Learning">
-      <Empty title="This page is not built yet." />
+      <Runs scope={asked['scope'] ?? ''} />
     </Page>
+  )
+}
+
+function Runs({ scope }: { scope: string }) {
+  const { route } = useLocation()
+  const list = usePages<Listed>(`/v1/learn/runs${query({ scope, limit: 100 })}`)
+  const scopes = [...new Set(list.items?.map((one) => one.scope))]
+  const shown = scope || scopes[0]
+  return (
+    <>
+      <Start scope={scope} />
+      {shown !== undefined && <Curve key={shown} scope={shown} />}
+      <Section
+        title="Runs"
+        actions={
+          <label class="inline">
+            Scope
+            <select value={scope} onChange={({ currentTarget }) => route(`/learning${query({ scope: currentTarget.value })}`, true)}>
+              <option value="">all</option>
+              {[...new Set([...(scope ? [scope] : []), ...scopes])].map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        }
+      >
+        {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
+        {!list.items && !list.problem && <Loading />}
+        {list.items?.length === 0 && (
+          <Empty title="No scope has learned yet.">
+            <p>A run reads what turns and people have decided, and writes reflexes and skills that decide the same. Start one above.</p>
+          </Empty>
+        )}
+        {list.items && list.items.length > 0 && (
+          <Table label="Runs of learning" rows={list.items} keyOf={({ run_id }) => run_id} onEnd={list.loadMore} columns={columns} />
+        )}
+      </Section>
+    </>
+  )
+}
+
+const columns = [
+  {
+    title: 'Started',
+    cell: ({ run_id, started_at }: Listed) => (
+      <a href={`/learning?run=${run_id}`}>
+        <Time at={started_at} />
+      </a>
+    ),
+    width: '8rem',
+  },
+  { title: 'Scope', cell: ({ scope }: Listed) => <ScopeLink scope={scope} />, width: '14rem' },
+  { title: 'Status', cell: ({ status }: Listed) => <Status status={status} />, width: '7rem' },
+  { title: 'By', cell: ({ by }: Listed) => visible(by), width: '8rem' },
+  { title: 'Read', cell: ({ episodes }: Listed) => count(episodes.read), width: '6rem', numeric: true },
+  { title: 'Found', cell: ({ found }: Listed) => count(found), width: '5rem', numeric: true },
+  { title: 'Answer', cell: ({ answer }: Listed) => <Text text={answer} /> },
+]
+
+function Start({ scope: first }: { scope: string }) {
+  const { route } = useLocation()
+  const scope = useSignal(first)
+  const kinds = useSignal<'both' | 'reflex' | 'skill'>('both')
+  const { run, busy, problem } = useAction((body: LearnRequest) => post<z.infer<typeof startedRun>>('/v1/learn', body))
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const answer = await run({ scope: scope.value, ...(kinds.value !== 'both' && { kinds: [kinds.value] }) })
+    if (answer.ok) route(`/learning?run=${answer.value.run_id}`)
+  }
+  if (!hasRole(NEEDED)) return <NeedsRole role={NEEDED} what="To start a run" />
+  return (
+    <Section title="Start a run">
+      <form class="card actions" onSubmit={(event) => void submit(event)}>
+        <label class="inline">
+          Scope
+          <input required value={scope} placeholder="ssh/web-1" onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
+        </label>
+        <label class="inline">
+          Learn
+          <select value={kinds} onChange={({ currentTarget }) => (kinds.value = currentTarget.value as 'both')}>
+            <option value="both">reflexes and skills</option>
+            <option value="reflex">reflexes</option>
+            <option value="skill">skills</option>
+          </select>
+        </label>
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? 'Starting …' : 'Learn'}
+        </button>
+      </form>
+      {problem && <ErrorBox problem={problem} />}
+    </Section>
   )
 }

@@ -84,7 +84,7 @@ function Compared({ entries }: { entries: Entry[] }) {
   if (entries.length === 0) return <Empty title={`None in the latest ${SEARCHED.toLocaleString('en')} entries of this log.`} />
   return (
     <Table
-      label="Compared decisions"
+      label="The decisions and their verdicts"
       rows={entries}
       keyOf={({ seq }) => String(seq)}
       columns={[

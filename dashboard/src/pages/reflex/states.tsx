@@ -52,7 +52,7 @@ export function States({ kind, id, versions, reload }: StatesProps) {
     <Section title="Versions">
       {!may && <NeedsRole role={NEEDED} what="To change a state" />}
       <Table
-        label="Versions"
+        label="States of the versions"
         rows={versions}
         keyOf={({ version }) => String(version)}
         columns={[

@@ -1,10 +1,62 @@
-import { Empty } from '../../ui/feedback.tsx'
+import { useLocation } from 'preact-iso'
+import type { z } from 'zod'
+import type { listedSkill } from '../../../../src/contract/skill.ts'
+import { part, query, useGet, usePages } from '../../api/index.ts'
+import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { count, percent } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { Filter } from '../reflexes/filter.tsx'
+import type { Statistics } from '../reflexes/rates.tsx'
+
+type Listed = z.infer<typeof listedSkill>
+const states: Listed['state'][] = ['active', 'candidate', 'deprecated']
 
 export default function SkillsPage() {
+  const { query: asked } = useLocation()
+  const [state, q] = [asked['state'], asked['q']]
+  const list = usePages<Listed>(`/v1/skills${query({ state, q, limit: 200 })}`)
   return (
-    <Page title="Skills">
-      <Empty title="This page is not built yet." />
+    <Page title="Skills" actions={<Filter states={states} />}>
+      {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
+      {!list.items && !list.problem && <Loading />}
+      {list.items?.length === 0 && (
+        <Empty title={state || q ? 'No skill matches.' : 'There is no skill yet.'}>
+          <p>
+            A skill is a plan of tool calls that a gate lets through. Register a manifest with <code>reflex skill add FILE</code>, or let a
+            scope <a href="/learning">learn</a> some.
+          </p>
+        </Empty>
+      )}
+      {list.items && list.items.length > 0 && <Skills rows={list.items} onEnd={list.loadMore} />}
     </Page>
+  )
+}
+
+function Skills({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
+  const metric = (name: string) => useGet<Statistics>(`/v1/stats?metric=${name}&by=skill&bucket=all`).value
+  const [proposals, calls, success] = [metric('skill.proposals'), metric('skill.calls'), metric('skill.success_rate')]
+  const of = (found: Statistics | undefined, id: string) => found?.series.find(({ label }) => label === id)?.total ?? null
+  return (
+    <Table
+      label="Skills"
+      rows={rows}
+      keyOf={({ id }) => id}
+      onEnd={onEnd}
+      columns={[
+        { title: 'Skill', cell: ({ id }) => <a href={`/skills/${part(id)}`}>{visible(id)}</a> },
+        { title: 'Version', cell: ({ version }) => visible(version), width: '6rem' },
+        { title: 'State', cell: ({ state }) => <Status status={state} />, width: '8rem' },
+        { title: 'Proposals', cell: ({ id }) => count(of(proposals, id)), width: '7rem', numeric: true },
+        { title: 'Runs', cell: ({ id }) => count(of(calls, id)), width: '6rem', numeric: true },
+        { title: 'Succeeded', cell: ({ id }) => percent(of(success, id)), width: '7rem', numeric: true },
+        { title: 'Owner', cell: ({ owner }) => visible(owner), width: '9rem' },
+        { title: 'Description', cell: ({ description }) => <Text text={description} /> },
+        { title: 'Since', cell: ({ state_at }) => <Time at={state_at} />, width: '8rem' },
+      ]}
+    />
   )
 }

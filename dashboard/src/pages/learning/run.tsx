@@ -1,0 +1,101 @@
+import { useSignal } from '@preact/signals'
+import type { z } from 'zod'
+import type { learnRun } from '../../../../src/contract/reports/learning/runs.ts'
+import { part, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { count } from '../../ui/numbers.ts'
+import { Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { CandidateView } from './candidate.tsx'
+
+type LearnRun = z.infer<typeof learnRun>
+const RUNNING_MS = 1000
+
+/** One run: its progress, what it found with the evidence, and what it rejected. */
+export function Run({ id }: { id: string }) {
+  const isRunning = useSignal(true)
+  const data = useGet<LearnRun>(`/v1/learn/runs/${part(id)}`, isRunning.value ? { every_ms: RUNNING_MS } : {})
+  const status = data.value?.status
+  if (status !== undefined && isRunning.peek() !== (status === 'running')) isRunning.value = status === 'running'
+  return (
+    <Page title="Run of learning" path={<a href="/learning">Learning</a>}>
+      <Loaded data={data}>{(run) => <Shown run={run} reload={data.reload} />}</Loaded>
+    </Page>
+  )
+}
+
+function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
+  const { run_id, candidates, rejected, episodes } = run
+  return (
+    <>
+      <Head run={run} />
+      <Section title={`Found (${candidates.length})`}>
+        {candidates.length === 0 && <p class="quiet">{run.status === 'running' ? 'Nothing yet.' : 'Nothing that it could prove.'}</p>}
+        {candidates.map((candidate) => (
+          <CandidateView key={`${candidate.id}@${candidate.version}`} run_id={run_id} candidate={candidate} reload={reload} />
+        ))}
+      </Section>
+      {rejected.length > 0 && (
+        <Section title={`Rejected (${rejected.length})`}>
+          <ul>
+            {rejected.map(({ what, reason }) => (
+              <li key={what + reason}>
+                <Text text={what} />: <Text text={reason} most={600} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {episodes.skipped.length > 0 && (
+        <Section title="Skipped decisions">
+          <ul>
+            {episodes.skipped.map(({ reason, n }) => (
+              <li key={reason}>
+                {count(n)}: <Text text={reason} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  )
+}
+
+function Head({ run: { scope, status, by, started_at, ended_at, answer, progress, episodes } }: { run: LearnRun }) {
+  const { phase, done, of } = progress
+  return (
+    <div class="card" role="status">
+      <p>
+        <Text text={answer} most={1000} />
+      </p>
+      {status === 'running' && (
+        <label>
+          {phase}: {count(done)} {of !== null && `of ${count(of)}`}
+          <progress {...(of !== null && { value: done, max: Math.max(1, of) })} />
+        </label>
+      )}
+      <Facts>
+        <Fact name="Status">
+          <Status status={status} />
+        </Fact>
+        <Fact name="Scope">
+          <ScopeLink scope={scope} />
+        </Fact>
+        <Fact name="Started">
+          <Time at={started_at} /> by {by}
+        </Fact>
+        {ended_at !== null && (
+          <Fact name="Ended">
+            <Time at={ended_at} />
+          </Fact>
+        )}
+        <Fact name="Decisions">
+          {count(episodes.read)} read, {count(episodes.used)} used, {count(episodes.asked_again)} asked again
+        </Fact>
+      </Facts>
+    </div>
+  )
+}

@@ -1,0 +1,169 @@
+import { useSignal } from '@preact/signals'
+import type { ProposalReport } from '../../../../src/contract/skill.ts'
+import { hasRole, part, post, useAction, type Role } from '../../api/index.ts'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { Json } from '../../ui/json.tsx'
+import { TraceLink } from '../../ui/links.tsx'
+import { NeedsRole, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import type { Input, Manifest } from './manifest-type.ts'
+
+const NEEDED: Role = 'publisher'
+type Props = { id: string; version: string; manifest: Manifest }
+
+/** A form made from the signature. A dry run asks the gate alone. */
+export function Propose({ id, version, manifest }: Props) {
+  const inputs = manifest.signature?.inputs ?? []
+  const scope = useSignal('')
+  const why = useSignal('')
+  const values = useSignal<Record<string, string>>({})
+  const wrong = useSignal<string | null>(null)
+  const result = useSignal<ProposalReport | null>(null)
+  const { run, busy, problem } = useAction((body: object) => post<ProposalReport>(`/v1/scopes/${part(scope.value)}/skills/propose`, body))
+  const propose = async (dry_run: boolean) => {
+    const parsed = parse(inputs, values.value)
+    wrong.value = typeof parsed === 'string' ? parsed : null
+    if (typeof parsed === 'string') return
+    const answer = await run({ skill_id: `${id}@${version}`, inputs: parsed, why: why.value, dry_run })
+    result.value = answer.ok ? answer.value : null
+  }
+  if (!hasRole(NEEDED)) return <NeedsRole role={NEEDED} what="To propose a skill" />
+  return (
+    <Section title="Propose a run">
+      <form
+        class="stack card"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void propose(event.submitter?.getAttribute('value') === 'dry')
+        }}
+      >
+        <label>
+          Scope
+          <input required value={scope} onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
+        </label>
+        {inputs.map((input) => (
+          <Field
+            key={input.name}
+            input={input}
+            value={values.value[input.name] ?? ''}
+            onChange={(text) => (values.value = { ...values.value, [input.name]: text })}
+          />
+        ))}
+        <label>
+          Why: keywords are matched in it
+          <input required value={why} onInput={({ currentTarget }) => (why.value = currentTarget.value)} />
+        </label>
+        {wrong.value !== null && <p role="alert">{wrong.value}</p>}
+        {problem && <ErrorBox problem={problem} />}
+        <div class="actions">
+          <button type="submit" class="primary" value="dry" disabled={busy}>
+            Dry run
+          </button>
+          <button type="submit" value="run" disabled={busy}>
+            Propose it
+          </button>
+        </div>
+      </form>
+      {result.value && <Result result={result.value} />}
+    </Section>
+  )
+}
+
+function Field({
+  input: { name, type, required = false, secret, description },
+  value,
+  onChange,
+}: {
+  input: Input
+  value: string
+  onChange: (text: string) => void
+}) {
+  const title = `${visible(name)} (${type}${required ? ', required' : ''})`
+  if (type === 'boolean')
+    return (
+      <label>
+        {title}
+        <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+          <option value="">not given</option>
+          <option value="true">true</option>
+          <option value="false">false</option>
+        </select>
+      </label>
+    )
+  const field = {
+    autocomplete: 'off',
+    placeholder: description ?? (type === 'list' || type === 'object' ? 'as JSON' : ''),
+    value,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => onChange(currentTarget.value),
+  } as const
+  return (
+    <label>
+      {title}
+      {secret === true ? <input type="password" {...field} /> : <input type="text" {...field} />}
+    </label>
+  )
+}
+
+/** The inputs by their types, or what is wrong with one. Empty fields are left out. */
+function parse(inputs: readonly Input[], values: Record<string, string>): Record<string, unknown> | string {
+  const parsed: Record<string, unknown> = {}
+  for (const { name, type } of inputs) {
+    const text = values[name] ?? ''
+    if (text === '') continue
+    if (type === 'string' || type === 'url') parsed[name] = text
+    else {
+      try {
+        parsed[name] = JSON.parse(text)
+      } catch {
+        return `${name} is not JSON of the type ${type}.`
+      }
+    }
+  }
+  return parsed
+}
+
+function Result({ result: { status, reason, dry_run, decision, questions, outputs, steps, trace_id } }: { result: ProposalReport }) {
+  return (
+    <div class="card" role="status">
+      <p>
+        <Status status={status} /> {dry_run && 'Nothing ran: this is what the gate decides.'}{' '}
+        {reason !== null && <Text text={reason} most={600} />} <TraceLink id={trace_id} />
+      </p>
+      <ol>
+        {decision.stages.map(({ stage, verdict, reason: why }) => (
+          <li key={stage}>
+            {stage}: <Status status={verdict} /> {why !== null && <Text text={why} most={600} />}
+          </li>
+        ))}
+      </ol>
+      {decision.to_pass.length > 0 && (
+        <>
+          <h3>To pass</h3>
+          <ul>
+            {decision.to_pass.map((need) => (
+              <li key={need}>
+                <Text text={need} most={600} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {questions.map(({ slot, question }) => (
+        <p key={slot}>
+          <b>{visible(slot)}</b>: <Text text={question} />
+        </p>
+      ))}
+      {steps.length > 0 && !dry_run && (
+        <ol>
+          {steps.map((step) => (
+            <li key={step.index}>
+              {visible(step.tool)} <Status status={step.status} />
+            </li>
+          ))}
+        </ol>
+      )}
+      {Object.keys(outputs).length > 0 && <Json value={outputs} label="Outputs" />}
+    </div>
+  )
+}
