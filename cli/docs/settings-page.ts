@@ -13,7 +13,7 @@ export function settingsPage(): string {
 }
 
 const intro = `# Settings
-<!-- Written by \`npm run docs:settings\` from src/contract/settings/settings.ts: change the descriptions there. -->
+<!-- Written by \`npm run docs:reference\` from src/contract/settings/settings.ts: change the descriptions there. -->
 
 A scope's settings decide which agent serves it, when the agent thinks, and what it may use.
 They are changed by a merge patch, by a key with the role \`operator\`, and hold from the next event on:

@@ -17,7 +17,7 @@ test.each(names)('the API describes the setting %s, with an example that is vali
 })
 
 test('docs/settings.md is what the schema says', () => {
-  expect(readFileSync('docs/settings.md', 'utf8'), 'run: npm run docs:settings').toBe(settingsPage())
+  expect(readFileSync('docs/settings.md', 'utf8'), 'run: npm run docs:reference').toBe(settingsPage())
 })
 
 test('each condition that docs/settings.md shows is one', () => {
