@@ -55,6 +55,10 @@ export interface Env {
   REFLEX_RETENTION_DAYS?: string
   /** Hours between scheduled runs of learning in a scope; 24 by default. */
   REFLEX_LEARN_EVERY_HOURS?: string
+  /** The scope that gets the deployment's alerts, and their limits; docs/webhooks.md. */
+  REFLEX_ALERT_SCOPE?: string
+  REFLEX_ALERT_DEAD_LETTERS?: string
+  REFLEX_ALERT_APPROVAL_MINUTES?: string
   /** Another deployment whose skills and policy this one follows; docs/control-plane.md. */
   REFLEX_CONTROL_PLANE_URL?: string
   REFLEX_CONTROL_PLANE_KEY?: string
@@ -74,4 +78,8 @@ export interface Env {
   OPENAI_COMPATIBLE_API_KEY?: string
   /** Secrets of tools, and with the suffix _HOSTS the hosts that each may be sent to. */
   [tool_secret: `REFLEX_TOOL_${string}`]: string | undefined
+  /** Secrets that sign outgoing webhooks, with `_HOSTS` likewise; docs/webhooks.md. */
+  [webhook_secret: `REFLEX_WEBHOOK_${string}`]: string | undefined
+  /** Secrets that verify incoming webhooks. */
+  [hook_secret: `REFLEX_HOOK_${string}`]: string | undefined
 }

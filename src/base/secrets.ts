@@ -3,6 +3,10 @@ import { oncePer } from './once-per.ts'
 
 /** Prefix of secrets for tools. Settings may name no others. */
 export const TOOL_SECRET_PREFIX = 'REFLEX_TOOL_'
+/** Prefix of secrets that sign outgoing webhooks, and of those that verify incoming ones. */
+export const WEBHOOK_SECRET_PREFIX = 'REFLEX_WEBHOOK_'
+export const HOOK_SECRET_PREFIX = 'REFLEX_HOOK_'
+const OUTSIDE_PREFIXES = [TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX, HOOK_SECRET_PREFIX]
 /** Suffix of the variable that lists the hosts a secret may be sent to. */
 export const TOOL_SECRET_HOSTS = '_HOSTS'
 
@@ -113,7 +117,7 @@ function decoded(text: string): string {
 }
 
 const isSecretVariable = (name: string): boolean =>
-  name.startsWith(TOOL_SECRET_PREFIX) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
+  OUTSIDE_PREFIXES.some((prefix) => name.startsWith(prefix)) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
 
 /** The hider of all secrets of the deployment, created once per isolate. It masks API keys, too. */
 export const deploymentHider = oncePer((env: object): SecretHider => {

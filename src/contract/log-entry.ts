@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act } from './reflex.ts'
+import type { NoticeEntry } from './reports/notice.ts'
 import type { AuditEntry } from './reports/audit.ts'
 import type { ProvingEntry } from './reports/certificate.ts'
 import type { ReplayEntry } from './reports/replay.ts'
@@ -177,6 +178,7 @@ export type EntryBody =
   /** Work that crashed the scope repeatedly and is no longer started automatically. */
   | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
   | ReplayEntry
+  | NoticeEntry
   | { kind: 'timer-skipped'; timer_name: string; due_at: string; reason: string }
   /** `kept`: the whole context after it, as ranges of `seq`. */
   | ({ kind: 'context-trimmed'; count: number; context_limit: number } & Partial<{

@@ -4,16 +4,17 @@ import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
-import type { Adoption, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
+import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
 import type { Feedback, Judged } from './reports/audit.ts'
+import type { Alert } from './reports/notice.ts'
 import type { Certificate } from './reports/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
-export type { Feedback, LearnedVersion, Schedule, SettingsPatch, ToolCall, Via }
+export type { Alert, Feedback, LearnedSkill, LearnedVersion, Schedule, SettingsPatch, ToolCall, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
@@ -220,6 +221,8 @@ export interface ScopeApi {
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */
   workState(work: KeyedWork): Promise<WorkState>
+  /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
+  raise(alert: Alert): Promise<boolean>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>
   /** Recovers from a lost alarm; returns the next wake-up time in ms. */

@@ -80,6 +80,7 @@ export const workKinds = [
   'recovery',
   'request',
   'audit',
+  'notice',
 ] as const
 export type WorkKind = (typeof workKinds)[number]
 

@@ -1,3 +1,4 @@
+import { raiseAlerts } from './alerts.ts'
 import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { expireApprovals } from '../store/approvals.ts'
@@ -33,6 +34,7 @@ export async function sweep(
   forgotten: number
   approvals_forgotten: number
 }> {
+  await step('raising alerts', () => raiseAlerts(env, now))
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
     const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)

@@ -3,7 +3,6 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
-import type { LearnedSkill } from '../contract/reports/learning/learner-api.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { openConnection, useTicket } from './live/connections.ts'
@@ -108,7 +107,7 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
   }
 
   async adoptSkill(learned: string) {
-    return adoptSkill(this.#parts, JSON.parse(learned) as LearnedSkill)
+    return adoptSkill(this.#parts, JSON.parse(learned) as api.LearnedSkill)
   }
 
   async recordings(request: { since: number; after: number; limit: number }) {
@@ -214,6 +213,10 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
 
   async workState(work: api.KeyedWork) {
     return this.#parts.runs.stateOf(work)
+  }
+
+  async raise(alert: api.Alert) {
+    return this.#parts.unit((unit) => this.#parts.notices.raise(unit, alert), CALLER)
   }
 
   async useTicket(nonce: string, expires_at: number) {

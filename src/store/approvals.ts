@@ -128,3 +128,12 @@ function isActive(): SQL {
 }
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
+
+/** Pending approvals requested before `before`, oldest first. */
+export async function waitingApprovals(
+  db: D1Database,
+  { before, now, limit }: { before: number; now: number; limit: number },
+): Promise<{ id: string; scope: string; created_at: number }[]> {
+  const sql = `SELECT id, scope, created_at FROM approvals WHERE status = 'pending' AND created_at < ?1 AND expires_at > ?2 ORDER BY created_at LIMIT ?3`
+  return (await db.prepare(sql).bind(before, now, limit).all<{ id: string; scope: string; created_at: number }>()).results
+}

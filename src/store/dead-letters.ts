@@ -69,3 +69,8 @@ export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<D
     .bind(JSON.stringify(letters.map(({ id, dead_lettered_at }) => ({ id, dead_lettered_at }))))
     .run()
 }
+
+export async function countDeadLetters(db: D1Database, { since, until }: { since: number; until: number }): Promise<number> {
+  const sql = 'SELECT count(*) AS n FROM dead_letters WHERE dead_lettered_at >= ?1 AND dead_lettered_at < ?2'
+  return (await db.prepare(sql).bind(since, until).first<number>('n')) ?? 0
+}

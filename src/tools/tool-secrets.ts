@@ -1,4 +1,4 @@
-import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS } from '../base/secrets.ts'
+import { TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../base/secrets.ts'
 import { type HttpToolSetting, type McpServerSetting } from '../contract/settings/outside-tools.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
@@ -6,16 +6,16 @@ import { checkUrl } from './guarded-fetch.ts'
 
 type Declared = Pick<HttpToolSetting | McpServerSetting, 'name' | 'url' | 'secret_headers'>
 
-/** A secret for tools, by name. Other secrets are not found. */
+/** A secret for tools or webhooks, by name. Other secrets are not found. */
 export function secretOf(env: Env, name: string): string | undefined {
-  const secret: unknown = isForTools(name) ? env[name] : undefined
+  const secret: unknown = isForOutside(name) ? env[name] : undefined
   return typeof secret === 'string' ? secret : undefined
 }
 
 /** The hosts that a secret may be sent to. Only the deployment, not the settings, names them. */
 export function secretHosts(env: Env, name: string): string[] {
   // A variable of wrangler.toml may also be a list, or anything else that TOML can say.
-  const said: unknown = isForTools(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
+  const said: unknown = isForOutside(name) ? env[`${name}${TOOL_SECRET_HOSTS}`] : undefined
   const hosts = (Array.isArray(said) ? said : [said]).flatMap((one) => (typeof one === 'string' ? one.split(',') : []))
   return hosts.map((host) => host.trim()).filter((host) => host !== '')
 }
@@ -38,8 +38,9 @@ export function secretRefusal(env: Env, { url, secret_headers = {} }: Declared):
 export const argumentsRefusal = (env: Env, { name, url }: Pick<Declared, 'name' | 'url'>, names: readonly string[]): string | null =>
   secretRefusal(env, { name, url, secret_headers: Object.fromEntries(names.map((secret) => [secret, secret])) })
 
-export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatch): string | null {
-  for (const [setting, declared] of Object.entries({ http_tools, mcp_servers })) {
+export function patchRefusal(env: Env, { http_tools, mcp_servers, webhooks: hooks }: SettingsPatch): string | null {
+  const webhooks = hooks?.map(({ name, url, secret }) => ({ name, url, secret_headers: { 'webhook-signature': secret } }))
+  for (const [setting, declared] of Object.entries({ http_tools, mcp_servers, webhooks })) {
     for (const one of declared ?? []) {
       const refusal = secretRefusal(env, one)
       if (refusal !== null) return `${setting}: ${one.name}: ${refusal}`
@@ -48,8 +49,9 @@ export function patchRefusal(env: Env, { http_tools, mcp_servers }: SettingsPatc
   return null
 }
 
-const isForTools = (name: string): name is `REFLEX_TOOL_${string}` =>
-  name.startsWith(TOOL_SECRET_PREFIX) && !name.endsWith(TOOL_SECRET_HOSTS)
+type OutsideSecret = `REFLEX_TOOL_${string}` | `REFLEX_WEBHOOK_${string}`
+const isForOutside = (name: string): name is OutsideSecret =>
+  (name.startsWith(TOOL_SECRET_PREFIX) || name.startsWith(WEBHOOK_SECRET_PREFIX)) && !name.endsWith(TOOL_SECRET_HOSTS)
 
 type Lookup = { name: string; secret: (name: string) => string | undefined }
 

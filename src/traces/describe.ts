@@ -234,6 +234,9 @@ const describers: Describers = {
   'timer-skipped': timer,
   'clock-corrected': ({ kind, ahead_ms }) => note(kind, { 'reflex.ahead_ms': ahead_ms }),
   'work-parked': ({ kind, work, reason }) => ({ ...note(kind, { 'reflex.work': work, 'error.message': reason }), ends: 'error' }),
+  'alert-raised': ({ kind, name, summary }) => ({ ...note(kind, { 'reflex.alert': name, 'error.message': summary }), ends: 'error' }),
+  'notice-ended': ({ kind, notice_type, webhook, status }) =>
+    note(kind, { 'reflex.notice': notice_type, 'reflex.webhook': webhook, 'reflex.status': status }),
   'context-trimmed': ({ kind, count }) => note(kind, { 'reflex.count': count }),
 }
 

@@ -57,6 +57,8 @@ const kinds: Record<EntryKind, SpanKind> = {
   'replay-done': 'note',
   'clock-corrected': 'note',
   'work-parked': 'note',
+  'alert-raised': 'note',
+  'notice-ended': 'note',
   'context-trimmed': 'note',
   'bulletin-built': 'bulletin',
   'blackboard-seeded': 'blackboard',

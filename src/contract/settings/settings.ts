@@ -10,6 +10,7 @@ import { fitsBytes } from '../../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
 import { whenFunctions, whenWindows } from './when.ts'
 import { setting } from './setting.ts'
+import { webhooks } from './webhooks.ts'
 
 const WHEN = Object.keys(whenWindows)
 
@@ -149,6 +150,7 @@ const fields = {
     'tools',
   ),
   ...outsideTools,
+  webhooks,
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
     description: "Parameters for the agent's tools and trigger.",
     examples: [{ threshold: 5 }],
@@ -219,6 +221,7 @@ export const defaultSettings: Settings = {
   allowed_hosts: [],
   http_tools: [],
   mcp_servers: [],
+  webhooks: [],
   parameters: {},
 }
 

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { schemaError } from './schema-check.ts'
@@ -50,6 +50,6 @@ function problemOf(env: Env, name: string, value: string): string | null {
   if (value.length < SHORTEST_SECRET) return `it is shorter than ${SHORTEST_SECRET} characters, so it is not masked in logs`
   if (name === 'REFLEX_REDACTION_SECRET' && value.trim().length < SHORTEST_REDACTION_SECRET)
     return `it is shorter than ${SHORTEST_REDACTION_SECRET} characters, so redacted values are not hashed`
-  const isUnsent = name.startsWith(TOOL_SECRET_PREFIX) && secretHosts(env, name).length === 0
+  const isUnsent = (name.startsWith(TOOL_SECRET_PREFIX) || name.startsWith(WEBHOOK_SECRET_PREFIX)) && secretHosts(env, name).length === 0
   return isUnsent ? `it is sent to no host: set ${name}${TOOL_SECRET_HOSTS}` : null
 }

@@ -7,6 +7,8 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 import { MiddleProof } from '../turns/decisions/middle-proof.ts'
 import { composeModelAccess } from '../turns/model-access.ts'
 import { Turns } from '../turns/turn-lane.ts'
+import { Notices } from '../replication/notices.ts'
+import { handleNotices } from '../replication/send-notice.ts'
 import { Timers } from '../upkeep/timers.ts'
 import { DoneKeys } from './done-keys.ts'
 import { EffectJournal } from './effect-journal.ts'
@@ -28,8 +30,10 @@ export function composeLanes(parts: Reflexes) {
   const middle_proof = new MiddleProof(parts)
   const turns = new Turns({ ...parts, ...access, middle_proof, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
+  const notices = new Notices(parts)
+  handleNotices({ ...parts, notices })
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
-  return { ...access, waiters, settlement, done_keys, global_keys, effects, middle_proof, turns, timers, outcomes }
+  return { ...access, waiters, settlement, done_keys, global_keys, effects, middle_proof, turns, timers, outcomes, notices }
 }

@@ -25,7 +25,7 @@ type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
   Lanes,
-  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'judgements' | 'now'
+  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'judgements' | 'notices' | 'now'
 >
 
 /**
@@ -140,7 +140,7 @@ export class ParkedRuns {
 
   /** Asks once for each proven action. Null if the question waits already. */
   #askPromotion(unit: Unit, question: PromotionQuestion): string | null {
-    const { scope, outbox, agent } = this.#parts
+    const { scope, agent } = this.#parts
     const { promotion, why } = question
     const waiting = this.#waiting().map(({ run }) => JSON.parse(run) as HeldRun | HeldPromotion)
     if (waiting.some((one) => 'promotion' in one && sameJson(one.promotion, promotion))) return null
@@ -158,22 +158,14 @@ export class ParkedRuns {
       inputs,
       inputs_hash: hashOf(canonicalJson(inputs)),
     }
-    outbox.put(unit, 'approvals', approval_id, {
-      id: approval_id,
-      scope,
-      ...of,
-      why,
-      ...asked,
-      created_at: unit.now,
-      expires_at,
-    } satisfies ApprovalRequest)
+    this.#put(unit, { id: approval_id, scope, ...of, why, ...asked, created_at: unit.now, expires_at })
     this.#pollIn(POLL_MS)
     return approval_id
   }
 
   /** Puts the request that a reviewer reads into the outbox. */
   #ask(unit: Unit, approval_id: string, run: ParkedRun): void {
-    const { scope, log, outbox, agent } = this.#parts
+    const { scope, log, agent } = this.#parts
     const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
     const asked = { requested_by: proposer?.name ?? `agent:${agent().name}`, requested_key: proposer?.key_id ?? null, self_approval }
     const shown = log.clean(inputs) as ParkedRun['inputs']
@@ -189,7 +181,12 @@ export class ParkedRuns {
       why,
       ...asked,
     }
-    outbox.put(unit, 'approvals', approval_id, { ...question, created_at: parked_at, expires_at } satisfies ApprovalRequest)
+    this.#put(unit, { ...question, created_at: parked_at, expires_at })
+  }
+
+  #put(unit: Unit, request: ApprovalRequest): void {
+    this.#parts.outbox.put(unit, 'approvals', request.id, request)
+    this.#parts.notices.approvalRequested(unit, request)
   }
 
   #pollIn(ms: number): void {

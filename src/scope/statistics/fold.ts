@@ -174,7 +174,11 @@ function endTurn({ status, usage, duration_ms, span_id }: TurnEnded, { record, a
     ...(duration_ms !== null && { turn_time_ms: duration_ms, ...sample('turn_ms', duration_ms) }),
   }
   const used = Object.entries(turn?.skills ?? {})
-  const counts: Counts = { ...measured, turns_failed: status === 'failed' || status === 'timeout' ? 1 : 0 }
+  const counts: Counts = {
+    ...measured,
+    turns_failed: status === 'failed' || status === 'timeout' ? 1 : 0,
+    refused: status === 'refused' ? 1 : 0,
+  }
   if (turn?.has_bulletin && used.some(([, { ok }]) => ok > 0)) {
     counts['ranked'] = 1
     counts['ranked_first'] = turn.first !== null && (turn.skills[turn.first]?.ok ?? 0) > 0 ? 1 : 0
