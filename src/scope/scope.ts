@@ -1,11 +1,11 @@
-import { DurableObject } from 'cloudflare:workers'
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
-import { openConnection, useTicket } from './live/connections.ts'
+import { ConnectedObject } from './live/connected-object.ts'
+import { useTicket } from './live/connections.ts'
 import { openScope } from './open.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
@@ -20,7 +20,7 @@ import { askAgain } from './turns/dry/ask-again.ts'
  * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
-export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
+export class ScopeObject extends ConnectedObject implements api.ScopeApi {
   #parts!: Collaborators
   #own!: OwnWork
   readonly #agents: AgentRegistry
@@ -227,21 +227,8 @@ export class ScopeObject extends DurableObject<Env> implements api.ScopeApi {
     return this.#own.poke()
   }
 
-  /** Only the Worker calls this, after authentication; a header names the caller. */
-  override async fetch(request: Request): Promise<Response> {
-    return openConnection(request, this.#parts)
-  }
-
-  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#parts.socket_messages.message(socket, message)
-  }
-
-  override webSocketClose(socket: WebSocket): void {
-    this.#parts.socket_messages.closed(socket)
-  }
-
-  override webSocketError(socket: WebSocket): void {
-    this.#parts.socket_messages.closed(socket)
+  protected override get connections() {
+    return this.#parts
   }
 
   override async alarm(): Promise<void> {

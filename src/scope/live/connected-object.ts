@@ -1,0 +1,30 @@
+import { DurableObject } from 'cloudflare:workers'
+import type { Env } from '../../env.ts'
+import { openConnection } from './connections.ts'
+import type { SocketMessages } from './socket-messages.ts'
+import type { Sockets } from './sockets.ts'
+import type { Streams } from './sse.ts'
+
+type Connections = { sockets: Sockets; streams: Streams; socket_messages: SocketMessages }
+
+/** The object as the runtime's handler of its sockets and streams. */
+export abstract class ConnectedObject extends DurableObject<Env> {
+  protected abstract get connections(): Connections
+
+  /** Only the Worker calls this, after authentication; a header names the caller. */
+  override async fetch(request: Request): Promise<Response> {
+    return openConnection(request, this.connections)
+  }
+
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.connections.socket_messages.message(socket, message)
+  }
+
+  override webSocketClose(socket: WebSocket): void {
+    this.connections.socket_messages.closed(socket)
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.connections.socket_messages.closed(socket)
+  }
+}
