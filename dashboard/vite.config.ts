@@ -28,6 +28,18 @@ export default defineConfig({
     // The policy of the page allows no `data:` fonts or scripts.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // Pages that share parts and words are a quarter smaller in one file than in six.
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [
+            { name: 'trace', test: /pages\/trace\// },
+            { name: 'artifacts', test: /pages\/(reflex|reflexes|decisions|skill|skills|learning)\// },
+          ],
+        },
+      },
+    },
   },
   // `npx vite dashboard` serves the sources with hot reload beside a server from `npm run dev`.
   server: {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { Problem } from '../api/problem.ts'
+import type { Pages } from '../api/use-pages.ts'
 import { Text } from './text.tsx'
 
 /** A problem in the words of the API, with the parts of the input that are invalid. */
@@ -46,6 +47,13 @@ export function Loaded<Value>({ data: { value, problem, reload }, children }: Lo
       {value === undefined ? !problem && <Loading /> : children(value)}
     </>
   )
+}
+
+type ListProps<Item> = { pages: Pages<Item>; empty: ComponentChildren; children: (items: Item[]) => ComponentChildren }
+
+/** A list by pages; `empty` takes the place of its items if there are none. */
+export function LoadedList<Item>({ pages: { items, more, problem, reload }, empty, children }: ListProps<Item>) {
+  return <Loaded data={{ value: items, problem, reload }}>{(found) => (found.length === 0 && !more ? empty : children(found))}</Loaded>
 }
 
 export const Loading = () => (

@@ -22,6 +22,17 @@ export function Text({ text, most = 300 }: { text: string; most?: number }) {
   )
 }
 
+/** Untrusted texts, one below the other. */
+export const Lines = ({ of, most = 600 }: { of: readonly string[]; most?: number }) => (
+  <ul>
+    {of.map((text, index) => (
+      <li key={index}>
+        <Text text={text} most={most} />
+      </li>
+    ))}
+  </ul>
+)
+
 /** A name next to its value. */
 export function Facts({ children }: { children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>

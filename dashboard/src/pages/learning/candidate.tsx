@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { Candidate, EvidencePart, Place } from '../../../../src/contract/reports/learning/runs.ts'
 import { hasRole, part, query, usePages } from '../../api/index.ts'
-import { ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { LoadedList } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
@@ -146,16 +146,17 @@ function Places({ run_id, candidate: { id, kind } }: { run_id: string; candidate
       </div>
       {open.value !== null && (
         <>
-          {places.problem && <ErrorBox problem={places.problem} />}
-          {!places.items && !places.problem && <Loading />}
-          {places.items?.length === 0 && <p class="quiet">None.</p>}
-          <ul class="places">
-            {places.items?.map(({ seq, trace_id, event_id }) => (
-              <li key={`${seq} ${event_id}`}>
-                <TraceLink id={trace_id} text={visible(event_id)} />
-              </li>
-            ))}
-          </ul>
+          <LoadedList pages={places} empty={<p class="quiet">None.</p>}>
+            {(items) => (
+              <ul class="places">
+                {items.map(({ seq, trace_id, event_id }) => (
+                  <li key={`${seq} ${event_id}`}>
+                    <TraceLink id={trace_id} text={visible(event_id)} />
+                  </li>
+                ))}
+              </ul>
+            )}
+          </LoadedList>
           {places.more && (
             <button type="button" onClick={places.loadMore}>
               More

@@ -1,15 +1,14 @@
 import { useSignal } from '@preact/signals'
 import { query, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
+import { Select } from '../../ui/form.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { visible } from '../../ui/text.tsx'
-import type { Statistics } from '../reflexes/rates.tsx'
+import { ranges, type Bucket, type Statistics } from '../reflexes/rates.tsx'
 import './curve.css'
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM] = [800, 200, 45, 22]
-const ranges = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
-type Bucket = keyof typeof ranges
 type Point = { at: string; calls: number; events: number; value: number }
 
 /** Model calls for each 100 events of a scope: what learning is for. */
@@ -21,18 +20,7 @@ export function Curve({ scope }: { scope: string }) {
   return (
     <Section
       title={`Cost curve of ${visible(scope)}`}
-      actions={
-        <label class="inline">
-          Range
-          <select value={bucket} onChange={({ currentTarget }) => (bucket.value = currentTarget.value as Bucket)}>
-            {Object.entries(ranges).map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
-      }
+      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as Bucket)} />}
     >
       <Loaded data={calls}>{(made) => <Loaded data={events}>{(accepted) => <Drawn points={pointsOf(made, accepted)} />}</Loaded>}</Loaded>
     </Section>

@@ -3,7 +3,8 @@ import { useLocation } from 'preact-iso'
 import type { z } from 'zod'
 import type { LearnRequest, listedRun, startedRun } from '../../../../src/contract/reports/learning/runs.ts'
 import { hasRole, post, query, useAction, usePages, type Role } from '../../api/index.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, ErrorBox, LoadedList } from '../../ui/feedback.tsx'
+import { Field, Select } from '../../ui/form.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { NeedsRole, Page, Section } from '../../ui/page.tsx'
@@ -41,27 +42,24 @@ function Runs({ scope }: { scope: string }) {
       <Section
         title="Runs"
         actions={
-          <label class="inline">
-            Scope
-            <select value={scope} onChange={({ currentTarget }) => route(`/learning${query({ scope: currentTarget.value })}`, true)}>
-              <option value="">all</option>
-              {[...new Set([...(scope ? [scope] : []), ...scopes])].map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <Select
+            label="Scope"
+            value={scope}
+            options={{ '': 'all', ...Object.fromEntries([scope, ...scopes].filter(Boolean).map((name) => [name, name])) }}
+            onChange={(name) => route(`/learning${query({ scope: name })}`, true)}
+          />
         }
       >
-        {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
-        {!list.items && !list.problem && <Loading />}
-        {list.items?.length === 0 && (
-          <Empty title="No scope has learned yet.">
-            <p>A run reads what turns and people have decided, and writes reflexes and skills that decide the same. Start one above.</p>
-          </Empty>
-        )}
-        {list.items && list.items.length > 0 && (
-          <Table label="Runs of learning" rows={list.items} keyOf={({ run_id }) => run_id} onEnd={list.loadMore} columns={columns} />
-        )}
+        <LoadedList
+          pages={list}
+          empty={
+            <Empty title="No scope has learned yet.">
+              <p>A run reads what turns and people have decided, and writes reflexes and skills that decide the same. Start one above.</p>
+            </Empty>
+          }
+        >
+          {(rows) => <Table label="Runs of learning" rows={rows} keyOf={({ run_id }) => run_id} onEnd={list.loadMore} columns={columns} />}
+        </LoadedList>
       </Section>
     </>
   )
@@ -85,10 +83,13 @@ const columns = [
   { title: 'Answer', cell: ({ answer }: Listed) => <Text text={answer} /> },
 ]
 
+const kindNames = { both: 'reflexes and skills', reflex: 'reflexes', skill: 'skills' }
+type Kinds = keyof typeof kindNames
+
 function Start({ scope: first }: { scope: string }) {
   const { route } = useLocation()
   const scope = useSignal(first)
-  const kinds = useSignal<'both' | 'reflex' | 'skill'>('both')
+  const kinds = useSignal<Kinds>('both')
   const { run, busy, problem } = useAction((body: LearnRequest) => post<z.infer<typeof startedRun>>('/v1/learn', body))
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -99,18 +100,15 @@ function Start({ scope: first }: { scope: string }) {
   return (
     <Section title="Start a run">
       <form class="card actions" onSubmit={(event) => void submit(event)}>
-        <label class="inline">
-          Scope
-          <input required value={scope} placeholder="ssh/web-1" onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
-        </label>
-        <label class="inline">
-          Learn
-          <select value={kinds} onChange={({ currentTarget }) => (kinds.value = currentTarget.value as 'both')}>
-            <option value="both">reflexes and skills</option>
-            <option value="reflex">reflexes</option>
-            <option value="skill">skills</option>
-          </select>
-        </label>
+        <Field
+          label="Scope"
+          required
+          stacked={false}
+          value={scope.value}
+          placeholder="ssh/web-1"
+          onInput={(text) => (scope.value = text)}
+        />
+        <Select label="Learn" value={kinds.value} options={kindNames} onChange={(one) => (kinds.value = one as Kinds)} />
         <button type="submit" class="primary" disabled={busy}>
           {busy ? 'Starting …' : 'Learn'}
         </button>

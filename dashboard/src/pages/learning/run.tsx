@@ -7,7 +7,7 @@ import { ScopeLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Fact, Facts, Lines, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { CandidateView } from './candidate.tsx'
 
@@ -40,24 +40,12 @@ function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
       </Section>
       {rejected.length > 0 && (
         <Section title={`Rejected (${rejected.length})`}>
-          <ul>
-            {rejected.map(({ what, reason }) => (
-              <li key={what + reason}>
-                <Text text={what} />: <Text text={reason} most={600} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={rejected.map(({ what, reason }) => `${what}: ${reason}`)} />
         </Section>
       )}
       {episodes.skipped.length > 0 && (
         <Section title="Skipped decisions">
-          <ul>
-            {episodes.skipped.map(({ reason, n }) => (
-              <li key={reason}>
-                {count(n)}: <Text text={reason} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={episodes.skipped.map(({ reason, n }) => `${count(n)}: ${reason}`)} />
         </Section>
       )}
     </>

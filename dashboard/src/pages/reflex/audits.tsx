@@ -1,14 +1,14 @@
-import { useSignal } from '@preact/signals'
 import type { Action } from '../../../../src/contract/action.ts'
 import type { Decision } from '../../../../src/contract/reflex.ts'
 import { part, useGet } from '../../api/index.ts'
-import { Empty, Loaded } from '../../ui/feedback.tsx'
+import { Loaded } from '../../ui/feedback.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { actionText } from '../trace/spans.ts'
+import { Entries } from './entries.tsx'
 
 type Entry = {
   seq: number
@@ -27,61 +27,23 @@ type Entry = {
 type Metrics = { scopes: { scope: string }[] }
 
 const kinds = { 'reflex-audited': 'Audits and verdicts', 'reflex-compared': 'Comparisons in shadow mode' }
-/** Entries of the log that are searched, newest. */
-const SEARCHED = 5000
-const PAGE = 1000
-
 /** The single comparisons behind a certificate, in one scope, newest first. */
 export function Audits({ id }: { id: string }) {
   const metrics = useGet<Metrics>(`/v1/reflexes/${part(id)}/metrics`)
   return (
     <Section title="Compared decisions">
       <Loaded data={metrics}>
-        {({ scopes }) => {
-          const names = [...new Set(scopes.map(({ scope }) => scope))]
-          return names.length === 0 ? <Empty title="It ran in no scope of this key." /> : <Chosen id={id} scopes={names} />
-        }}
+        {({ scopes }) => (
+          <Entries<Entry> scopes={[...new Set(scopes.map(({ scope }) => scope))]} kinds={kinds} match={({ reflex_id }) => reflex_id === id}>
+            {(entries) => <Compared entries={entries} />}
+          </Entries>
+        )}
       </Loaded>
     </Section>
   )
 }
 
-function Chosen({ id, scopes }: { id: string; scopes: string[] }) {
-  const scope = useSignal(scopes[0] ?? '')
-  const kind = useSignal<keyof typeof kinds>('reflex-audited')
-  const state = useGet<{ last_seq: number }>(`/v1/scopes/${part(scope.value)}`)
-  const after = Math.max(0, (state.value?.last_seq ?? 0) - SEARCHED)
-  const path = `/v1/scopes/${part(scope.value)}/log?kind=${kind.value}&after=${after}&limit=${PAGE}`
-  const found = useGet<{ items: Entry[] }>(state.value ? path : null)
-  return (
-    <>
-      <div class="actions">
-        <label class="inline">
-          Scope
-          <select value={scope} onChange={({ currentTarget }) => (scope.value = currentTarget.value)}>
-            {scopes.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <label class="inline">
-          Show
-          <select value={kind} onChange={({ currentTarget }) => (kind.value = currentTarget.value as keyof typeof kinds)}>
-            {Object.entries(kinds).map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
-      </div>
-      <Loaded data={found}>{({ items }) => <Compared entries={items.filter(({ reflex_id }) => reflex_id === id).toReversed()} />}</Loaded>
-    </>
-  )
-}
-
 function Compared({ entries }: { entries: Entry[] }) {
-  if (entries.length === 0) return <Empty title={`None in the latest ${SEARCHED.toLocaleString('en')} entries of this log.`} />
   return (
     <Table
       label="The decisions and their verdicts"

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
+import { Select } from '../../ui/form.tsx'
 import { visible } from '../../ui/text.tsx'
 import { sideBySide, type Pair } from './diff.ts'
 import './code.css'
@@ -15,14 +16,20 @@ export function Versions({ kind, id, versions }: CodeProps) {
   const [newest, before] = versions
   const right = useSignal(String(newest?.version ?? ''))
   const left = useSignal(String(before?.version ?? ''))
+  const named = Object.fromEntries(versions.map(({ version, state }) => [String(version), `${version} (${state})`]))
   const pathOf = (version: string) => (version === '' ? null : `/v1/${kind}/${part(`${id}@${version}`)}`)
   const one = useGet<Content>(pathOf(right.value))
   const two = useGet<Content>(pathOf(left.value))
   return (
     <>
       <div class="actions">
-        <Choice label="Version" versions={versions} value={right.value} onChange={(version) => (right.value = version)} />
-        <Choice label="Compare with" versions={versions} value={left.value} onChange={(version) => (left.value = version)} optional />
+        <Select label="Version" value={right.value} options={named} onChange={(version) => (right.value = version)} />
+        <Select
+          label="Compare with"
+          value={left.value}
+          options={{ '': 'nothing', ...named }}
+          onChange={(version) => (left.value = version)}
+        />
       </div>
       <Loaded data={one}>
         {(shown) =>
@@ -40,24 +47,6 @@ export function Versions({ kind, id, versions }: CodeProps) {
 }
 
 const textOf = ({ code, manifest }: Content): string => code ?? JSON.stringify(manifest, null, 2)
-
-type ChoiceProps = { label: string; versions: readonly Version[]; value: string; onChange: (version: string) => void; optional?: boolean }
-
-function Choice({ label, versions, value, onChange, optional = false }: ChoiceProps) {
-  return (
-    <label class="inline">
-      {label}
-      <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-        {optional && <option value="">nothing</option>}
-        {versions.map(({ version, state }) => (
-          <option key={version} value={String(version)}>
-            {version} ({state})
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
 
 /** Unchanged lines that are shown around a change. */
 const AROUND = 3

@@ -5,7 +5,7 @@ import { count, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
+import { Lines, visible } from '../../ui/text.tsx'
 
 type Proof = { scope: string; version: number; certificate: Certificate; why: string[] }
 
@@ -26,13 +26,7 @@ export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
           <h3>
             Version {version} in <ScopeLink scope={scope} />
           </h3>
-          <ul>
-            {why.map((sentence) => (
-              <li key={sentence}>
-                <Text text={sentence} most={1000} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={why} />
           <Table
             label={`Strata of version ${version} in ${visible(scope)}`}
             rows={certificate.strata}

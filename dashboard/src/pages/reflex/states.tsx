@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { hasRole, part, post, useAction, type Role } from '../../api/index.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
+import { Field } from '../../ui/form.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { NeedsRole, Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
@@ -108,15 +109,13 @@ export function Change({ kind, id, version, step, onClose, reload }: ChangeProps
         <p>
           It is <Status status={version.state} /> and becomes <Status status={step.to} />. {effects[step.to]}
         </p>
-        <label>
-          Reason
-          <textarea
-            rows={3}
-            value={reason}
-            required={step.to === 'retired' || force.value}
-            onInput={({ currentTarget }) => (reason.value = currentTarget.value)}
-          />
-        </label>
+        <Field
+          label="Reason"
+          rows={3}
+          value={reason.value}
+          required={step.to === 'retired' || force.value}
+          onInput={(text) => (reason.value = text)}
+        />
         {problem && <ErrorBox problem={problem} />}
         {problem?.status === 409 && step.to === 'active' && (
           <label class="inline">

@@ -4,9 +4,10 @@ import type { evaluation } from '../../../../src/contract/reports/reflex-report.
 import type { RangeReport } from '../../../../src/contract/reports/replay.ts'
 import { part, post, useAction, useGet } from '../../api/index.ts'
 import { ErrorBox } from '../../ui/feedback.tsx'
+import { Field, Select } from '../../ui/form.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, Lines, visible } from '../../ui/text.tsx'
 import { RangeView } from '../trace/report.tsx'
 import { actionText } from '../trace/spans.ts'
 import type { Reflex } from './page.tsx'
@@ -39,16 +40,12 @@ export function Try({ reflex }: { reflex: Reflex }) {
               ))}
             </datalist>
           </label>
-          <label class="inline">
-            Recordings of
-            <select value={range} onChange={({ currentTarget }) => (range.value = currentTarget.value)}>
-              {Object.entries(windows).map(([value, [text]]) => (
-                <option key={value} value={value}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Select
+            label="Recordings of"
+            value={range.value}
+            options={Object.fromEntries(Object.entries(windows).map(([value, [text]]) => [value, text]))}
+            onChange={(value) => (range.value = value)}
+          />
         </div>
       </Section>
       <Evaluate version={`${reflex.id}@${reflex.version}`} scope={chosen} window={range.value} />
@@ -98,14 +95,12 @@ function Evaluated({ report: { contexts, fires, agreement, missed, errors, disag
       </Facts>
       {truncated && <p class="wait">There were more contexts than one evaluation reads.</p>}
       {disagreements.length > 0 && (
-        <ul>
-          {disagreements.map(({ event_id, action, decided }) => (
-            <li key={event_id}>
-              <code>{visible(event_id)}</code>: it would <Text text={actionText(action)} />; decided was{' '}
-              <Text text={decided.map(actionText).join(', ') || 'nothing'} />
-            </li>
-          ))}
-        </ul>
+        <Lines
+          of={disagreements.map(
+            ({ event_id, action, decided }) =>
+              `${event_id}: it would ${actionText(action)}; decided was ${decided.map(actionText).join(', ') || 'nothing'}`,
+          )}
+        />
       )}
     </div>
   )
@@ -129,10 +124,7 @@ function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range
   return (
     <Section title="What if its code were another">
       <form class="stack" onSubmit={(event) => void submit(event)}>
-        <label>
-          Changed code
-          <textarea rows={16} spellcheck={false} value={code} onInput={({ currentTarget }) => (code.value = currentTarget.value)} />
-        </label>
+        <Field label="Changed code" rows={16} value={code.value} onInput={(text) => (code.value = text)} />
         <button type="submit" disabled={busy || scope === ''}>
           {busy ? 'Deciding again …' : 'Decide again'}
         </button>

@@ -1,5 +1,6 @@
 import { useLocation } from 'preact-iso'
 import { query } from '../../api/index.ts'
+import { Field, Select } from '../../ui/form.tsx'
 import { statusText } from '../../ui/status.tsx'
 
 /** A state and a text to search for, in the address of the page. */
@@ -8,21 +9,13 @@ export function Filter({ states }: { states: readonly string[] }) {
   const set = (name: string, value: string) => route(path + query({ ...asked, [name]: value }), true)
   return (
     <>
-      <label class="inline">
-        State
-        <select value={asked['state'] ?? ''} onChange={({ currentTarget }) => set('state', currentTarget.value)}>
-          <option value="">any</option>
-          {states.map((state) => (
-            <option key={state} value={state}>
-              {statusText(state)}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="inline">
-        Search
-        <input type="search" value={asked['q'] ?? ''} onChange={({ currentTarget }) => set('q', currentTarget.value)} />
-      </label>
+      <Select
+        label="State"
+        value={asked['state'] ?? ''}
+        options={{ '': 'any', ...Object.fromEntries(states.map((state) => [state, statusText(state)])) }}
+        onChange={(state) => set('state', state)}
+      />
+      <Field label="Search" value={asked['q'] ?? ''} onInput={(text) => set('q', text)} stacked={false} />
     </>
   )
 }

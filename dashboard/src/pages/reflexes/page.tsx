@@ -2,7 +2,7 @@ import { useLocation } from 'preact-iso'
 import type { z } from 'zod'
 import type { listedReflex } from '../../../../src/contract/reflex.ts'
 import { part, query, useGet, usePages } from '../../api/index.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, LoadedList } from '../../ui/feedback.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -23,17 +23,19 @@ export default function ReflexesPage() {
     <Page title="Reflexes">
       <Rates />
       <Section title="All reflexes" actions={<Filter states={states} />}>
-        {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
-        {!list.items && !list.problem && <Loading />}
-        {list.items?.length === 0 && (
-          <Empty title={state || q ? 'No reflex matches.' : 'There is no reflex yet.'}>
-            <p>
-              A reflex decides in microseconds what a model would decide. Write one with <code>reflex reflex add FILE</code>, or let a scope{' '}
-              <a href="/learning">learn</a> some.
-            </p>
-          </Empty>
-        )}
-        {list.items && list.items.length > 0 && <Reflexes rows={list.items} onEnd={list.loadMore} />}
+        <LoadedList
+          pages={list}
+          empty={
+            <Empty title={state || q ? 'No reflex matches.' : 'There is no reflex yet.'}>
+              <p>
+                A reflex decides in microseconds what a model would decide. Write one with <code>reflex reflex add FILE</code>, or let a
+                scope <a href="/learning">learn</a> some.
+              </p>
+            </Empty>
+          }
+        >
+          {(rows) => <Reflexes rows={rows} onEnd={list.loadMore} />}
+        </LoadedList>
       </Section>
     </Page>
   )

@@ -4,14 +4,15 @@ import type { z } from 'zod'
 import type { statistics } from '../../../../src/contract/reports/statistics.ts'
 import { query, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
+import { Select } from '../../ui/form.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Chart, type Line } from './chart.tsx'
 
 export type Statistics = z.infer<typeof statistics>
-type Bucket = 'minute' | 'hour' | 'day'
+export type Bucket = 'minute' | 'hour' | 'day'
 const steps: Record<Bucket, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
-const ranges: Record<Bucket, string> = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
+export const ranges: Record<Bucket, string> = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
 
 /** The decisions of one reflex or of all, against the model calls that were made. */
 export function Rates({ reflex }: { reflex?: string }) {
@@ -21,20 +22,11 @@ export function Rates({ reflex }: { reflex?: string }) {
     `/v1/stats${query({ metric: reflex === undefined ? 'reflexes.decided' : 'reflex.decided', bucket: bucket.value, ...of })}`,
   )
   const calls = useGet<Statistics>(`/v1/stats${query({ metric: 'model.calls', bucket: bucket.value })}`)
-  const actions = (
-    <label class="inline">
-      Range
-      <select value={bucket} onChange={({ currentTarget }) => (bucket.value = currentTarget.value as Bucket)}>
-        {Object.entries(ranges).map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
   return (
-    <Section title="Reflexes against model calls" actions={actions}>
+    <Section
+      title="Reflexes against model calls"
+      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as Bucket)} />}
+    >
       <Loaded data={decided}>
         {(one) => (
           <Loaded data={calls}>{(other) => <Drawn decided={one} calls={other} step={steps[bucket.value]} label={reflex ?? null} />}</Loaded>

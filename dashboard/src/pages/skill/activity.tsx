@@ -1,119 +1,118 @@
-import { useGet, usePages } from '../../api/index.ts'
+import { useSignal } from '@preact/signals'
 import type { Span, Trace, TraceSummary } from '../../../../src/contract/reports/trace.ts'
-import { query } from '../../api/index.ts'
-import { Empty, Loaded, Loading, ErrorBox } from '../../ui/feedback.tsx'
-import { ScopeLink, TraceLink } from '../../ui/links.tsx'
+import { query, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
+import { TraceLink } from '../../ui/links.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Text, visible } from '../../ui/text.tsx'
+import { Lines, Text, visible } from '../../ui/text.tsx'
 import { duration, Time } from '../../ui/time.tsx'
-import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from '../trace/spans.ts'
+import { Entries } from '../reflex/entries.tsx'
+import { reasonsOf, textOf } from '../trace/spans.ts'
 
-const PAGE = 10
+type Need = string | { message: string }
+type Stage = { stage: string; status: string; checks: { passed: boolean; detail: string }[] }
+type Decision = { verdict: string; stages: Stage[]; to_pass?: Need[]; needs?: Need[]; score: { score: number; tau?: number } | null }
+type Entry = {
+  seq: number
+  at: string
+  trace_id: string
+  span_id: string
+  skill_id: string
+  version: string
+  why: string
+  dry_run: boolean
+  decision: Decision
+}
 
-/** The proposals of a skill with what the gate decided, and the runs step by step. */
+const MOST = 30
+
+/** The latest proposals of a skill in a scope: what the gate decided, and the run step by step. */
 export function Activity({ id }: { id: string }) {
-  const traces = usePages<TraceSummary>(`/v1/traces${query({ skill: id, limit: PAGE })}`)
+  const traces = useGet<{ items: TraceSummary[] }>(`/v1/traces${query({ skill: id, limit: 100 })}`)
   return (
     <Section title="Gate decisions and runs">
-      {traces.problem && <ErrorBox problem={traces.problem} onRetry={traces.reload} />}
-      {!traces.items && !traces.problem && <Loading />}
-      {traces.items?.length === 0 && !traces.more && (
-        <Empty title="It was not proposed yet.">
-          <p>Propose it here, or wait for a model, a reflex or a program to do so.</p>
-        </Empty>
-      )}
-      {traces.items?.map((summary) => (
-        <Proposals key={summary.trace_id} id={id} summary={summary} />
-      ))}
-      {traces.more && (
-        <button type="button" disabled={traces.loading} onClick={traces.loadMore}>
-          Older ones
-        </button>
-      )}
+      <Loaded data={traces}>
+        {({ items }) => (
+          <Entries<Entry>
+            scopes={[...new Set(items.flatMap(({ scopes }) => scopes))]}
+            kinds={{ 'skill-decided': 'Gate decisions' }}
+            match={({ skill_id }) => skill_id === id}
+          >
+            {(entries) => entries.slice(0, MOST).map((entry) => <Proposal key={entry.seq} entry={entry} />)}
+          </Entries>
+        )}
+      </Loaded>
     </Section>
   )
 }
 
-function Proposals({ id, summary: { trace_id, scopes, started_at } }: { id: string; summary: TraceSummary }) {
-  const data = useGet<Trace>(`/v1/traces/${trace_id}`)
+function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_run, decision } }: { entry: Entry }) {
+  const isOpen = useSignal(false)
+  const refused = decision.stages.find(({ status }) => status === 'failed')
+  const reasons = refused?.checks.filter(({ passed }) => !passed).map(({ detail }) => detail) ?? []
   return (
-    <article class="card" aria-label={`Trace ${trace_id}`}>
+    <article class="card" aria-label={`Proposal of version ${version}`}>
       <p>
-        <Time at={started_at} /> in{' '}
-        {scopes.map((scope) => (
-          <ScopeLink key={scope} scope={scope} />
-        ))}{' '}
-        · <TraceLink id={trace_id} />
+        <Time at={at} /> <Status status={decision.verdict} />
+        {refused && (
+          <>
+            {' '}
+            at the stage <b>{refused.stage}</b>
+          </>
+        )}
+        {decision.score && `, score ${decision.score.score}`}
+        {dry_run && ', a dry run'} · version {visible(version)} · “<Text text={why} most={160} />”{' '}
+        <TraceLink id={trace_id} span={span_id} />
       </p>
-      <Loaded data={data}>{({ root }) => all(root, id).map((span) => <One key={span.span_id} span={span} trace_id={trace_id} />)}</Loaded>
+      {reasons.length > 0 && <Lines of={reasons} />}
+      <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+        <summary>The run, step by step</summary>
+        {isOpen.value && <Runs trace_id={trace_id} gate={span_id} skill_id={skill_id} />}
+      </details>
     </article>
   )
 }
 
-/** The spans of this skill that say something by themselves, in the order of the tree. */
-function all(span: Span, id: string): Span[] {
-  const isOne = ['gate', 'approval', 'run'].includes(span.kind) && textOf(span, 'gen_ai.skill.name') === id
-  return [...(isOne ? [span] : []), ...span.children.flatMap((child) => all(child, id))]
-}
-
-function One({ span, trace_id }: { span: Span; trace_id: string }) {
-  if (span.kind === 'run') return <Run span={span} trace_id={trace_id} />
-  if (span.kind === 'approval')
-    return (
-      <p>
-        Approval: <Status status={textOf(span, 'reflex.approval.status') ?? 'waiting'} />{' '}
-        <TraceLink id={trace_id} span={span.span_id} text="Show" />
-      </p>
-    )
-  const score = scoreOf(span)
-  const stage = textOf(span, 'reflex.stage')
+function Runs({ trace_id, gate, skill_id }: { trace_id: string; gate: string; skill_id: string }) {
+  const data = useGet<Trace>(`/v1/traces/${trace_id}`)
   return (
-    <div>
-      <p>
-        Gate: <Status status={textOf(span, 'reflex.verdict') ?? 'refused'} />
-        {stage !== null && (
-          <>
-            {' '}
-            at the stage <b>{visible(stage)}</b>
-          </>
-        )}
-        {score && `, score ${score.score} of ${score.tau ?? '–'}`}. <Text text={reasonsOf(span).join('; ')} most={400} />{' '}
-        <TraceLink id={trace_id} span={span.span_id} text="Show" />
-      </p>
-      {needsOf(span).length > 0 && (
-        <ul>
-          {needsOf(span).map((need) => (
-            <li key={need}>
-              <Text text={need} most={500} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
+    <Loaded data={data}>
+      {({ root }) => {
+        const [run] = runsAfter(root, { gate, skill_id })
+        return run ? <Run span={run} trace_id={trace_id} /> : <p class="quiet">It did not run.</p>
+      }}
+    </Loaded>
   )
 }
 
+/** The runs of a skill below its gate, or beside it. */
+function runsAfter(span: Span, of: { gate: string; skill_id: string }): Span[] {
+  const place = span.children.findIndex(({ span_id }) => span_id === of.gate)
+  if (place < 0) return span.children.flatMap((child) => runsAfter(child, of))
+  const isRun = (one: Span) => one.kind === 'run' && textOf(one, 'gen_ai.skill.name') === of.skill_id
+  const below = (one: Span): Span[] => [...(isRun(one) ? [one] : []), ...one.children.flatMap(below)]
+  return [...below(span.children[place] as Span), ...span.children.slice(place + 1).filter(isRun)]
+}
+
 function Run({ span, trace_id }: { span: Span; trace_id: string }) {
-  const steps = span.children.filter(({ kind }) => kind === 'step' || kind === 'compensation')
   return (
-    <div>
+    <>
       <p>
-        Run: <Status status={textOf(span, 'reflex.run.status') ?? 'running'} />
+        <Status status={textOf(span, 'reflex.run.status') ?? 'running'} />
         {span.duration_ms !== null && ` in ${duration(span.duration_ms)}`} <Text text={reasonsOf(span).join('; ')} most={400} />{' '}
         <TraceLink id={trace_id} span={span.span_id} text="Show" />
       </p>
       <ol>
-        {steps.map((step) => (
+        {span.children.map((step) => (
           <li key={step.span_id}>
             {visible(step.name)}: <code>{visible(textOf(step, 'gen_ai.tool.name') ?? '')}</code>{' '}
             <Status status={textOf(step, 'reflex.step.status') ?? step.status} />
-            {step.duration_ms !== null && <span class="quiet"> {duration(step.duration_ms)}</span>}
-            {(numberOf(step, 'reflex.step.attempts') ?? 1) > 1 && ` after ${numberOf(step, 'reflex.step.attempts')} attempts`}{' '}
-            <Text text={reasonsOf(step).join('; ')} most={300} />
+            {step.duration_ms !== null && <span class="quiet"> {duration(step.duration_ms)}</span>}{' '}
+            <Text text={reasonsOf(step).join('; ')} />
           </li>
         ))}
       </ol>
-    </div>
+    </>
   )
 }

@@ -74,8 +74,8 @@ function Conditions({ manifest: { compat = {}, preconditions = {}, activation = 
     <Facts>
       <Fact name="Where">{list(places, 'anywhere')}</Fact>
       <Fact name="Needs tools">{list(preconditions.tools_available)}</Fact>
-      <Fact name="Needs data">{list([...(preconditions.data_present ?? []), ...(activation.required_slots ?? [])])}</Fact>
-      <Fact name="Must hold">{codes(preconditions.invariants)}</Fact>
+      <Fact name="Needs data">{list([...new Set([...(preconditions.data_present ?? []), ...(activation.required_slots ?? [])])])}</Fact>
+      <Fact name="Must hold">{codes(preconditions.invariants, 'nothing')}</Fact>
       <Fact name="Keywords">{list(keywords_any)}</Fact>
       <Fact name="Goals and entities">{list([...(goal_labels ?? []), ...(entity_types ?? [])])}</Fact>
       <Fact name="Score">
@@ -101,8 +101,8 @@ function Conditions({ manifest: { compat = {}, preconditions = {}, activation = 
 const list = (values: readonly string[] | undefined, none = 'nothing'): ComponentChildren =>
   values && values.length > 0 ? values.map(visible).join(', ') : <span class="quiet">{none}</span>
 
-const codes = (expressions: readonly string[] = []): ComponentChildren =>
-  expressions.length === 0 ? <span class="quiet">never asked</span> : expressions.map((text) => <code key={text}>{visible(text)} </code>)
+const codes = (expressions: readonly string[] = [], none = 'never'): ComponentChildren =>
+  expressions.length === 0 ? <span class="quiet">{none}</span> : expressions.map((text) => <code key={text}>{visible(text)} </code>)
 
 function StepView({ step: { name, tool, args = {}, guard, retry, timeout_ms } }: { step: Step }) {
   return (

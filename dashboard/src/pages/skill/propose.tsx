@@ -2,11 +2,12 @@ import { useSignal } from '@preact/signals'
 import type { ProposalReport } from '../../../../src/contract/skill.ts'
 import { hasRole, part, post, useAction, type Role } from '../../api/index.ts'
 import { ErrorBox } from '../../ui/feedback.tsx'
+import { Field, Select } from '../../ui/form.tsx'
 import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { NeedsRole, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Text, visible } from '../../ui/text.tsx'
+import { Lines, Text, visible } from '../../ui/text.tsx'
 import type { Input, Manifest } from './manifest-type.ts'
 
 const NEEDED: Role = 'publisher'
@@ -38,22 +39,16 @@ export function Propose({ id, version, manifest }: Props) {
           void propose(event.submitter?.getAttribute('value') === 'dry')
         }}
       >
-        <label>
-          Scope
-          <input required value={scope} onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
-        </label>
+        <Field label="Scope" required value={scope.value} onInput={(text) => (scope.value = text)} />
         {inputs.map((input) => (
-          <Field
+          <Slot
             key={input.name}
             input={input}
             value={values.value[input.name] ?? ''}
             onChange={(text) => (values.value = { ...values.value, [input.name]: text })}
           />
         ))}
-        <label>
-          Why: keywords are matched in it
-          <input required value={why} onInput={({ currentTarget }) => (why.value = currentTarget.value)} />
-        </label>
+        <Field label="Why: keywords are matched in it" required value={why.value} onInput={(text) => (why.value = text)} />
         {wrong.value !== null && <p role="alert">{wrong.value}</p>}
         {problem && <ErrorBox problem={problem} />}
         <div class="actions">
@@ -70,7 +65,7 @@ export function Propose({ id, version, manifest }: Props) {
   )
 }
 
-function Field({
+function Slot({
   input: { name, type, required = false, secret, description },
   value,
   onChange,
@@ -81,28 +76,9 @@ function Field({
 }) {
   const title = `${visible(name)} (${type}${required ? ', required' : ''})`
   if (type === 'boolean')
-    return (
-      <label>
-        {title}
-        <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-          <option value="">not given</option>
-          <option value="true">true</option>
-          <option value="false">false</option>
-        </select>
-      </label>
-    )
-  const field = {
-    autocomplete: 'off',
-    placeholder: description ?? (type === 'list' || type === 'object' ? 'as JSON' : ''),
-    value,
-    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => onChange(currentTarget.value),
-  } as const
-  return (
-    <label>
-      {title}
-      {secret === true ? <input type="password" {...field} /> : <input type="text" {...field} />}
-    </label>
-  )
+    return <Select stacked label={title} value={value} options={{ '': 'not given', true: 'true', false: 'false' }} onChange={onChange} />
+  const placeholder = description ?? (type === 'list' || type === 'object' ? 'as JSON' : '')
+  return <Field label={title} value={value} placeholder={placeholder} onInput={onChange} masked={secret === true} />
 }
 
 /** The inputs by their types, or what is wrong with one. Empty fields are left out. */
@@ -140,13 +116,7 @@ function Result({ result: { status, reason, dry_run, decision, questions, output
       {decision.to_pass.length > 0 && (
         <>
           <h3>To pass</h3>
-          <ul>
-            {decision.to_pass.map((need) => (
-              <li key={need}>
-                <Text text={need} most={600} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={decision.to_pass} />
         </>
       )}
       {questions.map(({ slot, question }) => (

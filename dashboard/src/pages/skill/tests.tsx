@@ -6,7 +6,7 @@ import { Empty, ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, Lines, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 
 type Test = z.infer<typeof skillTest>
@@ -73,15 +73,7 @@ function Report({ report: { passed, unit, fuzz, cases, failures, seed } }: { rep
         </Fact>
         <Fact name="Seed">{visible(seed)}</Fact>
       </Facts>
-      {failures.length > 0 && (
-        <ul>
-          {failures.map(({ kind, name, reason }) => (
-            <li key={kind + name}>
-              <span class="bad">{kind}</span> <b>{visible(name)}</b>: <Text text={reason} most={500} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {failures.length > 0 && <Lines of={failures.map(({ kind, name, reason }) => `${kind} ${name}: ${reason}`)} />}
     </>
   )
 }

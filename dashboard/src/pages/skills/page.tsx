@@ -2,7 +2,7 @@ import { useLocation } from 'preact-iso'
 import type { z } from 'zod'
 import type { listedSkill } from '../../../../src/contract/skill.ts'
 import { part, query, useGet, usePages } from '../../api/index.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, LoadedList } from '../../ui/feedback.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -21,17 +21,19 @@ export default function SkillsPage() {
   const list = usePages<Listed>(`/v1/skills${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Skills" actions={<Filter states={states} />}>
-      {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
-      {!list.items && !list.problem && <Loading />}
-      {list.items?.length === 0 && (
-        <Empty title={state || q ? 'No skill matches.' : 'There is no skill yet.'}>
-          <p>
-            A skill is a plan of tool calls that a gate lets through. Register a manifest with <code>reflex skill add FILE</code>, or let a
-            scope <a href="/learning">learn</a> some.
-          </p>
-        </Empty>
-      )}
-      {list.items && list.items.length > 0 && <Skills rows={list.items} onEnd={list.loadMore} />}
+      <LoadedList
+        pages={list}
+        empty={
+          <Empty title={state || q ? 'No skill matches.' : 'There is no skill yet.'}>
+            <p>
+              A skill is a plan of tool calls that a gate lets through. Register a manifest with <code>reflex skill add FILE</code>, or let
+              a scope <a href="/learning">learn</a> some.
+            </p>
+          </Empty>
+        }
+      >
+        {(rows) => <Skills rows={rows} onEnd={list.loadMore} />}
+      </LoadedList>
     </Page>
   )
 }

@@ -2,7 +2,7 @@ import type { Span } from '../../../../src/contract/reports/trace.ts'
 import { count } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
-import { Text } from '../../ui/text.tsx'
+import { Lines, Text } from '../../ui/text.tsx'
 import { actionText, needsOf, numberOf, reasonsOf, textOf } from './spans.ts'
 
 type Item = { span: Span; text: string; note: string | null }
@@ -45,13 +45,7 @@ export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string)
       {changes.length > 0 && (
         <>
           <h3>What would have to change</h3>
-          <ul>
-            {changes.map((change) => (
-              <li key={change}>
-                <Text text={change} most={600} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={changes} />
         </>
       )}
     </Section>

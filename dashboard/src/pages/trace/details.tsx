@@ -8,7 +8,7 @@ import { ScopeLink, scopeLink, TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, Lines, Text, visible } from '../../ui/text.tsx'
 import { Clock, duration } from '../../ui/time.tsx'
 import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
 import { Gate, type Decided } from './gate.tsx'
@@ -94,13 +94,7 @@ function Reasons({ span }: { span: Span }) {
       {needs.length > 0 && (
         <div>
           <h3>To pass</h3>
-          <ul>
-            {needs.map((need) => (
-              <li key={need}>
-                <Text text={need} most={1000} />
-              </li>
-            ))}
-          </ul>
+          <Lines of={needs} />
         </div>
       )}
     </>

@@ -4,7 +4,7 @@ import { TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
+import { Lines, Text, visible } from '../../ui/text.tsx'
 import { duration } from '../../ui/time.tsx'
 import { actionText } from './spans.ts'
 
@@ -145,13 +145,7 @@ function Unknown({ reasons }: { reasons: readonly string[] }) {
   return (
     <details>
       <summary>Not decided again ({reasons.length})</summary>
-      <ul>
-        {reasons.slice(0, MOST_SHOWN).map((reason, index) => (
-          <li key={index}>
-            <Text text={reason} />
-          </li>
-        ))}
-      </ul>
+      <Lines of={reasons.slice(0, MOST_SHOWN)} />
     </details>
   )
 }

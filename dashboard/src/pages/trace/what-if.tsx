@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import type { ReflexReference } from '../../../../src/contract/reflex.ts'
 import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
 import type { ReplayChanges } from '../../../../src/contract/reports/what-if.ts'
@@ -7,6 +6,7 @@ import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
 import { get, part, post, query, useAction, useGet } from '../../api/index.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
+import { Field, Select } from '../../ui/form.tsx'
 import { numberOf, textOf } from './spans.ts'
 
 const kinds = {
@@ -59,14 +59,19 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
     <Dialog title="What if" onClose={onClose} wide>
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
-        <KindChoice kind={kind.value} onChange={choose} />
+        <Select stacked label="Change" value={kind.value} options={kinds} onChange={(one) => choose(one as Kind)} />
         {kind.value === 'setting' && (
           <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
         )}
         {(kind.value === 'code' || kind.value === 'skill') && (
           <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={named} value={name.value} onChange={load} />
         )}
-        <Value kind={kind.value} text={text.value} onInput={(value) => (text.value = value)} />
+        <Field
+          label={labels[kind.value]}
+          rows={kind.value === 'setting' ? 4 : 14}
+          value={text.value}
+          onInput={(value) => (text.value = value)}
+        />
         {wrong.value !== null && <p role="alert">{wrong.value}</p>}
         {problem && <ErrorBox problem={problem} />}
         <button type="submit" class="primary" disabled={busy}>
@@ -77,57 +82,19 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
   )
 }
 
-function KindChoice({ kind, onChange }: { kind: Kind; onChange: (kind: Kind) => void }) {
-  return (
-    <label>
-      Change
-      <select value={kind} onChange={({ currentTarget }) => onChange(currentTarget.value as Kind)}>
-        {Object.entries(kinds).map(([value, title]) => (
-          <option key={value} value={value}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
-
 type ChoiceProps = { label: string; values: readonly string[]; value: string; onChange: (value: string) => Promise<void> }
 
 function Choice({ label, values, value, onChange }: ChoiceProps) {
   if (values.length === 0) return <p>This trace has none.</p>
-  return (
-    <label>
-      {label}
-      <select value={value} onChange={({ currentTarget }) => void onChange(currentTarget.value)}>
-        {values.map((one) => (
-          <option key={one}>{one}</option>
-        ))}
-      </select>
-    </label>
-  )
+  return <Select stacked label={label} value={value} options={values} onChange={(one) => void onChange(one)} />
 }
 
-const labels: Record<Kind, ComponentChildren> = {
+const labels: Record<Kind, string> = {
   setting: 'New value, as JSON',
   code: 'Code',
   chain: 'Chain, as JSON: leave a reflex out, or name a version',
   skill: 'Manifest, as JSON',
   instructions: 'Instructions',
-}
-
-function Value({ kind, text, onInput }: { kind: Kind; text: string; onInput: (text: string) => void }) {
-  return (
-    <label>
-      {labels[kind]}
-      <textarea
-        rows={kind === 'setting' ? 4 : 14}
-        spellcheck={false}
-        value={text}
-        onInput={({ currentTarget }) => onInput(currentTarget.value)}
-      />
-    </label>
-  )
 }
 
 /** The reflexes or skills of the trace, each as the version that it used. */
