@@ -19,7 +19,7 @@ import { healthReportRoutes, healthRoutes } from './operations/health.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { learnRoutes } from './learning/runs.ts'
-import { mcpRoutes } from './mcp/routes.ts'
+import { protocolRoutes } from './protocols/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
 import { controlPlaneRoutes } from './skills/control-plane.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
@@ -52,10 +52,8 @@ export function createApp(agents: AgentRegistry) {
   // These need no key and cost more than a fixed answer.
   for (const path of ['/health/ready', '/v1/openapi.json', '/v1/docs']) base.use(path, addressLimited)
 
-  const open = base.route('/', healthRoutes).route(
-    '/',
-    docsRoutes((): Document => completed(app.getOpenAPI31Document(documentInfo))),
-  )
+  const document = (): Document => completed(app.getOpenAPI31Document(documentInfo))
+  const open = base.route('/', healthRoutes).route('/', docsRoutes(document))
 
   // Any page may call the API: browsers add no credentials, so a page needs a key.
   open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
@@ -65,6 +63,7 @@ export function createApp(agents: AgentRegistry) {
   open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
   for (const path of ['/v1/*', '/health/*', '/metrics']) open.use(path, authenticated(keySource), rateLimited)
 
+  const protocols = protocolRoutes((): Pick<typeof base, 'fetch'> => app)
   const app = open
     .route('/', healthReportRoutes)
     .route('/', eventRoutes)
@@ -85,7 +84,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', skillTestRoutes)
     .route('/', reflexMetricsRoutes)
     .route('/', proposeSkillRoutes)
-    .route('/', mcpRoutes)
+    .route('/', protocols)
     .route('/', approvalRoutes)
     .route('/', learnRoutes)
     .route('/', deadLetterRoutes)

@@ -74,6 +74,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes/{scope}/bulletin', 'viewer'],
   ['POST', '/v1/scopes/{scope}/skills/propose', 'publisher'],
   ['POST', '/v1/mcp', 'viewer', 'publisher'],
+  ['POST', '/v1/mcp/inspect', 'viewer'],
   ['POST', '/v1/scopes/{scope}/events/{id}/feedback', 'operator'],
   ['POST', '/v1/learn', 'operator'],
   ['GET', '/v1/learn/runs', 'viewer'],

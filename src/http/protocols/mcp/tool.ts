@@ -1,7 +1,7 @@
 import type { Tool } from '@modelcontextprotocol/server'
-import { cuesOf, scoreOf, tauOf } from '../../skills/bulletin/score.ts'
-import type { Manifest, Input, ValueType } from '../../skills/manifest/manifest.ts'
-import { WHY } from '../../skills/manifest/names.ts'
+import { cuesOf, scoreOf, tauOf } from '../../../skills/bulletin/score.ts'
+import type { Manifest, Input, ValueType } from '../../../skills/manifest/manifest.ts'
+import { WHY } from '../../../skills/manifest/names.ts'
 import { toolName } from './tool-name.ts'
 
 export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }

@@ -1,5 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
-import type { ProposalResult, ProposalStatus } from '../../skills/session/result.ts'
+import type { ProposalResult, ProposalStatus } from '../../../skills/session/result.ts'
 
 /** The result of a call: a summary, the changes needed to pass, and the full proposal result. */
 export function callResult(answer: ProposalResult, origin: string): CallToolResult {

@@ -1,14 +1,14 @@
 import { MissingRequiredClientCapabilityError, type McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { iso } from '../../base/time.ts'
-import { hasRole } from '../../contract/principal.ts'
-import { demandRole } from '../auth/middleware.ts'
+import { iso } from '../../../base/time.ts'
+import { hasRole } from '../../../contract/principal.ts'
+import { demandRole } from '../../auth/middleware.ts'
 import { callResult } from './answer.ts'
 import { approvalHere, approvedRun, decideHere, originOf, resultOf, type Caller } from './approved-run.ts'
 import { APPROVAL, approvalAnswer, approvalForm } from './questions.ts'
 import { type Abilities, abilitiesOf, TASKS } from './abilities.ts'
 import type { Trying } from './transport.ts'
-import { decide } from '../skills/approvals.ts'
+import { decide } from '../../skills/approvals.ts'
 
 /** As in the specification of the extension. */
 export type Task = { taskId: string; status: 'working' | 'input_required' | 'completed'; [field: string]: unknown }

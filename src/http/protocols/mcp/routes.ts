@@ -1,16 +1,11 @@
 import { z } from '@hono/zod-openapi'
-import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
+import { DEFAULT_SCOPE, scopeName } from '../../../core/event.ts'
+import { guard, json, jsonRequest, problems, resource, routes } from '../../describe/describe.ts'
+import { message } from './message.ts'
 import { skillServer } from './server.ts'
 import { answerOnce } from './transport.ts'
 
 const route = routes('Skills')
-
-/** The SDK validates the rest. It also accepts batches, which MCP dropped on 2025-06-18. */
-const message = z.looseObject(
-  { jsonrpc: z.literal('2.0'), id: z.union([z.string(), z.int()]).optional(), method: z.string().optional() },
-  'it is one JSON-RPC message, not a batch',
-)
 
 const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an MCP server', {
   description:

@@ -1,5 +1,5 @@
-import { skillId } from '../../skills/manifest/names.ts'
-import { hashJson } from '../../base/json.ts'
+import { skillId } from '../../../skills/manifest/names.ts'
+import { hashJson } from '../../../base/json.ts'
 
 /** MCP clients accept names of at most 64 letters, digits, _ and -. Ids of skills have dots too. */
 const MOST = 64

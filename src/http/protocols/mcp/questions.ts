@@ -1,10 +1,10 @@
 import { inputRequired, inputResponse, type ElicitRequestFormParams, type InputRequest } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { hasRole, type Principal } from '../../contract/principal.ts'
-import type { JsonFields } from '../../base/json.ts'
-import type { Approval } from '../../contract/approval.ts'
-import type { Manifest, ValueType } from '../../skills/manifest/manifest.ts'
-import type { Question } from '../../skills/plan/slots.ts'
+import { hasRole, type Principal } from '../../../contract/principal.ts'
+import type { JsonFields } from '../../../base/json.ts'
+import type { Approval } from '../../../contract/approval.ts'
+import type { Manifest, ValueType } from '../../../skills/manifest/manifest.ts'
+import type { Question } from '../../../skills/plan/slots.ts'
 
 /** The keys of the input requests of a call. */
 export const SLOTS = 'slots'
