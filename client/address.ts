@@ -1,8 +1,10 @@
 /** Encodes a name for a path. `hc` inserts parameters unencoded. */
 export const inPath = (name: string): string => encodeURIComponent(name)
 
+export const scopePath = (scope: string): string => `/v1/scopes/${inPath(scope)}`
+
 export const scopeAddress = (base_url: string, scope: string, rest: string): string =>
-  `${base_url.replace(/\/+$/, '')}/v1/scopes/${inPath(scope)}/${rest}`
+  `${base_url.replace(/\/+$/, '')}${scopePath(scope)}/${rest}`
 
 export function socketAddress(base_url: string, scope: string, query: Record<string, string | undefined>): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)

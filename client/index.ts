@@ -1,18 +1,10 @@
-import { hc } from 'hono/client'
-import type { App } from '../src/http/app.ts'
-
-export { connectScope, type Ack, type Connection, type ConnectOptions, type Delta } from './socket.ts'
+export { Reflex, type ListedReflex } from './reflex.ts'
+export { Scope, type Approval, type EventEnd, type Listener, type Page, type ScopeOptions, type ScopeStatus } from './scope.ts'
+export { ReflexError, type Api, type Problem, type ReflexOptions } from './api.ts'
+export { connectScope, type Ack, type Connection, type ConnectOptions, type Credential, type Delta } from './socket.ts'
 export { TicketRefused } from './ticket.ts'
+export { createClient } from './routes.ts'
 export { inPath } from './address.ts'
-export type { EventInput } from '../src/contract/event-record.ts'
+export type { EventInput, EventRecord } from '../src/contract/event-record.ts'
 export type { LogEntry } from '../src/contract/log-entry.ts'
-
-type Options = { fetch?: typeof fetch }
-
-/**
- * A typed client of every route: `client.v1.scopes[':scope'].$get({ param: { scope:
- * inPath('team-a/x') } })`. It returns a Response whose `json()` is typed by status.
- */
-export function createClient(base_url: string, key: string, options: Options = {}) {
-  return hc<App>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })
-}
+export type { ScopeState } from '../src/contract/scope.ts'

@@ -1,8 +1,8 @@
 import ReconnectingWebSocket from 'partysocket/ws'
 import { v7 as uuidv7 } from 'uuid'
-import { keyDeleted } from '../src/contract/scope-api.ts'
-import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventInput } from '../src/contract/event-record.ts'
+import type { LogEntry } from '../src/contract/log-entry.ts'
+import type { keyDeleted } from '../src/contract/scope-api.ts'
 import { socketAddress } from './address.ts'
 import { Outgoing, type Ack } from './outgoing.ts'
 import { askTicket, TicketRefused } from './ticket.ts'
@@ -10,15 +10,16 @@ import { askTicket, TicketRefused } from './ticket.ts'
 export type { Ack } from './outgoing.ts'
 
 /**
- * A piece of a turn's answer while it is produced, or a reflex's answer to an event. The
- * authoritative answer is the later entry `reply-sent`.
+ * A piece of a turn's answer while it is produced, or a reflex's answer to an event. `from: 0`: the
+ * whole answer so far, after a new connection. The authoritative answer is the later entry
+ * `reply-sent`.
  */
-export type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
+export type Delta = { turn_id: string; content: string; from?: 0 } | { turn_id: null; event_id: string; content: string }
 /**
  * A ticket provider is called for each connection, also after its key was deleted: it may have
  * another key. It throws TicketRefused to stop.
  */
-type Credential = { key: string } | { ticket: () => Promise<string> }
+export type Credential = { key: string } | { ticket: () => Promise<string> }
 export type ConnectOptions = Credential & {
   base_url: string
   scope: string
@@ -33,7 +34,12 @@ export type ConnectOptions = Credential & {
    */
   onError?: (error: Error) => void
   onOpen?: () => void
+  /** A connection was lost or failed. Another one follows unless `ended`. */
+  onClose?: (ended: Error | null) => void
 }
+/** The number of a close that no reconnection with the same key survives. */
+const KEY_DELETED: (typeof keyDeleted)['code'] = 4401
+
 export type Connection = {
   /**
    * Resolves when the event is durable. Rejects if the scope refuses it, and on close. Survives
@@ -113,7 +119,7 @@ class ScopeConnection {
   }
 
   #listen(): void {
-    const { scope, onError } = this.#options
+    const { scope, onError, onClose } = this.#options
     this.#socket.addEventListener('message', ({ data }) => {
       this.#heard = true
       if (data === 'pong') return
@@ -122,7 +128,8 @@ class ScopeConnection {
     })
     this.#socket.addEventListener('error', ({ message }) => onError?.(new Error(message || `the connection to ${scope} failed`)))
     this.#socket.addEventListener('close', ({ code, reason }) => {
-      if (!this.#isFinal(code)) return
+      this.#opened = false
+      if (!this.#isFinal(code)) return this.#closed ? undefined : onClose?.(null)
       const error = new Error(`the connection to ${scope} was ended: ${reason}`)
       this.#end(error)
       onError?.(error)
@@ -131,7 +138,7 @@ class ScopeConnection {
 
   /** With a deleted key each attempt would end the same way. */
   #isFinal(code: number): boolean {
-    return code === keyDeleted.code && 'key' in this.#options
+    return code === KEY_DELETED && 'key' in this.#options
   }
 
   async #address(): Promise<string> {
@@ -191,13 +198,14 @@ class ScopeConnection {
 
   #end(reason: Error): void {
     clearInterval(this.#pulse)
+    if (this.#closed) return
     this.#closed = reason
     this.#socket.close()
     this.#outgoing.abandon(reason)
+    this.#options.onClose?.(reason)
   }
 }
 
-function deltaOf(frame: Delta): Delta {
-  const { content } = frame
-  return frame.turn_id === null ? { turn_id: null, event_id: frame.event_id, content } : { turn_id: frame.turn_id, content }
+function deltaOf({ type: _type, ...delta }: Frame & { type: 'delta' }): Delta {
+  return delta
 }

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Reflex, Scope } from '../../../client/index.ts'
+import { FakeSocket } from './fake-socket.ts'
+
+type Answers = Record<string, (url: URL, init: RequestInit | undefined) => object>
+let answers: Answers = {}
+const asked: string[] = []
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.stubGlobal('WebSocket', FakeSocket)
+  vi.stubGlobal('fetch', async (input: string, init?: RequestInit) => {
+    const url = new URL(input)
+    asked.push(`${init?.method ?? 'GET'} ${decodeURIComponent(url.pathname)}${url.search}`)
+    if (url.pathname.endsWith('/tickets')) return Response.json({ ticket: 't' }, { status: 201 })
+    const answer = Object.entries(answers).find(([ending]) => url.pathname.endsWith(ending))
+    if (!answer) return Response.json({ detail: 'not found', status: 404 }, { status: 404 })
+    return Response.json(answer[1](url, init))
+  })
+  answers = {}
+  asked.length = 0
+  FakeSocket.all.length = 0
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+const scope = () => new Scope({ base_url: 'http://reflex.test', scope: 'team-a/x', key: 'k' })
+const settled = () => vi.advanceTimersByTimeAsync(500)
+async function socketAt(index: number): Promise<FakeSocket> {
+  await settled()
+  const socket = FakeSocket.all[index]
+  if (!socket) throw new Error('the client made no connection')
+  return socket
+}
+const entry = (seq: number, more: object = {}) => ({ type: 'log', entry: { seq, kind: 'event-accepted', event_ids: [], ...more } })
+const ended = (seq: number, id: string, more: object = {}) =>
+  entry(seq, { kind: 'event-ended', event_ids: [id], status: 'completed', attempts: 1, error: null, outcome: { by: 'filter' }, ...more })
+const logPage = (seqs: number[], next_cursor: string | null = null) => ({ items: seqs.map((seq) => entry(seq).entry), next_cursor })
+
+test('all subscribers share one socket, which closes after the last of them', async () => {
+  const shared = scope()
+  const [first, second]: [number[], number[]] = [[], []]
+  const statuses: string[] = []
+  const endFirst = shared.subscribe({ onEntry: ({ seq }) => first.push(seq), onStatus: (status) => statuses.push(status) })
+  const endSecond = shared.subscribe({ onEntry: ({ seq }) => second.push(seq) })
+  const socket = (await socketAt(0)).open(4)
+  socket.receive(entry(5))
+  expect([first, second, shared.status, shared.last_seq]).toEqual([[5], [5], 'live', 5])
+  endFirst()
+  socket.receive(entry(6))
+  expect([first, second]).toEqual([[5], [5, 6]])
+  endSecond()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([socket.readyState, shared.status, FakeSocket.all.length]).toEqual([3, 'idle', 1])
+  expect(statuses).toEqual(['live'])
+})
+
+test('a listener that leaves and returns at once keeps the socket', async () => {
+  const shared = scope()
+  shared.subscribe({})()
+  const end = shared.subscribe({})
+  ;(await socketAt(0)).open(0)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([FakeSocket.all.length, shared.status]).toEqual([1, 'live'])
+  end()
+})
+
+test('a later subscriber reads the earlier entries first, without a gap or a duplicate', async () => {
+  const shared = scope()
+  const end = shared.subscribe({})
+  const socket = (await socketAt(0)).open(3)
+  socket.receive(entry(4))
+  answers = {
+    '/log': (url) => {
+      // Written while the pages are read.
+      socket.receive(entry(5))
+      return url.searchParams.get('after') === '1' ? logPage([2, 3], '3') : logPage([4, 5])
+    },
+  }
+  const seen: number[] = []
+  const endLate = shared.subscribe({ after: 1, onEntry: ({ seq }) => seen.push(seq) })
+  await settled()
+  socket.receive(entry(6))
+  expect(seen).toEqual([2, 3, 4, 5, 6])
+  expect(FakeSocket.all).toHaveLength(1)
+  end()
+  endLate()
+})
+
+test('an outcome is found whether the event ends before or after it is asked for', async () => {
+  const shared = scope()
+  answers = { '/events/early': () => ({ status: 'ignored', attempts: 0, error: null, outcome: { by: 'filter' } }) }
+  const early = shared.outcome('early')
+  const late = shared.outcome('late')
+  const socket = (await socketAt(0)).open(0)
+  expect(await early).toEqual({ id: 'early', status: 'ignored', attempts: 0, error: null, outcome: { by: 'filter' } })
+  socket.receive(ended(1, 'other'))
+  socket.receive(ended(2, 'late', { status: 'dead_lettered', error: 'broken' }))
+  expect(await late).toMatchObject({ id: 'late', status: 'dead_lettered', error: 'broken' })
+})
+
+test('an outcome that ended while the connection was lost is found after it', async () => {
+  const shared = scope()
+  const outcome = shared.outcome('a')
+  const first = (await socketAt(0)).open(0)
+  answers = { '/events/a': () => ({ status: 'completed', attempts: 2, error: null, outcome: null }) }
+  first.drop()
+  ;(await socketAt(1)).open(0)
+  expect(await outcome).toMatchObject({ status: 'completed', attempts: 2 })
+})
+
+test('waiting for an outcome can be given up, and fails where the key is refused', async () => {
+  const shared = scope()
+  const controller = new AbortController()
+  const abandoned = shared.outcome('a', { signal: controller.signal }).catch(String)
+  const refused = shared.outcome('b').catch(String)
+  const socket = (await socketAt(0)).open(0)
+  controller.abort(new Error('enough'))
+  expect(await abandoned).toBe('Error: enough')
+  socket.drop(4401, 'the key that opened this socket was deleted')
+  expect(await refused).toContain('the key that opened this socket was deleted')
+  expect(shared.status).toBe('closed')
+})
+
+test('problems are data', async () => {
+  await expect(scope().event('none')).rejects.toMatchObject({ name: 'ReflexError', status: 404, problem: { detail: 'not found' } })
+})
+
+test('a deployment has one object for each scope, and its lists', async () => {
+  const reflex = new Reflex({ base_url: 'http://reflex.test/', key: 'k' })
+  expect(reflex.scope('a')).toBe(reflex.scope('a'))
+  answers = {
+    '/approvals': () => ({ items: [], next_cursor: null }),
+    '/approve': () => ({ id: 'p' }),
+    '/cancel': () => ({ cancelled: true }),
+  }
+  await reflex.approvals({ status: 'pending' })
+  await reflex.respond('p', 'approve', 'checked')
+  await reflex.scope('a/b').cancel()
+  expect(asked).toEqual(['GET /v1/approvals?status=pending', 'POST /v1/approvals/p/approve', 'POST /v1/scopes/a/b/cancel'])
+})
