@@ -1,0 +1,1 @@
+export { ReflexChatTransport, type ReflexChatOptions } from './transport.ts'

@@ -1,0 +1,135 @@
+import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai'
+import { ReflexError } from '../api.ts'
+import type { Scope } from '../scope.ts'
+import { Answer, type Partials } from './answer.ts'
+import { LOOK_BACK, readMessages, unanswered } from './history.ts'
+
+export type ReflexChatOptions = {
+  /** The scope of the chat, or of the chat with this id. */
+  scope: Scope | ((chat_id: string) => Scope)
+  /** The name of the person who writes. The id of the chat by default. */
+  connection_id?: string
+}
+type Sending = Parameters<ChatTransport<UIMessage>['sendMessages']>[0]
+type Reconnecting = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0]
+type Chunks = ReadableStream<UIMessageChunk>
+
+const PAUSE_MS = { first: 500, most: 8000 }
+
+/**
+ * Lets `useChat` talk to a scope: each message is a `ws.message` event, and the scope's log is the
+ * answer. A stream survives lost connections and a killed server. An abort ends the stream only;
+ * `stop` cancels the turn.
+ */
+export class ReflexChatTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
+  /** A resumed stream is read from the log, from its beginning. */
+  readonly resumeStreamIsReplay = true
+  readonly #options: ReflexChatOptions
+  /** The last `seq` that `messages` has read. */
+  readonly #read = new Map<Scope, number>()
+
+  constructor(options: ReflexChatOptions) {
+    this.#options = options
+  }
+
+  async sendMessages({ chatId, messages, trigger, abortSignal }: Sending): Promise<Chunks> {
+    const message = messages.findLast(({ role }) => role === 'user')
+    if (!message) throw new Error('there is no message of a user to send')
+    // A message's id makes a repeated request a duplicate; a regenerated answer needs its own event.
+    const id = trigger === 'regenerate-message' ? `${message.id}:${crypto.randomUUID()}` : message.id
+    const connection_id = this.#options.connection_id ?? chatId
+    const event = { type: 'ws.message', id, connection_id, source: `ws:${connection_id}`, content: textOf(message) }
+    const scope = this.#scopeOf(chatId)
+    return answerStream(scope, id, { signal: abortSignal, send: () => scope.send(event) })
+  }
+
+  /** The stream of the newest message without an answer, or null. */
+  async reconnectToStream({ chatId, abortSignal }: Reconnecting): Promise<Chunks | null> {
+    const scope = this.#scopeOf(chatId)
+    const found = await untilReachable(() => unanswered(scope, this.#read.get(scope)), abortSignal)
+    return found && answerStream(scope, found.event_id, { signal: abortSignal, after: found.after })
+  }
+
+  /** The chat so far, for the option `messages` of `useChat`: the newest messages in the log. */
+  async messages(chatId = ''): Promise<Message[]> {
+    const scope = this.#scopeOf(chatId)
+    const { messages, last_seq } = await untilReachable(() => readMessages(scope), undefined)
+    this.#read.set(scope, last_seq)
+    return messages as Message[]
+  }
+
+  /** Cancels the turn in flight, durably. `stop` of `useChat` only stops listening. */
+  async stop(chatId = '', reason = 'stopped by the user'): Promise<void> {
+    await this.#scopeOf(chatId).cancel(reason)
+  }
+
+  #scopeOf(chat_id: string): Scope {
+    const { scope } = this.#options
+    return typeof scope === 'function' ? scope(chat_id) : scope
+  }
+}
+
+function textOf({ parts }: UIMessage): string {
+  if (parts.some(({ type }) => type === 'file'))
+    throw new Error('a message to a scope is text: send files by another route, and their address here')
+  return parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+type Ways = { signal: AbortSignal | undefined; after?: number; send?: () => Promise<{ status: string }> }
+
+/** The chunks of the answer to an event: after `after`, or to one that is sent now. */
+function answerStream(scope: Scope, event_id: string, { signal, after, send }: Ways): Chunks {
+  const partials: Partials = new Map()
+  let stop = () => {}
+  return new ReadableStream<UIMessageChunk>({
+    start(controller) {
+      const listen = (answer: Answer, from: number | undefined) => {
+        const put = (chunks: UIMessageChunk[]) => {
+          for (const chunk of chunks) controller.enqueue(chunk)
+          if (!answer.done) return
+          stop()
+          controller.close()
+        }
+        put(answer.begin())
+        stop = scope.subscribe({
+          after: from,
+          onEntry: (entry) => put(answer.entry(entry)),
+          onDelta: (delta) => put(answer.delta(delta)),
+          onStatus: (status, error) => status === 'closed' && controller.error(error ?? new Error('the connection was closed')),
+        })
+      }
+      listen(new Answer(event_id, partials), after)
+      signal?.addEventListener('abort', () => {
+        stop()
+        controller.error(signal.reason)
+      })
+      send?.().then(
+        ({ status }) => {
+          if (status !== 'duplicate' || scope.last_seq === null) return
+          // It was accepted before: entries about it may be in the past.
+          stop()
+          controller.enqueue({ type: 'reset-step' })
+          listen(new Answer(event_id, partials), Math.max(0, scope.last_seq - LOOK_BACK))
+        },
+        (error: unknown) => {
+          stop()
+          controller.error(error)
+        },
+      )
+    },
+    cancel: () => stop(),
+  })
+}
+
+/** Repeats a request while the deployment is away. */
+async function untilReachable<Value>(ask: () => Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  for (let pause = PAUSE_MS.first; ; pause = Math.min(PAUSE_MS.most, 2 * pause)) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof ReflexError && error.status < 500 && error.status !== 429) throw error
+      signal?.throwIfAborted()
+      await new Promise((resolve) => setTimeout(resolve, pause))
+    }
+  }
+}
