@@ -3,7 +3,6 @@ export { Scope, type Approval, type EventEnd, type Listener, type Page, type Sco
 export { ReflexError, type Api, type Problem, type ReflexOptions } from './api.ts'
 export { connectScope, type Ack, type Connection, type ConnectOptions, type Credential, type Delta } from './socket.ts'
 export { TicketRefused } from './ticket.ts'
-export { createClient } from './routes.ts'
 export { inPath } from './address.ts'
 export type { EventInput, EventRecord } from '../src/contract/event-record.ts'
 export type { LogEntry } from '../src/contract/log-entry.ts'

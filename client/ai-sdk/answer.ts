@@ -5,6 +5,12 @@ import type { Delta } from '../socket.ts'
 /** Ends of a turn after which its text is not the answer: another turn follows. */
 const TAKEN_BACK: ReadonlySet<string> = new Set(['failed', 'timeout', 'interrupted', 'refused', 'waiting', 'lost'])
 
+const kinds = ['turn-started', 'turn-ended', 'reply-sent', 'effect-started', 'effect-ended', 'approval-requested', 'event-ended'] as const
+type Concerning =
+  | Extract<LogEntry, { kind: Exclude<(typeof kinds)[number], 'approval-requested'> }>
+  | (LogEntry & { kind: 'approval-requested' })
+const concernsAnswers = (entry: LogEntry): entry is Concerning => kinds.some((kind) => kind === entry.kind)
+
 /** Texts of turns that were streamed, also before the log named the turn's events. */
 export type Partials = Map<string, string>
 
@@ -52,7 +58,7 @@ export class Answer {
   }
 
   entry(entry: LogEntry): UIMessageChunk[] {
-    if (this.done) return []
+    if (this.done || !concernsAnswers(entry)) return []
     const is_about = entry.event_ids.includes(this.#event_id)
     switch (entry.kind) {
       case 'turn-started':
@@ -71,10 +77,9 @@ export class Answer {
         return is_about ? [{ type: 'data-approval', id: String(approval_id), data: { approval_id, skill_id, version, reason } }] : []
       }
       case 'event-ended':
-        return is_about ? this.#ends(entry) : []
-      default:
-        return []
+        break
     }
+    return is_about ? this.#ends(entry) : []
   }
 
   #begins(turn_id: string): UIMessageChunk[] {
@@ -97,7 +102,7 @@ export class Answer {
     return this.#settle(this.#replies.join('\n\n'))
   }
 
-  /** Completes the streamed text to `whole`, or replaces it. An agent may reply its last step only. */
+  /** Completes the streamed text to `whole`, or replaces it. Some agents reply the last step. */
   #settle(whole: string): UIMessageChunk[] {
     for (const said of [this.#said, this.#step.trimStart()]) {
       if (said.startsWith(whole)) return []

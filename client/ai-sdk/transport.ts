@@ -35,7 +35,7 @@ export class ReflexChatTransport<Message extends UIMessage = UIMessage> implemen
   async sendMessages({ chatId, messages, trigger, abortSignal }: Sending): Promise<Chunks> {
     const message = messages.findLast(({ role }) => role === 'user')
     if (!message) throw new Error('there is no message of a user to send')
-    // A message's id makes a repeated request a duplicate; a regenerated answer needs its own event.
+    // A repeated request is a duplicate by its message's id; a regenerated answer needs its own.
     const id = trigger === 'regenerate-message' ? `${message.id}:${crypto.randomUUID()}` : message.id
     const connection_id = this.#options.connection_id ?? chatId
     const event = { type: 'ws.message', id, connection_id, source: `ws:${connection_id}`, content: textOf(message) }
@@ -103,19 +103,18 @@ function answerStream(scope: Scope, event_id: string, { signal, after, send }: W
         stop()
         controller.error(signal.reason)
       })
-      send?.().then(
-        ({ status }) => {
-          if (status !== 'duplicate' || scope.last_seq === null) return
-          // It was accepted before: entries about it may be in the past.
-          stop()
-          controller.enqueue({ type: 'reset-step' })
-          listen(new Answer(event_id, partials), Math.max(0, scope.last_seq - LOOK_BACK))
-        },
-        (error: unknown) => {
-          stop()
-          controller.error(error)
-        },
-      )
+      const sendNow = async () => {
+        const ack = await send?.()
+        if (ack?.status !== 'duplicate' || scope.last_seq === null) return
+        // It was accepted before: entries about it may be in the past.
+        stop()
+        controller.enqueue({ type: 'reset-step' })
+        listen(new Answer(event_id, partials), Math.max(0, scope.last_seq - LOOK_BACK))
+      }
+      sendNow().catch((error: unknown) => {
+        stop()
+        controller.error(error)
+      })
     },
     cancel: () => stop(),
   })

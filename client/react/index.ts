@@ -32,7 +32,7 @@ function useList<Item>(read: () => Promise<readonly Item[]>, dependencies: reado
 export type ApprovalsQuery = { status?: ApprovalStatus; scope?: string; every_ms?: number }
 type Respond = { respond: (approval_id: string, decision: 'approve' | 'reject', reason?: string) => Promise<void> }
 
-/** The approvals in all scopes that the key covers: those that wait, unless `status` names others. */
+/** Approvals in all scopes that the key covers: those that wait, unless `status` differs. */
 export function useApprovals(reflex: Reflex, query: ApprovalsQuery = {}): Listed<Approval> & Respond {
   const { status = 'pending', scope, every_ms = EVERY_MS } = query
   const read = async () => (await reflex.approvals({ status, ...(scope !== undefined && { scope }) })).items
