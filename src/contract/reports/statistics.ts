@@ -12,7 +12,7 @@ export type Values = Record<string, Record<string, number>>
 export type BucketRow = { family: Family; bucket: Bucket; start: number; values: Values }
 
 /** Numbers that are histograms have a name for each of their buckets, such as `turn_ms.56`. */
-export const histograms: readonly string[] = ['turn_ms', 'run_ms']
+export const histograms: readonly string[] = ['turn_ms', 'run_ms', 'reflex_us']
 
 /** The label of all ids beyond the number of labels that a bucket has. */
 export const OTHER_LABEL = '(other)'
@@ -22,18 +22,25 @@ export const bucketStart = (bucket: Bucket, at: number): number =>
 
 const time = z.iso.datetime()
 const value = z.number().nullable().describe('Null without data, such as a share of nothing.')
+const points = z.array(z.object({ at: time.describe('The start of the bucket.'), value })).describe('Buckets with data, oldest first.')
+const total = value.describe('Over all buckets of the answer.')
+const unit = z.enum(['count', 'share', 'usd', 'ms', 'time'])
+const range = { bucket: z.enum(buckets), since: time, until: time }
+
+export const statisticsSummary = z
+  .object({ ...range, metrics: z.array(z.object({ metric: z.string(), unit, total, points })) })
+  .meta({ id: 'StatisticsSummary' })
+
 export const statistics = z
   .object({
     metric: z.string(),
-    unit: z.enum(['count', 'share', 'usd', 'ms', 'time']),
-    bucket: z.enum(buckets),
-    since: time,
-    until: time,
+    unit,
+    ...range,
     series: z.array(
       z.object({
         label: z.string().nullable().describe('The id or scope that `by` asks for; null for the total.'),
-        total: value.describe('Over all buckets of the answer.'),
-        points: z.array(z.object({ at: time.describe('The start of the bucket.'), value })).describe('Buckets with data, oldest first.'),
+        total,
+        points,
       }),
     ),
     more: z.boolean().describe('There are more series than the 100 first ones.'),

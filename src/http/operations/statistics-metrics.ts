@@ -111,6 +111,10 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'events.ignored': counted('scope', 'ignored', 'Ignored events.'),
   'events.dead_lettered': counted('scope', 'dead_lettered', 'Events that became dead letters.'),
   'events.cancelled': counted('scope', 'cancelled', 'Cancelled events.'),
+  'events.by_filter': counted('scope', 'by_filter', 'Events decided by a filter.'),
+  'events.by_reflex': counted('scope', 'by_reflex', 'Events decided by a reflex.'),
+  'events.by_decision': counted('scope', 'by_decision', 'Events decided by the decision model.'),
+  'events.by_turn': counted('scope', 'by_turn', 'Events decided by a turn.'),
   'events.retried': counted('scope', 'retried', 'Attempts that failed and were retried.'),
   turns: counted('scope', 'turns', 'Ended turns.'),
   'turns.failed': counted('scope', 'turns_failed', 'Turns that failed or timed out.'),
@@ -130,6 +134,13 @@ export const metrics: Readonly<Record<string, Metric>> = {
     ['decided', 'decided', 'model_calls'],
     'Events decided by a reflex, of those and the model calls.',
   ),
+  'reflexes.p95_ms': {
+    ...timed('scope', 'reflex_us', 0.95, '95th percentile of the duration of a run of a reflex.'),
+    of: (sums) => {
+      const us = percentileOf(sums, 'reflex_us', 0.95)
+      return us === null ? null : us / 1000
+    },
+  },
   'reflexes.evictions': counted('scope', 'evictions', 'Active reflexes that were demoted or suspended.'),
   'reflexes.audits': counted('scope', 'audits', 'Decisions of proven reflexes that the slow path repeated without effects.'),
   'reflexes.audits_disagreed': counted('scope', 'audits_disagreed', 'Audits in which the slow path decided otherwise.'),

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { buckets, bucketStart, bucketSteps, statistics, type Bucket } from '../../contract/reports/statistics.ts'
+import { buckets, bucketStart, bucketSteps, statistics, statisticsSummary, type Bucket } from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/settings/scope-pattern.ts'
 import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
@@ -9,12 +9,19 @@ import { metrics, TURN_KEYS, type Metric, type Sums } from './statistics-metrics
 
 const MOST_POINTS = 1500
 const MOST_SERIES = 100
+const MOST_METRICS = 30
 const DAY_MS = bucketSteps.day
 /** The default range, as far back from now. */
 const RANGE_MS: Record<Bucket, number> = { minute: bucketSteps.hour, hour: DAY_MS, day: 30 * DAY_MS, all: 1 }
 
 const names = Object.keys(metrics) as [string, ...string[]]
 const route = routes('Statistics')
+const times = {
+  bucket: z.enum(buckets).default('hour').describe('`all` is one bucket without a time range.'),
+  since: instant.optional().describe('Default: an hour (minute), a day (hour) or 30 days (day) before `until`.'),
+  until: instant.optional().describe('Exclusive; default: now.'),
+  scope: scopePattern.optional().describe('A scope or a pattern.'),
+}
 const read = route('get /v1/stats', 'getStatistics', 'Get a metric over time', {
   description:
     'Numbers of the scopes that the key covers, in buckets of UTC. Minutes are kept for a day, hours for 31 days, days and totals for good. ' +
@@ -24,33 +31,70 @@ const read = route('get /v1/stats', 'getStatistics', 'Get a metric over time', {
     query: z.object({
       metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
       by: z.enum(['scope', 'reflex', 'skill']).optional().describe('One series for each, largest totals first. Without it: the total.'),
-      bucket: z.enum(buckets).default('hour').describe('`all` is one bucket without a time range.'),
-      since: instant.optional().describe('Default: an hour (minute), a day (hour) or 30 days (day) before `until`.'),
-      until: instant.optional().describe('Exclusive; default: now.'),
-      scope: scopePattern.optional().describe('A scope or a pattern.'),
+      ...times,
     }),
   },
   responses: { 200: json(statistics, 'The metric.'), ...problems(400) },
 })
 
+const scopeMetrics = Object.keys(metrics).filter((name) => metrics[name]?.family === 'scope' && !metrics[name]?.registry)
+const summary = route('get /v1/stats/summary', 'getStatisticsSummary', 'Get several metrics over time', {
+  description: `Totals of the scopes that the key covers, by one query. For \`reflex.…\`, \`skill.…\` and series use /v1/stats.`,
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      metrics: z
+        .string()
+        .transform((list) => list.split(','))
+        .pipe(
+          z
+            .array(z.enum(scopeMetrics as [string, ...string[]]))
+            .min(1)
+            .max(MOST_METRICS),
+        )
+        .meta({ description: `Names of metrics, separated by commas; at most ${MOST_METRICS}.`, example: 'turns,model.cost_usd' }),
+      ...times,
+    }),
+  },
+  responses: { 200: json(statisticsSummary, 'The metrics, in the order of the request.'), ...problems(400) },
+})
+
 type Answer = z.infer<typeof statistics>
 
-export const statisticsRoutes = resource().openapi(read, async (c) => {
-  const { metric: name, by, bucket, scope, ...times } = c.req.valid('query')
-  const metric = metrics[name]
-  if (!metric) throw invalid(`There is no metric ${name}.`)
-  if (by !== undefined && by !== 'scope' && by !== metric.family) throw invalid(`The metric ${name} has no series by ${by}.`)
-  if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
-  const { since, until } = rangeOf(bucket, times)
-  const grouped = by === undefined ? null : by === 'scope' ? ('scope' as const) : ('label' as const)
-  const { scopes } = c.var.principal
-  const range = { bucket, since, until, patterns: scope === undefined ? scopes : [scope], by: grouped }
-  const db = storeOf(c.env)
-  const shown = metric.registry
-    ? { series: [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }], more: false }
-    : await seriesOf(db, metric, range)
-  return c.json({ metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies Answer, 200)
-})
+export const statisticsRoutes = resource()
+  .openapi(summary, async (c) => {
+    const { metrics: names, bucket, scope, ...times } = c.req.valid('query')
+    if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
+    const { since, until } = rangeOf(bucket, times)
+    const asked = names.flatMap((name) => (metrics[name] ? [{ name, metric: metrics[name] }] : []))
+    const patterns = scope === undefined ? c.var.principal.scopes : [scope]
+    const keys = [...new Set(asked.flatMap(({ metric }) => metric.keys))]
+    const series = await summed(storeOf(c.env), { family: 'scope', keys, bucket, since, until, patterns, by: null })
+    const points: Points = series.get('') ?? new Map()
+    const shown = asked.map(({ name, metric: { unit, of } }) => ({
+      metric: name,
+      unit,
+      total: of(totalOf(points), {}),
+      points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: of(sums, {}) })),
+    }))
+    return c.json({ bucket, since: iso(since), until: iso(until), metrics: shown }, 200)
+  })
+  .openapi(read, async (c) => {
+    const { metric: name, by, bucket, scope, ...times } = c.req.valid('query')
+    const metric = metrics[name]
+    if (!metric) throw invalid(`There is no metric ${name}.`)
+    if (by !== undefined && by !== 'scope' && by !== metric.family) throw invalid(`The metric ${name} has no series by ${by}.`)
+    if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
+    const { since, until } = rangeOf(bucket, times)
+    const grouped = by === undefined ? null : by === 'scope' ? ('scope' as const) : ('label' as const)
+    const { scopes } = c.var.principal
+    const range = { bucket, since, until, patterns: scope === undefined ? scopes : [scope], by: grouped }
+    const db = storeOf(c.env)
+    const shown = metric.registry
+      ? { series: [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }], more: false }
+      : await seriesOf(db, metric, range)
+    return c.json({ metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies Answer, 200)
+  })
 
 async function seriesOf(
   db: D1Database,

@@ -43,7 +43,7 @@ const handlers: Handlers = {
   'event-accepted': (_entry, { add }) => add('scope', '', { accepted: 1 }),
   'event-retried': (_entry, { add }) => add('scope', '', { retried: 1 }),
   'event-ended': ({ status, outcome }, context) => {
-    context.add('scope', '', { [status]: 1 })
+    context.add('scope', '', { [status]: 1, [`by_${outcome.by}`]: 1 })
     if (outcome.by === 'reflex' && !outcome.reused) countSaved(outcome.reflex_id, context)
   },
   'turn-started': ({ span_id }, { record }) => {
@@ -61,13 +61,16 @@ const handlers: Handlers = {
     }),
   'decision-made': (entry, context) => handlers['model-called']?.(entry as never, context),
   'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),
-  'reflex-fired': ({ reflex_id, state }, { add }) => {
+  'reflex-fired': ({ reflex_id, state, duration_us }, { add }) => {
+    add('scope', '', sample('reflex_us', duration_us))
     if (state === 'shadow') return add('reflex', reflex_id, { runs: 1, shadow_fires: 1 })
     add('reflex', reflex_id, { runs: 1, fires: 1 })
     add('scope', '', { fires: 1 })
   },
-  'reflex-passed': ({ reflex_id, reason }, { add }) =>
-    add('reflex', reflex_id, { runs: 1, errors: reason === 'error' || reason === 'limit' || reason === 'invalid_action' ? 1 : 0 }),
+  'reflex-passed': ({ reflex_id, reason, duration_us }, { add }) => {
+    add('scope', '', sample('reflex_us', duration_us))
+    add('reflex', reflex_id, { runs: 1, errors: reason === 'error' || reason === 'limit' || reason === 'invalid_action' ? 1 : 0 })
+  },
   'reflex-overruled': ({ reflex_id }, { add }) => add('reflex', reflex_id, { overruled: 1 }),
   'dry-turn-ended': ({ usage }, { add }) => add('scope', '', { dry_turns: 1, dry_turn_cost_usd: usage.cost_usd ?? 0 }),
   'reflex-audited': ({ reflex_id, judged_by, agreed }, { add }) => {

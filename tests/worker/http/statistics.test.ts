@@ -32,6 +32,28 @@ test('estimates the cost of one scope from its own counts, for keys that cover i
   expect((await cost(`${team}/b`)).status).toBe(403)
 })
 
+describe('GET /v1/stats/summary', () => {
+  test('sums several metrics of the scopes that the key covers, and refuses those of single reflexes', async () => {
+    const team = freshTeam()
+    await write(`${team}/a`, { values: { '': { accepted: 10, by_filter: 4, by_turn: 6, 'reflex_us.80': 3, 'turn_ms.56': 1 } } })
+    await write(`${team}/b`, { start: HOUR - bucketSteps.hour, values: { '': { accepted: 5, by_reflex: 5 } } })
+    await write(`${freshTeam()}/c`, { values: { '': { accepted: 100 } } })
+    const key = await keyFor(['viewer'], [`${team}/*`])
+    const names = 'events.accepted,events.by_filter,events.by_reflex,turns.p50_ms,reflexes.p95_ms'
+    const { body } = await call(`/v1/stats/summary?metrics=${names}`, { key })
+    const totals = (body.metrics as { metric: string; total: number }[]).map(({ metric, total }) => [metric, total])
+    expect(Object.fromEntries(totals)).toEqual({
+      'events.accepted': 15,
+      'events.by_filter': 4,
+      'events.by_reflex': 5,
+      'turns.p50_ms': 134,
+      'reflexes.p95_ms': 1.069,
+    })
+    expect(body.metrics[0].points.map(({ value }: { value: number }) => value)).toEqual([5, 10])
+    expect(await call('/v1/stats/summary?metrics=turns,skill.calls', { key })).toMatchObject(problem(400))
+  })
+})
+
 describe('GET /v1/stats', () => {
   test('sums the scopes that the key covers, in all and by scope', async () => {
     const [mine, other] = [freshTeam(), freshTeam()]

@@ -92,6 +92,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/traces', 'viewer'],
   ['GET', '/v1/traces/{trace_id}', 'viewer'],
   ['GET', '/v1/stats', 'viewer'],
+  ['GET', '/v1/stats/summary', 'viewer'],
   ['GET', '/v1/key', 'viewer', 'publisher'],
   ['GET', '/metrics', 'viewer'],
   ['GET', '/v1/incidents', 'viewer'],
