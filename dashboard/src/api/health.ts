@@ -1,0 +1,23 @@
+/** The answer of `GET /health/detailed`, as far as pages show it. Null: D1 did not answer. */
+export type Health = {
+  status: 'ok' | 'degraded'
+  database: Part
+  queue: Part
+  archive: Part | null
+  inboxes: { scopes: number; open: number; largest: { scope: string; agent: string; open: number }[] } | null
+  parked: { scopes: number; work: number } | null
+  dead_letters: { total: number } | null
+  skills: { active: number; failed: number; warning: string | null } | null
+  retention: { days: number | null; backlog: number } | null
+  control_plane: { url: string; status: 'waiting' | 'ok' | 'degraded'; error: string | null; failing_since: string | null } | null
+  model: string
+  model_error: string | null
+  agents: string[]
+  event_types: string[]
+  deployment: {
+    bindings: { missing: string[] }
+    schema_error: string | null
+    secrets: { name: string; problem: string | null }[] | null
+  } | null
+}
+type Part = { ok: boolean; duration_ms: number; error: string | null }

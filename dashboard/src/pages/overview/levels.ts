@@ -1,0 +1,26 @@
+import type { Health } from '../../api/health.ts'
+import { percent } from '../../ui/numbers.ts'
+import { duration } from '../../ui/time.tsx'
+
+export type Totals = Readonly<Record<string, number | null>>
+export type Level = { name: string; value: number | null; target: number; show: (value: number) => string }
+
+const share = (totals: Totals, part: string, whole: string): number | null => {
+  const all = totals[whole] ?? 0
+  return all === 0 ? null : (totals[part] ?? 0) / all
+}
+
+/** Service levels: a value above its target is missed, and null is not measured yet. */
+export const levelsOf = (totals: Totals, health: Health | undefined): Level[] => [
+  { name: 'Reflex, 95th percentile', value: totals['reflexes.p95_ms'] ?? null, target: 100, show: duration },
+  {
+    name: 'Events that became dead letters',
+    value: share(totals, 'events.dead_lettered', 'events.accepted'),
+    target: 0.001,
+    show: percent,
+  },
+  { name: 'Turns that failed', value: share(totals, 'turns.failed', 'turns'), target: 0.01, show: percent },
+  { name: 'Model calls that failed', value: share(totals, 'model.failures', 'model.calls'), target: 0.01, show: percent },
+  { name: 'Audits that disagreed', value: share(totals, 'reflexes.audits_disagreed', 'reflexes.audits'), target: 0.05, show: percent },
+  { name: 'Answer of D1', value: health ? health.database.duration_ms : null, target: 100, show: duration },
+]

@@ -1,0 +1,48 @@
+import { compact, usd } from '../../ui/numbers.ts'
+import { Section } from '../../ui/page.tsx'
+import { Sparkline } from '../../ui/sparkline.tsx'
+import type { Metrics, Summary } from './page.tsx'
+
+type ModelsProps = { metrics: Metrics; each: string; summary: Summary }
+type Series = { title: string; names: string[]; show: (value: number | null | undefined) => string; saved: string }
+
+const series: Series[] = [
+  { title: 'Model calls', names: ['model.calls'], show: compact, saved: 'reflexes.saved_model_calls' },
+  { title: 'Tokens', names: ['model.input_tokens', 'model.output_tokens'], show: compact, saved: 'reflexes.saved_tokens' },
+  { title: 'Money', names: ['model.cost_usd'], show: usd, saved: 'reflexes.saved_cost_usd' },
+]
+const STEPS: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+
+/** Calls, tokens and money, each with its course and with what reflexes saved. */
+export function Models({ metrics, each, summary }: ModelsProps) {
+  const step = STEPS[summary.bucket] ?? 3_600_000
+  const first = Date.parse(summary.since)
+  const buckets = Math.max(1, Math.ceil((Date.parse(summary.until) - first) / step))
+  return (
+    <Section title="Models, and what reflexes saved">
+      <div class="cards">
+        {series.map(({ title, names, show, saved }) => {
+          const values = Array.from({ length: buckets }, () => 0)
+          for (const { at, value } of names.flatMap((name) => metrics[name]?.points ?? [])) {
+            const place = Math.round((Date.parse(at) - first) / step)
+            if (place >= 0 && place < buckets) values[place] = (values[place] ?? 0) + (value ?? 0)
+          }
+          const total = values.reduce((sum, value) => sum + value, 0)
+          return (
+            <div class="card figure" key={title}>
+              <h3>{title}</h3>
+              <p class="number">{show(total)}</p>
+              <p class="quiet">
+                {show(total / buckets)} per {each}
+              </p>
+              <Sparkline values={values} label={`${title} per ${each}; the most is ${show(Math.max(...values))}`} width={200} />
+              <p>
+                Saved by reflexes: <b>{show(metrics[saved]?.total)}</b>
+              </p>
+            </div>
+          )
+        })}
+      </div>
+    </Section>
+  )
+}
