@@ -16,7 +16,14 @@ export function Sparkline({ values, label, width = WIDTH, height = HEIGHT }: Spa
     return command
   })
   return (
-    <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+    <svg
+      class="sparkline"
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      style={{ height: `${height}px` }}
+      role="img"
+      aria-label={label}
+    >
       <path d={path.join('')} />
     </svg>
   )

@@ -51,3 +51,13 @@ test('the page is served with a strict policy, and a script that is injected doe
   expect(ran).toBe(false)
   await page.context().close()
 })
+
+test('a server that goes away is reported, and what is shown is loaded again when it is back', async () => {
+  const { page } = await dashboard.open('/')
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  await dashboard.kill()
+  await page.getByText('The server does not answer. What you see').waitFor()
+  await dashboard.restart()
+  await page.getByText('The server does not answer. What you see').waitFor({ state: 'detached' })
+  await page.context().close()
+})

@@ -1,11 +1,13 @@
 import type { Health } from '../../api/health.ts'
 
-export type Incident = { title: string; detail: string; next?: { text: string; path: string } }
+export type Incident = { title: string; detail: string; tone: 'bad' | 'wait'; next?: { text: string; path: string } }
+
+type Found = Omit<Incident, 'tone'> & Partial<Pick<Incident, 'tone'>>
 
 /** The faults of the system itself, worst first. */
 export function incidentsOf(health: Health): Incident[] {
   const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention } = health
-  const found: (Incident | false | null | undefined | '')[] = [
+  const found: (Found | false | null | undefined | '')[] = [
     !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },
     !queue.ok && { title: 'The queue does not answer', detail: `${queue.error}. Events are accepted by scopes directly.` },
     model_error !== null && { title: 'The model cannot be used', detail: model_error },
@@ -30,12 +32,21 @@ export function incidentsOf(health: Health): Incident[] {
       detail: 'They cannot be promoted.',
       next: { text: 'Skills', path: '/skills' },
     },
-    skills?.warning && { title: 'Many skills are active', detail: skills.warning, next: { text: 'Skills', path: '/skills' } },
+    skills?.warning && {
+      title: 'Many skills are active',
+      tone: 'wait' as const,
+      detail: skills.warning,
+      next: { text: 'Skills', path: '/skills' },
+    },
     retention && retention.days === null && { title: 'REFLEX_RETENTION_DAYS is invalid', detail: 'Nothing is deleted from D1.' },
     ...(deployment?.secrets ?? []).map(
       ({ name, problem }) =>
-        problem !== null && { title: `The secret ${name}`, detail: `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.` },
+        problem !== null && {
+          title: `The secret ${name}`,
+          tone: 'wait' as const,
+          detail: `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`,
+        },
     ),
   ]
-  return found.filter((incident) => typeof incident === 'object' && incident !== null)
+  return found.filter((incident) => typeof incident === 'object' && incident !== null).map((incident) => ({ tone: 'bad', ...incident }))
 }

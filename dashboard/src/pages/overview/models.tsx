@@ -3,7 +3,7 @@ import { Section } from '../../ui/page.tsx'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import type { Metrics, Summary } from './page.tsx'
 
-type ModelsProps = { metrics: Metrics; each: string; summary: Summary }
+type ModelsProps = { metrics: Metrics; summary: Summary }
 type Series = { title: string; names: string[]; show: (value: number | null | undefined) => string; saved: string }
 
 const series: Series[] = [
@@ -11,16 +11,17 @@ const series: Series[] = [
   { title: 'Tokens', names: ['model.input_tokens', 'model.output_tokens'], show: compact, saved: 'reflexes.saved_tokens' },
   { title: 'Money', names: ['model.cost_usd'], show: usd, saved: 'reflexes.saved_cost_usd' },
 ]
-const STEPS: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+const HOUR_MS = 3_600_000
+const STEPS: Record<string, number> = { minute: HOUR_MS / 60, hour: HOUR_MS, day: 24 * HOUR_MS }
 
 /** Calls, tokens and money, each with its course and with what reflexes saved. */
-export function Models({ metrics, each, summary }: ModelsProps) {
-  const step = STEPS[summary.bucket] ?? 3_600_000
+export function Models({ metrics, summary }: ModelsProps) {
+  const step = STEPS[summary.bucket] ?? HOUR_MS
   const first = Date.parse(summary.since)
   const buckets = Math.max(1, Math.ceil((Date.parse(summary.until) - first) / step))
   return (
     <Section title="Models, and what reflexes saved">
-      <div class="cards">
+      <div class="cards models">
         {series.map(({ title, names, show, saved }) => {
           const values = Array.from({ length: buckets }, () => 0)
           for (const { at, value } of names.flatMap((name) => metrics[name]?.points ?? [])) {
@@ -32,10 +33,8 @@ export function Models({ metrics, each, summary }: ModelsProps) {
             <div class="card figure" key={title}>
               <h3>{title}</h3>
               <p class="number">{show(total)}</p>
-              <p class="quiet">
-                {show(total / buckets)} per {each}
-              </p>
-              <Sparkline values={values} label={`${title} per ${each}; the most is ${show(Math.max(...values))}`} width={200} />
+              <p class="quiet">{show((total * HOUR_MS) / (buckets * step))} per hour</p>
+              <Sparkline values={values} label={`${title} per ${summary.bucket}; the most is ${show(Math.max(...values))}`} />
               <p>
                 Saved by reflexes: <b>{show(metrics[saved]?.total)}</b>
               </p>

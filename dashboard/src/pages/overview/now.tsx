@@ -88,9 +88,12 @@ export function Incidents({ health }: { health: Health }) {
         <p class="ok">✓ Nothing is wrong: D1, the queue and the model {health.model} can be used.</p>
       ) : (
         <ul class="incidents">
-          {incidents.map(({ title, detail, next }) => (
+          {incidents.map(({ title, detail, tone, next }) => (
             <li key={title} class="card">
-              <b class="bad">✕ {title}</b> <Text text={detail} /> {next && <a href={next.path}>{next.text}</a>}
+              <b class={tone}>
+                {tone === 'bad' ? '✕' : '!'} {title}
+              </b>{' '}
+              <Text text={detail} /> {next && <a href={next.path}>{next.text}</a>}
             </li>
           ))}
         </ul>

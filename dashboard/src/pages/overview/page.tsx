@@ -21,9 +21,9 @@ const METRICS =
   'reflexes.saved_model_calls,reflexes.saved_tokens,reflexes.saved_cost_usd'
 
 export const ranges = [
-  { id: 'day', text: 'Last day', bucket: 'hour', each: 'hour' },
-  { id: 'hour', text: 'Last hour', bucket: 'minute', each: 'minute' },
-  { id: 'month', text: 'Last 30 days', bucket: 'day', each: 'day' },
+  { id: 'hour', text: 'Last hour', bucket: 'minute' },
+  { id: 'day', text: 'Last day', bucket: 'hour' },
+  { id: 'month', text: 'Last 30 days', bucket: 'day' },
 ] as const
 
 const POLL_MS = 5000
@@ -33,7 +33,7 @@ export default function OverviewPage() {
     ranges.map(({ id }) => id),
     'range',
   )
-  const { bucket, each } = ranges.find(({ id }) => id === chosen) ?? ranges[0]
+  const { bucket } = ranges.find(({ id }) => id === chosen) ?? ranges[0]
   const summary = useGet<Summary>(`/v1/stats/summary${query({ metrics: METRICS, bucket })}`, { every_ms: 2 * POLL_MS })
   const recent = useGet<Summary>('/v1/stats/summary?metrics=events.accepted&bucket=minute', { every_ms: POLL_MS })
   const health = useGet<Health>('/health/detailed', { every_ms: POLL_MS })
@@ -41,20 +41,20 @@ export default function OverviewPage() {
     <Page title="Overview" actions={<Tabs label="Time range" tabs={ranges} parameter="range" />}>
       <Now health={health} recent={recent} />
       <Loaded data={health}>{(value) => <Incidents health={value} />}</Loaded>
-      <Loaded data={summary}>{(value) => <Figures summary={value} each={each} health={health} />}</Loaded>
+      <Loaded data={summary}>{(value) => <Figures summary={value} health={health} />}</Loaded>
     </Page>
   )
 }
 
-type FiguresProps = { summary: Summary; each: string; health: Data<Health> }
+type FiguresProps = { summary: Summary; health: Data<Health> }
 
-function Figures({ summary, each, health }: FiguresProps) {
+function Figures({ summary, health }: FiguresProps) {
   const metrics: Metrics = Object.fromEntries(summary.metrics.map((metric) => [metric.metric, metric]))
   const totals = Object.fromEntries(summary.metrics.map(({ metric, total }) => [metric, total]))
   return (
     <>
       <Decided totals={totals} />
-      <Models metrics={metrics} each={each} summary={summary} />
+      <Models metrics={metrics} summary={summary} />
       <div class="columns">
         <Section title="Service levels">
           <Levels totals={totals} health={health.value} />
