@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useCallback, useEffect } from 'preact/hooks'
+import { useCallback, useEffect, useRef } from 'preact/hooks'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
 import type { Problem } from './problem.ts'
@@ -17,13 +17,17 @@ export type Pages<Item> = {
 }
 type State<Item> = { path: string | null; items: Item[] | undefined; next: string | null; problem: Problem | null; loading: boolean }
 
-/** A list of the API by pages. `path` has its filters in the query, without a cursor. */
-export function usePages<Item>(path: string | null): Pages<Item> {
+/**
+ * A list of the API by pages. `path` has its filters in the query, without a cursor. With
+ * `every_ms` the first page is loaded again while it is the only one.
+ */
+export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: number } = {}): Pages<Item> {
   const fresh = (): State<Item> => {
     const known = path === null ? undefined : cached<Page<Item>>(path)
     return { path, items: known?.items, next: known?.next_cursor ?? null, problem: null, loading: path !== null }
   }
   const state = useSignal<State<Item>>(fresh())
+  const loaded = useRef(0)
   const load = useCallback(
     async (cursor: string | null, signal?: AbortSignal) => {
       if (path === null) return
@@ -36,7 +40,10 @@ export function usePages<Item>(path: string | null): Pages<Item> {
         state.value = { ...known, problem: answer.problem, loading: false }
         return
       }
-      if (cursor === null) cache(path, answer.value)
+      if (cursor === null) {
+        cache(path, answer.value)
+        loaded.current = answer.value.items.length
+      }
       // A second click on "more" may have loaded the page already.
       if (cursor !== null && known.next !== cursor) return
       const items = cursor === null ? answer.value.items : [...(known.items ?? []), ...answer.value.items]
@@ -49,8 +56,16 @@ export function usePages<Item>(path: string | null): Pages<Item> {
     if (state.peek().path !== path) state.value = fresh()
     const stop = new AbortController()
     void load(null, stop.signal)
-    return () => stop.abort()
-  }, [load, back])
+    const again = () => {
+      const { items, path: shown } = state.peek()
+      if (!document.hidden && shown === path && (items?.length ?? 0) <= loaded.current) void load(null, stop.signal)
+    }
+    const timer = every_ms === undefined ? undefined : setInterval(again, every_ms)
+    return () => {
+      stop.abort()
+      clearInterval(timer)
+    }
+  }, [load, every_ms, back])
   const { items, next, problem, loading } = state.value.path === path ? state.value : fresh()
   return { items, more: next !== null, problem, loading, loadMore: () => void (next !== null && load(next)), reload: () => void load(null) }
 }

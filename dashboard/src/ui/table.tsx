@@ -19,7 +19,7 @@ type TableProps<Row> = {
   current?: string | null
   onSelect?: (row: Row) => void
   /** Called when the last rows come into view. */
-  onEnd?: () => void
+  onEnd?: (() => void) | undefined
 }
 
 /** Rows have one height, so that those in view are found without measuring. */

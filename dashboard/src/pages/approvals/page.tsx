@@ -1,10 +1,116 @@
-import { Empty } from '../../ui/feedback.tsx'
+import { useSignal } from '@preact/signals'
+import type { z } from 'zod'
+import type { approval } from '../../../../src/contract/approval.ts'
+import { query, usePages, type Pages } from '../../api/index.ts'
+import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { notify } from '../../ui/notices.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table, type Column } from '../../ui/table.tsx'
+import { Tabs, useTab } from '../../ui/tabs.tsx'
+import { Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useKeys } from '../../ui/use-keys.ts'
+import { useSelection } from '../../ui/use-selection.ts'
+import { Decide, type Verdict } from './decide.tsx'
+import { Detail } from './detail.tsx'
+
+export type Approval = z.infer<typeof approval>
+
+const tabs = [
+  { id: 'pending', text: 'Waiting' },
+  { id: 'approved', text: 'Approved' },
+  { id: 'rejected', text: 'Rejected' },
+  { id: 'expired', text: 'Expired' },
+] as const
+
+const columns = (isPending: boolean): Column<Approval>[] => [
+  {
+    title: 'Request',
+    cell: ({ kind, skill_id, version }) => (
+      <>
+        {kind === 'promotion' && 'promotion of '}
+        <b>{skill_id}</b> <span class="quiet">{version}</span>
+      </>
+    ),
+  },
+  { title: 'Scope', cell: ({ scope }) => <ScopeLink scope={scope} /> },
+  { title: 'Why', cell: ({ why }) => <Text text={why} most={120} /> },
+  isPending
+    ? { title: 'Expires', width: '8rem', cell: ({ expires_at }) => <Time at={expires_at} /> }
+    : { title: 'Decided', width: '8rem', cell: ({ decided_at, expires_at }) => <Time at={decided_at ?? expires_at} /> },
+  { title: 'Status', width: '9rem', cell: ({ status, run }) => <Status status={run?.status ?? status} /> },
+]
 
 export default function ApprovalsPage() {
   return (
-    <Page title="Approvals">
-      <Empty title="This page is not built yet." />
+    <Page title="Approvals" needs="operator" actions={<Tabs label="Status" tabs={tabs} parameter="status" />}>
+      <Inbox />
     </Page>
+  )
+}
+
+const EVERY_MS = 5000
+
+function Inbox() {
+  const status = useTab(
+    tabs.map(({ id }) => id),
+    'status',
+  )
+  const pages = usePages<Approval>(`/v1/approvals${query({ status, limit: 200 })}`, { every_ms: EVERY_MS })
+  const { items, problem, reload } = pages
+  return (
+    <>
+      {problem && <ErrorBox problem={problem} onRetry={reload} />}
+      {items === undefined ? !problem && <Loading /> : <List items={items} status={status} pages={pages} />}
+    </>
+  )
+}
+
+type ListProps = { items: Approval[]; status: string; pages: Pages<Approval> }
+
+function List({ items, status, pages }: ListProps) {
+  const { id, select } = useSelection(items.map((item) => item.id))
+  const deciding = useSignal<Verdict | null>(null)
+  const listed = items.find((item) => item.id === id)
+  const begin = (verdict: Verdict) => {
+    if (listed?.status === 'pending') deciding.value = verdict
+  }
+  useKeys({ a: () => begin('approve'), r: () => begin('reject') })
+  const decided = (approval: Approval) => {
+    deciding.value = null
+    const next = items[items.findIndex((item) => item.id === approval.id) + 1] ?? items.find((item) => item.id !== approval.id)
+    notify(`${approval.skill_id}: ${approval.status}`)
+    select(next?.id ?? approval.id)
+    pages.reload()
+  }
+  if (items.length === 0 && id === null)
+    return (
+      <Empty title={status === 'pending' ? 'Nothing waits for a decision.' : `No approval is ${status}.`}>
+        <p class="quiet">A skill whose policy needs approval, or a reflex that is proven, appears here with what will happen.</p>
+      </Empty>
+    )
+  return (
+    <>
+      <p class="quiet">
+        <kbd>j</kbd> <kbd>k</kbd> next and previous, <kbd>a</kbd> approve, <kbd>r</kbd> reject
+      </p>
+      <div class="list-and-detail">
+        <Table
+          label="Approvals"
+          rows={items}
+          columns={columns(status === 'pending')}
+          keyOf={(item) => item.id}
+          current={id}
+          onSelect={(item) => select(item.id)}
+          onEnd={pages.more ? pages.loadMore : undefined}
+        />
+        {id !== null && <Detail id={id} listed={listed} onDecide={begin} />}
+      </div>
+      {deciding.value && listed && (
+        <Decide approval={listed} verdict={deciding.value} onClose={() => (deciding.value = null)} onDecided={decided} />
+      )}
+    </>
   )
 }

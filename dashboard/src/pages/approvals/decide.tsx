@@ -1,0 +1,46 @@
+import { useSignal } from '@preact/signals'
+import { part, post, useAction } from '../../api/index.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import type { Approval } from './page.tsx'
+import { WillHappen } from './will-happen.tsx'
+
+export type Verdict = 'approve' | 'reject'
+
+type DecideProps = { approval: Approval; verdict: Verdict; onClose: () => void; onDecided: (approval: Approval) => void }
+
+/** Asks once more, with what will happen. Enter in the reason decides. */
+export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
+  const reason = useSignal('')
+  const { run, busy, problem } = useAction((text: string) =>
+    post<Approval>(`/v1/approvals/${part(approval.id)}/${verdict}`, text === '' ? {} : { reason: text }),
+  )
+  const decide = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const answer = await run(reason.value.trim())
+    if (answer.ok) onDecided(answer.value)
+  }
+  const isApproval = verdict === 'approve'
+  return (
+    <Dialog title={`${isApproval ? 'Approve' : 'Reject'} ${approval.skill_id} in ${approval.scope}`} onClose={onClose}>
+      {isApproval ? <WillHappen approval={approval} /> : <p>It does not run. The log of the scope records the reason.</p>}
+      <form class="stack" onSubmit={(event) => void decide(event)}>
+        <label>
+          Reason (optional)
+          <input value={reason} maxLength={1000} onInput={({ currentTarget }) => (reason.value = currentTarget.value)} ref={focus} />
+        </label>
+        {problem && <ErrorBox problem={problem} />}
+        <div class="actions">
+          <button type="submit" class={isApproval ? 'primary' : 'danger'} disabled={busy}>
+            {isApproval ? 'Approve' : 'Reject'}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+const focus = (input: HTMLInputElement | null) => input?.focus()

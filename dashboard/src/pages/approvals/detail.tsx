@@ -1,0 +1,112 @@
+import { part, useGet } from '../../api/index.ts'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { Json } from '../../ui/json.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
+import { usd } from '../../ui/numbers.ts'
+import { Status } from '../../ui/status.tsx'
+import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import type { Verdict } from './decide.tsx'
+import type { Approval } from './page.tsx'
+import { WillHappen } from './will-happen.tsx'
+
+type DetailProps = { id: string; listed: Approval | undefined; onDecide: (verdict: Verdict) => void }
+const EVERY_MS = 2000
+
+/** One approval, and the run that followed. A link may name one that is not in the list. */
+export function Detail({ id, listed, onDecide }: DetailProps) {
+  const { value, problem, reload } = useGet<Approval>(`/v1/approvals/${part(id)}`, { every_ms: EVERY_MS })
+  const approval = value ?? listed
+  if (!approval) return problem && <ErrorBox problem={problem} onRetry={reload} />
+  const { inputs, why, status, reason } = approval
+  return (
+    <section class="card detail" aria-label="Approval">
+      <div class="heading">
+        <h2>
+          {approval.skill_id} <span class="quiet">{approval.version}</span>
+        </h2>
+        {status === 'pending' && (
+          <div class="actions">
+            <button type="button" class="primary" onClick={() => onDecide('approve')}>
+              Approve <kbd>a</kbd>
+            </button>
+            <button type="button" class="danger" onClick={() => onDecide('reject')}>
+              Reject <kbd>r</kbd>
+            </button>
+          </div>
+        )}
+      </div>
+      <Origin approval={approval} />
+      <h3>Why</h3>
+      <p>
+        <Text text={why} most={4000} />
+      </p>
+      {reason !== null && (
+        <p>
+          Reason of the decision: <Text text={reason} most={1000} />
+        </p>
+      )}
+      <h3>Inputs</h3>
+      <Json value={inputs} label="Inputs" />
+      <h3>{status === 'pending' ? 'What will happen' : 'Plan'}</h3>
+      <WillHappen approval={approval} />
+      <Run approval={approval} />
+    </section>
+  )
+}
+
+function Origin({ approval }: { approval: Approval }) {
+  const { scope, requested_by, created_at, expires_at, status, decided_by, decided_at } = approval
+  return (
+    <Facts>
+      <Fact name="Status">
+        <Status status={status} />
+      </Fact>
+      <Fact name="Scope">
+        <ScopeLink scope={scope} />
+      </Fact>
+      <Fact name="Requested by">
+        <Text text={requested_by} />
+      </Fact>
+      <Fact name="Requested">
+        <Time at={created_at} />
+      </Fact>
+      {status === 'pending' ? (
+        <Fact name="Expires">
+          <Time at={expires_at} />
+        </Fact>
+      ) : (
+        <Fact name="Decided">
+          <Time at={decided_at} /> {decided_by !== null && <>by {decided_by}</>}
+        </Fact>
+      )}
+    </Facts>
+  )
+}
+
+function Run({ approval: { status, run } }: { approval: Approval }) {
+  if (status !== 'approved') return null
+  return (
+    <>
+      <h3>The run</h3>
+      {run === null ? (
+        <p role="status">It has not started yet.</p>
+      ) : (
+        <>
+          <p role="status">
+            <Status status={run.status} /> {run.reason !== null && <Text text={run.reason} most={1000} />}{' '}
+            <span class="quiet">{usd(run.cost_usd)}</span>
+          </p>
+          <ol class="steps">
+            {[...run.steps, ...run.compensation].map(({ tool, status: end }, index) => (
+              <li key={index}>
+                <code>{tool}</code> <Status status={end} />
+              </li>
+            ))}
+          </ol>
+          <Json value={run.outputs} label="Outputs" />
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,65 @@
+import { hasRole, part, useGet } from '../../api/index.ts'
+import { Json } from '../../ui/json.tsx'
+import { Text } from '../../ui/text.tsx'
+import type { Approval } from './page.tsx'
+
+type Step = { name?: string; tool: string; args: Record<string, unknown> }
+type Skill = {
+  manifest: {
+    description: string
+    effects: { writes: string[]; external: string[] }
+    plan: { steps: Step[]; compensation: { tool: string; when: string }[] }
+  }
+}
+
+/** The steps that an approval starts, with the inputs filled in. */
+export function WillHappen({ approval }: { approval: Approval }) {
+  const { kind, skill_id, version, inputs } = approval
+  const isRun = kind === 'run'
+  const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
+  if (!isRun)
+    return (
+      <p>
+        The reflex <b>{skill_id}</b> {version} becomes active in {approval.scope}: it acts without a model call.
+      </p>
+    )
+  if (!skill)
+    return (
+      <p>
+        Runs version {version} of <b>{skill_id}</b> once, with exactly these inputs.
+      </p>
+    )
+  const { description, plan, effects } = skill.manifest
+  return (
+    <>
+      <p>
+        <Text text={description} most={600} />
+      </p>
+      <ol class="steps">
+        {plan.steps.map(({ name, tool, args }, index) => (
+          <li key={name ?? index}>
+            <code>{tool}</code> <Json value={filled(args, inputs)} label={`Arguments of ${tool}`} />
+          </li>
+        ))}
+      </ol>
+      {plan.compensation.length > 0 && (
+        <p class="quiet">
+          If a later step fails, it is undone by <code>{plan.compensation.map(({ tool }) => tool).join(', ')}</code>.
+        </p>
+      )}
+      {effects.external.length > 0 && <p class="quiet">Outside of Reflex: {effects.external.join(', ')}</p>}
+    </>
+  )
+}
+
+/** Arguments with `{{input}}` replaced, where an input is a text; other templates stay. */
+function filled(value: unknown, inputs: Record<string, unknown>): unknown {
+  if (typeof value === 'string')
+    return value.replaceAll(/\{\{([^{}]+)\}\}/g, (template: string, name: string) => {
+      const input = inputs[name.trim()]
+      return typeof input === 'string' || typeof input === 'number' ? String(input) : template
+    })
+  if (Array.isArray(value)) return value.map((item) => filled(item, inputs))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, filled(item, inputs)]))
+}
