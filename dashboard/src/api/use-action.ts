@@ -24,3 +24,13 @@ export function useAction<Input, Value>(call: (input: Input) => Promise<Answer<V
   }
   return { run, busy: busy.value, problem: problem.value, clear: () => (problem.value = null) }
 }
+
+/** The trimmed texts of a form's fields, by name. Cancels the navigation of the browser. */
+export function submitted(event: SubmitEvent): (name: string) => string {
+  event.preventDefault()
+  const fields = event.currentTarget instanceof HTMLFormElement ? new FormData(event.currentTarget) : null
+  return (name) => {
+    const value = fields?.get(name)
+    return typeof value === 'string' ? value.trim() : ''
+  }
+}

@@ -10,6 +10,8 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   useEffect(() => {
     const opener = document.activeElement
     dialog.current?.showModal()
+    // Otherwise the focus is on the button that closes it.
+    dialog.current?.querySelector<HTMLElement>('input, textarea, select')?.focus()
     return () => {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
     }

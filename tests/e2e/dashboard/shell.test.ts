@@ -59,5 +59,7 @@ test('a server that goes away is reported, and what is shown is loaded again whe
   await page.getByText('The server does not answer. What you see').waitFor()
   await dashboard.restart()
   await page.getByText('The server does not answer. What you see').waitFor({ state: 'detached' })
+  await page.getByRole('alert').first().waitFor({ state: 'detached' })
+  expect(await page.getByRole('heading', { level: 1, name: 'Overview' }).isVisible()).toBe(true)
   await page.context().close()
 })

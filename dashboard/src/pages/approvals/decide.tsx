@@ -27,7 +27,7 @@ export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
       <form class="stack" onSubmit={(event) => void decide(event)}>
         <label>
           Reason (optional)
-          <input value={reason} maxLength={1000} onInput={({ currentTarget }) => (reason.value = currentTarget.value)} ref={focus} />
+          <input value={reason} maxLength={1000} onInput={({ currentTarget }) => (reason.value = currentTarget.value)} />
         </label>
         {problem && <ErrorBox problem={problem} />}
         <div class="actions">
@@ -42,5 +42,3 @@ export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
     </Dialog>
   )
 }
-
-const focus = (input: HTMLInputElement | null) => input?.focus()

@@ -1,10 +1,127 @@
-import { Empty } from '../../ui/feedback.tsx'
+import { useSignal } from '@preact/signals'
+import { useLocation } from 'preact-iso'
+import type { z } from 'zod'
+import type { deadLetter } from '../../../../src/contract/event-record.ts'
+import { query, submitted, usePages, type Pages } from '../../api/index.ts'
+import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { ScopeLink } from '../../ui/links.tsx'
 import { Page } from '../../ui/page.tsx'
+import { Table, type Column } from '../../ui/table.tsx'
+import { Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useSelection } from '../../ui/use-keys.ts'
+import { Bulk } from './bulk.tsx'
+import { Letter } from './letter.tsx'
 
-export default function DeadlettersPage() {
+export type DeadLetter = z.infer<typeof deadLetter>
+
+export default function DeadLettersPage() {
   return (
-    <Page title="Dead letters">
-      <Empty title="This page is not built yet." />
+    <Page title="Dead letters" needs="operator">
+      <Filters />
+      <Letters />
     </Page>
   )
 }
+
+/** The filters are in the address. */
+function Filters() {
+  const { path, query: asked, route } = useLocation()
+  const submit = (event: SubmitEvent) => {
+    const of = submitted(event)
+    route(`${path}${query({ scope: of('scope'), type: of('type') })}`)
+  }
+  return (
+    <search>
+      <form class="actions" onSubmit={submit} key={`${asked['scope']} ${asked['type']}`}>
+        <label class="inline">
+          Scope <input name="scope" defaultValue={asked['scope'] ?? ''} />
+        </label>
+        <label class="inline">
+          Event type <input name="type" defaultValue={asked['type'] ?? ''} />
+        </label>
+        <button type="submit">Filter</button>
+      </form>
+    </search>
+  )
+}
+
+function Letters() {
+  const { query: asked } = useLocation()
+  const filter = { scope: asked['scope'], type: asked['type'] }
+  const pages = usePages<DeadLetter>(`/v1/dlq${query({ ...filter, limit: 200 })}`, { every_ms: 10_000 })
+  const { items, problem, reload } = pages
+  return (
+    <>
+      {problem && <ErrorBox problem={problem} onRetry={reload} />}
+      {items === undefined ? !problem && <Loading /> : <List items={items} pages={pages} filter={filter} />}
+    </>
+  )
+}
+
+export type Filter = { scope: string | undefined; type: string | undefined }
+type ListProps = { items: DeadLetter[]; pages: Pages<DeadLetter>; filter: Filter }
+
+function List({ items, pages, filter }: ListProps) {
+  const chosen = useSignal<ReadonlySet<string>>(new Set())
+  const { id, select } = useSelection(items.map((item) => item.id))
+  const letter = items.find((item) => item.id === id)
+  const toggle = (which: string) => {
+    const next = new Set(chosen.value)
+    if (!next.delete(which)) next.add(which)
+    chosen.value = next
+  }
+  const done = () => {
+    chosen.value = new Set()
+    select(null)
+    pages.reload()
+  }
+  if (items.length === 0)
+    return (
+      <Empty title={filter.scope || filter.type ? 'No dead letter matches the filter.' : 'There is no dead letter.'}>
+        <p class="quiet">An event becomes one when all its attempts failed. Nothing is lost: it can be inspected and retried here.</p>
+      </Empty>
+    )
+  const kept = items.filter((item) => chosen.value.has(item.id))
+  return (
+    <>
+      <Bulk letters={kept} all={items} more={pages.more} filter={filter} onChoose={(ids) => (chosen.value = new Set(ids))} onDone={done} />
+      <div class="list-and-detail">
+        <Table
+          label="Dead letters"
+          rows={items}
+          columns={columns(chosen.value, toggle)}
+          keyOf={(item) => item.id}
+          current={id}
+          onSelect={(item) => select(item.id)}
+          onEnd={pages.more ? pages.loadMore : undefined}
+        />
+        {letter ? (
+          <Letter key={letter.id} letter={letter} onDone={done} />
+        ) : (
+          <Empty title="This letter is not in the list: it was retried or discarded." />
+        )}
+      </div>
+    </>
+  )
+}
+
+const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): Column<DeadLetter>[] => [
+  {
+    title: 'Chosen',
+    width: '5rem',
+    cell: ({ id, type }) => (
+      <input
+        type="checkbox"
+        aria-label={`Choose ${type ?? 'the message'} ${id}`}
+        checked={chosen.has(id)}
+        onClick={(event) => event.stopPropagation()}
+        onChange={() => toggle(id)}
+      />
+    ),
+  },
+  { title: 'Event type', cell: ({ type }) => <Text text={type ?? 'not an event'} /> },
+  { title: 'Scope', cell: ({ scope }) => (scope === null ? <span class="quiet">none</span> : <ScopeLink scope={scope} />) },
+  { title: 'Error', cell: ({ error }) => <Text text={error} most={120} /> },
+  { title: 'Since', width: '8rem', cell: ({ dead_lettered_at }) => <Time at={dead_lettered_at} /> },
+]

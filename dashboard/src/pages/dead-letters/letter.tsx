@@ -1,0 +1,81 @@
+import { useSignal } from '@preact/signals'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { Json } from '../../ui/json.tsx'
+import { ScopeLink, TraceLink } from '../../ui/links.tsx'
+import { notify } from '../../ui/notices.tsx'
+import { Section } from '../../ui/page.tsx'
+import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { useAction } from '../../api/index.ts'
+import { discard, retry } from './calls.ts'
+import { EditCopy } from './edit-copy.tsx'
+import type { DeadLetter } from './page.tsx'
+
+/** One dead letter: why it is one, the event, and what can be done. */
+export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => void }) {
+  const { scope, event, payload, error, stack } = letter
+  const editing = useSignal(false)
+  return (
+    <section class="card detail" aria-label="Dead letter">
+      <div class="heading">
+        <h2>{letter.type ?? 'A message that is not an event'}</h2>
+        <Actions letter={letter} onEdit={() => (editing.value = true)} onDone={onDone} />
+      </div>
+      <Facts>
+        <Fact name="Scope">{scope === null ? 'none' : <ScopeLink scope={scope} />}</Fact>
+        <Fact name="Gave up">
+          <Time at={letter.dead_lettered_at} />
+        </Fact>
+        <Fact name="Attempts">{letter.attempts}</Fact>
+        <Fact name="Given up by">{letter.origin === 'scope' ? 'the scope' : 'the queue: delivery to the scope failed'}</Fact>
+        {event && (
+          <Fact name="Trace">
+            <TraceLink id={event.meta.trace_id} text="What happened" />
+          </Fact>
+        )}
+      </Facts>
+      <Section title="Why">
+        <pre class="wrap bad">{visible(error)}</pre>
+        {stack !== null && (
+          <details>
+            <summary>Stack trace</summary>
+            <pre class="wrap">{visible(stack)}</pre>
+          </details>
+        )}
+      </Section>
+      <Section title={event ? 'Event' : 'Message'}>
+        {event ? <Json value={event} open={2} label="Event" /> : <Text text={payload ?? ''} most={5000} />}
+      </Section>
+      {editing.value && event && <EditCopy letter={letter} event={event} onClose={() => (editing.value = false)} onDone={onDone} />}
+    </section>
+  )
+}
+
+type ActionsProps = { letter: DeadLetter; onEdit: () => void; onDone: () => void }
+
+function Actions({ letter, onEdit, onDone }: ActionsProps) {
+  const retrying = useAction(() => retry(letter))
+  const discarding = useAction(() => discard(letter))
+  const problem = retrying.problem ?? discarding.problem
+  const act = async ({ run }: typeof retrying | typeof discarding, text: string) => {
+    if (!(await run(undefined)).ok) return
+    notify(text)
+    onDone()
+  }
+  return (
+    <>
+      <div class="actions">
+        <button type="button" class="primary" disabled={retrying.busy || !letter.event} onClick={() => void act(retrying, 'Retried')}>
+          Retry
+        </button>
+        <button type="button" disabled={!letter.event} onClick={onEdit}>
+          Edit a copy …
+        </button>
+        <button type="button" class="danger" disabled={discarding.busy} onClick={() => void act(discarding, 'Discarded')}>
+          Discard
+        </button>
+      </div>
+      {problem && <ErrorBox problem={problem} />}
+    </>
+  )
+}
