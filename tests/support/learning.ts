@@ -1,12 +1,16 @@
 import { env } from 'cloudflare:workers'
 import type { Batch } from '../../src/learning/run/steps-of-run.ts'
-import { call as act, history } from '../unit/learning/histories.ts'
+import { call as act, history as historyOf } from '../unit/learning/histories.ts'
 import { histories } from './histories.ts'
 import { call } from './http.ts'
 import { HOST } from './scope-with-remote-tools.ts'
 import { runAlarm, until } from './scopes.ts'
 
-export { act, histories, history }
+export { act, histories }
+
+const BEGUN = Date.now() - 3_600_000
+/** Decisions of the last hour: a learner forgets those that its scope no longer keeps. */
+export const history = (...of: Parameters<typeof historyOf>) => historyOf(...of).map((one) => ({ ...one, at: BEGUN + one.at }))
 
 export const learnerOf = (scope: string) => env.LEARNER.getByName(scope)
 const textOf = (index: number) => `${index % 3 === 0 ? 'disk full' : 'all fine'} on host ${index}`

@@ -20,6 +20,8 @@ const REPORT_MS = 2000
 const FIRST_RETRY_MS = 1000
 const LAST_RETRY_MS = 60_000
 const MOST_FAILURES = 20
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 /**
  * Learns from the decisions of one scope, in runs. An alarm does a run step by step: each step ends
@@ -72,6 +74,13 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   async #work(): Promise<void> {
     const until = Date.now() + SLICE_MS
     await this.ctx.storage.setAlarm(Date.now() + SAFETY_MS)
+    let kept_ms: number | null = null
+    try {
+      kept_ms = await this.#forgetOld()
+    } catch (error) {
+      const retry_ms = this.#failed(error)
+      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
+    }
     while (this.#store.run?.status === 'running' && Date.now() < until) {
       const retry_ms = await this.#step()
       if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
@@ -85,7 +94,41 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       return this.ctx.storage.setAlarm(Date.now() + FIRST_RETRY_MS)
     }
     if (this.#store.run?.status === 'running' || this.#store.unreported) await this.ctx.storage.setAlarm(Date.now())
-    else await this.ctx.storage.deleteAlarm()
+    else await this.#rest(kept_ms)
+  }
+
+  /** Wakes when the oldest decision is due to be forgotten, and daily: the settings may change. */
+  async #rest(kept_ms: number | null): Promise<void> {
+    const { oldest } = this.#store
+    if (oldest === null) return this.ctx.storage.deleteAlarm()
+    const now = Date.now()
+    await this.ctx.storage.setAlarm(kept_ms === null ? now + HOUR_MS : Math.min(now + DAY_MS, Math.max(now + HOUR_MS, oldest + kept_ms)))
+  }
+
+  /**
+   * Forgets decisions that the scope no longer keeps, before a run reads and between runs; and all,
+   * if the scope masks other fields now. Returns how long the scope keeps them.
+   */
+  async #forgetOld(): Promise<number | null> {
+    const { run } = this.#store
+    if (!run) return null
+    const { settings } = await this.env.SCOPE.getByName(run.scope).state()
+    const kept_ms = settings.retention_days * DAY_MS
+    const masked = JSON.stringify(settings.redact.toSorted())
+    const [before, { oldest }] = [this.#store.get('masked'), this.#store]
+    const begins = run.status !== 'running' || (run.progress.phase === 'read' && run.progress.done === 0)
+    const is_old = begins && oldest !== null && oldest < Date.now() - kept_ms
+    if (before === masked && !is_old) return kept_ms
+    this.#store.unit(() => {
+      this.#store.put('masked', masked)
+      if (is_old) this.#store.forgetBefore(Date.now() - kept_ms)
+      if (before === undefined || before === masked) return
+      this.#store.forgetAll()
+      const current = this.#store.run
+      if (current?.status === 'running') this.#store.write(readAgain(current))
+    })
+    if (before !== masked) this.#steps.restart()
+    return kept_ms
   }
 
   /** Null, or the time after which a failed step is retried. */
@@ -132,6 +175,19 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     this.#store.reported(revision)
   }
 }
+
+/** The run from its beginning, without what it has registered. */
+const readAgain = (run: Run): Run => ({
+  ...run,
+  progress: { phase: 'read', done: 0, of: null },
+  episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
+  rejected: [],
+  round: 0,
+  begun: 0,
+  asks: [],
+  settled: 0,
+  changed: 0,
+})
 
 function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, settings: LearningSettings, now: number): Run {
   const { started_by, by, drifted = [], trusted_sources = [] } = of

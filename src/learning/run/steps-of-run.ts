@@ -40,6 +40,12 @@ export class RunSteps {
     this.#parts = parts
   }
 
+  /** Forgets what it has in memory of the current step. */
+  restart(): void {
+    this.#reading = null
+    this.#learning = null
+  }
+
   async next(): Promise<void> {
     const { run } = this.#parts.store
     if (run?.status !== 'running') return

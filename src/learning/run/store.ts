@@ -37,6 +37,8 @@ type Values = {
   unmined: Rejected[]
   /** Decisions read so far, the number at which to learn again, and what was covered each time. */
   policy: { decisions: number; next: number; covers: number[] }
+  /** The fields that the scope masked when the episodes were read. */
+  masked: string
   /** Grows with each change of the run; `reported` is the one that D1 has. */
   revision: number
   reported: number
@@ -94,7 +96,7 @@ export class LearnerStore {
   unit<Result>(work: () => Result): Result {
     return this.#storage.transactionSync(() => {
       this.#storage.sql.exec(
-        'CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)',
+        'CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)',
       )
       this.#storage.sql.exec(
         'CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL, PRIMARY KEY (run_id, decision, part))',
@@ -119,15 +121,16 @@ export class LearnerStore {
   add(episodes: readonly Episode[]): number {
     let added = 0
     for (const episode of episodes) {
-      const { id, log_seq } = episode
+      const { id, log_seq, at } = episode
       const [known] = this.#storage.sql.exec('SELECT log_seq FROM episodes WHERE id = ?', id)
       if (known && Number(known['log_seq']) >= log_seq) continue
       if (!known) added += 1
       this.#storage.sql.exec(
-        `INSERT INTO episodes (id, log_seq, body) VALUES (?1, ?2, ?3)
-          ON CONFLICT (id) DO UPDATE SET log_seq = ?2, body = ?3, settled = 0`,
+        `INSERT INTO episodes (id, log_seq, at, body) VALUES (?1, ?2, ?3, ?4)
+          ON CONFLICT (id) DO UPDATE SET log_seq = ?2, at = ?3, body = ?4, settled = 0`,
         id,
         log_seq,
+        at,
         JSON.stringify(episode),
       )
     }
@@ -190,6 +193,23 @@ export class LearnerStore {
     const sql = 'SELECT places FROM grounds WHERE run_id = ? AND decision = ? AND part = ?'
     const [row] = this.#storage.sql.exec<{ places: string }>(sql, run_id, decision, part)
     return row ? (JSON.parse(row.places) as Place[]) : null
+  }
+
+  /** The time of the oldest episode (ms). */
+  get oldest(): number | null {
+    if (this.get('masked') === undefined) return null
+    const [row] = this.#storage.sql.exec<{ at: number | null }>('SELECT min(at) AS at FROM episodes')
+    return row?.at ?? null
+  }
+
+  forgetBefore(at: number): void {
+    this.#storage.sql.exec('DELETE FROM episodes WHERE at < ?', at)
+  }
+
+  /** Forgets all that was read, and what was found in it, so that the log is read again. */
+  forgetAll(): void {
+    for (const table of ['episodes', 'skills']) this.#storage.sql.exec(`DELETE FROM ${table}`)
+    for (const name of ['position', 'lead', 'finds', 'unmined', 'policy'] satisfies (keyof Values)[]) this.#storage.kv.delete(name)
   }
 
   forget(ids: readonly string[]): void {

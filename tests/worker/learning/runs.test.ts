@@ -4,7 +4,7 @@ import { learnAgain } from '../../../src/events/learning.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { act, batches, decided, ended, histories, history, learn, learnerOf, readTicket, resolved, runOf } from '../../support/learning.ts'
 import { scopeWith } from '../../support/scope-with-remote-tools.ts'
-import { evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { evict, freshScope, inObject, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
 describe('a run of learning', () => {
   test('registers what it learned in shadow mode, in the chain, with its evidence', async () => {
@@ -163,6 +163,43 @@ describe('a run of learning', () => {
     expect(run).toMatchObject({ started_by: 'schedule', by: 'schedule', found: 2 })
     await runAlarm(learnerOf(idle))
     expect(await listed(idle)).toEqual([])
+  })
+
+  test('forgets decisions that the scope no longer keeps, before it learns and between runs', async () => {
+    const scope = freshScope()
+    const old = (count: number) => decided(count).map((one, index) => (index < 100 ? { ...one, at: one.at - 2 * 86_400_000 } : one))
+    histories.set(scope, (after) => batches(old(400), after))
+    expect(await ended(scope, (await learn(scope)).body.run_id)).toMatchObject({ episodes: { read: 400, used: 400 } })
+    const kept = () =>
+      inObject(learnerOf(scope) as never, ({ storage }) => storage.sql.exec('SELECT count(*) AS n FROM episodes').one()['n'])
+    await stubOf(scope).configure({ retention_days: 1 }, 'ops')
+    expect(await kept()).toBe(400)
+    expect(await runAlarm(learnerOf(scope))).toBe(true)
+    expect(await kept()).toBe(300)
+    await stubOf(scope).configure({ retention_days: 0.01 }, 'ops')
+    histories.set(scope, (after) => batches(decided(500).slice(400), after))
+    expect(await ended(scope, (await learn(scope)).body.run_id)).toMatchObject({ episodes: { read: 100, used: 100 } })
+  })
+
+  test('reads all again once the scope masks other fields, and keeps nothing of what it had read', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(400), after))
+    await ended(scope, (await learn(scope)).body.run_id)
+    const masked = decided(400).map((one) => {
+      const event = { ...one.saw.event, text: '[redacted]' }
+      return { ...one, saw: { ...one.saw, event, recent_events: [event] } }
+    })
+    histories.set(scope, (after) => batches(masked, after))
+    await stubOf(scope).configure({ redact: ['text'] }, 'ops')
+    const texts = () =>
+      inObject(learnerOf(scope) as never, ({ storage }) =>
+        storage.sql.exec('SELECT count(*) AS n FROM episodes WHERE body LIKE ?', '%disk full%').one(),
+      )
+    expect(await texts()).toEqual({ n: 134 })
+    await runAlarm(learnerOf(scope))
+    expect(await texts()).toEqual({ n: 0 })
+    expect(await ended(scope, (await learn(scope)).body.run_id)).toMatchObject({ episodes: { read: 400, used: 400 } })
+    expect(await texts()).toEqual({ n: 0 })
   })
 
   test('shows the code that it wrote to keys that cover its scope alone', async () => {
