@@ -1,5 +1,5 @@
 import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
-import type { Lesson } from '../learning/lesson.ts'
+import { LESSON_SENDER, type Lesson } from '../learning/lesson.ts'
 import type { AuthLog } from './read-log.ts'
 
 export const LEARNING_SCOPE = 'demo/learning'
@@ -33,7 +33,6 @@ export function learningLesson(log: Pick<AuthLog, 'events'>, firewall: { url: st
     settings: settings(firewall),
     events: sent,
     learn_after: LEARN_AFTER,
-    trusted_sources: Array.from(new Set(sent.map(({ source }) => source))).slice(0, 100),
   }
 }
 
@@ -44,7 +43,7 @@ const settings = ({ url, host }: { url: string; host: string }): SettingsPatch =
     'You watch the log of an SSH server. Block each address that guesses a password.',
     `offline: ${JSON.stringify({ contains: 'Failed password', call: 'http.block', input: { address: { after: ' from ' } } })}`,
   ].join('\n'),
-  learning: { mode: 'auto', audit_share: 0.02 },
+  learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] },
   allowed_hosts: [host],
   http_tools: [
     {

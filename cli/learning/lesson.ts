@@ -14,8 +14,9 @@ export type Lesson = {
   settings: SettingsPatch
   events: readonly { id: string }[]
   learn_after: readonly number[]
-  trusted_sources?: readonly string[]
 }
+/** The sender of all events of a lesson, for `learning.trusted_sources`. */
+export const LESSON_SENDER = 'key:admin'
 export type LearnRun = z.infer<typeof learnRun>
 export type Progress = { sent: number; of: number; doing: 'sending' | 'learning' }
 /** `calls[i]`: model calls about event i, audits included. */
@@ -54,9 +55,8 @@ export async function teach(api: Api, lesson: Lesson, { signal, onProgress }: Te
   return { ...tally.taught, runs }
 }
 
-async function learn(api: Api, { scope, trusted_sources = [] }: Lesson, signal: AbortSignal): Promise<LearnRun> {
-  const body = { scope, ...(trusted_sources.length > 0 && { trusted_sources }) }
-  const { run_id } = await api.json<StartedRun>('/v1/learn', { method: 'POST', body, signal })
+async function learn(api: Api, { scope }: Lesson, signal: AbortSignal): Promise<LearnRun> {
+  const { run_id } = await api.json<StartedRun>('/v1/learn', { method: 'POST', body: { scope }, signal })
   for (;;) {
     const run = await api.json<LearnRun>(`/v1/learn/runs/${run_id}`, { signal })
     if (run.status !== 'running') return run

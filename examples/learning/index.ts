@@ -12,7 +12,7 @@ import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { curveSvg } from '../../cli/learning/curve.ts'
-import { teach, type Lesson, type Taught } from '../../cli/learning/lesson.ts'
+import { LESSON_SENDER, teach, type Lesson, type Taught } from '../../cli/learning/lesson.ts'
 import { curveLines, curveOf, reflexLines, runLines } from '../../cli/learning/report.ts'
 import { connect, type Api } from '../../cli/lib/api.ts'
 import { CliError, messageOf, tellFailure } from '../../cli/lib/cli-error.ts'
@@ -110,7 +110,7 @@ function lessonOf(messages: readonly Message[], host: string): Lesson {
     settings: {
       agent: 'prompted',
       instructions: 'File each message into the folder that fits, or leave it where it is.',
-      learning: { mode: 'auto', audit_share: 0.02 },
+      learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] },
       allowed_hosts: [host],
       http_tools: [
         {

@@ -107,7 +107,8 @@ function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scop
     .update(JSON.stringify([scope, version.id, key]))
     .digest('hex')
   const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
-  const parsed = parseEvent(child, { union: agents.eventSchema, types: agents.eventTypes, defaults: { now, source, scope }, scope })
+  const defaults = { now, source, scope }
+  const parsed = parseEvent(child, { union: agents.eventSchema, types: agents.eventTypes, defaults, sender: event.meta.sender, scope })
   if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
   return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
 }

@@ -21,6 +21,10 @@ export const event = z
       parent_id: z.string().optional().describe('The span that caused it, 16 hex digits.'),
       trace_flags: z.string().optional().describe("The caller's flags, 2 hex digits: `01` if it records the trace."),
       tracestate: z.string().optional().describe('As the caller sent it; it is passed on.'),
+      sender: z
+        .string()
+        .optional()
+        .describe('`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone.'),
     }),
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>

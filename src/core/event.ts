@@ -2,13 +2,12 @@ import { v7 as uuidv7 } from 'uuid'
 import { z } from 'zod'
 
 const MAX_NAME = 128
-const instant = z.iso.datetime({ offset: true })
 export const DEFAULT_SCOPE = 'default'
 export const scopeName = z
   .string()
   .regex(/^(?!\.{1,2}$)[A-Za-z0-9._:@/-]{1,128}$/, 'a scope is 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..')
 
-/** The fields of the trace are as in W3C trace context; the others are ids of events. */
+/** As in W3C trace context, and ids of events. `sender` was authenticated: no input sets it. */
 const eventMeta = z.object({
   trace_id: z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits'),
   correlation_id: z.string().max(MAX_NAME).nullable(),
@@ -37,14 +36,14 @@ export const fileChange = eventType('file.change', { path: z.string().min(1), ch
 export const timerTick = eventType('timer.tick', { timer_name: z.string().min(1) })
 export const builtInEvents = [webSocketMessage, httpRequest, fileChange, timerTick] as const
 
-export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: z.infer<typeof eventMeta> }
+type Meta = z.infer<typeof eventMeta> & { sender?: string | undefined }
+export type Event = { type: string; id: string; scope: string; source: string; timestamp: string; meta: Meta }
 export type EventSchema = z.ZodObject<typeof common & { type: z.ZodLiteral<string> }>
-type EventSchemas = readonly [EventSchema, ...EventSchema[]]
 export type EventOf<Schema extends z.ZodType> = z.infer<Schema>
 
 /** The discriminated union of event types. Unknown fields are kept. */
-export function eventUnion<const Schemas extends EventSchemas>(schemas: Schemas): z.ZodType<z.infer<Schemas[number]>>
-export function eventUnion([first, ...rest]: EventSchemas): z.ZodType {
+export function eventUnion<const All extends readonly [EventSchema, ...EventSchema[]]>(schemas: All): z.ZodType<z.infer<All[number]>>
+export function eventUnion([first, ...rest]: readonly [EventSchema, ...EventSchema[]]): z.ZodType {
   return z.discriminatedUnion('type', [first.loose(), ...rest.map((schema) => schema.loose())])
 }
 
@@ -65,9 +64,10 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
 const placeIn = (trace: Defaults['trace'], own: unknown) => ((own ?? null) === null ? (trace ?? { trace_id: newTraceId() }) : {})
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A child of `event`: it keeps the trace, and names its cause and the first event of the chain. */
+/** A child of `event` with its trace and sender. Names its cause and the chain's first event. */
 export function derive<Child extends { type: string }>(event: Event, child: Child, now: number): Child & Event {
-  const meta = { trace_id: event.meta.trace_id, correlation_id: event.meta.correlation_id ?? event.id, causation_id: event.id }
+  const { trace_id, correlation_id, sender } = event.meta
+  const meta = { trace_id, correlation_id: correlation_id ?? event.id, causation_id: event.id, ...(sender && { sender }) }
   return { id: uuidv7(), scope: event.scope, source: event.source, timestamp: new Date(now).toISOString(), ...child, meta }
 }
 
@@ -79,5 +79,5 @@ export const newSpanId = (): string => randomHex(8)
 /** Converts times to UTC with milliseconds, which sort as text. The schema validates, not this. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
-  return typeof value === 'string' && instant.safeParse(value).success ? new Date(value).toISOString() : value
+  return typeof value === 'string' && z.iso.datetime({ offset: true }).safeParse(value).success ? new Date(value).toISOString() : value
 }

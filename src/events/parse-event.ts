@@ -7,15 +7,26 @@ import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
 import { traceContextOf } from './traceparent.ts'
 
-/** `scope` is set if the path or socket determines it: an event for another is rejected. */
-export type EventRules = { union: z.ZodType<Event>; types: readonly string[]; defaults: Defaults; scope?: string; secrets?: SecretHider }
+export type EventRules = {
+  union: z.ZodType<Event>
+  types: readonly string[]
+  defaults: Defaults
+  /** Of `meta`, whatever the event says. */
+  sender?: string | undefined
+  /** Set if the path or socket determines it: an event for another is rejected. */
+  scope?: string
+  secrets?: SecretHider
+}
 export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
 
 /** Maximum size of the id, scope, source, timestamp and meta that withDefaults may add. */
 const MOST_ADDED_BYTES = 1500
 
+/** The sender of events that arrive with a key, also over a socket that it opened. */
+export const senderOf = (key_id: string): string => `key:${key_id}`
+
 /** Validates one parsed event. It never throws. */
-export function parseEvent(value: unknown, { union, types, defaults, scope, secrets }: EventRules): ParsedEvent {
+export function parseEvent(value: unknown, { union, types, defaults, sender, scope, secrets }: EventRules): ParsedEvent {
   if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
@@ -30,7 +41,7 @@ export function parseEvent(value: unknown, { union, types, defaults, scope, secr
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
-  const judged = judge(filled, union)
+  const judged = sentBy(judge(filled, union), sender)
   return judged.ok && secrets ? withoutSecretName(judged, secrets) : judged
 }
 
@@ -42,6 +53,12 @@ function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): Parsed
     if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not contain control characters')
   }
   return { ok: true, event: parsed.data }
+}
+
+/** The schema has removed a sender that the input names. */
+function sentBy(judged: ParsedEvent, sender: string | undefined): ParsedEvent {
+  if (!judged.ok || sender === undefined) return judged
+  return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, sender } } }
 }
 
 /** Secrets in other texts are masked, but these fields identify the event. */

@@ -32,7 +32,7 @@ export type Episode = {
   log_seq: number
   place: Place
   teacher: Teacher
-  /** The sender of the event. */
+  /** The sender of the event: who was authenticated, or else its source. */
   source: string
   saw: Saw
   goal?: { text: string; labels: string[] }

@@ -25,7 +25,7 @@ shadow mode: it acts once later decisions have proven it, as the setting learnin
 skill that passes its tests is registered as a candidate: "reflex skill activate" lets it act.
 
 Example:
-  reflex learn snapshot ssh/web-1 --trust host:web-1`
+  reflex learn snapshot ssh/web-1 --trust key:019a2b3c-…`
 
 const SHOW_HELP = `
 Every number of a candidate comes from decisions: --evidence lists them with their traces, which
@@ -40,7 +40,7 @@ export function addLearnRuns(learn: Command): void {
     .command('snapshot <scope>')
     .description('Learn from what a scope has decided, and wait for the end; exit with 1 if the run fails')
     .addOption(new Option('--window <n>', 'the newest decisions to learn from').argParser(wholeNumber))
-    .option('--trust <source...>', 'senders of events whose events may be all of the support of what is learned')
+    .option('--trust <source...>', 'senders, such as key:ID, whose events may be all of the support of what is learned')
     .option('--no-wait', 'print the run and return')
     .addHelpText('after', SNAPSHOT_HELP)
     .action(handler(snapshot))

@@ -19,7 +19,9 @@ const fields = {
   trusted_sources: z
     .array(z.string().min(1).max(256))
     .max(100)
-    .describe('Senders of events whose events may be the whole support of what is learned. Of any other sender, they may be a third.'),
+    .describe(
+      'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or else its source, as for timers.',
+    ),
   audit_share: z
     .number()
     .min(0)

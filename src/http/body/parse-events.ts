@@ -5,7 +5,7 @@ import { deploymentHider } from '../../base/secrets.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 import type { Event } from '../../core/event.ts'
-import { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
+import { parseEvent, senderOf, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { type Form, type Row, formOf } from './event-forms.ts'
@@ -73,6 +73,7 @@ export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<Aut
   union: agents.eventSchema,
   types: agents.eventTypes,
   defaults: { now: Date.now(), source: principal.name },
+  sender: senderOf(principal.key_id),
   secrets: deploymentHider(env),
   ...(scope === undefined ? {} : { scope }),
 })

@@ -115,7 +115,7 @@ export class EpisodeReader {
       log_seq: decided.log_seq,
       place,
       teacher,
-      source: event.source,
+      source: event.meta.sender ?? event.source,
       saw,
       goal: { text, labels },
       ...(decided.blackboard && { blackboard: decided.blackboard }),

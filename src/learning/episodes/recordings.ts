@@ -38,7 +38,7 @@ export function tracesOf(recording: Recording): Trace[] {
           trace_id,
           at: decided.at,
           place: placeOf({ agent, deployment, settings }, decided.agent),
-          ...(first && { source: first.source }),
+          ...(first && { source: first.meta.sender ?? first.source }),
           goal: { text: textOf(about), labels: [...settings.goal_labels] },
           ...(decided.blackboard && { blackboard: decided.blackboard }),
           acts: decided.acts.map(({ act }) => act),

@@ -24,7 +24,7 @@ export class ScopeEventStore extends SqlEventStore {
   override async publish(...events: Event[]): Promise<Receipt[]> {
     const receipts = await Promise.all(
       Array.from(
-        Map.groupBy(events, ({ scope }) => scope),
+        Map.groupBy(events.map(sentBy(this.#parts.scope)), ({ scope }) => scope),
         async ([scope, group]) => {
           const accepted =
             scope === this.#parts.scope
@@ -51,3 +51,9 @@ export class ScopeEventStore extends SqlEventStore {
     return this.#parts.unit((unit) => this.#parts.pull.nack(unit, token, error)).ok
   }
 }
+
+/** An event that derives from another keeps the sender of that one. */
+const sentBy =
+  (scope: string) =>
+  (event: Event): Event =>
+    event.meta.sender === undefined ? { ...event, meta: { ...event.meta, sender: `scope:${scope}` } } : event

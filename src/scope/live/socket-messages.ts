@@ -5,7 +5,7 @@ import { limits } from '../../base/limits.ts'
 import { type ApprovalDecision, type Decider, approvalDecision } from '../../contract/approval.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
-import { type EventRules, parseEvent } from '../../events/parse-event.ts'
+import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
 import type { Decisions } from '../skills/decisions.ts'
 import type { KeyCheck } from './key-check.ts'
 import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
@@ -47,19 +47,26 @@ export class SocketMessages {
     this.#batches.forget(socket)
   }
 
-  #rules(source: string): EventRules {
+  #rules({ source, key_id }: Attachment): EventRules {
     const { agents, scope, hider, now } = this.#parts
-    return { union: agents.eventSchema, types: agents.eventTypes, defaults: { now: now(), source }, scope, secrets: hider }
+    return {
+      union: agents.eventSchema,
+      types: agents.eventTypes,
+      defaults: { now: now(), source },
+      sender: senderOf(key_id),
+      scope,
+      secrets: hider,
+    }
   }
 
   /** Errors are answered in order, too, so that clients can match them. */
   #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
-    const { connection_id, source, may_send, decides_as } = attachment
+    const { connection_id, may_send, decides_as } = attachment
     const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
     const refused = (text: string) => other(() => this.#refuse(socket, [{ path: '', message: text }]))
     if (!may_send) return refused('this key may only receive here: sending needs the role publisher')
     if (!this.#rate(socket).take(this.#parts.now()) || this.#batches.full(socket)) return refused(TOO_FAST)
-    const input = readSocketInput(message, connection_id, this.#rules(source))
+    const input = readSocketInput(message, connection_id, this.#rules(attachment))
     if (!input.ok) return other(() => this.#refuse(socket, input.errors, input.id))
     if (input.kind === 'decision') return other(() => void this.#decide(socket, input.decision, decides_as))
     const bytes = typeof message === 'string' ? byteLength(message) : message.byteLength

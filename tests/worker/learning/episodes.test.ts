@@ -6,9 +6,10 @@ import { readEpisodes, scopeSource, type EpisodeSource } from '../../../src/lear
 import type { Episode, Saw } from '../../../src/learning/episode.ts'
 import type { ReflexContext } from '../../../src/reflexes/reflex-context.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
-import { call } from '../../support/http.ts'
+import { call, fetchRaw, scopePath } from '../../support/http.ts'
 import { createVersion } from '../../support/reflexes.ts'
 import { age, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
+import { framesOf } from '../../support/socket-frames.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
 import { skill } from '../../support/two-step-skill.ts'
 
@@ -139,6 +140,26 @@ async function busyScope(kind?: string): Promise<{ scope: string; stub: Stub }> 
   })
   return { scope, stub }
 }
+
+test('the sender of a decision is the key that sent its event, whatever the event says', async () => {
+  const { scope, stub } = await busyScope()
+  const { id: key_id, key } = (await call('/v1/keys', { json: { name: 'feed', roles: ['publisher'], scopes: [scope] } })).body
+  const forged = (source: string) => ({ ...note(scope, 'nothing', { source }), meta: { sender: `key:${source}` } })
+  for (const source of ['host:1', 'host:2']) await call(`${scopePath(scope)}/events?wait=outcome`, { key, json: forged(source) })
+  const queued = forged('host:3')
+  await call('/v1/events', { key, json: queued })
+  await until(async () => (await stub.outcomes([queued.id], 100)).settled, 'the queued event has its outcome')
+  const { webSocket } = await fetchRaw(scopePath(scope, '/ws'), { key, headers: { Upgrade: 'websocket' } })
+  const { frame } = framesOf(webSocket!)
+  webSocket?.send(JSON.stringify(forged('host:4')))
+  await frame('ack')
+  webSocket?.close()
+  await sendAndSettle(stub, note(scope, 'nothing', { source: 'timer:daily' }))
+  const senders = async () => (await all(scopeSource(stub))).episodes.map(({ source }) => source).sort()
+  const sender = `key:${key_id}`
+  await until(async () => (await senders()).length === 5, 'all are decided')
+  expect(await senders()).toEqual([sender, sender, sender, sender, 'timer:daily'])
+})
 
 describe('the decisions of a scope', () => {
   test('are read with what each was made from, and what was done', async () => {

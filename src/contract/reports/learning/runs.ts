@@ -26,7 +26,7 @@ export const learnRequest = z.strictObject({
     .array(z.string().min(1).max(256))
     .max(100)
     .optional()
-    .describe('Senders of events that you vouch for. Any other may carry at most a third of the support of a rule.'),
+    .describe('Senders of events that you vouch for, such as `key:ID`. Any other may carry at most a third of the support of a rule.'),
 })
 export type LearnRequest = z.infer<typeof learnRequest>
 
