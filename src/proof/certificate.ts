@@ -1,5 +1,5 @@
 import type { Certificate, Risk, Stratum, Teacher } from '../contract/reports/certificate.ts'
-import { countAudit, countShape, emptyCusum, emptyShapeWindow } from './drift.ts'
+import { countAudit, countShape, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { type Bar, barFor, type Proof, sprt } from './sprt.ts'
 
 /** Event types that are judged by themselves; further ones share the stratum `*`. */
@@ -10,19 +10,25 @@ type Where = { event_type: string; risk: Risk }
 type When = { seq: number; at: number; teacher: Teacher }
 /**
  * `compared`: in shadow mode, with the actual decision. `audited`: after it acted, with a dry run
- * of the slow path or with what a person said. `shape`: any event, without a decision.
+ * of the slow path or with what a person said. `shape`: an event that it decided on, or a sample
+ * that stands for `weight` of them.
  */
-export type Observation = When & ((Where & { kind: 'compared' | 'audited'; agreed: boolean }) | { kind: 'shape'; unseen: boolean })
+export type Observation = When &
+  (
+    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined })
+    | { kind: 'shape'; unseen: boolean; weight?: number }
+  )
 /** A change that the caller must follow up and log. */
 export type Change =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }
 
-type Opening = Pick<When, 'teacher' | 'at'> & Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number }
+type Opening = Pick<When, 'teacher' | 'at'> &
+  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number; shapes?: TaughtShapes }
 
 export function openCertificate(
   subject: Certificate['subject'],
-  { teacher, at, noise = 0, baseline = 0, least = { agreement: 0, support: 0 }, strata = [] }: Opening,
+  { teacher, at, noise = 0, baseline = 0, shapes = { taught: {}, rare: 0 }, least = { agreement: 0, support: 0 }, strata = [] }: Opening,
 ): Certificate {
   return {
     subject,
@@ -36,7 +42,7 @@ export function openCertificate(
     k: 0,
     bound: null,
     strata,
-    shapes: { ...emptyShapeWindow(), baseline },
+    shapes: { ...emptyShapeWindow(), baseline, taught: shapes.taught, rare: shapes.rare },
     issued_at: at,
     expires_at: at + VALID_MS,
     lapsed: null,
@@ -55,10 +61,11 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   const stratum = stratumOf(before, seen)
   const after = seen.kind === 'compared' ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
   if (!after) return { certificate: before, changes: [] }
+  const shapes = shapesAfter(before.shapes, seen, after.change)
   const others = before.strata.filter((one) => !isSame(one, stratum))
   const { event_type, risk } = stratum
   const changes: Change[] = after.change ? [{ ...after.change, event_type, risk }] : []
-  return { certificate: summed({ ...before, strata: [...others, after.stratum] }), changes }
+  return { certificate: summed({ ...before, shapes, strata: [...others, after.stratum] }), changes }
 }
 
 /** A person allows a proven action, for example one that can be neither undone nor repeated. */
@@ -159,15 +166,22 @@ function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' 
 export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof['verdict'] =>
   proofOf(certificate, stratum).verdict
 
+/** Compared events teach their shapes; those of a proof tell how many unseen ones are usual. */
+function shapesAfter(before: Certificate['shapes'], { kind, shape }: Seen, change: Counted['change']): Certificate['shapes'] {
+  if (kind !== 'compared' || shape === undefined) return before
+  const taught = teachShape(before, shape)
+  return { ...before, ...taught, ...(change?.kind === 'proven' && { baseline: unseenShare(taught) }) }
+}
+
 /** All strata go back to shadow mode: the counts came from other events than those of now. */
-function afterShape(before: Certificate, { unseen }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
-  const { baseline, ...window } = before.shapes
-  const counted = countShape(window, unseen, baseline)
-  if (!counted.alarm) return { certificate: { ...before, shapes: { ...counted, baseline } }, changes: [] }
+function afterShape(before: Certificate, { unseen, weight }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
+  const { baseline, taught, rare, ...window } = before.shapes
+  const counted = countShape(window, unseen, baseline, weight)
+  if (!counted.alarm) return { certificate: { ...before, shapes: { ...counted, baseline, taught, rare } }, changes: [] }
   const strata = before.strata.map((one) => (one.state === 'proven' ? reopened(one) : one))
   const reason = 'more of the events than before have an unseen shape'
   return {
-    certificate: summed({ ...before, strata, shapes: { ...emptyShapeWindow(), baseline } }),
+    certificate: summed({ ...before, strata, shapes: { ...emptyShapeWindow(), baseline, taught, rare } }),
     changes: [{ kind: 'shapes_changed', reason }],
   }
 }

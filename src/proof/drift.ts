@@ -30,12 +30,31 @@ export const emptyShapeWindow = (): ShapeWindow => ({ events: 0, unseen: [], ala
 
 const GUARD = { window: 500, margin: 0.03, deviations: 4 } as const
 
+/** Shapes that a certificate remembers by themselves. */
+const MOST_SHAPES = 100
+
+/** Shapes of compared events with their counts. `rare`: events whose shape is not remembered. */
+export type TaughtShapes = { taught: Record<string, number>; rare: number }
+
+export function teachShape({ taught, rare }: TaughtShapes, shape: string): TaughtShapes {
+  const count = taught[shape] ?? 0
+  if (count === 0 && Object.keys(taught).length >= MOST_SHAPES) return { taught, rare: rare + 1 }
+  return { taught: { ...taught, [shape]: count + 1 }, rare }
+}
+
+/** The share of further events of unseen shapes to expect: that of shapes seen once (Good-Turing). */
+export function unseenShare({ taught, rare }: TaughtShapes): number {
+  const counts = Object.values(taught)
+  const all = counts.reduce((sum, count) => sum + count, rare)
+  return all === 0 ? 0 : (counts.filter((count) => count === 1).length + rare) / all
+}
+
 /**
- * The window after one more event. The alarm starts when clearly more shapes are unseen than
+ * The window after one more event, or after `weight` of them. The alarm starts when clearly more shapes are unseen than
  * `baseline`, the share in the events that the rule was judged on.
  */
-export function countShape({ events, unseen, alarm }: ShapeWindow, isUnseen: boolean, baseline: number): ShapeWindow {
-  const at = events + 1
+export function countShape({ events, unseen, alarm }: ShapeWindow, isUnseen: boolean, baseline: number, weight = 1): ShapeWindow {
+  const at = events + weight
   const recent = unseen.filter((ordinal) => ordinal > at - GUARD.window)
   if (isUnseen) recent.push(at)
   const spread = GUARD.deviations * Math.sqrt((baseline * (1 - baseline)) / GUARD.window)

@@ -13,12 +13,12 @@ const by_default: Teacher = {
   settings_revision: 0,
 }
 
-type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk']; person?: string; agent_version?: string }
+type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk']; person?: string; agent_version?: string; shape?: string }
 
 /** A certificate whose stratum is proven by as many agreements as it takes. */
 export function provenCertificate(
   version: ReflexVersion,
-  { event_type = 'test.note', risk = 'inside', person, agent_version = by_default.agent_version }: Where = {},
+  { event_type = 'test.note', risk = 'inside', person, shape, agent_version = by_default.agent_version }: Where = {},
 ): Certificate {
   const teacher = { ...by_default, agent_version }
   let certificate = openCertificate(
@@ -26,7 +26,16 @@ export function provenCertificate(
     { teacher, at: Date.now() },
   )
   for (let seq = 1; certificate.bound === null; seq += 1)
-    ({ certificate } = proceed(certificate, { kind: 'compared', event_type, risk, agreed: true, seq, at: certificate.issued_at, teacher }))
+    ({ certificate } = proceed(certificate, {
+      kind: 'compared',
+      event_type,
+      risk,
+      agreed: true,
+      shape,
+      seq,
+      at: certificate.issued_at,
+      teacher,
+    }))
   return person === undefined ? certificate : allow(certificate, { event_type, risk }, person)
 }
 

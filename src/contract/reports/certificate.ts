@@ -61,8 +61,15 @@ export const certificate = z
     bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),
     strata: z.array(stratum),
     shapes: z
-      .object({ baseline: z.number(), events: count, unseen: z.array(count), alarm: z.boolean() })
-      .describe('The share of events of unseen shapes when it was judged, and those in the last 500 events.'),
+      .object({
+        baseline: z.number(),
+        events: count,
+        unseen: z.array(count),
+        alarm: z.boolean(),
+        taught: z.record(text, count).describe('Compared events, by a hash of their type and of the names and kinds of their fields.'),
+        rare: count.describe('Those of further shapes.'),
+      })
+      .describe('The share of unseen shapes to expect as of its proof, and the places of unseen ones in the last 500 events.'),
     issued_at: ms,
     expires_at: ms,
     lapsed: z.object({ at: ms, reason: text }).nullable(),

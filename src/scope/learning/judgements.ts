@@ -3,9 +3,12 @@ import type { Outcome } from '../../contract/event-record.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import type { AuditEntry, JudgedBy } from '../../contract/reports/audit.ts'
+import type { Event } from '../../core/event.ts'
+import { isAudited } from '../../proof/draw.ts'
+import { shapeOf } from '../../proof/shape.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
-import { childHead, eventHead } from '../log/spans.ts'
+import { childHead, eventHead, headOf } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../reflexes/certificates.ts'
@@ -107,6 +110,24 @@ export class Judgements {
     if (version && event_id !== undefined) this.overruled(unit, version, event_id, { ...said, judged_by: 'rejected' })
   }
 
+  /**
+   * Guards a version that has a proof: if many of the events that it decides on have a shape that
+   * its proof has not seen, it goes back to shadow mode and is learned again. Events of known shapes
+   * are sampled, so that few are written.
+   */
+  guarded(unit: Unit, version: ReflexVersion, event: Event, seq: number): void {
+    const { certificates, settings } = this.#parts
+    if (settings().learning.mode === 'off') return
+    const certificate = certificates.of(version)
+    if (!certificate || certificate.bound === null || Object.keys(certificate.shapes.taught).length === 0) return
+    const unseen = !Object.hasOwn(certificate.shapes.taught, shapeOf(event))
+    if (!unseen && !isAudited(event.id, { share: 1 / SAMPLED, salt: 'shape' })) return
+    const head = childHead(headOf(event))
+    const changes = certificates.observe(unit, version, { kind: 'shape', unseen, weight: unseen ? 1 : SAMPLED, seq, head })
+    // What it had learned before is still right: none of it is forgotten.
+    if (changes.some(({ kind }) => kind === 'shapes_changed')) this.learnAgain(unit, version, 0)
+  }
+
   /** Has the Learner replace what a version decided since a place in the log. */
   learnAgain(unit: Unit, { id, version }: Pick<ReflexVersion, 'id' | 'version'>, since_seq: number): void {
     const { settings, jobs } = this.#parts
@@ -135,6 +156,9 @@ type Row = { seq: number; scope: string; type: string; trace_id: string; outcome
 
 /** The reason of a reflex's proposal, as `perform-action` words it. */
 const ASKED_BY = /^reflex (.+)@(\d+)$/
+
+/** One of so many events of known shapes is counted. */
+const SAMPLED = 8
 
 /** Agreements in a row after which an earlier disagreement was an exception. */
 const MOST_AGREED = 100

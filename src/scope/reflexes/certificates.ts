@@ -72,7 +72,7 @@ export class Certificates {
     if (known && !known.lapsed) return known
     const { teacher, settings } = this.#parts
     const { min_agreement, min_support } = settings().learning
-    const before = known && { noise: known.noise, baseline: known.shapes.baseline, strata: rejectedStrata(known) }
+    const before = known && { noise: known.noise, baseline: known.shapes.baseline, shapes: known.shapes, strata: rejectedStrata(known) }
     const certificate = openCertificate(
       { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
       { teacher: teacher(), at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },

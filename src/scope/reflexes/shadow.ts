@@ -1,6 +1,8 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import type { Action } from '../../contract/action.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
+import type { Event } from '../../core/event.ts'
+import { shapeOf } from '../../proof/shape.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../reflexes/promotion.ts'
@@ -15,7 +17,7 @@ import type { Judgements, Verdict } from '../learning/judgements.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
-type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log'> & {
+type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log' | 'settings'> & {
   programs: ReflexVersions
   toolbox: Toolbox
   promotions: Promotions
@@ -28,11 +30,12 @@ type Comparison = {
   action: Action
   seq: number
   event_type: string
+  shape: string | undefined
   decision: Decision
   teaches: boolean
   seen: Map<string, number>
 }
-type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string }
+type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
 /** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
 export class Proving {
@@ -90,7 +93,12 @@ export class Proving {
     for (const { version, action } of trials) {
       // The author may have known this event, so agreement proves nothing.
       if (this.#acceptedBefore(seq, version.created_at)) continue
-      if (decision) this.#compare(unit, { version, action, seq, event_type: event.type, decision, teaches, seen: new Map() }, headOf(event))
+      if (decision)
+        this.#compare(
+          unit,
+          { version, action, seq, event_type: event.type, shape: this.#shapeOf(event), decision, teaches, seen: new Map() },
+          headOf(event),
+        )
       else {
         unit.all(
           'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
@@ -111,7 +119,8 @@ export class Proving {
     const rows = unit.allOf<Trial>(
       events.map(({ seq }) => seq),
       `DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1))
-       RETURNING seq, reflex_id, version, action, (SELECT type FROM events WHERE events.seq = trials.seq) AS event_type`,
+       RETURNING seq, reflex_id, version, action, (SELECT type FROM events WHERE events.seq = trials.seq) AS event_type,
+         (SELECT payload FROM events WHERE events.seq = trials.seq) AS payload`,
     )
     this.#waiting -= rows.length
     const seen = new Map<string, number>()
@@ -120,9 +129,11 @@ export class Proving {
       const version = programs.find({ id: row.reflex_id, version: row.version })
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
-      if (decision)
-        this.#compare(unit, { ...row, version, action: JSON.parse(row.action) as Action, decision, teaches: true, seen }, eventHead(event))
-      else this.#parts.records.of(version).metrics.shadow.undecided += 1
+      if (decision) {
+        const shape = row.payload === null ? undefined : this.#shapeOf(row.payload)
+        const action = JSON.parse(row.action) as Action
+        this.#compare(unit, { ...row, version, action, shape, decision, teaches: true, seen }, eventHead(event))
+      } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
 
@@ -164,6 +175,12 @@ export class Proving {
     }
   }
 
+  /** Undefined where nothing is learned: no shapes are guarded there. */
+  #shapeOf(event: Event | string): string | undefined {
+    if (this.#parts.settings().learning.mode === 'off') return undefined
+    return shapeOf(typeof event === 'string' ? (JSON.parse(event) as Event) : event)
+  }
+
   /** A new event has no row yet. */
   #acceptedBefore(seq: number, at: number): boolean {
     const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
@@ -172,7 +189,7 @@ export class Proving {
 
   #compare(
     unit: Unit,
-    { version, action, seq, event_type, decision, teaches, seen }: Comparison,
+    { version, action, seq, event_type, shape, decision, teaches, seen }: Comparison,
     head: ReturnType<typeof eventHead>,
   ): void {
     const { toolbox, records, log, promotions } = this.#parts
@@ -190,7 +207,7 @@ export class Proving {
       agreed,
     })
     if (agreed === null || !teaches) return
-    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action), agreed, seq, head: span })
+    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, head: span })
   }
 
   /**

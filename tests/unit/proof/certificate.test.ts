@@ -115,6 +115,18 @@ describe('a certificate', () => {
     expect(run.certificate.shapes).toMatchObject({ baseline: 0.01, events: 0 })
   })
 
+  test('learns the shapes of compared events, and expects as many new ones as its proof has seen', () => {
+    let run = start()
+    for (let seq = 1; run.certificate.bound === null; seq += 1) {
+      const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq, at: seq, teacher } as const
+      run = observe(run, { ...seen, shape: seq % 10 === 0 ? `rare ${seq}` : 'usual' })
+    }
+    const { taught, baseline } = run.certificate.shapes
+    const rare = Object.keys(taught).length - 1
+    expect(baseline).toBeCloseTo(rare / run.certificate.n)
+    expect(baseline).toBeGreaterThan(0.08)
+  })
+
   test.each<[keyof Teacher, Teacher, string]>([
     ['model', { ...teacher, model: 'b' }, 'the model of the slow path changed'],
     ['prompt_hash', { ...teacher, prompt_hash: 'q' }, 'the instructions of the slow path changed'],

@@ -35,6 +35,7 @@ export class Audits {
   /** True if the decision is audited. */
   draw(unit: Unit, { one: { event, seq }, acted, steps }: Decision, log_seq: number): boolean {
     const { agent, settings, memory, jobs, judgements } = this.#parts
+    if (acted && !acted.reused) judgements.guarded(unit, acted.version, event, seq)
     if (!acted || acted.reused || NEVER.has(acted.action.action_type)) return false
     if (agent().trigger === null && !isAsked(event)) return false
     const { audit_share: share, mode } = settings().learning

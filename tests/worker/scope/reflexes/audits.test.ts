@@ -1,6 +1,7 @@
 import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { shapeOf } from '../../../../src/proof/shape.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'
@@ -27,6 +28,26 @@ const audits = (scope: string) => entriesOf(stubOf(scope), 'reflex-audited')
 const jobsOf = (scope: string) => inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('SELECT kind FROM jobs').toArray())
 const untilAudited = (scope: string, count: number) =>
   until(async () => (await audits(scope)).length === count && (await jobsOf(scope)).length === 0, `${count} audits ended`)
+
+test.each([
+  ['auto', ['shapes_changed']],
+  ['off', []],
+] as const)('events with other fields than those of its proof send a reflex back to shadow mode: learning %s', async (mode, changes) => {
+  const scope = freshScope()
+  const version = await write(IGNORES, { scope })
+  await stubOf(scope).configure({ reflexes: [{ id: version.id }], learning: { mode, audit_share: 0 } }, 'ops', 'key-of-ops')
+  await certify(scope, version, { shape: shapeOf(note(scope, 'known')) })
+  behaviours.set(scope, async () => null)
+  await sendAndSettle(stubOf(scope), ...notes(scope, 100))
+  expect((await certificateOf(scope, version)).shapes.unseen).toEqual([])
+  const other = Array.from({ length: 40 }, (_, index) => note(scope, `other ${index}`, { severity: { level: index } }))
+  for (const event of other) await sendAndSettle(stubOf(scope), event)
+  expect((await entriesOf(stubOf(scope), 'certificate-changed')).map(({ change }) => change)).toEqual(changes)
+  expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: changes.length > 0 ? 'open' : 'proven' }])
+  const runs = async () => (await call(`/v1/learn/runs?scope=${encodeURIComponent(scope)}`)).body.items
+  if (changes.length > 0)
+    expect(await until(async () => (await runs())[0] ?? null, 'it is learned again')).toMatchObject({ started_by: 'drift' })
+})
 
 describe('an audit of a proven reflex', () => {
   test('repeats its decision by the slow path, which does nothing, and counts that they agree', async () => {
