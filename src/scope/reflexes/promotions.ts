@@ -94,6 +94,12 @@ export class Promotions {
     if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, approval_id })
   }
 
+  /** True if anything here depends on the slow path being what it was. */
+  get watches(): boolean {
+    const { certificates, settings, programs } = this.#parts
+    return settings().learning.mode !== 'off' || programs.links.length > 0 || certificates.any
+  }
+
   /** Notes what a turn showed of the slow path. Certificates of another one lapse. */
   taught(unit: Unit, shown: Turn['shown']): void {
     const { teachers, certificates, settings } = this.#parts

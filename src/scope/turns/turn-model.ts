@@ -8,11 +8,12 @@ import { countedModel, type CountedParts } from './metered-model.ts'
 import type { Event } from '../../core/event.ts'
 import type { ProposalSession } from '../../skills/session/session.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
+import type { Promotions } from '../reflexes/promotions.ts'
 import type { Turn } from './turn.ts'
 
 /** `open` returns what runs a proposal, or only records it. */
 type TurnSkills = Pick<Skills, 'any' | 'agentRoles'> & { open: (owner: SessionFor) => Promise<ProposalSession> }
-export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills }
+export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills; promotions: Pick<Promotions, 'watches'> }
 export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
   claimed: readonly { event: Event }[]
   shown?: Turn['shown']
@@ -31,7 +32,7 @@ export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 
     middleware: {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {
-        witness(turn, params)
+        if (parts.promotions.watches) witness(turn, params)
         return params
       },
       wrapGenerate: async ({ params }) => (await ready()).doGenerate(params),

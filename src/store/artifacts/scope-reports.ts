@@ -4,7 +4,7 @@ import { jsonChunks } from '../../base/byte-length.ts'
 type Reports = { table: 'certificates' | 'reflex_metrics'; column: 'certificate' | 'metrics' }
 type Report = { reflex_id: string; version: number }
 
-/** Writes the reports of a scope in one batch. Stale ones change nothing. `now` in ms. */
+/** Writes the reports of a scope in one batch. Stale and equal ones change nothing. `now` in ms. */
 export async function tellReports(
   db: D1Database,
   { table, column }: Reports,
@@ -13,7 +13,7 @@ export async function tellReports(
   const upsert = `INSERT INTO ${table} (reflex_id, version, scope, ${column}, updated_at)
     SELECT value->>'reflex_id', value->>'version', ?2, value->'${column}', ?3 FROM json_each(?1) WHERE true
     ON CONFLICT (reflex_id, version, scope) DO UPDATE SET ${column} = excluded.${column}, updated_at = excluded.updated_at
-    WHERE excluded.updated_at >= ${table}.updated_at`
+    WHERE excluded.updated_at >= ${table}.updated_at AND excluded.${column} IS NOT ${table}.${column}`
   const chunks = jsonChunks(reports.map((report) => JSON.stringify(report)))
   if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(upsert).bind(chunk, scope, now)))
 }

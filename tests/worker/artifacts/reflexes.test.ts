@@ -205,6 +205,11 @@ describe('the metrics that scopes report', () => {
     )
     await tell(6, 10)
     expect((await metricsOf(env.DB, reflex_id)).find(({ scope }) => scope === 'a')?.metrics.runs).toBe(6)
+    const writtenAt = () =>
+      env.DB.prepare(`SELECT updated_at FROM reflex_metrics WHERE reflex_id = ? AND scope = 'a'`).bind(reflex_id).first('updated_at')
+    // A scope reports all of them again whenever it wakes.
+    await tell(6, 11)
+    expect(await writtenAt()).toBe(10)
     await tellReflexMetrics(env.DB, 'a', [], 11)
     expect(await metricsOf(env.DB, freshId())).toEqual([])
   })

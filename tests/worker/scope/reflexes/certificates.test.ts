@@ -205,6 +205,15 @@ describe('a version that a person activated', () => {
   })
 })
 
+test.each(['off', 'shadow'] as const)('the model calls of turns are looked at where something is learned: %s', async (mode) => {
+  const scope = freshScope()
+  teach(scope, () => 'Greet everybody.')
+  await stubOf(scope).configure({ learning: { mode } }, 'ops')
+  await sendAndSettle(stubOf(scope), note(scope, 'a'))
+  const kept = await inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec(`SELECT 1 FROM state WHERE key = 'teacher'`).toArray())
+  expect(kept).toHaveLength(mode === 'off' ? 0 : 1)
+})
+
 describe('a certificate', () => {
   test('lapses when the instructions change, which the log says, and is earned again', async () => {
     let system = 'Greet everybody.\nBe brief.'
