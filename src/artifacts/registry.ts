@@ -12,7 +12,7 @@ import {
 import type { Page } from '../contract/scope-api.ts'
 import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts/artifacts.ts'
-import { insertVersion, updateStage, type Forced, type Quota } from '../store/artifacts/change.ts'
+import { insertVersion, updateStage, type Forced, type StageChange, type Quota } from '../store/artifacts/change.ts'
 import { findSkillTest } from '../store/artifacts/skill-tests.ts'
 import { matchesScope } from '../contract/settings/scope-pattern.ts'
 
@@ -51,6 +51,7 @@ export type StateChange<Word, Number> = {
   reason: string | null
   forced?: Forced | null
   by_proof?: boolean
+  unless?: StageChange['unless']
   now: number
   /** Set by tests. */
   quota?: Quota
@@ -109,7 +110,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
 
   /** Other versions keep their state. */
   async setState(db: D1Database, change: StateChange<Word, Number>): Promise<Changed<Version>> {
-    const { id, version, from, state, reason, now, quota, forced = null, by_proof = false } = change
+    const { id, version, from, state, reason, now, quota, forced = null, by_proof = false, unless = null } = change
     const { kind, following, quota: standard, tested } = this.#rules
     const to = this.#stageOf(state)
     const before = from === undefined ? stages.filter((stage) => following[stage].includes(to)) : [this.#stageOf(from)]
@@ -125,6 +126,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
       quota: room,
       tested,
       forced,
+      unless,
       now,
     })
     const row = await selectVersion(db, { kind, id, version: String(version) }).get()

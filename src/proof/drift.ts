@@ -42,7 +42,7 @@ export function teachShape({ taught, rare }: TaughtShapes, shape: string): Taugh
   return { taught: { ...taught, [shape]: count + 1 }, rare }
 }
 
-/** The share of further events of unseen shapes to expect: that of shapes seen once (Good-Turing). */
+/** The share of unseen shapes to expect: that of shapes which were seen once (Good-Turing). */
 export function unseenShare({ taught, rare }: TaughtShapes): number {
   const counts = Object.values(taught)
   const all = counts.reduce((sum, count) => sum + count, rare)
@@ -50,7 +50,7 @@ export function unseenShare({ taught, rare }: TaughtShapes): number {
 }
 
 /**
- * The window after one more event, or after `weight` of them. The alarm starts when clearly more shapes are unseen than
+ * The window after `weight` more events. The alarm starts when clearly more shapes are unseen than
  * `baseline`, the share in the events that the rule was judged on.
  */
 export function countShape({ events, unseen, alarm }: ShapeWindow, isUnseen: boolean, baseline: number, weight = 1): ShapeWindow {

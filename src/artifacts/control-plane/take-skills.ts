@@ -12,6 +12,8 @@ const MOST_WHOLE_PAGES = 200
 const MOST_SKIPPED = 100
 const LONGEST_REASON = 300
 
+const WITHDRAWN = 'withdrawn by the control plane'
+
 export type Followed = { feed: string; revision: number; skipped: Record<string, string> }
 type Parts = { db: D1Database; client: Pick<ControlPlane, 'skills'>; now: number }
 
@@ -70,8 +72,11 @@ async function take({ db, now }: Parts, item: FeedItem): Promise<string | null> 
   const draft = { ...owner, manifest: read.manifest, hash: item.hash, provenance: { by: CONTROL_PLANE, scope: null }, now }
   const registered = await registerSkill(db, draft)
   if (!registered.ok) return registered.detail
-  const { id, version, state } = registered.version
+  const { id, version, state, state_reason } = registered.version
   if (state === 'active') return null
+  // Someone here, or the sweep, has taken it out of use.
+  if (state === 'deprecated' && state_reason !== WITHDRAWN)
+    return `it was deprecated in this deployment${state_reason ? `: ${state_reason}` : ''}`
   // Its tests ran at the control plane.
   const reason = 'active at the control plane'
   const changed = await skills.setState(db, { id, version, state: 'active', reason, forced: { by: CONTROL_PLANE, reason, at: now }, now })
@@ -81,7 +86,7 @@ async function take({ db, now }: Parts, item: FeedItem): Promise<string | null> 
 async function withdraw({ db, now }: Parts, { id, version }: { id: string; version: string }): Promise<null> {
   const found = await skills.find(db, id, version)
   if (found?.owner_id !== CONTROL_PLANE || found.state === 'deprecated') return null
-  await skills.setState(db, { id, version, state: 'deprecated', reason: 'withdrawn by the control plane', now })
+  await skills.setState(db, { id, version, state: 'deprecated', reason: WITHDRAWN, now })
   return null
 }
 

@@ -45,6 +45,10 @@ export const telemetryReceipt = z
   .object({
     accepted: z.int().describe('The number of skills that were stored.'),
     duplicate: z.boolean().describe('The window was known already; nothing was stored.'),
+    refused: z
+      .array(z.string())
+      .optional()
+      .describe('Skills that the scopes of the key do not cover, or that do not exist: nothing of them was stored.'),
   })
   .meta({ id: 'TelemetryReceipt' })
 export type TelemetryReceipt = z.infer<typeof telemetryReceipt>

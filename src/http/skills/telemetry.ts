@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { skillName } from '../../contract/control-plane/policy.ts'
 import { skillTelemetry, telemetry, telemetryReceipt } from '../../contract/control-plane/telemetry.ts'
-import { storeTelemetry, sumTelemetry } from '../../store/artifacts/telemetry.ts'
+import { skillsBeyond, storeTelemetry, sumTelemetry } from '../../store/artifacts/telemetry.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { listed, paged, pageLimit } from '../describe/paging.ts'
@@ -10,7 +10,7 @@ const route = routes('Control plane')
 
 const report = route('post /v1/telemetry', 'reportTelemetry', 'Report the numbers of skills', {
   description:
-    'Sums of a window of at most a day. Unknown fields are refused, so that nothing but these numbers arrives. The first report of a window counts; a repetition changes nothing. ' +
+    'Sums of a window of at most a day. Unknown fields are refused, so that nothing but these numbers arrives. Skills that the scopes of the key do not cover are refused by name (`refused`). The first report of a window counts; a repetition changes nothing. ' +
     'They are kept for `REFLEX_RETENTION_DAYS`.',
   ...guard({ roles: ['publisher'], body: 'json' }),
   request: {
@@ -40,8 +40,12 @@ const read = route('get /v1/telemetry', 'getTelemetry', 'Sum the reported number
 export const telemetryRoutes = resource()
   .openapi(report, async (c) => {
     const body = c.req.valid('json')
-    const is_new = await storeTelemetry(storeOf(c.env), c.var.principal.key_id, body)
-    return c.json({ accepted: is_new ? body.skills.length : 0, duplicate: !is_new }, 200)
+    const { key_id, scopes } = c.var.principal
+    const named = body.skills.map(({ skill_id }) => skill_id)
+    const refused = await skillsBeyond(storeOf(c.env), scopes, named)
+    const skills = body.skills.filter(({ skill_id }) => !refused.includes(skill_id))
+    const is_new = skills.length === 0 || (await storeTelemetry(storeOf(c.env), key_id, { ...body, skills }))
+    return c.json({ accepted: is_new ? skills.length : 0, duplicate: !is_new, ...(refused.length > 0 && { refused }) }, 200)
   })
   .openapi(read, async (c) => {
     const { since, ...query } = c.req.valid('query')

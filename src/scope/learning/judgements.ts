@@ -112,8 +112,8 @@ export class Judgements {
 
   /**
    * Guards a version that has a proof: if many of the events that it decides on have a shape that
-   * its proof has not seen, it goes back to shadow mode and is learned again. Events of known shapes
-   * are sampled, so that few are written.
+   * its proof has not seen, it goes back to shadow mode and is learned again. Known shapes are
+   * sampled, so that few events write.
    */
   guarded(unit: Unit, version: ReflexVersion, event: Event, seq: number): void {
     const { certificates, settings } = this.#parts
@@ -124,7 +124,7 @@ export class Judgements {
     if (!unseen && !isAudited(event.id, { share: 1 / SAMPLED, salt: 'shape' })) return
     const head = childHead(headOf(event))
     const changes = certificates.observe(unit, version, { kind: 'shape', unseen, weight: unseen ? 1 : SAMPLED, seq, head })
-    // What it had learned before is still right: none of it is forgotten.
+    // Its earlier decisions are still right: none is forgotten.
     if (changes.some(({ kind }) => kind === 'shapes_changed')) this.learnAgain(unit, version, 0)
   }
 

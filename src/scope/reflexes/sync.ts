@@ -5,7 +5,7 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { readFeed, setUses } from '../../store/artifacts/feed.ts'
 import { tellReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
-import type { ReflexMove } from '../replication/outbox.ts'
+import { inScope, type ReflexMove } from '../replication/outbox.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Move, ReflexVersions } from './versions.ts'
 import { storeOf } from '../../store/store.ts'
@@ -57,7 +57,8 @@ export class ReflexSync {
     const of = { id, version: String(version) }
     // Several moves that D1 lacks are reported as one.
     const lacking = outbox.get<ReflexMove>('reflex-moves', nameOf(of))
-    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, from: lacking?.from ?? from, state, reason, by_proof } satisfies ReflexMove)
+    const before = { from: lacking?.from ?? from, since: lacking ? lacking.since : this.#copy.stateAt(of) }
+    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, ...before, state, reason, by_proof } satisfies ReflexMove)
     this.#copy.move(unit, of, { state, reason, by_proof })
     // Another change of its state may have come first.
     this.#due = unit.now
@@ -144,8 +145,11 @@ export class ReflexSync {
 
   /** This scope's decisions hold until D1 knows them, unless another change came first. */
   #withMove(artifact: Artifact): Artifact {
-    const move = this.#parts.outbox.get<ReflexMove>('reflex-moves', nameOf(artifact))
-    return move && artifact.state === move.from
+    const { outbox, scope } = this.#parts
+    const move = outbox.get<ReflexMove>('reflex-moves', nameOf(artifact))
+    const is_own = (since: number | null) =>
+      since === null || artifact.state_at === since || artifact.state_reason?.endsWith(inScope(scope)) === true
+    return move && artifact.state === move.from && is_own(move.since)
       ? { ...artifact, state: move.state, state_reason: move.reason, by_proof: move.by_proof }
       : artifact
   }

@@ -80,6 +80,12 @@ export class ArtifactCopy {
     })
   }
 
+  /** When D1 had last changed the state of a version, in ms; null if the copy lacks it. */
+  stateAt({ id, version }: { id: string; version: string }): number | null {
+    const sql = `SELECT artifact ->> '$.state_at' AS at FROM artifacts WHERE kind = ? AND id = ? AND version = ?`
+    return this.#parts.database.first<{ at: number }>(sql, this.#parts.kind, id, version)?.at ?? null
+  }
+
   /** Applies a state that D1 does not have yet. */
   move(unit: Unit, { id, version }: { id: string; version: string }, { state, reason, by_proof }: Moved): void {
     const sql = `UPDATE artifacts SET artifact = json_set(artifact, '$.state', ?4, '$.state_reason', ?5, '$.by_proof', json(?6)) WHERE kind = ?1 AND id = ?2 AND version = ?3`

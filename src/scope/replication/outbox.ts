@@ -19,8 +19,21 @@ const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
 export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys'
-/** A version's new state, if D1 has it in the state `from`. */
-export type ReflexMove = { id: string; version: number; from: ReflexState; state: ReflexState; reason: string; by_proof: boolean }
+/**
+ * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
+ * as the scope knew; null if that is unknown.
+ */
+export type ReflexMove = {
+  id: string
+  version: number
+  from: ReflexState
+  state: ReflexState
+  reason: string
+  by_proof: boolean
+  since: number | null
+}
+/** Ends the reasons of the moves of a scope. */
+export const inScope = (scope: string): string => ` (in scope ${scope})`
 type Item = { key: string; value: string }
 type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
 
@@ -38,8 +51,9 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
       ),
     'reflex-moves': async (items) => {
       for (const { value } of items) {
-        const move = JSON.parse(value) as ReflexMove
-        await reflexes.setState(db, { ...move, reason: `${move.reason} (in scope ${scope})`, now: now() })
+        const { since, ...move } = JSON.parse(value) as ReflexMove
+        const by = inScope(scope)
+        await reflexes.setState(db, { ...move, reason: move.reason + by, unless: since === null ? null : { since, by }, now: now() })
         await notifyScopes(env, move.id, scope)
       }
     },

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql, type SQL } from 'drizzle-orm'
+import { and, eq, inArray, or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { artifactKinds, type Artifact, type ArtifactKind, type NewArtifact, type Owner, type Stage } from '../../contract/artifact.ts'
 import { insertPatterns } from './patterns.ts'
@@ -73,6 +73,8 @@ export type StageChange = {
   tested: boolean
   /** Replaces that test. */
   forced: Forced | null
+  /** Someone else changed the state after this time: the reason ends otherwise. */
+  unless?: { since: number; by: string } | null
   now: number
 }
 /** A person who activated a version without a passing test. Time in ms. */
@@ -80,7 +82,7 @@ export type Forced = { by: string; reason: string; at: number }
 
 /** Changes a version that is in one of `from`, if the quota allows it. True if it did. */
 export async function updateStage(db: D1Database, change: StageChange): Promise<boolean> {
-  const { kind, id, version, from, to, reason, by_proof, quota, tested, forced, now } = change
+  const { kind, id, version, from, to, reason, by_proof, quota, tested, forced, unless, now } = change
   const changed = await drizzle(db)
     .update(artifactVersions)
     .set({
@@ -97,6 +99,7 @@ export async function updateStage(db: D1Database, change: StageChange): Promise<
         eq(artifactVersions.id, id),
         eq(artifactVersions.version, version),
         inArray(artifactVersions.state, [...from]),
+        unless ? or(eq(artifactVersions.state_at, unless.since), endsWith(artifactVersions.state_reason, unless.by)) : undefined,
         to === 'active' && quota ? hasRoom(kind, id, quota) : undefined,
         to === 'active' && tested && !forced ? hasPassed : undefined,
       ),
@@ -104,6 +107,8 @@ export async function updateStage(db: D1Database, change: StageChange): Promise<
     .returning({ id: artifactVersions.id })
   return changed.length > 0
 }
+
+const endsWith = (column: Column, text: string): SQL => sql`substr(${column}, -length(${text})) = ${text}`
 
 /** True if the quota has room for the version besides the owner's active ones. */
 const hasRoom = (kind: ArtifactKind, id: string, { versions, bytes }: Quota): SQL => sql`(

@@ -1,9 +1,9 @@
-import { sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Telemetry } from '../../contract/control-plane/telemetry.ts'
-import { isPattern, patternsSeenBy } from './patterns.ts'
+import { isPattern, patternsSeenBy, readable } from './patterns.ts'
 import { telemetry } from './control-plane-tables.ts'
-import { artifactPatterns } from './tables.ts'
+import { artifactPatterns, artifacts, artifactVersions } from './tables.ts'
 
 /** Stores a window, if it is the first of that client and key with this start. True if it was. */
 export async function storeTelemetry(db: D1Database, key_id: string, { client, window, skills }: Telemetry): Promise<boolean> {
@@ -15,6 +15,20 @@ export async function storeTelemetry(db: D1Database, key_id: string, { client, w
     .bind(key_id, client, Date.parse(window.since), Date.parse(window.until), JSON.stringify(skills))
     .run()
   return meta.changes > 0
+}
+
+/** The skills among these that a key with these scopes does not reach; none with `*`. */
+export async function skillsBeyond(db: D1Database, key_scopes: readonly string[], ids: readonly string[]): Promise<string[]> {
+  const patterns = await patternsSeenBy(db, key_scopes)
+  if (patterns === null) return []
+  const { id, kind } = artifactVersions
+  const reached = await drizzle(db)
+    .selectDistinct({ id })
+    .from(artifactVersions)
+    .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, id)))
+    .where(and(eq(kind, 'skill'), sql`${id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`, readable(patterns)))
+  const known = new Set(reached.map((row) => row.id))
+  return ids.filter((one) => !known.has(one))
 }
 
 export type TelemetrySum = {

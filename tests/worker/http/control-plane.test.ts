@@ -266,6 +266,19 @@ describe('telemetry', () => {
     expect((await call(`/v1/telemetry?skill_id=${skill_id}`, { key: await keyFor(['viewer'], ['team-a/*']) })).body.items).toEqual([])
   })
 
+  test('refuses by name the skills that the scopes of a key do not cover, and counts the others', async () => {
+    const [own, other] = [await putVersion({ state: 'active' }), await putVersion({ state: 'active' })]
+    await env.DB.prepare(`UPDATE artifacts SET scopes = '["team-a/*"]' WHERE id = ?`).bind(own.id).run()
+    await env.DB.prepare(`UPDATE artifact_patterns SET pattern = 'team-a/*', prefix = 'team-a/' WHERE id = ?`).bind(own.id).run()
+    await env.DB.prepare(`UPDATE artifact_patterns SET pattern = 'team-b/*', prefix = 'team-b/' WHERE id = ?`).bind(other.id).run()
+    const narrow = await keyFor(['publisher'], ['team-a/*'])
+    const of = (skill_id: string) => ({ skill_id, calls: 1, success: 1, delta_cost: null, delta_p95: null })
+    const skills = [of(own.id), of(other.id), of('not.there')]
+    expect((await report({}, { skills }, narrow)).body).toEqual({ accepted: 1, duplicate: false, refused: [other.id, 'not.there'] })
+    const sums = async (id: string) => (await call(`/v1/telemetry?skill_id=${id}`)).body.items
+    expect([await sums(own.id), await sums(other.id), await sums('not.there')]).toMatchObject([[{ calls: 1 }], [], []])
+  })
+
   test.each([
     ['an unknown field', { skill_id: 'a', prompt: 'the text' }, {}],
     ['an unknown field beside the skills', { skill_id: 'a' }, { text: 'x' }],

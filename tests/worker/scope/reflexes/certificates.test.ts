@@ -190,6 +190,24 @@ describe('a queued action of a version that was promoted by proof', () => {
   })
 })
 
+test('a person who puts a version into shadow mode wins over a promotion that D1 does not have yet', async () => {
+  const { id, scope, stub } = await learned(0, { mode: 'auto' })
+  for (const one of notes(scope, NEEDED - 1)) await sendAndSettle(stub, one)
+  // The scope sends its promotion after the change of the person, of which it has not heard.
+  await env.DB.prepare(
+    `UPDATE artifact_versions SET state_reason = 'not yet', state_at = state_at + 5, revision = revision + 1000 WHERE id = ?`,
+  )
+    .bind(id)
+    .run()
+  await sendAndSettle(stub, note(scope, 'the last'))
+  expect(await movesOf(stub)).toEqual(['shadow active'])
+  const unsent = () => inObject(stub, ({ storage: { sql } }) => sql.exec(`SELECT 1 FROM outbox WHERE topic = 'reflex-moves'`).toArray())
+  await until(async () => (await unsent()).length === 0, 'the promotion was sent')
+  expect((await call(`/v1/reflexes/${id}`)).body).toMatchObject({ state: 'shadow', state_reason: 'not yet' })
+  await stub.reflexesChanged([id])
+  expect(await sendAndSettle(stub, note(scope, 'later'))).toMatchObject([{ outcome: { by: 'turn' } }])
+})
+
 describe('a version that a person activated', () => {
   test('acts everywhere, whatever its certificate says', async () => {
     const { id, scope, stub } = await learned(3)

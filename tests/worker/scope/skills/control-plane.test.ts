@@ -58,6 +58,20 @@ describe('the skills of a control plane', () => {
     expect(await here(version)).toMatchObject({ state: 'active' })
   })
 
+  test('stay deprecated where this deployment has deprecated them, also when the feed is read as a whole', async () => {
+    const version = await activeThere(twoSteps(freshId('skill')))
+    await follow()
+    await skills.setState(env.DB, { ...version, state: 'deprecated', reason: 'it deletes too much', now })
+    await env.CONTROL_DB.prepare('UPDATE artifact_versions SET revision = 1').run()
+    await follow()
+    expect(await here(version)).toMatchObject({ state: 'deprecated', state_reason: 'it deletes too much' })
+    expect((await stateOf()).skipped).toMatchObject({
+      [`${version.id}@${version.version}`]: 'it was deprecated in this deployment: it deletes too much',
+    })
+    await env.CONTROL_DB.prepare('UPDATE artifact_versions SET revision = 1000').run()
+    await follow()
+  })
+
   test('are read once: an unchanged feed is one request, and writes nothing', async () => {
     await activeThere(twoSteps(freshId('skill')))
     await follow()
