@@ -34,7 +34,7 @@ export default defineConfig({
         codeSplitting: {
           includeDependenciesRecursively: false,
           groups: [
-            { name: 'trace', test: /pages\/trace\// },
+            { name: 'trace', test: /pages\/traces?\// },
             { name: 'artifacts', test: /pages\/(reflex|reflexes|decisions|skill|skills|learning)\// },
           ],
         },

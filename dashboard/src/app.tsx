@@ -12,6 +12,7 @@ const page = (load: () => Promise<Module>) => lazy<ComponentType>(() => load().c
 const Overview = page(() => import('./pages/overview/page.tsx'))
 const Scopes = page(() => import('./pages/scopes/page.tsx'))
 const Scope = page(() => import('./pages/scope/page.tsx'))
+const Traces = page(() => import('./pages/traces/page.tsx'))
 const Trace = page(() => import('./pages/trace/page.tsx'))
 const Reflexes = page(() => import('./pages/reflexes/page.tsx'))
 const Reflex = page(() => import('./pages/reflex/page.tsx'))
@@ -39,6 +40,7 @@ export function App() {
               <Route path="/" component={Overview} />
               <Route path="/scopes" component={Scopes} />
               <Route path="/scopes/:scope+" component={Scope} />
+              <Route path="/traces" component={Traces} />
               <Route path="/traces/:id" component={Trace} />
               <Route path="/reflexes" component={Reflexes} />
               <Route path="/reflexes/:id" component={Reflex} />

@@ -1,6 +1,6 @@
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import { skillDescribers } from './describe-skills.ts'
-import { ended, errorType, note, type Said } from './said.ts'
+import { ended, errorType, middleOf, note, type Said } from './said.ts'
 
 type EntryOf<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 type Describers = { [Kind in Exclude<EntryKind, SkillEntryKind>]: (entry: EntryOf<Kind>, scope: string) => Said }
@@ -132,8 +132,13 @@ const describers: Describers = {
     }
   },
   'decision-made': (entry) => {
-    const { model, answered_by, status, answers, error } = entry
-    const of = { 'gen_ai.operation.name': 'decide', 'gen_ai.request.model': model, 'gen_ai.response.model': answered_by }
+    const { model, answered_by, status, answers, error, middle } = entry
+    const of = {
+      'gen_ai.operation.name': 'decide',
+      'gen_ai.request.model': model,
+      'gen_ai.response.model': answered_by,
+      ...middleOf(middle),
+    }
     const failure = { ...errorType(status === 'ok', 'model_failed'), ...(error !== null && { 'error.message': error }) }
     return {
       name: `decide ${model}`,
@@ -175,7 +180,8 @@ const describers: Describers = {
   'reflex-passed': (entry) => {
     const { reason, error, fuel, state } = entry
     const ok = reason !== 'error' && reason !== 'limit' && reason !== 'invalid_action'
-    const of = { ...reflex(entry), 'reflex.state': state, 'reflex.fired': false, 'reflex.pass_reason': reason, 'reflex.fuel': fuel }
+    const why = { 'reflex.pass_reason': reason, 'reflex.reason': entry.detail }
+    const of = { ...reflex(entry), 'reflex.state': state, 'reflex.fired': false, ...why, 'reflex.fuel': fuel }
     const failure = { ...errorType(ok, reason), ...(error !== null && { 'error.message': error }) }
     return { name: `reflex ${entry.reflex_id}`, ends: ended(ok), attributes: { ...of, ...failure } }
   },

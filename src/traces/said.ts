@@ -1,5 +1,6 @@
 import type { EntryKind } from '../contract/log-entry.ts'
 import type { SpanKind, TraceStatus } from '../contract/reports/trace.ts'
+import type { DecisionMade } from '../contract/decisions/entry.ts'
 
 /** An entry's contribution to its span. A span that begins runs until an entry gives it an end. */
 export type Said = {
@@ -81,3 +82,15 @@ const kinds: Record<EntryKind, SpanKind> = {
 
 /** Entries of a later version may have kinds that this one lacks. */
 export const spanKindOf = (kind: string): SpanKind => (Object.hasOwn(kinds, kind) ? kinds[kind as EntryKind] : 'note')
+
+/** The judgement of a decision model's answer: the action, or why a turn decides. */
+export const middleOf = (middle: DecisionMade['middle']) =>
+  middle && {
+    'reflex.decision.id': middle.decision_id,
+    'reflex.version': middle.version,
+    'reflex.decision.probability': middle.score,
+    'reflex.decision.threshold': middle.threshold,
+    'reflex.decision.left': middle.left,
+    'reflex.decision.detail': middle.detail,
+    'reflex.action': middle.action,
+  }

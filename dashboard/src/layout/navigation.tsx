@@ -3,6 +3,7 @@ import { useLocation } from 'preact-iso'
 const entries: { path: string; text: string }[] = [
   { path: '/', text: 'Overview' },
   { path: '/scopes', text: 'Scopes' },
+  { path: '/traces', text: 'Traces' },
   { path: '/reflexes', text: 'Reflexes' },
   { path: '/decisions', text: 'Decision models' },
   { path: '/skills', text: 'Skills' },

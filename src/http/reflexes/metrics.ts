@@ -3,8 +3,10 @@ import { coversScope } from '../../contract/principal.ts'
 import { shownCertificate } from '../../contract/reports/certificate.ts'
 import { why } from '../../proof/certificate.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes/metrics.ts'
+import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { whole } from '../describe/paging.ts'
 import { reflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { storeOf } from '../../store/store.ts'
@@ -28,6 +30,14 @@ const ofReflex = route('get /v1/reflexes/{ref}/metrics', 'getReflexMetrics', 'Ge
     ),
     ...problems(400, 404),
   },
+})
+
+const proofs = route('get /v1/certificates', 'listCertificates', 'List the certificates of a reflex or a decision model', {
+  description:
+    'The evidence for its versions in the scopes that the key covers, last reported first. Updated within seconds. A decision model is named as in the log: `decision:NAME`.',
+  ...guard({ roles: ['viewer'] }),
+  request: { query: z.object({ id: z.string().min(1).max(128).describe('The id of a reflex, or `decision:NAME`.') }) },
+  responses: { 200: json(whole(shownCertificate.extend({ scope: z.string(), version })), 'All of them.'), ...problems(400) },
 })
 
 const ofScope = route('get /v1/scopes/{scope}/metrics', 'getScopeMetrics', "Get the metrics of a scope's reflexes", {
@@ -57,6 +67,10 @@ export const reflexMetricsRoutes = resource()
     const versions = byVersion.map(([version, of]) => ({ version, ...merged(of) }))
     const scopes = rows.map(({ scope, version, metrics }) => ({ scope, version, ...presentMetrics(metrics) }))
     return c.json({ id, versions, scopes, total: merged(rows) }, 200)
+  })
+  .openapi(proofs, async (c) => {
+    const found = (await certificatesOf(storeOf(c.env), c.req.valid('query').id)).filter(({ scope }) => coversScope(c.var.principal, scope))
+    return c.json({ items: found.map((proof) => ({ ...proof, why: why(proof.certificate) })), next_cursor: null }, 200)
   })
   .openapi(ofScope, async (c) => {
     const { counters, reflexes } = await c.env.SCOPE.getByName(c.var.scope).metrics()

@@ -59,7 +59,11 @@ const handlers: Handlers = {
       model_cost_usd: cost_usd ?? 0,
       unpriced_calls: cost_usd === null ? 1 : 0,
     }),
-  'decision-made': (entry, context) => handlers['model-called']?.(entry as never, context),
+  'decision-made': (entry, context) => {
+    handlers['model-called']?.(entry as never, context)
+    const { middle } = entry
+    if (middle) context.add('reflex', middle.decision_id, { runs: 1, fires: middle.left === null ? 1 : 0 })
+  },
   'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),
   'reflex-fired': ({ reflex_id, state, duration_us }, { add }) => {
     add('scope', '', sample('reflex_us', duration_us))

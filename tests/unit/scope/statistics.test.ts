@@ -93,6 +93,21 @@ describe('statistics of a scope', () => {
     expect(numbers(`scope all ${-START / MINUTE_MS}`)).toEqual({ accepted: 3 })
   })
 
+  test('count the answers of a decision model by its name, like the runs of a reflex', async () => {
+    const { statistics, append } = wake()
+    const made = (left: string | null) => ({
+      ...head,
+      kind: 'decision-made',
+      status: 'ok',
+      usage: usage(0),
+      middle: { decision_id: 'decision:triage', left },
+    })
+    append(made(null), made('threshold'), { ...made(null), middle: null })
+    world.now = START + MINUTE_MS
+    await statistics.send()
+    expect(world.d1.get('reflex minute 0')).toEqual({ 'decision:triage': { runs: 2, fires: 1 } })
+  })
+
   test('are replicated once at first, and then when the bucket ends', async () => {
     const { statistics, append } = wake()
     append(accepted)

@@ -11,7 +11,7 @@ import { Entries } from '../reflex/entries.tsx'
 import { reasonsOf, textOf } from '../trace/spans.ts'
 
 type Need = string | { message: string }
-type Stage = { stage: string; status: string; checks: { passed: boolean; detail: string }[] }
+type Stage = { stage: string; status: string; checks: { check: string; passed: boolean; detail: string }[] }
 type Decision = { verdict: string; stages: Stage[]; to_pass?: Need[]; needs?: Need[]; score: { score: number; tau?: number } | null }
 type Entry = {
   seq: number
@@ -50,7 +50,7 @@ export function Activity({ id }: { id: string }) {
 function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_run, decision } }: { entry: Entry }) {
   const isOpen = useSignal(false)
   const refused = decision.stages.find(({ status }) => status === 'failed')
-  const reasons = refused?.checks.filter(({ passed }) => !passed).map(({ detail }) => detail) ?? []
+  const reasons = refused?.checks.filter(({ passed }) => !passed).map(({ check, detail }) => `${check}: ${detail}`) ?? []
   return (
     <article class="card" aria-label={`Proposal of version ${version}`}>
       <p>

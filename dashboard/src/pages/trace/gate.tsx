@@ -1,7 +1,7 @@
 import { Status } from '../../ui/status.tsx'
 import { Text } from '../../ui/text.tsx'
 
-type Check = { name?: string; check?: string; passed: boolean; detail: string }
+type Check = { check: string; passed: boolean; detail: string }
 type Stage = { stage: string; status: string; checks?: Check[] }
 export type Decided = { verdict?: string; stages?: Stage[] }
 
@@ -16,10 +16,10 @@ export function Gate({ decision: { stages = [] } }: { decision: Decided }) {
             {stage}: <Status status={status} />
             {checks.length > 0 && (
               <ul>
-                {checks.map(({ passed, detail }) => (
-                  <li key={detail} class={passed ? '' : 'bad'}>
+                {checks.map(({ check, passed, detail }) => (
+                  <li key={check + detail} class={passed ? '' : 'bad'}>
                     {passed ? '' : 'Failed: '}
-                    <Text text={detail} most={500} />
+                    <Text text={`${check}: ${detail}`} most={500} />
                   </li>
                 ))}
               </ul>

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
 import { authorOf } from '../../../../src/agent/decisions/middle.ts'
+import type { Span } from '../../../../src/contract/reports/trace.ts'
 import { certify } from '../../../support/certificates.ts'
 import { call } from '../../../support/http.ts'
 import { outside } from '../../../support/mock-fetch.ts'
@@ -60,6 +61,20 @@ describe('a decision model between reflexes and turns', () => {
     expect(await entriesOf(stubOf(scope), 'action-ended')).toMatchObject([{ reflex_id: 'decision:triage', status: 'ok' }])
   })
 
+  test('says in its trace how sure it was, and why a turn decides', async () => {
+    const { scope } = await scopeWith(() => answering('act', 0.8))
+    const [record] = await sendAndSettle(stubOf(scope), note(scope, 'open'))
+    const { body } = await call(`/v1/traces/${record?.event.meta.trace_id}?scope=${encodeURIComponent(scope)}`)
+    const decision = (body.root.children as Span[]).find(({ name }) => name.startsWith('decide '))
+    expect(decision?.attributes).toMatchObject({
+      'reflex.decision.id': 'decision:triage',
+      'reflex.decision.probability': 0.8,
+      'reflex.decision.threshold': 0.9,
+      'reflex.decision.left': 'threshold',
+      'reflex.decision.detail': 'the probability is below 0.9',
+    })
+  })
+
   test('does nothing at once where the answer is to ignore', async () => {
     const { scope } = await scopeWith(() => answering('ignore'))
     expect(await sendAndSettle(stubOf(scope), note(scope, 'hum'))).toMatchObject([{ status: 'completed', outcome: { by: 'decision' } }])
@@ -116,6 +131,9 @@ describe('a decision model between reflexes and turns', () => {
     expect(decided).toMatchObject({ outcome: { by: 'decision' } })
     expect(textsOf(scope)).toEqual(['second'])
     expect(await replayed(decided?.event.meta.trace_id)).toMatchObject({ equivalent: true, changed: 0, unknown: [] })
+    const listed = async () => (await call('/v1/certificates?id=decision:triage')).body.items as { scope: string; why: string[] }[]
+    await until(async () => (await listed()).some((proof) => proof.scope === scope), 'D1 has the certificate')
+    expect((await listed()).find((proof) => proof.scope === scope)?.why).not.toEqual([])
   })
 
   test('is not asked where a reflex decides, nor about other types, nor once the budget is spent', async () => {
