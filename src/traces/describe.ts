@@ -1,6 +1,6 @@
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import { skillDescribers } from './describe-skills.ts'
-import { ended, errorType, middleOf, note, type Said } from './said.ts'
+import { ended, errorType, middleOf, note, queued, type Said } from './said.ts'
 
 type EntryOf<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 type Describers = { [Kind in Exclude<EntryKind, SkillEntryKind>]: (entry: EntryOf<Kind>, scope: string) => Said }
@@ -26,15 +26,6 @@ const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): Said
   ends: 'ok',
   attributes: { 'reflex.timer.name': timer_name },
 })
-
-const TIMED_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7/
-
-/** The time in the queue: an id that was made with its event begins with the time in ms. */
-function queued(id: string, at: string): Record<string, unknown> {
-  if (!TIMED_ID.test(id)) return {}
-  const sent = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
-  return { 'reflex.event.queued_ms': Math.max(0, Date.parse(at) - sent) }
-}
 
 /** Names and attributes by the semantic conventions that docs/observability.md names. */
 const describers: Describers = {

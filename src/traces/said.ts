@@ -94,3 +94,12 @@ export const middleOf = (middle: DecisionMade['middle']) =>
     'reflex.decision.detail': middle.detail,
     'reflex.action': middle.action,
   }
+
+const TIMED_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7/
+
+/** The time in the queue: an id that was made with its event begins with the time in ms. */
+export function queued(id: string, at: string): Record<string, unknown> {
+  if (!TIMED_ID.test(id)) return {}
+  const sent = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+  return { 'reflex.event.queued_ms': Math.max(0, Date.parse(at) - sent) }
+}
