@@ -81,6 +81,21 @@ CREATE INDEX `events_trace` ON `events` (`trace_key`) WHERE trace_key IS NOT NUL
 CREATE INDEX `events_scope` ON `events` (`scope`);--> statement-breakpoint
 CREATE INDEX `events_unusual` ON `events` (`status`) WHERE status NOT IN ('completed', 'ignored');--> statement-breakpoint
 CREATE UNIQUE INDEX `events_id_scope` ON `events` (`id`,`scope`);--> statement-breakpoint
+CREATE TABLE `hook_counts` (
+	`hook` text NOT NULL,
+	`result` text NOT NULL,
+	`count` integer NOT NULL,
+	PRIMARY KEY(`hook`, `result`)
+);
+--> statement-breakpoint
+CREATE TABLE `hooks` (
+	`name` text PRIMARY KEY NOT NULL,
+	`scope` text NOT NULL,
+	`scheme` text NOT NULL,
+	`mapping` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

@@ -15,8 +15,8 @@ const LONGEST_SOURCE = 2000
 /** Each is registered once per number of arguments. */
 const MOST_FUNCTIONS = 16
 
-/** Compiles a bounded and metered bool expression. `environment` adds variables. */
-export function compile(source: string, environment?: Environment): Compiled {
+/** Compiles a bounded and metered expression. `environment` adds variables. */
+export function compile(source: string, environment?: Environment, yields: 'bool' | 'any' = 'bool'): Compiled {
   if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   try {
     const parsing = environment ?? environmentWith(new Set())
@@ -27,7 +27,8 @@ export function compile(source: string, environment?: Environment): Compiled {
     const run = environment || functions.size === 0 ? parsed : environmentWith(functions).parse(source)
     const checked = run.check()
     if (!checked.valid) return invalid(messageOf(checked.error))
-    if (checked.type !== 'bool' && checked.type !== 'dyn') return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)
+    if (yields === 'bool' && checked.type !== 'bool' && checked.type !== 'dyn')
+      return invalid(`must be true or false; its type is ${checked.type ?? 'unknown'}`)
     meter(run.ast)
     return { ok: true, expression: { source, paths, functions, run } }
   } catch (error) {

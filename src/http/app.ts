@@ -15,6 +15,7 @@ import { bearer, completed, documentInfo, type Document } from './docs/document.
 import { docsRoutes } from './docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
 import { eventRoutes } from './events/events.ts'
+import { hookDeliveryRoutes, hookRoutes } from './events/hooks.ts'
 import { healthReportRoutes, healthRoutes } from './operations/health.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
@@ -58,6 +59,8 @@ export function createApp(agents: AgentRegistry) {
   // Any page may call the API: browsers add no credentials, so a page needs a key.
   open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
 
+  open.route('/', hookDeliveryRoutes)
+
   // G7: the routes above are open; every route below needs a key.
   open.use('/v1/scopes/:scope/ws', ticketed(redeemTicket))
   open.use('/v1/scopes/:scope/stream', ticketed(redeemTicket))
@@ -89,15 +92,20 @@ export function createApp(agents: AgentRegistry) {
     .route('/', learnRoutes)
     .route('/', deadLetterRoutes)
     .route('/', keyRoutes)
+    .route('/', hookRoutes)
     .route('/', statisticsRoutes)
     .route('/', prometheusRoutes)
     .route('/', traceReplayRoutes)
     .route('/', rangeReplayRoutes)
     .route('/', traceRoutes)
   for (const { routes } of agents.agents) if (routes) app.route('/', routes)
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', bearer)
-  for (const [name, schema] of Object.entries(eventShapes(agents))) app.openAPIRegistry.registerComponent('schemas', name, schema)
+  registerComponents(app, agents)
   app.onError(handleError)
   app.notFound(notFoundIn(app))
   return app
+}
+
+function registerComponents({ openAPIRegistry: registry }: Pick<OpenAPIHono, 'openAPIRegistry'>, agents: AgentRegistry): void {
+  registry.registerComponent('securitySchemes', 'bearer', bearer)
+  for (const [name, schema] of Object.entries(eventShapes(agents))) registry.registerComponent('schemas', name, schema)
 }

@@ -1,5 +1,5 @@
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
-import { existingKeys } from '../store/keys.ts'
+import { existingKeys } from '../store/access/keys.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'

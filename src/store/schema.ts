@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
 import { buckets } from '../contract/reports/statistics.ts'
+import { hookSchemes, type NewHook } from '../contract/settings/hook.ts'
 
 /**
  * The log of events, replicated from the scopes. `seq` begins with the time an event is filed
@@ -196,4 +197,21 @@ export const approvals = sqliteTable(
     index('approvals_age').on(table.created_at, table.id),
     index('approvals_scope').on(table.scope, table.created_at, table.id),
   ],
+)
+
+/** Incoming webhooks: how each is verified, and which events it makes. */
+export const hooks = sqliteTable('hooks', {
+  name: text().primaryKey(),
+  scope: text().notNull(),
+  scheme: text({ enum: hookSchemes }).notNull(),
+  /** The condition, the list and the fields of the events. */
+  mapping: text({ mode: 'json' }).$type<Pick<NewHook, 'when' | 'each' | 'event'>>().notNull(),
+  created_at: integer().notNull(),
+})
+
+/** Deliveries of hooks by their result. */
+export const hookCounts = sqliteTable(
+  'hook_counts',
+  { hook: text().notNull(), result: text().notNull(), count: integer().notNull() },
+  (table) => [primaryKey({ columns: [table.hook, table.result] })],
 )

@@ -1,5 +1,4 @@
 import { withDeadline } from '../../base/deadline.ts'
-import type { KeyLookup, KeyRecord } from './authenticate.ts'
 
 const FRESH_MS = 30_000
 const ABSENT_MS = 5000
@@ -10,15 +9,17 @@ const PATIENCE_MS = { stale: 500, absent: 5000 }
 const MOST_ENTRIES = 1000
 
 /** `knows`: the key existed at the last lookup. */
-export type KeyCache = { find: KeyLookup; knows: (id: string) => boolean; forget: (id: string) => void; readonly size: number }
-type Known = { record: KeyRecord; read_at: number; ask_at: number }
+export type KeyCache<Row> = { find: Lookup<Row>; knows: (id: string) => boolean; forget: (id: string) => void; readonly size: number }
+type Lookup<Row> = (id: string) => Promise<Row | null>
+type Known<Row> = { record: Row; read_at: number; ask_at: number }
 
 /**
- * Caches keys per isolate for 30 s, or 10 minutes while D1 is unavailable. Lookups are not shared:
- * a request must not wait for another one's I/O.
+ * Caches rows of D1 by which requests are checked, such as keys, per isolate for 30 s, or 10
+ * minutes while D1 is unavailable. Lookups are not shared: a request must not wait for another
+ * one's I/O.
  */
-export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
-  const known = new Map<string, Known>()
+export function createKeyCache<Row>(lookup: Lookup<Row>, now: () => number): KeyCache<Row> {
+  const known = new Map<string, Known<Row>>()
   const absent = new Map<string, number>()
 
   function forget(id: string): void {
@@ -26,14 +27,14 @@ export function createKeyCache(lookup: KeyLookup, now: () => number): KeyCache {
     absent.delete(id)
   }
 
-  function remember(id: string, record: KeyRecord | null): void {
+  function remember(id: string, record: Row | null): void {
     forget(id)
     if (record) known.set(id, { record, read_at: now(), ask_at: now() + FRESH_MS })
     else absent.set(id, now() + ABSENT_MS)
     if (known.size + absent.size > MOST_ENTRIES) evict(absent.size > 0 ? absent : known)
   }
 
-  async function find(id: string): Promise<KeyRecord | null> {
+  async function find(id: string): Promise<Row | null> {
     const entry = known.get(id)
     if (entry && now() < entry.ask_at) return entry.record
     if (now() < (absent.get(id) ?? 0)) return null

@@ -1,13 +1,14 @@
 import { createKeyCache, type KeyCache } from './key-cache.ts'
 import type { KeySource } from './middleware.ts'
 import type { Env } from '../../env.ts'
-import { anyKey, findKey } from '../../store/keys.ts'
+import type { KeyRecord } from './authenticate.ts'
+import { anyKey, findKey } from '../../store/access/keys.ts'
 import { storeOf } from '../../store/store.ts'
 
 /** How long the answer to "is there any key?" is used: it only words a refusal. */
 const ANY_KEY_MS = 5000
 
-let cache: KeyCache | undefined
+let cache: KeyCache<KeyRecord> | undefined
 let any: { until: number; found: boolean } | undefined
 
 export const keySource: KeySource = (env: Env) => {

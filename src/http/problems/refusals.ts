@@ -6,6 +6,7 @@ import type { z } from '@hono/zod-openapi'
 import type { ValidationTargets } from 'hono'
 
 const kinds = {
+  'bad-signature': [401, 'Bad signature'],
   'body-cut-short': [400, 'Body cut short'],
   'body-too-large': [413, 'Body too large'],
   'event-too-large': [413, 'Event too large'],
@@ -24,6 +25,7 @@ const kinds = {
   'not-found': [404, 'Not found'],
   'too-many-connections': [429, 'Too many connections'],
   'too-many-requests': [429, 'Too many requests'],
+  'stale-delivery': [401, 'Stale delivery'],
   unauthenticated: [401, 'Not authenticated'],
   unavailable: [503, 'Temporarily unavailable'],
   'unknown-type': [400, 'Unknown event type'],

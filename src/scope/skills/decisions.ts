@@ -3,7 +3,7 @@ import { decided, type ApprovalDecision, type Decider } from '../../contract/app
 import { ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { validTraceparent } from '../../events/traceparent.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'
-import { findKey } from '../../store/keys.ts'
+import { findKey } from '../../store/access/keys.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { ParkedRuns } from './approvals.ts'

@@ -1,8 +1,8 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { patternMatchesSql } from '../contract/settings/scope-pattern.ts'
-import { olderThan, type Place, bytesOf, keysOfPage, pageOf, type PageOf } from './page-by-bytes.ts'
-import { keys } from './schema.ts'
+import { patternMatchesSql } from '../../contract/settings/scope-pattern.ts'
+import { olderThan, type Place, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
+import { keys } from '../schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
 export type ListedKey = Omit<KeyRow, 'hash'>

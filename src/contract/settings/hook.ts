@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { HOOK_SECRET_PREFIX, TOOL_SECRET_HOSTS } from '../../base/secrets.ts'
+import { scopeName } from '../../core/event.ts'
+
+export const hookSchemes = ['standard', 'github', 'stripe'] as const
+export type HookScheme = (typeof hookSchemes)[number]
+
+/** The variable of the deployment that has the secret of a hook. */
+export const secretOfHook = (name: string): `REFLEX_HOOK_${string}` => `${HOOK_SECRET_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`
+
+export const hookName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a name is 1 to 32 of a-z 0-9 and -, and begins with a letter')
+  .refine((name) => !secretOfHook(name).endsWith(TOOL_SECRET_HOSTS), 'must not end with -hosts')
+
+const expression = z.string().min(1).max(2000)
+
+export const newHook = z.strictObject({
+  scope: scopeName.describe('The scope that gets the events.'),
+  scheme: z
+    .enum(hookSchemes)
+    .describe('How a delivery is signed. `standard`: Standard Webhooks. `github`: X-Hub-Signature-256. `stripe`: Stripe-Signature.'),
+  when: expression
+    .optional()
+    .describe('A condition in CEL on `body` and `headers` (names in lower case). Deliveries that do not meet it are ignored.'),
+  each: expression.optional().describe('A list in CEL, such as `body.commits`: one event for each `item`. Without it: one event.'),
+  event: z
+    .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be the name of a field'), expression)
+    .refine((fields) => Object.keys(fields).length <= 30, 'must be at most 30 fields')
+    .refine((fields) => 'type' in fields, 'must have a type')
+    .refine((fields) => !('scope' in fields) && !('meta' in fields), 'must not have a scope or meta: the hook decides them')
+    .optional()
+    .describe(
+      'The fields of the event, each a CEL expression on `body`, `headers` and `item`. Without it: an `http.request` with the body.',
+    ),
+})
+export type NewHook = z.infer<typeof newHook>
+
+export const hook = newHook
+  .extend({
+    name: hookName,
+    secret: z.string().describe('The name of the deployment secret that verifies deliveries.'),
+    secret_set: z.boolean(),
+    counts: z.record(z.string(), z.int()).describe('Deliveries by result: `accepted`, `duplicate`, `ignored`, or why they were refused.'),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Hook' })

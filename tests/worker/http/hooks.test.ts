@@ -1,0 +1,232 @@
+import { Webhook } from 'standardwebhooks'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test } from 'vitest'
+import { call, callWith, keyFor, problem, type Call } from '../../support/http.ts'
+import { freshScope, logOf, stubOf, until } from '../../support/scopes.ts'
+
+type Hook = Record<string, unknown>
+const hookOf = async (name: string, changes: Hook = {}): Promise<string> => {
+  const scope = freshScope('hooks')
+  const put = await call(`/v1/hooks/${name}`, { method: 'PUT', json: { scope, scheme: schemes[name], ...changes } })
+  expect(put).toMatchObject({ status: 200, body: { name, scope, secret_set: true } })
+  return scope
+}
+const schemes: Record<string, string> = { billing: 'standard', ci: 'github', shop: 'stripe' }
+const secretOf = (name: string) => String(env[`REFLEX_HOOK_${name.toUpperCase()}`])
+
+async function hmac(secret: string, text: string): Promise<string> {
+  const encoder = new TextEncoder()
+  const key = await crypto.subtle.importKey('raw', encoder.encode(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+  const signature = new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)))
+  return Array.from(signature, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+const push = {
+  ref: 'refs/heads/main',
+  after: '0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c',
+  repository: { id: 186853002, full_name: 'Codertocat/Hello-World' },
+  pusher: { name: 'Codertocat' },
+  commits: [
+    { id: 'a1', message: 'Fix the door', author: { name: 'Ann' } },
+    { id: 'b2', message: 'Paint it', author: { name: 'Bob' } },
+  ],
+}
+
+/** Signed as the official sender of each scheme does. */
+const signed: Record<string, (body: string, options?: { id?: string; at?: number }) => Promise<Record<string, string>>> = {
+  billing: async (body, { id = crypto.randomUUID(), at = Date.now() } = {}) => ({
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at / 1000)),
+    'webhook-signature': new Webhook(secretOf('billing')).sign(id, new Date(at), body),
+  }),
+  ci: async (body, { id = crypto.randomUUID() } = {}) => ({
+    'x-github-event': 'push',
+    'x-github-delivery': id,
+    'x-hub-signature-256': `sha256=${await hmac(secretOf('ci'), body)}`,
+  }),
+  shop: async (body, { at = Date.now() } = {}) => {
+    const time = Math.floor(at / 1000)
+    return { 'stripe-signature': `t=${time},v0=ignored,v1=${await hmac(secretOf('shop'), `${time}.${body}`)}` }
+  },
+}
+
+async function deliver(name: string, content: unknown, { headers, ...options }: Call & { id?: string; at?: number } = {}) {
+  const body = typeof content === 'string' ? content : JSON.stringify(content)
+  const own = (await signed[name]?.(body, options)) ?? {}
+  return call(`/v1/hooks/${name}`, {
+    key: null,
+    body,
+    headers: { ...own, ...headers },
+    ...(options.type !== undefined && { type: options.type }),
+  })
+}
+
+const countsOf = async (name: string): Promise<Record<string, number>> => (await call(`/v1/hooks/${name}`)).body.counts
+const bodies: Record<string, unknown> = {
+  billing: { type: 'invoice.paid', data: { id: 'in_1' } },
+  ci: push,
+  shop: { id: 'evt_1', type: 'charge.failed' },
+}
+
+describe.each(['billing', 'ci', 'shop'])('a hook with the scheme of %s', (name) => {
+  test('takes what its sender signed as an event of its scope', async () => {
+    const scope = await hookOf(name)
+    const { status, body } = await deliver(name, bodies[name])
+    expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope, status: 'accepted' }] } })
+    const record = await stubOf(scope).event(body.events[0].id)
+    expect(record?.event).toMatchObject({ type: 'http.request', source: `hook:${name}`, path: `/v1/hooks/${name}`, body: bodies[name] })
+  })
+
+  test('gives a repeated delivery the receipt of the first, and accepts it once', async () => {
+    const scope = await hookOf(name)
+    const first = await deliver(name, bodies[name], { id: 'again' })
+    const second = await deliver(name, bodies[name], { id: 'again' })
+    const [receipt] = first.body.events
+    expect(second).toMatchObject({ status: 202, body: { accepted: 0, events: [{ ...receipt, status: 'duplicate' }] } })
+    expect((await stubOf(scope).state()).counters.accepted).toBe(1)
+  })
+
+  test('refuses a changed body, a wrong signature and none, and nothing is left of them', async () => {
+    const scope = await hookOf(name)
+    const body = JSON.stringify(bodies[name])
+    const headers = (await signed[name]?.(body)) ?? {}
+    const wrong = Object.fromEntries(
+      Object.entries(headers).map(([header, value]) => [
+        header,
+        header.includes('signature') ? value.replace(/.{10}$/, 'AAAAAAAAAA') : value,
+      ]),
+    )
+    for (const [sent, by] of [
+      [`${body} `, headers],
+      [body, wrong],
+      [body, {}],
+    ] as const)
+      expect(await call(`/v1/hooks/${name}`, { key: null, body: sent, headers: by })).toMatchObject(problem(401, 'bad-signature'))
+    expect(await logOf(stubOf(scope))).toEqual([])
+    const counts = await until(async () => ((await countsOf(name))['bad-signature'] ?? 0) >= 3 && countsOf(name), 'they are counted')
+    expect(counts['bad-signature']).toBeGreaterThanOrEqual(3)
+  })
+
+  test.each([
+    ['a form', { type: 'application/x-www-form-urlencoded' }, 415, 'unsupported-media-type'],
+    ['text that is not JSON', { content: 'not json' }, 400, 'malformed-body'],
+    ['an empty body', { content: '' }, 400, 'malformed-body'],
+    ['a body over the limit', { content: JSON.stringify({ text: 'x'.repeat(1_100_000) }) }, 413, 'body-too-large'],
+    ['a body too large for an event', { content: JSON.stringify({ text: 'x'.repeat(200_000) }) }, 413, 'event-too-large'],
+  ])('refuses %s', async (_, { content = '{}', type }: { content?: string; type?: string }, status, kind) => {
+    const scope = await hookOf(name)
+    const headers = (await signed[name]?.(content)) ?? {}
+    const sent = { key: null, method: 'POST', headers, body: content, ...(type !== undefined && { type }) }
+    expect(await call(`/v1/hooks/${name}`, sent)).toMatchObject(problem(status, kind))
+    expect(await logOf(stubOf(scope))).toEqual([])
+  })
+})
+
+test.each(['billing', 'shop'])('a delivery to %s that was signed long ago, or in the future, is refused', async (name) => {
+  const scope = await hookOf(name)
+  for (const at of [Date.now() - 600_000, Date.now() + 600_000])
+    expect(await deliver(name, bodies[name], { at })).toMatchObject(problem(401, 'stale-delivery'))
+  expect(await logOf(stubOf(scope))).toEqual([])
+})
+
+test('a body of GitHub that is replayed under another delivery id is a duplicate', async () => {
+  const scope = await hookOf('ci')
+  await deliver('ci', push, { id: 'one' })
+  expect(await deliver('ci', push, { id: 'two' })).toMatchObject({ status: 202, body: { accepted: 0 } })
+  expect((await stubOf(scope).state()).counters.accepted).toBe(1)
+})
+
+describe('a mapping', () => {
+  test('makes the fields of one event for each item of a list', async () => {
+    const scope = await hookOf('ci', {
+      when: 'headers["x-github-event"] == "push" && body.ref == "refs/heads/main"',
+      each: 'body.commits',
+      event: {
+        type: '"ws.message"',
+        id: 'body.repository.full_name + ":" + item.id',
+        connection_id: 'body.pusher.name',
+        content: 'item.author.name + ": " + item.message',
+        repository: 'body.repository.id',
+      },
+    })
+    const { body } = await deliver('ci', push)
+    expect(body).toMatchObject({ accepted: 2, events: [{ id: 'Codertocat/Hello-World:a1' }, { id: 'Codertocat/Hello-World:b2' }] })
+    expect((await stubOf(scope).event('Codertocat/Hello-World:b2'))?.event).toMatchObject({
+      content: 'Bob: Paint it',
+      connection_id: 'Codertocat',
+      repository: 186853002,
+    })
+  })
+
+  test('ignores what its condition leaves out, without an event', async () => {
+    const scope = await hookOf('ci', { when: 'body.ref == "refs/heads/main"' })
+    expect(await deliver('ci', { ...push, ref: 'refs/heads/other' })).toMatchObject({ status: 202, body: { accepted: 0, events: [] } })
+    expect(await logOf(stubOf(scope))).toEqual([])
+    await until(async () => (await countsOf('ci'))['ignored'], 'it is counted')
+  })
+
+  test.each([
+    ['a field that the body lacks', { event: { type: '"ws.message"', content: 'body.nothing.here' } }, 'invalid-request'],
+    ['a text instead of a list', { each: 'body.ref' }, 'invalid-request'],
+    ['an unknown type of event', { event: { type: '"no.such"' } }, 'unknown-type'],
+    ['an event without a required field', { event: { type: '"ws.message"' } }, 'invalid-event'],
+  ])('with %s refuses the delivery as a whole', async (_, mapping, kind) => {
+    const scope = await hookOf('ci', mapping)
+    expect(await deliver('ci', push)).toMatchObject(problem(400, kind))
+    expect(await logOf(stubOf(scope))).toEqual([])
+  })
+
+  test.each([
+    ['an expression that is not CEL', { when: 'body ==' }],
+    ['a condition that is a number', { when: '1 + 1' }],
+    ['an unknown variable', { when: 'secret == "x"' }],
+    ['an unknown function', { event: { type: 'steal(body)' } }],
+    ['a regular expression', { when: 'body.ref.matches("(a+)+$")' }],
+    ['an event without a type', { event: { content: '"x"' } }],
+    ['an event that names its scope', { event: { type: '"ws.message"', scope: '"other"' } }],
+    ['an event that sets its trace', { event: { type: '"ws.message"', meta: 'body' } }],
+    ['an unknown scheme', { scheme: 'trust-me' }],
+    ['a scope that is not one', { scope: 'a b' }],
+  ])('with %s is refused', async (_, changes) => {
+    const json = { scope: freshScope('hooks'), scheme: 'github', ...changes }
+    expect(await call('/v1/hooks/ci', { method: 'PUT', json })).toMatchObject(problem(400))
+  })
+})
+
+describe('hooks', () => {
+  test('are for admins whose key covers the scope', async () => {
+    const key = await keyFor(['admin'], ['team-h/*'])
+    const json = { scope: 'team-h/one', scheme: 'github' }
+    expect((await call('/v1/hooks/theirs', { method: 'PUT', json: { ...json, scope: 'team-i/one' } })).status).toBe(200)
+    expect(await call('/v1/hooks/theirs', { method: 'PUT', json, key })).toMatchObject(problem(403))
+    expect(await call('/v1/hooks/mine', { method: 'PUT', json: { ...json, scope: 'team-i/one' }, key })).toMatchObject(problem(403))
+    expect((await call('/v1/hooks/mine', { method: 'PUT', json, key })).status).toBe(200)
+    expect(await call('/v1/hooks/theirs', { key })).toMatchObject(problem(404))
+    expect(await call('/v1/hooks/theirs', { method: 'DELETE', key })).toMatchObject(problem(404))
+    expect((await call('/v1/hooks', { key })).body.items.map(({ name }: { name: string }) => name)).toEqual(['mine'])
+    expect((await call('/v1/hooks/mine', { method: 'DELETE', key })).status).toBe(204)
+    expect(await call('/v1/hooks/mine')).toMatchObject(problem(404))
+  })
+
+  test.each(['no-such', 'UPPER', 'a-hosts'])('that do not exist, as %s, are refused', async (name) => {
+    expect([400, 404]).toContain((await call(`/v1/hooks/${name}`, { key: null, json: {} })).status)
+  })
+
+  test('whose secret the deployment lacks take nothing, and say so to the admin', async () => {
+    const json = { scope: freshScope('hooks'), scheme: 'github' }
+    expect((await call('/v1/hooks/unset', { method: 'PUT', json })).body).toMatchObject({ secret: 'REFLEX_HOOK_UNSET', secret_set: false })
+    expect(await call('/v1/hooks/unset', { key: null, json: {} })).toMatchObject(problem(503))
+  })
+
+  test('show no secret, and a malformed one is not quoted', async () => {
+    await hookOf('billing')
+    expect((await call('/v1/hooks')).text).not.toContain('whsec_')
+    const refused = await callWith({ REFLEX_HOOK_BILLING: 'whsec_not base64 !' }, '/v1/hooks/billing', {
+      key: null,
+      body: '{}',
+      headers: (await signed['billing']?.('{}')) ?? {},
+    })
+    expect(refused).toMatchObject(problem(503))
+    expect(refused.text).not.toContain('base64 !')
+  })
+})
