@@ -84,7 +84,7 @@ const inWorkers = async (name: string, files: string, groupOrder: number): Promi
   ],
   test: {
     ...shared(name, files, groupOrder),
-    setupFiles: ['tests/support/fresh-storage.ts'],
+    setupFiles: ['testing/setup.ts'],
     deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES } } },
   },
 })

@@ -10,13 +10,14 @@ import { isJsonFields, jsonValue } from '../base/json.ts'
 export const OFFLINE_PREFIX = '[offline model: no model was asked]'
 
 export type OfflineAnswer = { text?: string; tool?: { name: string; input: unknown } }
-export type OfflineRule = { name: string; answer(request: OfflineRequest): OfflineAnswer | null }
+/** `verbatim`: its texts lack the prefix, as those of the model that a test scripts. */
+export type OfflineRule = { name: string; verbatim?: boolean; answer(request: OfflineRequest): OfflineAnswer | null }
 
 /** The first rule's answer that fits the request, else an extract of the request. */
 export function answerOffline(rules: readonly OfflineRule[], request: OfflineRequest): OfflineAnswer {
-  const { text, tool } = firstAnswer(rules, request, () => true) ?? { text: extract(request) }
+  const { text, tool, verbatim } = firstAnswer(rules, request, () => true) ?? { text: extract(request) }
   // Silence claims nothing.
-  const said = text === undefined || text === '' ? text : `${OFFLINE_PREFIX} ${text}`
+  const said = text === undefined || text === '' || verbatim ? text : `${OFFLINE_PREFIX} ${text}`
   return { ...(said !== undefined && { text: said }), ...(tool && { tool }) }
 }
 
@@ -38,7 +39,7 @@ function firstAnswer(
   rules: readonly OfflineRule[],
   request: OfflineRequest,
   fits: (answer: OfflineAnswer) => boolean,
-): OfflineAnswer | null {
+): (OfflineAnswer & { verbatim?: boolean | undefined }) | null {
   for (const rule of rules) {
     const answer = rule.answer(request)
     if (answer === null || (answer.text === undefined && answer.tool === undefined) || !fits(answer)) continue
@@ -48,7 +49,7 @@ function firstAnswer(
         `Offline rule "${rule.name}" calls the tool "${answer.tool.name}", which this call doesn't offer (offered: ${offered}).`,
       )
     }
-    return answer
+    return { ...answer, verbatim: rule.verbatim }
   }
   return null
 }

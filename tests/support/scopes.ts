@@ -1,21 +1,13 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import { withDefaults, type Event } from '../../src/core/event.ts'
 import type { EventRecord } from '../../src/contract/event-record.ts'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
+import { CRASH, crash, evict, inObject, runAlarm, type Stub, stubOf, until } from '../../testing/objects.ts'
 
 let scopes = 0
 /** A scope that no other test has. */
 export const freshScope = (kind = 'test'): string => `${kind}/${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`
-export const stubOf = (scope: string) => env.SCOPE.getByName(scope)
-type Stub = ReturnType<typeof stubOf>
-
-/** Inside the object, with its storage. */
-export const inObject = <Result>(stub: Stub, work: (state: DurableObjectState) => Result | Promise<Result>): Promise<Result> =>
-  runInDurableObject(stub as never, (_, state) => work(state))
-export const evict = (stub: Stub): Promise<void> => evictDurableObject(stub as never)
-export const runAlarm = (stub: object): Promise<boolean> => runDurableObjectAlarm(stub as never)
+export { CRASH, crash, evict, inObject, runAlarm, stubOf, until }
 
 export type Note = Event & { text: string }
 export const note = (scope: string, text: string, fields: Record<string, unknown> = {}): Note =>
@@ -60,25 +52,6 @@ export async function hurry(stub: Stub, ago_ms = 1): Promise<void> {
     state.storage.sql.exec('UPDATE timers SET next_at = min(next_at, ?)', Date.now() - Math.max(1, ago_ms))
   })
   await stub.poke()
-}
-
-export const CRASH = 'crashed by a test'
-
-/** Aborts the object in the middle of its work; the returned stub finds it rebuilt from disk. */
-export async function crash(scope: string): Promise<Stub> {
-  await inObject(stubOf(scope), (state) => state.abort(CRASH)).catch(() => {})
-  // Stubs that saw the crash are broken for good.
-  return stubOf(scope)
-}
-
-export async function until<Value>(look: () => Promise<Value>, what: string): Promise<Exclude<Value, null | undefined | false | ''>> {
-  const end = Date.now() + 15_000
-  for (;;) {
-    const value = await look()
-    if (value) return value as Exclude<Value, null | undefined | false | ''>
-    if (Date.now() > end) throw new Error(`waited in vain until ${what}`)
-    await scheduler.wait(10)
-  }
 }
 
 const TIMES = {

@@ -1,3 +1,4 @@
+import { buildRegistry } from '../../src/agent/registry.ts'
 import { chat } from '../../src/agents/chat/agent.ts'
 import { deploy } from '../../src/agents/deploy/agent.ts'
 import { sshGuard } from '../../src/agents/ssh-guard/agent.ts'
@@ -5,6 +6,7 @@ import { team } from '../../src/agents/team/agent.ts'
 import { LearnerObject } from '../../src/learning/run/learner-object.ts'
 import { recordedHistory } from '../../src/learning/run/recorded-history.ts'
 import { reflex } from '../../src/worker.ts'
+import { TestedScope } from '../../testing/tested-scope.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
 import { CONTROLLED, controlPlaneVariables } from './control-plane-variables.ts'
 import { DECIDED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
@@ -15,7 +17,9 @@ import { chainedAgent, doorkeeper, perceivingAgent, testAgent } from './test-age
 
 /** The deployment of the worker tests: scripted agents beside the real ones. */
 const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [doorkeeper] }, triage]
-const worker = reflex({ agents: [...own, sshGuard, chat, team, deploy] })
+const agents = [...own, sshGuard, chat, team, deploy]
+const registry = buildRegistry(agents)
+const worker = reflex({ agents })
 export const { Sweeper, GlobalKey, app } = worker
 /** A collector at the host of the test deployment's tools. */
 const COLLECTOR = {
@@ -31,18 +35,22 @@ const DECISION_MODEL = {
 }
 
 /** Only some scopes have an archive, a collector, a control plane or a decision model. */
-export class Scope extends worker.Scope {
+export class Scope extends TestedScope {
   constructor(context: DurableObjectState, env: Cloudflare.Env) {
     const { name = '' } = context.id
     const archive = name.startsWith(ARCHIVED) ? { ARCHIVE: bucketOf(name, env.TEST_ARCHIVE) } : {}
     const controlled = name.startsWith(CONTROLLED) ? controlPlaneVariables : {}
-    super(context, {
-      ...env,
-      ...archive,
-      ...(name.startsWith(EXPORTED) && COLLECTOR),
-      ...controlled,
-      ...(name.startsWith(DECIDED) && DECISION_MODEL),
-    })
+    super(
+      context,
+      {
+        ...env,
+        ...archive,
+        ...(name.startsWith(EXPORTED) && COLLECTOR),
+        ...controlled,
+        ...(name.startsWith(DECIDED) && DECISION_MODEL),
+      },
+      registry,
+    )
   }
 }
 /** A test may write the history of its scope. */

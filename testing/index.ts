@@ -1,0 +1,2 @@
+export { testScope, type TestEvent, type TestScope, type TestScopeOptions } from './scope.ts'
+export type { ModelAnswer, ScriptedModel } from './model.ts'

@@ -1,0 +1,156 @@
+import { moveClockTo } from './clock.ts'
+import { type ModelAnswer, ScriptedModel } from './model.ts'
+import { crash, stubOf, until, type Stub } from './objects.ts'
+import { setUp } from './set-ups.ts'
+import type { Agent, AgentRegistry } from '../src/agent/define-agent.ts'
+import type { EventInput, EventOutcome } from '../src/contract/event-record.ts'
+import type { EntryKind, LogEntry } from '../src/contract/log-entry.ts'
+import type { ContextView, ScopeState } from '../src/contract/scope.ts'
+import type { SettingsPatch } from '../src/contract/settings/settings.ts'
+import type { Env } from '../src/env.ts'
+import { parseEvent } from '../src/events/parse-event.ts'
+
+export type TestEvent = EventInput
+export type TestScopeOptions = {
+  /** The scope's name; by default one that fits the agent's first pattern and no other test has. */
+  scope?: string
+  /** The answers of the model, in order. */
+  model?: readonly ModelAnswer[]
+  settings?: SettingsPatch
+  /** Variables of the deployment, beside those of wrangler.toml. */
+  env?: Partial<Env>
+}
+
+type Call = { tool: string; input: unknown; status: string; output: unknown; error: string | null }
+type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+
+const OUTCOME_MS = 20_000
+const PAGE = 10_000
+let scopes = 0
+
+/** A scope that the agent serves, in the runtime of Workers, with a scripted model. */
+export async function testScope(agent: Agent, options: TestScopeOptions = {}): Promise<TestScope> {
+  const { model: answers = [], settings, env = {} } = options
+  const pattern = agent.scopes[0] ?? 'test/*'
+  const name = options.scope ?? pattern.replaceAll('*', () => `${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`)
+  const model = new ScriptedModel(answers)
+  const scripted = { ...agent, offline: [model.rule, ...(agent.offline ?? [])] }
+  const agents = setUp(name, scripted, { REFLEX_MODEL: 'offline', ...env })
+  const scope = new TestScope(name, model, agents)
+  const named = agents.agentOf(name).name === agent.name ? {} : { agent: agent.name }
+  if (settings !== undefined || 'agent' in named) await scope.configure({ ...named, ...settings })
+  return scope
+}
+
+export class TestScope {
+  readonly name: string
+  readonly model: ScriptedModel
+  readonly #agents: AgentRegistry
+  #stub: Stub
+
+  constructor(name: string, model: ScriptedModel, agents: AgentRegistry) {
+    this.name = name
+    this.model = model
+    this.#agents = agents
+    this.#stub = stubOf(name)
+  }
+
+  /** Sends an event and returns its outcome. */
+  async send(event: TestEvent): Promise<EventOutcome> {
+    return this.outcome(await this.post(event))
+  }
+
+  /** Sends an event and returns its id. Throws if the event does not fit its type's schema. */
+  async post(event: TestEvent): Promise<string> {
+    const { eventSchema: union, eventTypes: types } = this.#agents
+    const parsed = parseEvent(event, { union, types, defaults: { now: Date.now(), source: 'test' }, scope: this.name })
+    if (!parsed.ok) throw new Error(`the event is ${parsed.reason}: ${parsed.errors.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
+    const accepted = await this.#stub.accept([parsed.event], 'http')
+    if (!accepted.ok) throw new Error(`the scope's inbox is full: ${accepted.depth} of ${accepted.limit} events`)
+    return parsed.event.id
+  }
+
+  /** Waits for the outcome of an event. */
+  async outcome(id: string): Promise<EventOutcome> {
+    const { settled, records } = await this.#stub.outcomes([id], OUTCOME_MS)
+    const [record] = records
+    if (!record) throw new Error(`the scope has no event ${id}`)
+    if (!settled) throw new Error(`event ${id} has no outcome after ${OUTCOME_MS} ms; it waits for: ${record.waiting?.detail ?? 'nothing'}`)
+    return record
+  }
+
+  /**
+   * Moves the clock of all tests in this file ahead. What is due on the way happens at its time:
+   * retries, timers, quiet periods before turns.
+   */
+  async advance(ms: number): Promise<void> {
+    const end = Date.now() + ms
+    for (;;) {
+      const due = await this.#idle()
+      if (due === null || due > end) break
+      moveClockTo(due)
+    }
+    moveClockTo(end)
+    await this.#idle()
+  }
+
+  /** Kills the scope in the middle of its work. It continues from its storage. */
+  async kill(): Promise<void> {
+    this.#stub = await crash(this.name)
+    await this.#stub.poke()
+  }
+
+  /** The log, or its entries of one kind, oldest first. */
+  async log(): Promise<LogEntry[]>
+  async log<Kind extends EntryKind>(kind: Kind): Promise<Entry<Kind>[]>
+  async log(kind?: EntryKind): Promise<LogEntry[]> {
+    const found: LogEntry[] = []
+    for (;;) {
+      const { entries } = await this.#stub.readLog(found.at(-1)?.seq ?? 0, PAGE)
+      if (entries.length === 0) return kind === undefined ? found : found.filter((entry) => entry.kind === kind)
+      found.push(...entries.map((text) => JSON.parse(text) as LogEntry))
+    }
+  }
+
+  /** The texts of the replies, oldest first. */
+  async replies(): Promise<string[]> {
+    return (await this.log('reply-sent')).map(({ content }) => content)
+  }
+
+  /** The calls of tools that ended, oldest first. */
+  async calls(): Promise<Call[]> {
+    const entries = await this.log()
+    const inputs = new Map(entries.flatMap((entry) => (entry.kind === 'effect-started' ? [[entry.effect_id, entry.input]] : [])))
+    return entries.flatMap((entry) => {
+      if (entry.kind !== 'effect-ended') return []
+      const { tool, effect_id, status, output, error } = entry
+      return [{ tool, input: entry.input ?? inputs.get(effect_id), status, output, error }]
+    })
+  }
+
+  /** Changes settings, as `PATCH /v1/scopes/SCOPE/settings` does. */
+  async configure(patch: SettingsPatch): Promise<void> {
+    const changed = await this.#stub.configure(patch, 'test')
+    if (!changed.ok) throw new Error(`the settings were refused: ${JSON.stringify(changed)}`)
+  }
+
+  state(): Promise<ScopeState> {
+    return this.#stub.state()
+  }
+
+  /** The newest events of the working memory, and the scratch. */
+  context(limit = 100): Promise<ContextView> {
+    return this.#stub.context(limit)
+  }
+
+  /** Waits until nothing is due, and returns when something is. */
+  async #idle(): Promise<number | null> {
+    let due: number | null = null
+    await until(async () => {
+      due = (await this.#stub.poke()).wake_at
+      const { turn } = await this.#stub.state()
+      return turn === null && (due === null || due > Date.now())
+    }, `scope ${this.name} has done what was due`)
+    return due
+  }
+}
