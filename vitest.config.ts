@@ -1,6 +1,6 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
-import { runtimeLog } from './tests/support/runtime-log.ts'
+import { runtimeLog } from './testing/runtime-log.ts'
 
 /** Bundled once, with its own imports: the Worker tests would load some 900 modules one by one. */
 const DEPENDENCIES = [

@@ -18,14 +18,15 @@ globalThis.Date = new Proxy(RealDate, {
   construct: (target, given: unknown[], as) => Reflect.construct(target, given.length === 0 ? [now()] : given, as),
   apply: () => new RealDate(now()).toString(),
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
-}) as DateConstructor
+})
 
 /** An object's alarms are set by the tests' clock, and the runtime fires them by the machine's. */
 export function alarmsByClock(storage: DurableObjectStorage): void {
-  const { setAlarm, getAlarm } = storage
-  storage.setAlarm = (time, options) => setAlarm.call(storage, Number(time) - ahead_ms, options)
+  const setAlarm = storage.setAlarm.bind(storage)
+  const getAlarm = storage.getAlarm.bind(storage)
+  storage.setAlarm = (time, options) => setAlarm(Number(time) - ahead_ms, options)
   storage.getAlarm = async (options) => {
-    const time = await getAlarm.call(storage, options)
+    const time = await getAlarm(options)
     return time === null ? null : time + ahead_ms
   }
 }

@@ -64,7 +64,8 @@ export class TestScope {
   async post(event: TestEvent): Promise<string> {
     const { eventSchema: union, eventTypes: types } = this.#agents
     const parsed = parseEvent(event, { union, types, defaults: { now: Date.now(), source: 'test' }, scope: this.name })
-    if (!parsed.ok) throw new Error(`the event is ${parsed.reason}: ${parsed.errors.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
+    if (!parsed.ok)
+      throw new Error(`the event is ${parsed.reason}: ${parsed.errors.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
     const accepted = await this.#stub.accept([parsed.event], 'http')
     if (!accepted.ok) throw new Error(`the scope's inbox is full: ${accepted.depth} of ${accepted.limit} events`)
     return parsed.event.id

@@ -1,4 +1,4 @@
-import { watch, type FSWatcher } from 'node:fs'
+import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { join } from 'node:path'
 
 /** `settings`: a file that wrangler reads only at start. */
@@ -35,7 +35,7 @@ export function watchChanges(project: string): Changes {
       if (name === SETTINGS) noticed({ path: name, kind: 'settings' })
       if (SOURCES.has(name)) noticed({ path: name, kind: 'source' })
     }),
-    ...SOURCE_FOLDERS.map((folder) =>
+    ...SOURCE_FOLDERS.filter((folder) => existsSync(join(project, folder))).map((folder) =>
       watch(join(project, folder), { recursive: true }, (_event, name) => noticed({ path: join(folder, name ?? ''), kind: 'source' })),
     ),
   ]

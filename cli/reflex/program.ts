@@ -12,6 +12,8 @@ import { addTimers } from './operations/timers.ts'
 import { addLearn } from './learn/commands.ts'
 import { addDeploy } from './project/deploy.ts'
 import { addDev } from './project/dev.ts'
+import { addInit } from './project/init.ts'
+import { addTest } from './project/test.ts'
 import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
@@ -20,6 +22,7 @@ import { addTrace } from './trace/commands.ts'
 
 const EXAMPLES = `
 Examples:
+  reflex init my-agents
   reflex login --url https://reflex.example.com
   reflex events send orders.jsonl --scope shop/berlin
   reflex scope tail shop/berlin
@@ -33,7 +36,9 @@ Exit codes: 0 done, 1 failed or a check failed, 2 wrong usage, 130 stopped by Ct
 export function reflexProgram(): Command {
   const program = new Command('reflex')
   program
-    .description('Works with a server of Reflex: send events, watch scopes, manage reflexes and skills.')
+    .description(
+      'Creates, runs and deploys projects of Reflex, and works with its servers: send events, watch scopes, manage reflexes and skills.',
+    )
     .version(version)
     .option('--url <url>', 'the server; REFLEX_URL by default')
     .option('--key <key>', 'the key; REFLEX_KEY by default')
@@ -59,7 +64,7 @@ export function reflexProgram(): Command {
     addPolicy,
     addKeys,
   ]
-  for (const add of [addDev, addDeploy, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
+  for (const add of [addInit, addDev, addTest, addDeploy, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
   for (const noun of program.commands) noun.helpCommand(false)
   return program
 }

@@ -88,7 +88,10 @@ test('a killed scope continues: the event gets its outcome, and the tool ran onc
 })
 
 test('a model that fails is asked again when the clock has moved on', async () => {
-  const scope = await testScope(doorman, { model: [new Error('the model broke'), 'Who is it?'], settings: { retry: { backoff_ms: 3_600_000, max_backoff_ms: 3_600_000 } } })
+  const scope = await testScope(doorman, {
+    model: [new Error('the model broke'), 'Who is it?'],
+    settings: { retry: { backoff_ms: 3_600_000, max_backoff_ms: 3_600_000 } },
+  })
   const id = await scope.post(ring('Cy'))
   const before = Date.now()
   await scope.advance(2 * 3_600_000)

@@ -1,0 +1,54 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { UsageError } from '../../lib/cli-error.ts'
+import { packageFolder, version } from '../../lib/package.ts'
+import { projectFiles } from './template.ts'
+
+type Manifest = Record<'dependencies' | 'devDependencies', Record<string, string>>
+
+export function addInit(program: Command): void {
+  program
+    .command('init <dir>')
+    .description('Create a project: an agent, its deployment and its test')
+    .option('--package <spec>', 'the version or tarball of reflex-agents', `^${version}`)
+    .action((dir: string, { package: spec }: { package: string }) => {
+      const folder = resolve(dir)
+      create(folder, spec)
+      console.log(nextSteps(dir))
+    })
+}
+
+/** Throws if the folder has files: nothing is overwritten. */
+function create(folder: string, spec: string): void {
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new UsageError(`${folder} is not empty.`, 'Name a folder that does not exist yet.')
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as Manifest
+  const files = projectFiles({
+    name: nameOf(folder),
+    spec,
+    wrangler: readFileSync(join(packageFolder, 'wrangler.toml'), 'utf8'),
+    versions: { ...devDependencies, ...dependencies },
+  })
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), content)
+  }
+}
+
+/** A name that npm and Workers accept. */
+const nameOf = (folder: string): string =>
+  basename(folder)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .slice(0, 54) || 'reflex'
+
+const nextSteps = (dir: string): string => `Created a project in ${dir}. Then:
+
+  cd ${dir}
+  npm install
+  npm run dev       # runs it on this machine, and prints how to send the first event
+  npm test
+  npm run deploy    # to your Cloudflare account; --dry-run only checks
+`

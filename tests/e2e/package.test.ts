@@ -1,0 +1,107 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../../cli/lib/free-port.ts'
+import { ProcessGroup } from '../../cli/lib/process-group.ts'
+import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
+
+/** The tests of the tarball, in a project outside the repository that npm installs it into. */
+const folder = temporaryFolder('reflex-package-')
+const project = path.join(folder.path, 'my-agents')
+let tarball = ''
+
+/** The variables that npm sets for a script are about the repository. */
+const env = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:npm_(?!config_(?!local_prefix))|INIT_CWD)/.test(name))),
+  NO_COLOR: '1',
+  WRANGLER_SEND_METRICS: 'false',
+}
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(command, args, { cwd, env, maxBuffer: 10_000_000 })
+  return stdout
+}
+const reflexOf = (cwd: string) => (args: readonly string[]) =>
+  run(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], cwd)
+
+/** The key that the local server prints once it is up. Rejects if it ends before. */
+function keyOf({ child }: ProcessGroup): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  let output = ''
+  const add = (text: string) => {
+    output += text
+    const key = /^KEY=(\S+)$/m.exec(output)?.[1]
+    if (key !== undefined) resolve(key)
+  }
+  child.stdout?.setEncoding('utf8').on('data', add)
+  child.stderr?.setEncoding('utf8').on('data', add)
+  child.once('close', () => reject(new Error(`the local server ended:\n${output}`)))
+  return promise
+}
+
+beforeAll(async () => {
+  await run('npm', ['run', '--silent', 'build:package'], '.')
+  const name = await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder.path], '.')
+  tarball = path.join(folder.path, name.trim())
+  await reflexOf('.')(['cli/reflex.js', 'init', project, '--package', tarball])
+  await run('npm', ['install', '--no-audit', '--no-fund'], project)
+}, 300_000)
+afterAll(() => folder.remove())
+
+test('publint and arethetypeswrong find nothing in the tarball', async () => {
+  expect(await run(path.resolve('node_modules/.bin/publint'), ['run', '--strict', tarball], folder.path)).toContain('All good!')
+  expect(await run(path.resolve('node_modules/.bin/attw'), ['--profile', 'esm-only', tarball], folder.path)).not.toContain('❌')
+})
+
+test('the tarball has the modules, their types, the migrations and the dashboard, and no source that Node refuses', () => {
+  const files = readdirSync(path.join(project, 'node_modules/reflex-agents'), { recursive: true, encoding: 'utf8' })
+  expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts'))).toEqual([])
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'CHANGELOG.md', 'migrations/0000_start.sql', 'dashboard/dist/index.html', 'dist/src/package.d.ts']),
+  )
+})
+
+test('Node imports the entries that need no Worker', async () => {
+  const entries = ['core', 'client', 'wrap', 'wrap/node'].map((name) => `reflex-agents/${name}`)
+  writeFileSync(path.join(project, 'entries.js'), `for (const name of ${JSON.stringify(entries)}) console.log(typeof await import(name))\n`)
+  expect(await reflexOf(project)(['entries.js'])).toBe('object\n'.repeat(entries.length))
+})
+
+test('the installed command makes the same project of five files', async () => {
+  const again = path.join(folder.path, 'again', 'my-agents')
+  await reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again, '--package', tarball])
+  const names = ['package.json', 'src/agents/hello.ts', 'src/index.ts', 'tests/hello.test.ts', 'wrangler.toml']
+  const made = readdirSync(again, { recursive: true, encoding: 'utf8', withFileTypes: true }).filter((entry) => entry.isFile())
+  expect(made.map((entry) => path.relative(again, path.join(entry.parentPath, entry.name))).sort()).toEqual(names)
+  for (const name of names) expect(readFileSync(path.join(again, name), 'utf8')).toBe(readFileSync(path.join(project, name), 'utf8'))
+  await expect(reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again])).rejects.toThrow('is not empty')
+})
+
+test("the project's own test passes", async () => {
+  expect(await run('npm', ['test'], project)).toContain('1 passed')
+})
+
+test('its deployment passes a dry run', async () => {
+  expect(await run('npm', ['run', 'deploy', '--', '--dry-run'], project)).toContain('env.LEARNER (Learner)')
+})
+
+test('its local server decides the first event by its agent, and shows the dashboard', async () => {
+  const port = await freePort()
+  const server = new ProcessGroup('npm', ['run', 'dev', '--', '--port', String(port)], { cwd: project, env })
+  try {
+    const key = await keyOf(server)
+    const response = await fetch(`http://127.0.0.1:${port}/v1/scopes/chat%2Fme/events?wait=outcome`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ type: 'ws.message', connection_id: 'me', content: 'hello' }),
+    })
+    expect(await response.json()).toMatchObject({
+      events: [{ status: 'completed', outcome: { by: 'turn', result: { text: expect.any(String) } } }],
+    })
+    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('<!doctype html>')
+  } finally {
+    await server.stop()
+  }
+})
