@@ -1,37 +1,7 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { DEPENDENCIES } from './testing/dependencies.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
-
-/** Bundled once, with its own imports: the Worker tests would load some 900 modules one by one. */
-const DEPENDENCIES = [
-  '@ai-sdk/mcp',
-  '@ai-sdk/openai-compatible',
-  '@ai-sdk/provider',
-  '@hono/zod-openapi',
-  '@marcbachmann/cel-js',
-  '@modelcontextprotocol/sdk/server/index.js',
-  '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js',
-  '@modelcontextprotocol/sdk/types.js',
-  '@workflow/serde',
-  'acorn',
-  'ai',
-  'croner',
-  'drizzle-orm',
-  'drizzle-orm/d1',
-  'drizzle-orm/durable-sqlite',
-  'drizzle-orm/durable-sqlite/migrator',
-  'drizzle-orm/sqlite-core',
-  'hono',
-  'hono/cors',
-  'hono/factory',
-  'hono/http-exception',
-  'hyparquet-writer',
-  'standardwebhooks',
-  'tokenx',
-  'uuid',
-  'workers-ai-provider',
-  'zod',
-]
 
 /** The package's own entries are their sources: tests need no build. */
 const PACKAGE = { tsconfigPaths: true }

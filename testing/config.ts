@@ -3,6 +3,7 @@ import { findPackageJSON } from 'node:module'
 import path from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import type { Vite } from 'vitest/node'
+import { DEPENDENCIES } from './dependencies.ts'
 import { runtimeLog } from './runtime-log.ts'
 
 /** `configPath`: the project's wrangler.toml. */
@@ -26,7 +27,12 @@ export function reflexTest({ configPath = './wrangler.toml' }: ReflexTestOptions
   }))
   const set_up: Vite.Plugin = {
     name: 'reflex-agents',
-    config: () => ({ test: { setupFiles: [module('setup')] } }),
+    config: () => ({
+      test: {
+        setupFiles: [module('setup')],
+        deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES.map((name) => `reflex-agents > ${name}`) } } },
+      },
+    }),
   }
   return [runtimeLog(), workers, set_up]
 }

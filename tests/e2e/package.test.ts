@@ -63,6 +63,27 @@ test('the tarball has the modules, their types, the migrations and the dashboard
   )
 })
 
+test('what its modules import is installed with it, or named as a peer', () => {
+  const installed = path.join(project, 'node_modules/reflex-agents')
+  const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as Record<string, Record<string, string>>
+  // Only the repository builds the dashboard, by vite.
+  const known = new Set(['vite', ...Object.keys({ ...manifest['dependencies'], ...manifest['peerDependencies'] })])
+  const modules = readdirSync(path.join(installed, 'dist'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /\.(?:js|d\.ts)$/.test(file),
+  )
+  const unknown = modules.flatMap((file) =>
+    [
+      ...readFileSync(path.join(installed, 'dist', file), 'utf8').matchAll(
+        /(?:^import |^import .* from |^} from |^export .* from |\bimport\()['"]((?:@[^/'"]+\/)?[^./'"][^/'"]*)/gm,
+      ),
+    ]
+      .map(([, name = '']) => name)
+      .filter((name) => !/^(?:node|cloudflare):/.test(name) && !known.has(name))
+      .map((name) => `${file}: ${name}`),
+  )
+  expect(unknown).toEqual([])
+})
+
 test('Node imports the entries that need no Worker', async () => {
   const entries = ['core', 'client', 'wrap', 'wrap/node'].map((name) => `reflex-agents/${name}`)
   writeFileSync(path.join(project, 'entries.js'), `for (const name of ${JSON.stringify(entries)}) console.log(typeof await import(name))\n`)
