@@ -76,6 +76,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/scopes/{scope}/skills/propose', 'publisher'],
   ['POST', '/v1/mcp', 'viewer', 'publisher'],
   ['POST', '/v1/mcp/inspect', 'viewer'],
+  ['POST', '/v1/scopes/{scope}/a2a', 'viewer', 'publisher'],
   ['POST', '/v1/scopes/{scope}/events/{id}/feedback', 'operator'],
   ['POST', '/v1/learn', 'operator'],
   ['GET', '/v1/learn/runs', 'viewer'],
