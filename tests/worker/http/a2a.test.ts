@@ -156,7 +156,10 @@ describe('a message', () => {
 describe('a task', () => {
   test('streams its work until it ends', async () => {
     const scope = freshScope()
-    behaviours.set(scope, async (_, deps) => void deps.reply('done'))
+    behaviours.set(scope, async (_, deps) => {
+      deps.reply('done')
+      return null
+    })
     const events = await stream(scope, 'SendStreamingMessage', { message: text('go') })
     expect(events[0]).toMatchObject({ task: { contextId: scope } })
     const last = events.at(-1)

@@ -5,7 +5,7 @@ import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { ScopeApi, TraceRecording } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'
 
-/** What a scope has about a task: its event, the newest event that answered it, and its log. */
+/** The parts of a task in its scope: its event, the newest event that answered it, and its log. */
 export type TaskFacts = { task: Event; latest: EventRecord; entries: readonly LogEntry[] }
 
 /** The facts of one event; null if the scope does not have it. */
