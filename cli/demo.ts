@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
+import { buildDashboard } from './lib/dashboard.ts'
 import { startServer, type LocalServer } from './lib/local-server.ts'
 import { listen } from './lib/listen.ts'
 import { painter, type Output } from './lib/paint.ts'
@@ -48,6 +49,7 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
     attempts: log.attempts,
   })
   const presenter = presenterFor(output, { file: log.name, state, started })
+  if (options.keep) await buildDashboard((text) => output.write(`${text}\n`))
   const folder = temporaryFolder('reflex-demo-')
   const key = `demo-${randomUUID().replaceAll('-', '')}`
   const starting = startServer({ persist_to: folder.path, vars: variables(key), signal })

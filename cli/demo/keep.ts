@@ -10,7 +10,11 @@ export function howToTalk({ url, key, scope, approvals }: Kept): string[] {
   const socket = `${url.replace('http', 'ws')}/v1/scopes/chat%2Fdemo/ws`
   const commands = approvals.slice(0, 3).map(approveCommand)
   return [
-    'The server is up until you press Ctrl-C. In another terminal:',
+    `The server is up until you press Ctrl-C. Its dashboard: ${url}, with this key:`,
+    '',
+    key,
+    '',
+    'In another terminal:',
     '',
     `KEY=${key}`,
     `URL=${url}`,

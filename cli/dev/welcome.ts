@@ -8,6 +8,7 @@ export function welcome({ url, key, own_key, state, model, paint }: Started): st
   return [
     paint('bold', `Reflex is up at ${url}`),
     '',
+    row('page', `${url}: sign in with the key below`),
     row('docs', `${url}/v1/docs`),
     row('health', `${url}/health`),
     row('state', `${state}, kept between runs`),

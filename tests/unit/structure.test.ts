@@ -69,6 +69,30 @@ describe('the house', () => {
   })
 })
 
+describe('the dashboard', () => {
+  const root = 'dashboard/src'
+  const sources = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(?:tsx?|css)$/.test(name))
+  const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8')
+
+  test('imports types of the contract alone from the Worker: none of its code is sent to a browser', () => {
+    const importing = sources.filter((file) => {
+      const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '((?:\.\.\/)+src\/[^']+)'/gm)]
+      return imports.some(([, type, target = '']) => !type || !target.includes('/src/contract/'))
+    })
+    expect(importing).toEqual([])
+  })
+
+  test('sets no HTML and no inline script', () => {
+    expect(sources.filter((file) => /innerHTML|dangerouslySet|javascript:|\beval\(/.test(textOf(file)))).toEqual([])
+  })
+
+  test('has no file longer than 250 lines and no folder with more than 15 entries', () => {
+    expect(sources.filter((file) => textOf(file).split('\n').length > 251)).toEqual([])
+    const folders = new Set(sources.map((file) => path.dirname(file)))
+    expect([...folders].filter((folder) => readdirSync(path.join(root, folder)).length > 15)).toEqual([])
+  })
+})
+
 describe('the tables of a scope', () => {
   test('are written by one folder each', () => {
     const written = /\b(?:INTO|UPDATE|DELETE FROM) "?([a-z_]+)"?/g

@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN_KEY } from '../api.ts'
 import { audit, expectSound, faultsOf, startDashboard, type Dashboard } from './harness.ts'
@@ -25,6 +28,24 @@ test('a wrong key is refused with a reason; the right one opens the page that th
   expect(await page.evaluate(() => localStorage.length)).toBe(0)
   expect(faults).toEqual([])
   await page.close()
+})
+
+const ASSETS = 'dashboard/dist/assets'
+/** As a server sends them, each compressed by itself. */
+const gzipped = (files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + gzipSync(readFileSync(path.join(ASSETS, file)), { level: 9 }).length, 0)
+
+test('the first load is at most 25 kB of script, the whole page 60 kB without the chart library, and 8 kB of CSS', async () => {
+  const { page } = await dashboard.open('/')
+  await page.getByRole('region', { name: 'Service levels' }).waitFor()
+  const loaded = await page.evaluate<string[]>(`performance.getEntriesByType('resource').map(({ name }) => name)`)
+  const scripts = loaded.filter((name) => name.endsWith('.js')).map((name) => path.basename(name))
+  expect(scripts.length).toBeGreaterThan(1)
+  expect(gzipped(scripts)).toBeLessThanOrEqual(25_000)
+  const all = readdirSync(ASSETS)
+  expect(gzipped(all.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(8000)
+  expect(gzipped(all.filter((file) => file.endsWith('.js') && !file.startsWith('uPlot')))).toBeLessThanOrEqual(60_000)
+  await page.context().close()
 })
 
 test('an address without a page says so', async () => {
