@@ -1,10 +1,175 @@
-import { Empty } from '../../ui/feedback.tsx'
+import { useSignal } from '@preact/signals'
+import type { ScopeCost } from '../../../../src/contract/reports/cost.ts'
+import type { ScopeState } from '../../../../src/contract/scope.ts'
+import { hasRole, part, post, useAction, useGet } from '../../api/index.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { useScopeName } from '../../ui/links.tsx'
+import { notify } from '../../ui/notices.tsx'
+import { compact, count, percent, usd } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
+import { Tabs, useTab } from '../../ui/tabs.tsx'
+import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { Chain } from './chain.tsx'
+import { Context } from './context.tsx'
+import { Events } from './events.tsx'
+import { Log } from './log/log.tsx'
+import { SendEvent } from './send-event.tsx'
+import { SettingsForm } from './settings/settings.tsx'
+import { Timers } from './timers.tsx'
+
+const REFRESH_MS = 2000
+const COST_MS = 60_000
+
+const tabs = [
+  { id: 'log', text: 'Log' },
+  { id: 'events', text: 'Events' },
+  { id: 'context', text: 'Context' },
+  { id: 'chain', text: 'Chain' },
+  { id: 'timers', text: 'Timers' },
+  { id: 'settings', text: 'Settings' },
+]
 
 export default function ScopePage() {
+  const scope = useScopeName()
+  return <OneScope key={scope} scope={scope} />
+}
+
+function OneScope({ scope }: { scope: string }) {
+  const path = `/v1/scopes/${part(scope)}`
+  const state = useGet<ScopeState>(path, { every_ms: REFRESH_MS })
+  const tab = useTab(tabs.map(({ id }) => id))
+  const isSending = useSignal(false)
   return (
-    <Page title="Scope">
-      <Empty title="This page is not built yet." />
+    <Page
+      title={scope}
+      path={<a href="/scopes">Scopes</a>}
+      needs="viewer"
+      actions={
+        <>
+          <button type="button" class="primary" onClick={() => (isSending.value = true)}>
+            Send an event
+          </button>
+          <CancelTurn path={path} turn={state.value?.turn ?? null} onDone={state.reload} />
+        </>
+      }
+    >
+      {isSending.value && <SendEvent scope={scope} onClose={() => (isSending.value = false)} />}
+      <Loaded data={state}>{(value) => <Summary state={value} path={path} />}</Loaded>
+      <Tabs label="Parts of the scope" tabs={tabs} />
+      {tab === 'log' && <Log scope={scope} />}
+      {tab === 'events' && <Events scope={scope} />}
+      {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
+      {tab === 'chain' && <Chain scope={scope} />}
+      {tab === 'timers' && <Timers scope={scope} />}
+      {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
     </Page>
+  )
+}
+
+function Summary({ state, path }: { state: ScopeState; path: string }) {
+  const { agent, inbox, turn, context, counters, sockets, parked, waiting_for_model: waits, outbox, llm_tokens_remaining } = state
+  const { reflex_actions, model_calls } = counters
+  const { value: cost } = useGet<ScopeCost>(`${path}/cost?bucket=hour`, { every_ms: COST_MS })
+  return (
+    <div class="card">
+      <Facts>
+        <Fact name="Agent">
+          <bdi>{agent}</bdi>
+        </Fact>
+        <Fact name="Inbox">
+          {count(inbox.pending)} pending, {count(inbox.processing)} in progress, {count(inbox.delayed)} delayed
+        </Fact>
+        <Fact name="Turn in flight">
+          {turn ? (
+            <span class="run">
+              ▸ {count(turn.events)} {turn.events === 1 ? 'event' : 'events'}, <Time at={turn.since} />
+            </span>
+          ) : (
+            'None'
+          )}
+        </Fact>
+        <Fact name="Context">{count(context.events)} events</Fact>
+        <Fact name="Decided by reflexes">
+          {percent(reflex_actions + model_calls === 0 ? null : reflex_actions / (reflex_actions + model_calls))}
+          <span class="quiet"> of {compact(counters.accepted)} events</span>
+        </Fact>
+        <Fact name="Cost of the last day">
+          {cost === undefined ? '–' : <CostOf cost={cost} />}
+        </Fact>
+        {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
+        {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
+      </Facts>
+      {waits && (
+        <p class="wait">
+          The model provider is unavailable since <Time at={waits.since} />: <Text text={waits.detail} />
+        </p>
+      )}
+      {outbox.last_error !== null && (
+        <p class="wait">
+          {count(outbox.waiting)} changes wait to be replicated to D1: <Text text={outbox.last_error} />
+        </p>
+      )}
+      {parked.length > 0 && <p class="bad">{count(parked.length)} pieces of work are parked after crashes and no longer start.</p>}
+    </div>
+  )
+}
+
+function CostOf({ cost: { total_usd: { low, high }, model_usd, saved_usd, basis } }: { cost: ScopeCost }) {
+  return (
+    <span title={basis}>
+      {usd(low)} to {usd(high)}
+      <span class="quiet">
+        {' '}
+        (models {usd(model_usd)}, saved {usd(saved_usd)}; {usd(high * 30)} a month)
+      </span>
+    </span>
+  )
+}
+
+type Cancelled = { cancelled: boolean; events: number }
+type CancelProps = { path: string; turn: ScopeState['turn']; onDone: () => void }
+
+function CancelTurn({ path, turn, onDone }: CancelProps) {
+  const isAsking = useSignal(false)
+  const cancel = useAction((reason: string) => post<Cancelled>(`${path}/cancel`, reason === '' ? {} : { reason }))
+  const confirm = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const answer = await cancel.run(String(new FormData(event.currentTarget as HTMLFormElement).get('reason')))
+    if (!answer.ok) return
+    const { cancelled, events } = answer.value
+    notify(cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')
+    isAsking.value = false
+    onDone()
+  }
+  const may = hasRole('operator')
+  return (
+    <>
+      <button
+        type="button"
+        class="danger"
+        disabled={turn === null || !may}
+        title={may ? (turn ? '' : 'No turn is in flight.') : 'This needs the role operator.'}
+        onClick={() => (isAsking.value = true)}
+      >
+        Cancel the turn
+      </button>
+      {isAsking.value && (
+        <Dialog title="Cancel the turn in flight" onClose={() => (isAsking.value = false)}>
+          <form class="stack" onSubmit={(event) => void confirm(event)}>
+            <p>Its events end as cancelled and are not considered again. Effects that it has made stay.</p>
+            <label>
+              Reason
+              <input name="reason" maxLength={1000} placeholder="cancelled by an operator" />
+            </label>
+            {cancel.problem && <ErrorBox problem={cancel.problem} />}
+            <button class="danger" disabled={cancel.busy}>
+              Cancel the turn
+            </button>
+          </form>
+        </Dialog>
+      )}
+    </>
   )
 }

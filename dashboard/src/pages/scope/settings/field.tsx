@@ -1,0 +1,143 @@
+import { useSignal } from '@preact/signals'
+import { useId } from 'preact/hooks'
+import { visible } from '../../../ui/text.tsx'
+import { kindOf, type Schema } from './schema.ts'
+
+type FieldProps = { name: string; schema: Schema; value: unknown; disabled: boolean; onChange: (value: unknown) => void; label?: string }
+
+/** One setting as its schema describes it. `undefined` is "not set". */
+export function Field(props: FieldProps) {
+  const { name, schema, value, disabled, onChange } = props
+  const id = useId()
+  if (kindOf(schema) !== 'group') {
+    return (
+      <div class="field">
+        <label for={id}>{props.label ?? name}</label>
+        <Input {...props} id={id} />
+        <Help id={`${id}-help`} text={schema.description} />
+      </div>
+    )
+  }
+  const parts = (typeof value === 'object' ? value : {}) as Record<string, unknown>
+  return (
+    <fieldset class="field" disabled={disabled}>
+      <legend>{name}</legend>
+      <Help id={id} text={schema.description} />
+      {Object.entries(schema.properties ?? {}).map(([part, of]) => (
+        <Field
+          key={part}
+          name={`${name}.${part}`}
+          label={part}
+          schema={of}
+          value={parts[part]}
+          disabled={disabled}
+          onChange={(changed) => onChange({ ...parts, [part]: changed })}
+        />
+      ))}
+    </fieldset>
+  )
+}
+
+function Input({ id, schema, value, disabled, onChange }: FieldProps & { id: string }) {
+  const common = { id, disabled, 'aria-describedby': `${id}-help` }
+  switch (kindOf(schema)) {
+    case 'choice':
+      return (
+        <select {...common} value={String(value ?? '')} onChange={({ currentTarget }) => onChange(currentTarget.value || undefined)}>
+          {value === undefined && <option value="">not set</option>}
+          {schema.enum?.map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      )
+    case 'number':
+      return (
+        <input
+          {...common}
+          type="number"
+          step={schema.type === 'integer' ? 1 : 'any'}
+          min={schema.minimum}
+          max={schema.maximum}
+          value={typeof value === 'number' ? value : ''}
+          onInput={({ currentTarget: { value: text } }) => onChange(text === '' ? undefined : Number(text))}
+        />
+      )
+    case 'switch':
+      return <input {...common} type="checkbox" checked={value === true} onChange={({ currentTarget }) => onChange(currentTarget.checked)} />
+    case 'line':
+      return (
+        <input
+          {...common}
+          maxLength={schema.maxLength}
+          value={String(value ?? '')}
+          onInput={({ currentTarget }) => onChange(currentTarget.value || undefined)}
+        />
+      )
+    case 'text':
+      return (
+        <textarea
+          {...common}
+          rows={4}
+          maxLength={schema.maxLength}
+          value={String(value ?? '')}
+          onInput={({ currentTarget }) => onChange(currentTarget.value || undefined)}
+        />
+      )
+    case 'lines':
+      return (
+        <textarea
+          {...common}
+          rows={3}
+          placeholder="One on each line"
+          value={Array.isArray(value) ? value.join('\n') : ''}
+          onChange={({ currentTarget }) => onChange(linesOf(currentTarget.value, value))}
+        />
+      )
+    default:
+      return <JsonInput common={common} value={value} onChange={onChange} />
+  }
+}
+
+/** No lines: not set where it was not set, an empty list otherwise. */
+function linesOf(text: string, before: unknown): string[] | undefined {
+  const lines = text.split('\n').flatMap((line) => line.trim() || [])
+  return lines.length === 0 && before === undefined ? undefined : lines
+}
+
+type JsonInputProps = { common: { id: string; disabled: boolean; 'aria-describedby': string }; value: unknown; onChange: (value: unknown) => void }
+
+function JsonInput({ common, value, onChange }: JsonInputProps) {
+  const flaw = useSignal<string | null>(null)
+  const changed = ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
+    const text = currentTarget.value.trim()
+    try {
+      onChange(text === '' ? undefined : JSON.parse(text))
+      currentTarget.setCustomValidity('')
+      flaw.value = null
+    } catch (error) {
+      flaw.value = error instanceof Error ? error.message : String(error)
+      currentTarget.setCustomValidity(flaw.value)
+    }
+  }
+  return (
+    <>
+      <textarea
+        {...common}
+        rows={4}
+        spellcheck={false}
+        placeholder="JSON"
+        aria-invalid={flaw.value !== null}
+        value={value === undefined ? '' : JSON.stringify(value, null, 2)}
+        onChange={changed}
+      />
+      {flaw.value !== null && <span class="bad">This is not JSON: {visible(flaw.value)}</span>}
+    </>
+  )
+}
+
+/** Descriptions write names between backticks. */
+const Help = ({ id, text = '' }: { id: string; text?: string | undefined }) => (
+  <small id={id} class="quiet">
+    {text.split('`').map((piece, index) => (index % 2 === 1 ? <code key={index}>{piece}</code> : piece))}
+  </small>
+)
