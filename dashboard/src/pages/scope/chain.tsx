@@ -10,7 +10,7 @@ import './chain.css'
 type Numbers = Pick<ReflexMetrics, 'runs' | 'fired'> & { reflex_id: string; version: number }
 type Metrics = { reflexes: Numbers[] }
 
-/** What an event meets, from top to bottom, and which of it acts. */
+/** The filters, reflexes and models that an event meets, and which of them act. */
 export function Chain({ scope }: { scope: string }) {
   const path = `/v1/scopes/${part(scope)}`
   const chain = useGet<ScopeChain>(`${path}/chain`, { every_ms: 5000 })
@@ -47,7 +47,11 @@ function Stages({ chain, numbers }: { chain: ScopeChain; numbers: readonly Numbe
         </Stage>
       )}
       {model && (
-        <Stage title={`Decision model ${model.name}`} acts={model.threshold !== null} state={model.threshold === null ? 'compared with turns' : 'acts'}>
+        <Stage
+          title={`Decision model ${model.name}`}
+          acts={model.threshold !== null}
+          state={model.threshold === null ? 'compared with turns' : 'acts'}
+        >
           <Text text={model.model} />
           {model.types && `, for ${model.types.join(', ')}`}
           {model.threshold !== null && `, from ${percent(model.threshold)} probability on`}
@@ -82,7 +86,9 @@ function ReflexStage({ reflex, place, numbers }: ReflexStageProps) {
         </>
       }
       acts={acts}
-      state={acts ? (by_proof ? 'acts as far as it is proven' : 'acts') : watching === null ? 'does not run' : `${id}@${watching} in shadow mode`}
+      state={
+        acts ? (by_proof ? 'acts as far as it is proven' : 'acts') : watching === null ? 'does not run' : `${id}@${watching} in shadow mode`
+      }
     >
       {absent !== null && <Text text={absent} />}
       {of && ` Fired ${count(of.fired)} of ${count(of.runs)} times.`}

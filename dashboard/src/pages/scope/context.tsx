@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
+import type { EventRecord } from '../../../../src/contract/event-record.ts'
 import type { ContextView } from '../../../../src/contract/scope.ts'
 import { part, query, useGet } from '../../api/index.ts'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
@@ -10,9 +11,9 @@ import { Section } from '../../ui/page.tsx'
 import { Table, type Column } from '../../ui/table.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Clock, Time } from '../../ui/time.tsx'
-import { brief } from './words.ts'
+import { brief, ownFields } from './words.ts'
 
-type Seen = ContextView['events'][number]
+type Seen = EventRecord['event']
 const REFRESH_MS = 2000
 const LIMIT = 1000
 
@@ -20,12 +21,9 @@ const columns: Column<Seen>[] = [
   { title: 'Time', cell: ({ timestamp }) => <Clock at={timestamp} />, width: '8rem' },
   { title: 'Type', cell: ({ type }) => <Text text={type} />, width: '10rem' },
   { title: 'Source', cell: ({ source }) => <Text text={source} />, width: '9rem' },
-  { title: 'Content', cell: (event) => <Text text={contentOf(event)} /> },
+  { title: 'Content', cell: (event) => <Text text={brief(ownFields(event))} /> },
   { title: 'Trace', cell: ({ meta }) => <TraceLink id={meta.trace_id} />, width: '4.5rem' },
 ]
-
-/** The fields of its type. */
-const contentOf = ({ id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...own }: Seen): string => brief(own)
 
 /** The working memory, now or as it was after an entry of the log, which the address names. */
 export function Context({ scope, newest }: { scope: string; newest: number }) {
@@ -66,7 +64,13 @@ export function Context({ scope, newest }: { scope: string; newest: number }) {
           onChange={({ currentTarget }) => go(Number(currentTarget.value))}
         />
         <span class="quiet">of {count(newest)}</span>
-        {at === undefined ? <span>As it is now</span> : <button type="button" onClick={() => go(null)}>Back to now</button>}
+        {at === undefined ? (
+          <span>As it is now</span>
+        ) : (
+          <button type="button" onClick={() => go(null)}>
+            Back to now
+          </button>
+        )}
       </div>
       <Loaded data={data}>{(context) => <Memory key={at} context={context} />}</Loaded>
     </>

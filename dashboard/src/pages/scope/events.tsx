@@ -39,6 +39,28 @@ const columns: Column<EventRecord>[] = [
   { title: 'Trace', cell: ({ event }) => <TraceLink id={event.meta.trace_id} />, width: '4.5rem' },
 ]
 
+type FiltersProps = { status: string; type: string; onSet: (changes: Record<string, string>) => void }
+
+const Filters = ({ status, type, onSet: set }: FiltersProps) => (
+  <search class="actions">
+    <label class="inline">
+      Status
+      <select value={status} onChange={({ currentTarget }) => set({ status: currentTarget.value })}>
+        <option value="">any</option>
+        {statuses.map((name) => (
+          <option key={name} value={name}>
+            {statusText(name)}
+          </option>
+        ))}
+      </select>
+    </label>
+    <label class="inline">
+      Type
+      <input value={type} maxLength={128} onChange={({ currentTarget }) => set({ type: currentTarget.value.trim() })} />
+    </label>
+  </search>
+)
+
 /** The events of a scope with what became of each; those that nothing matched say so. */
 export function Events({ scope }: { scope: string }) {
   const { path, query: asked, route } = useLocation()
@@ -55,26 +77,14 @@ export function Events({ scope }: { scope: string }) {
   const one = items?.find(({ event }) => event.id === picked)
   return (
     <>
-      <search class="actions">
-        <label class="inline">
-          Status
-          <select value={status} onChange={({ currentTarget }) => set({ status: currentTarget.value })}>
-            <option value="">any</option>
-            {statuses.map((name) => (
-              <option key={name} value={name}>
-                {statusText(name)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="inline">
-          Type
-          <input value={type} maxLength={128} onChange={({ currentTarget }) => set({ type: currentTarget.value.trim() })} />
-        </label>
-      </search>
+      <Filters status={status} type={type} onSet={set} />
       {problem && <ErrorBox problem={problem} onRetry={reload} />}
       {items === undefined && !problem && <Loading />}
-      {items?.length === 0 && <Empty title="No event is here yet."><p>Send one with the button above.</p></Empty>}
+      {items?.length === 0 && (
+        <Empty title="No event is here yet.">
+          <p>Send one with the button above.</p>
+        </Empty>
+      )}
       {items !== undefined && items.length > 0 && (
         <Table
           label="Events"

@@ -18,6 +18,7 @@ import { Log } from './log/log.tsx'
 import { SendEvent } from './send-event.tsx'
 import { SettingsForm } from './settings/settings.tsx'
 import { Timers } from './timers.tsx'
+import { fieldOf } from './words.ts'
 
 const REFRESH_MS = 2000
 const COST_MS = 60_000
@@ -95,9 +96,7 @@ function Summary({ state, path }: { state: ScopeState; path: string }) {
           {percent(reflex_actions + model_calls === 0 ? null : reflex_actions / (reflex_actions + model_calls))}
           <span class="quiet"> of {compact(counters.accepted)} events</span>
         </Fact>
-        <Fact name="Cost of the last day">
-          {cost === undefined ? '–' : <CostOf cost={cost} />}
-        </Fact>
+        <Fact name="Cost of the last day">{cost === undefined ? '–' : <CostOf cost={cost} />}</Fact>
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
       </Facts>
@@ -116,7 +115,16 @@ function Summary({ state, path }: { state: ScopeState; path: string }) {
   )
 }
 
-function CostOf({ cost: { total_usd: { low, high }, model_usd, saved_usd, basis } }: { cost: ScopeCost }) {
+function CostOf({
+  cost: {
+    total_usd: { low, high },
+    model_usd,
+    saved_usd,
+    basis,
+  },
+}: {
+  cost: ScopeCost
+}) {
   return (
     <span title={basis}>
       {usd(low)} to {usd(high)}
@@ -136,7 +144,7 @@ function CancelTurn({ path, turn, onDone }: CancelProps) {
   const cancel = useAction((reason: string) => post<Cancelled>(`${path}/cancel`, reason === '' ? {} : { reason }))
   const confirm = async (event: SubmitEvent) => {
     event.preventDefault()
-    const answer = await cancel.run(String(new FormData(event.currentTarget as HTMLFormElement).get('reason')))
+    const answer = await cancel.run(fieldOf(event, 'reason'))
     if (!answer.ok) return
     const { cancelled, events } = answer.value
     notify(cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')

@@ -8,6 +8,7 @@ import { TraceLink } from '../../ui/links.tsx'
 import { NeedsRole } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fate } from './events.tsx'
+import { fieldOf, ownFields } from './words.ts'
 
 type Receipt = Pick<EventReceipt, 'id' | 'trace_id' | 'status'>
 const ASK_MS = 500
@@ -23,19 +24,18 @@ export function SendEvent({ scope, onClose }: { scope: string; onClose: () => vo
     if (!own) return failed(0, 'The fields are not a JSON object', 'Write them as {"name": "value"}.')
     return post<{ events: Receipt[] }>(path, { ...own, type })
   })
-  const samples = new Map(recent.value?.items.map(({ event }) => [event.type, event]).reverse())
+  const samples = new Map((recent.value?.items ?? []).toReversed().map(({ event }): [string, EventRecord['event']] => [event.type, event]))
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
-    const given = new FormData(event.currentTarget as HTMLFormElement)
     receipt.value = null
-    const answer = await send.run({ type: String(given.get('type')).trim(), fields: String(given.get('fields')) })
+    const answer = await send.run({ type: fieldOf(event, 'type'), fields: fieldOf(event, 'fields') })
     if (answer.ok) receipt.value = answer.value.events[0] ?? null
   }
   /** The fields of the last event of a type are a start. */
   const prefill = ({ value, form }: HTMLInputElement) => {
-    const { id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...own } = samples.get(value) ?? {}
+    const sample = samples.get(value)
     const fields = form?.elements.namedItem('fields')
-    if (samples.has(value) && fields instanceof HTMLTextAreaElement) fields.value = JSON.stringify(own, null, 2)
+    if (sample && fields instanceof HTMLTextAreaElement) fields.value = JSON.stringify(ownFields(sample), null, 2)
   }
   return (
     <Dialog title="Send an event" onClose={onClose}>
@@ -70,7 +70,7 @@ export function SendEvent({ scope, onClose }: { scope: string; onClose: () => vo
           {receipt.value && <Sent key={receipt.value.id} path={path} receipt={receipt.value} />}
         </form>
       ) : (
-        <NeedsRole role="publisher" what="Sending events" />
+        <NeedsRole {...{ role: 'publisher', what: 'Sending events' }} />
       )}
     </Dialog>
   )

@@ -7,6 +7,7 @@ import { count } from '../../ui/numbers.ts'
 import { NeedsRole, Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
+import { fieldOf } from './words.ts'
 
 const rhythm = (schedule: Schedule): string =>
   'every_s' in schedule ? `every ${schedule.every_s} s` : 'cron' in schedule ? `cron ${schedule.cron} (UTC)` : 'once'
@@ -16,7 +17,7 @@ export function Timers({ scope }: { scope: string }) {
   const may = hasRole('operator')
   const timers = useGet<{ items: Timer[] }>(may ? path : null, { every_ms: 5000 })
   const remove = useAction((name: string) => request<void>('DELETE', `${path}/${part(name)}`))
-  if (!may) return <NeedsRole role="operator" what="Timers" />
+  if (!may) return <NeedsRole {...{ role: 'operator', what: 'Timers' }} />
   const cancel = async (name: string) => {
     const answer = await remove.run(name)
     if (answer.ok) notify(`The timer ${name} is cancelled.`)
@@ -61,10 +62,10 @@ export function Timers({ scope }: { scope: string }) {
 }
 
 type Kind = 'every_s' | 'cron' | 'at'
-const kinds: Record<Kind, { text: string; label: string; type: string; placeholder: string }> = {
-  every_s: { text: 'at an interval', label: 'Seconds between ticks', type: 'number', placeholder: '60' },
-  cron: { text: 'by a cron expression', label: 'Cron expression, in UTC', type: 'text', placeholder: '0 6 * * *' },
-  at: { text: 'once', label: 'Time, in your time zone', type: 'datetime-local', placeholder: '' },
+const kinds: Record<Kind, { text: string; label: string; placeholder?: string }> = {
+  every_s: { text: 'at an interval', label: 'Seconds between ticks', placeholder: '60' },
+  cron: { text: 'by a cron expression', label: 'Cron expression, in UTC', placeholder: '0 6 * * *' },
+  at: { text: 'once', label: 'Time, in your time zone' },
 }
 
 function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
@@ -72,12 +73,11 @@ function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
   const save = useAction(({ name, schedule }: { name: string; schedule: unknown }) =>
     request<Timer>('PUT', `${path}/${part(name)}`, { body: schedule }),
   )
-  const { label, type, placeholder } = kinds[kind.value]
+  const { label, placeholder } = kinds[kind.value]
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
-    const fields = new FormData(form)
-    const [name, when] = [String(fields.get('name')), String(fields.get('when'))]
+    const [name, when] = [fieldOf(event, 'name'), fieldOf(event, 'when')]
     const value = kind.value === 'every_s' ? Number(when) : kind.value === 'at' ? new Date(when).toISOString() : when
     const answer = await save.run({ name, schedule: { [kind.value]: value } })
     if (!answer.ok) return
@@ -104,7 +104,9 @@ function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
         </label>
         <label key={kind.value}>
           {label}
-          <input name="when" required type={type} placeholder={placeholder} {...(type === 'number' && { min: 1, step: 'any' })} />
+          {kind.value === 'every_s' && <input name="when" required type="number" min={1} step="any" placeholder={placeholder} />}
+          {kind.value === 'cron' && <input name="when" required placeholder={placeholder} />}
+          {kind.value === 'at' && <input name="when" required type="datetime-local" />}
         </label>
         {save.problem && <ErrorBox problem={save.problem} />}
         <div>

@@ -1,5 +1,5 @@
 import type { Action } from '../../../../src/contract/action.ts'
-import type { Outcome } from '../../../../src/contract/event-record.ts'
+import type { EventRecord, Outcome } from '../../../../src/contract/event-record.ts'
 
 /** Enough for a line; the whole value is one click away. */
 const MOST = 200
@@ -10,52 +10,62 @@ export function brief(value: unknown): string {
   return text.length > MOST ? `${text.slice(0, MOST)}…` : text
 }
 
-export function actionText(action: Action): string {
-  switch (action.action_type) {
-    case 'call_tool':
-      return `call ${action.tool} with ${brief(action.args)}`
-    case 'reply':
-      return `reply “${brief(action.content)}”`
-    case 'emit_event':
-      return `emit ${action.event.type}`
-    case 'set_scratch':
-      return `set ${action.key} in the scratch`
-    case 'run_skill':
-      return `run the skill ${action.skill_id}`
-    case 'ignore':
-    case 'escalate':
-    case 'cancel_turn':
-      return `${action.action_type.replace('_', ' ')}: ${brief(action.reason)}`
-    default:
-      return `${String(action.action_type).replace('_', ' ')} ${action.artifact_id}`
-  }
+/** The text of a form's field. */
+export function fieldOf(event: SubmitEvent, name: string): string {
+  const value = new FormData(event.currentTarget as HTMLFormElement).get(name)
+  return typeof value === 'string' ? value.trim() : ''
 }
+
+/** The fields of an event's type, without the common ones. */
+export function ownFields(event: EventRecord['event']): Record<string, unknown> {
+  const { id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...own } = event
+  return own
+}
+
+type ActionOf<Type> = Extract<Action, { action_type: Type }>
+const reasoned = ({ action_type, reason }: ActionOf<'ignore' | 'escalate' | 'cancel_turn'>): string =>
+  `${action_type.replace('_', ' ')}: ${brief(reason)}`
+const artifact = ({ action_type, artifact_id }: ActionOf<'write_artifact' | 'invoke_artifact'>): string =>
+  `${action_type.replace('_', ' ')} ${artifact_id}`
+
+const actions: { [Type in Action['action_type']]: (action: ActionOf<Type>) => string } = {
+  call_tool: ({ tool, args }) => `call ${tool} with ${brief(args)}`,
+  reply: ({ content }) => `reply “${brief(content)}”`,
+  emit_event: ({ event }) => `emit ${event.type}`,
+  set_scratch: ({ key }) => `set ${key} in the scratch`,
+  run_skill: ({ skill_id }) => `run the skill ${skill_id}`,
+  ignore: reasoned,
+  escalate: reasoned,
+  cancel_turn: reasoned,
+  write_artifact: artifact,
+  invoke_artifact: artifact,
+}
+
+/** An action of a later version is shown as it is. */
+export const actionText = (action: Action): string =>
+  (actions[action.action_type] as ((action: Action) => string) | undefined)?.(action) ?? brief(action)
 
 /** True if no filter, reflex, model or turn took up the event. */
 export const isUnmatched = (outcome: Outcome | null): boolean => outcome?.by === 'filter' || outcome?.by === 'perceive'
 
-export function outcomeText(outcome: Outcome): string {
-  switch (outcome.by) {
-    case 'filter':
-      return 'Nothing matched: no filter of the agent passed it'
-    case 'perceive':
-      return `Nothing matched: it joined the context without a turn (${brief(outcome.reason)})`
-    case 'turn': {
-      const failed = outcome.failed_calls ? `; ${outcome.failed_calls.length} tool calls failed` : ''
-      const { result } = outcome
-      return `${result === undefined ? 'A turn considered it' : result === null ? 'A turn decided to do nothing' : `A turn answered ${brief(result)}`}${failed}`
-    }
-    case 'reflex': {
-      const { reflex_id, version, action, reused } = outcome
-      return `Reflex ${reflex_id}@${version} decided${action ? ` to ${actionText(action)}` : ''}${reused ? ', as it did before' : ''}`
-    }
-    case 'decision':
-      return `The decision model${outcome.model === undefined ? '' : ` ${outcome.model}`} decided${outcome.action ? ` to ${actionText(outcome.action)}` : ''}`
-    case 'pull':
-      return 'An external consumer acknowledged it'
-    case 'cancel':
-      return `Cancelled: ${brief(outcome.reason)}`
-    case 'failure':
-      return `${outcome.discarded ? 'Discarded' : 'Failed'}: ${brief(outcome.reason)}`
-  }
+type OutcomeOf<By> = Extract<Outcome, { by: By }>
+const decidedTo = (action: Action | undefined): string => (action ? ` to ${actionText(action)}` : '')
+
+const outcomes: { [By in Outcome['by']]: (outcome: OutcomeOf<By>) => string } = {
+  filter: () => 'Nothing matched: no filter of the agent passed it',
+  perceive: ({ reason }) => `Nothing matched: it joined the context without a turn (${brief(reason)})`,
+  turn: ({ result, failed_calls = [] }) => {
+    const failed = failed_calls.length > 0 ? `; ${failed_calls.length} tool calls failed` : ''
+    if (result === undefined) return `A turn considered it${failed}`
+    return `${result === null ? 'A turn decided to do nothing' : `A turn answered ${brief(result)}`}${failed}`
+  },
+  reflex: ({ reflex_id, version, action, reused }) =>
+    `Reflex ${reflex_id}@${version} decided${decidedTo(action)}${reused ? ', as it did before' : ''}`,
+  decision: ({ model = '', action }) => `The decision model ${model} decided${decidedTo(action)}`,
+  pull: () => 'An external consumer acknowledged it',
+  cancel: ({ reason }) => `Cancelled: ${brief(reason)}`,
+  failure: ({ reason, discarded }) => `${discarded ? 'Discarded' : 'Failed'}: ${brief(reason)}`,
 }
+
+export const outcomeText = (outcome: Outcome): string =>
+  (outcomes[outcome.by] as ((outcome: Outcome) => string) | undefined)?.(outcome) ?? brief(outcome)

@@ -18,7 +18,12 @@ const columns: Column<ScopeSummary>[] = [
   { title: 'Agent', cell: ({ agent }) => <bdi>{agent}</bdi>, width: '9rem' },
   { title: 'Inbox', cell: ({ open }) => <span class={open > 0 ? 'wait' : 'quiet'}>{count(open)}</span>, width: '5.5rem', numeric: true },
   { title: 'Turn in flight', cell: ({ turn_since }) => <TurnSince since={turn_since} />, width: '8.5rem' },
-  { title: 'Parked', cell: ({ parked }) => <span class={parked > 0 ? 'bad' : 'quiet'}>{count(parked)}</span>, width: '5rem', numeric: true },
+  {
+    title: 'Parked',
+    cell: ({ parked }) => <span class={parked > 0 ? 'bad' : 'quiet'}>{count(parked)}</span>,
+    width: '5rem',
+    numeric: true,
+  },
   { title: 'Events', cell: ({ accepted }) => compact(accepted), width: '5.5rem', numeric: true },
   { title: 'Fire rate', cell: ({ fire_share }) => percent(fire_share), width: '6rem', numeric: true },
   { title: 'Cost', cell: ({ cost_usd }) => usd(cost_usd), width: '6rem', numeric: true },
@@ -74,13 +79,7 @@ export default function ScopesPage() {
       {items === undefined && !problem && <Loading />}
       {items?.length === 0 && <NoScopes isSearched={search !== '' || state !== ''} />}
       {items !== undefined && items.length > 0 && (
-        <Table
-          label="Scopes"
-          rows={items}
-          columns={columns}
-          keyOf={({ scope }) => scope}
-          onEnd={() => more && !loading && loadMore()}
-        />
+        <Table label="Scopes" rows={items} columns={columns} keyOf={({ scope }) => scope} onEnd={() => more && !loading && loadMore()} />
       )}
     </Page>
   )

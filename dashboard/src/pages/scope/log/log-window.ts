@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { LogEntry } from '../../../../../src/contract/log-entry.ts'
-import { get, part, query, type Problem } from '../../../api/index.ts'
+import { get, part, query, type Answer, type Problem } from '../../../api/index.ts'
 import { lineOf, type Line } from './story.ts'
 
 /** Lines in memory. Beyond that, the oldest leave, or newer ones are only counted. */
@@ -127,8 +127,8 @@ export class LogWindow {
     this.#loading = true
     const lines: Line[] = []
     for (let after: string | null = String(from); after !== null;) {
-      const path = `/v1/scopes/${part(this.#scope)}/log${query({ after, before, kind: this.#kind, limit: PAGE })}`
-      const page = await get<LogPage>(path)
+      const path: string = `/v1/scopes/${part(this.#scope)}/log${query({ after, before, kind: this.#kind, limit: PAGE })}`
+      const page: Answer<LogPage> = await get<LogPage>(path)
       if (!page.ok) return this.#failed(page.problem)
       lines.push(...page.value.items.map(lineOf))
       after = page.value.next_cursor

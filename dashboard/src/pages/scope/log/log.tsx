@@ -15,7 +15,7 @@ import './log.css'
 
 type Connection = 'connecting' | 'live' | 'lost' | 'ended'
 
-/** The log as a story that goes on by itself. The kind is in the address. */
+/** The log as a story that continues by itself. The kind is in the address. */
 export function Log({ scope }: { scope: string }) {
   const { path, query: asked, route } = useLocation()
   const { kind = '' } = asked
@@ -23,10 +23,7 @@ export function Log({ scope }: { scope: string }) {
     <div class="log">
       <label class="inline">
         Show
-        <select
-          value={kind}
-          onChange={({ currentTarget }) => route(`${path}${query({ ...asked, kind: currentTarget.value })}`, true)}
-        >
+        <select value={kind} onChange={({ currentTarget }) => route(`${path}${query({ ...asked, kind: currentTarget.value })}`, true)}>
           <option value="">every kind</option>
           {kinds.includes(kind) || kind === '' ? null : <option value={kind}>{kind}</option>}
           {kinds.map((name) => (
@@ -96,22 +93,26 @@ function useFollowing(scope: string, shown: LogWindow) {
   useEffect(() => {
     let close = (): void => {}
     let isOver = false
-    void shown.start().then((after) => {
+    why.value = null
+    const begin = async () => {
+      const after = await shown.start()
       if (isOver || after === null) return
-      const connection = followScope(scope, {
+      close = followScope(scope, {
         after,
         onOpen: () => {
           state.value = 'live'
-          why.value = null
         },
         onEntry: (entry) => shown.add(entry),
-        onError: ({ name, message }) => {
-          state.value = name === 'TicketRefused' ? 'ended' : 'lost'
-          why.value = name === 'TicketRefused' ? message : null
+        onLost: () => {
+          state.value = 'lost'
+        },
+        onRefused: (reason) => {
+          state.value = 'ended'
+          why.value = reason
         },
       })
-      close = () => connection.close()
-    })
+    }
+    void begin()
     return () => {
       isOver = true
       close()

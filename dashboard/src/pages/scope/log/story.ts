@@ -3,8 +3,17 @@ import { duration } from '../../../ui/time.tsx'
 import { statusText } from '../../../ui/status.tsx'
 import { actionText, brief, outcomeText } from '../words.ts'
 
-/** What is kept of an entry: its sentence, and where its details are. */
-export type Line = { seq: number; at: string; kind: string; trace_id: string; span_id: string; ms: number | null; text: string; bad: boolean }
+/** The part of an entry that is kept: its sentence, and the place of its details. */
+export type Line = {
+  seq: number
+  at: string
+  kind: string
+  trace_id: string
+  span_id: string
+  ms: number | null
+  text: string
+  bad: boolean
+}
 
 type EntryOf<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 /** The fields of skill entries are as their session writes them. */
@@ -29,8 +38,10 @@ const events: { [Kind in Extract<EntryKind, `event-${string}`>]: (entry: EntryOf
   'event-accepted': ({ event_type, source, via, overlap }) =>
     `${event_type} from ${brief(source)} arrived by ${via}${because(overlap && arrivals[overlap.arrival])}`,
   'event-joined': () => 'The event joined the context',
-  'event-retried': ({ attempts, error, due_at }) => `Attempt ${attempts} failed; the next is at ${due_at.slice(11, 19)} UTC${because(error)}`,
-  'event-ended': ({ status, outcome, event_count: n }) => `${n && n > 1 ? `${n} events` : 'The event'} ended as ${statusText(status)}. ${outcomeText(outcome)}`,
+  'event-retried': ({ attempts, error, due_at }) =>
+    `Attempt ${attempts} failed; the next is at ${due_at.slice(11, 19)} UTC${because(error)}`,
+  'event-ended': ({ status, outcome, event_count: n }) =>
+    `${n && n > 1 ? `${n} events` : 'The event'} ended as ${statusText(status)}. ${outcomeText(outcome)}`,
   'event-reopened': ({ by }) => `${brief(by)} returned the dead letter to the inbox`,
   'event-discarded': ({ by }) => `${brief(by)} discarded the dead letter`,
   'event-claimed': ({ by, lease_until }) => `${brief(by)} claimed it until ${lease_until.slice(11, 19)} UTC`,
@@ -66,8 +77,10 @@ const turns = {
   'effect-started': ({ tool, input }: EntryOf<'effect-started'>) => `Calls ${tool} with ${brief(input)}`,
   'effect-ended': ({ tool, status, output, error }: EntryOf<'effect-ended'>) =>
     `${tool}: ${statusText(status)}${error === null ? (output === null || output === undefined ? '' : ` ${brief(output)}`) : because(error)}`,
-  'reply-sent': ({ content, reflex_id }: EntryOf<'reply-sent'>) => `${reflex_id === null ? 'The agent' : `Reflex ${reflex_id}`} replies “${brief(content)}”`,
-  'call-received': ({ by, call, name }: EntryOf<'call-received'>) => `${brief(by)} ${call === 'skill' ? 'proposes the skill' : 'calls'} ${name}`,
+  'reply-sent': ({ content, reflex_id }: EntryOf<'reply-sent'>) =>
+    `${reflex_id === null ? 'The agent' : `Reflex ${reflex_id}`} replies “${brief(content)}”`,
+  'call-received': ({ by, call, name }: EntryOf<'call-received'>) =>
+    `${brief(by)} ${call === 'skill' ? 'proposes the skill' : 'calls'} ${name}`,
 }
 
 const passes: Record<string, string> = {
@@ -89,18 +102,22 @@ const reflexes = {
   'reflex-compared': (entry: EntryOf<'reflex-compared'>) =>
     `Reflex ${reflex(entry)} in shadow mode ${entry.agreed === null ? 'could not be compared' : entry.agreed ? 'agreed with the decision' : 'disagreed with the decision'}`,
   'reflex-overruled': (entry: EntryOf<'reflex-overruled'>) => `The action of ${reflex(entry)} was undone${because(entry.reason)}`,
-  'reflex-moved': (entry: EntryOf<'reflex-moved'>) => `Reflex ${reflex(entry)} moved from ${entry.from} to ${entry.to}${because(entry.reason)}`,
+  'reflex-moved': (entry: EntryOf<'reflex-moved'>) =>
+    `Reflex ${reflex(entry)} moved from ${entry.from} to ${entry.to}${because(entry.reason)}`,
   'reflex-audited': (entry: EntryOf<'reflex-audited'>) =>
     `The decision of ${reflex(entry)} was audited by ${entry.by === null ? 'the slow path' : brief(entry.by)}: ${entry.agreed === null ? 'not comparable' : entry.agreed ? 'agreed' : 'disagreed'}${because(entry.reason)}`,
-  'decision-judged': ({ by, right, reason }: EntryOf<'decision-judged'>) => `${brief(by)} judged the decision ${right ? 'right' : 'wrong'}${because(reason)}`,
+  'decision-judged': ({ by, right, reason }: EntryOf<'decision-judged'>) =>
+    `${brief(by)} judged the decision ${right ? 'right' : 'wrong'}${because(reason)}`,
   'certificate-changed': (entry: EntryOf<'certificate-changed'>) =>
     `The certificate of ${reflex(entry)}: ${entry.change.replace('_', ' ')}${entry.event_type === null ? '' : ` for ${entry.event_type}`}${because(entry.reason)}`,
-  'teacher-changed': ({ teacher, reason }: EntryOf<'teacher-changed'>) => `The slow path that decides is now ${teacher.model}${because(reason)}`,
+  'teacher-changed': ({ teacher, reason }: EntryOf<'teacher-changed'>) =>
+    `The slow path that decides is now ${teacher.model}${because(reason)}`,
 }
 
 const upkeep = {
   'filter-failed': ({ agent, error }: EntryOf<'filter-failed'>) => `A filter of ${agent} failed${because(error)}`,
-  'scratch-set': ({ key, value, reflex_id }: EntryOf<'scratch-set'>) => `Reflex ${reflex_id} set ${brief(key)} in the scratch to ${brief(value)}`,
+  'scratch-set': ({ key, value, reflex_id }: EntryOf<'scratch-set'>) =>
+    `Reflex ${reflex_id} set ${brief(key)} in the scratch to ${brief(value)}`,
   'settings-changed': ({ by, patch }: EntryOf<'settings-changed'>) => `${brief(by)} changed settings: ${brief(patch)}`,
   'timer-set': ({ by, timer_name, schedule }: EntryOf<'timer-set'>) => `${brief(by)} set the timer ${timer_name}: ${brief(schedule)}`,
   'timer-removed': ({ by, timer_name }: EntryOf<'timer-removed'>) => `${brief(by)} removed the timer ${timer_name}`,
@@ -124,11 +141,13 @@ const skills: { [Kind in SkillEntryKind]: (entry: Loose) => string } = {
   'skill-started': (entry) => `The ${skill(entry)} runs with ${brief(entry['inputs'])}`,
   'skill-resumed': (entry) => `The ${skill(entry)} continues after a restart`,
   'skill-reused': (entry) => `The ${skill(entry)} reuses the outputs of an earlier run`,
-  'skill-step-ended': (entry) => `Step ${brief(entry['step_id'] ?? entry['index'] ?? '')} ended: ${statusText(brief(entry['status']))}${because(textOf(entry['error']))}`,
+  'skill-step-ended': (entry) =>
+    `Step ${brief(entry['step_id'] ?? entry['index'] ?? '')} ended: ${statusText(brief(entry['status']))}${because(textOf(entry['error']))}`,
   'skill-compensation-ended': (entry) => `A step was undone: ${statusText(brief(entry['status']))}${because(textOf(entry['error']))}`,
   'skill-applied': (entry) => `The ${skill(entry)} ended: ${statusText(brief(entry['status']))}${because(textOf(entry['detail']))}`,
   'approval-requested': (entry) => `The ${skill(entry)} waits for approval${because(textOf(entry['reason']))}`,
-  'approval-decided': (entry) => `${brief(entry['by'] ?? 'Somebody')} decided on the approval: ${statusText(brief(entry['status'] ?? entry['decision'] ?? ''))}`,
+  'approval-decided': (entry) =>
+    `${brief(entry['by'] ?? 'Somebody')} decided on the approval: ${statusText(brief(entry['status'] ?? entry['decision'] ?? ''))}`,
 }
 
 const textOf = (value: unknown): string | null => (value === null || value === undefined ? null : brief(value))
@@ -158,6 +177,9 @@ const BAD = new Set(['failed', 'timeout', 'unknown', 'dead_lettered', 'error', '
 export function lineOf(entry: LogEntry): Line {
   const { seq, at, kind, trace_id, span_id, duration_ms: ms } = entry
   const { status, reason } = entry as Loose
-  const bad = /-(?:failed|lost|parked|degraded|refused|overruled)$/.test(kind) || BAD.has(String(status)) || (kind === 'reflex-passed' && reason === 'error')
+  const bad =
+    /-(?:failed|lost|parked|degraded|refused|overruled)$/.test(kind) ||
+    BAD.has(String(status)) ||
+    (kind === 'reflex-passed' && reason === 'error')
   return { seq, at, kind, trace_id, span_id, ms, text: sentence(entry), bad }
 }

@@ -43,7 +43,7 @@ function Input({ id, schema, value, disabled, onChange }: FieldProps & { id: str
   switch (kindOf(schema)) {
     case 'choice':
       return (
-        <select {...common} value={String(value ?? '')} onChange={({ currentTarget }) => onChange(currentTarget.value || undefined)}>
+        <select {...common} value={textOf(value)} onChange={({ currentTarget }) => onChange(currentTarget.value || undefined)}>
           {value === undefined && <option value="">not set</option>}
           {schema.enum?.map((option) => (
             <option key={option}>{option}</option>
@@ -63,26 +63,16 @@ function Input({ id, schema, value, disabled, onChange }: FieldProps & { id: str
         />
       )
     case 'switch':
-      return <input {...common} type="checkbox" checked={value === true} onChange={({ currentTarget }) => onChange(currentTarget.checked)} />
+      return (
+        <input {...common} type="checkbox" checked={value === true} onChange={({ currentTarget }) => onChange(currentTarget.checked)} />
+      )
     case 'line':
-      return (
-        <input
-          {...common}
-          maxLength={schema.maxLength}
-          value={String(value ?? '')}
-          onInput={({ currentTarget }) => onChange(currentTarget.value || undefined)}
-        />
-      )
-    case 'text':
-      return (
-        <textarea
-          {...common}
-          rows={4}
-          maxLength={schema.maxLength}
-          value={String(value ?? '')}
-          onInput={({ currentTarget }) => onChange(currentTarget.value || undefined)}
-        />
-      )
+    case 'text': {
+      const text = { ...common, maxLength: schema.maxLength, value: textOf(value) }
+      const typed = ({ currentTarget }: { currentTarget: HTMLInputElement | HTMLTextAreaElement }) =>
+        onChange(currentTarget.value || undefined)
+      return kindOf(schema) === 'line' ? <input {...text} onInput={typed} /> : <textarea {...text} rows={4} onInput={typed} />
+    }
     case 'lines':
       return (
         <textarea
@@ -93,10 +83,14 @@ function Input({ id, schema, value, disabled, onChange }: FieldProps & { id: str
           onChange={({ currentTarget }) => onChange(linesOf(currentTarget.value, value))}
         />
       )
-    default:
-      return <JsonInput common={common} value={value} onChange={onChange} />
+    case 'group':
+    case 'json':
+      break
   }
+  return <JsonInput common={common} value={value} onChange={onChange} />
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /** No lines: not set where it was not set, an empty list otherwise. */
 function linesOf(text: string, before: unknown): string[] | undefined {
@@ -104,7 +98,11 @@ function linesOf(text: string, before: unknown): string[] | undefined {
   return lines.length === 0 && before === undefined ? undefined : lines
 }
 
-type JsonInputProps = { common: { id: string; disabled: boolean; 'aria-describedby': string }; value: unknown; onChange: (value: unknown) => void }
+type JsonInputProps = {
+  common: { id: string; disabled: boolean; 'aria-describedby': string }
+  value: unknown
+  onChange: (value: unknown) => void
+}
 
 function JsonInput({ common, value, onChange }: JsonInputProps) {
   const flaw = useSignal<string | null>(null)

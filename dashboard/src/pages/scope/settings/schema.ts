@@ -20,24 +20,14 @@ export type Schema = {
 export type FieldKind = 'choice' | 'line' | 'text' | 'number' | 'switch' | 'lines' | 'group' | 'json'
 
 const LONG = 300
+const simple: Readonly<Record<string, FieldKind>> = { integer: 'number', number: 'number', boolean: 'switch' }
 
-export function kindOf({ type, enum: options, items, properties, maxLength = 0 }: Schema): FieldKind {
+export function kindOf({ type = '', enum: options, items, properties, maxLength = 0 }: Schema): FieldKind {
   if (options) return 'choice'
-  switch (type) {
-    case 'string':
-      return maxLength > LONG ? 'text' : 'line'
-    case 'integer':
-    case 'number':
-      return 'number'
-    case 'boolean':
-      return 'switch'
-    case 'array':
-      return items?.type === 'string' ? 'lines' : 'json'
-    case 'object':
-      return properties && Object.values(properties).every((one) => !['group', 'json'].includes(kindOf(one))) ? 'group' : 'json'
-    default:
-      return 'json'
-  }
+  if (type === 'string') return maxLength > LONG ? 'text' : 'line'
+  if (type === 'array') return items?.type === 'string' ? 'lines' : 'json'
+  const isGroup = properties && Object.values(properties).every((one) => !['group', 'json'].includes(kindOf(one)))
+  return isGroup ? 'group' : (simple[type] ?? 'json')
 }
 
 export const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)

@@ -4,6 +4,7 @@ import { failed } from '../../../api/problem.ts'
 import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { notify } from '../../../ui/notices.tsx'
 import { NeedsRole } from '../../../ui/page.tsx'
+import { fieldOf } from '../words.ts'
 import { Field } from './field.tsx'
 import { same, type Schema } from './schema.ts'
 import './settings.css'
@@ -19,7 +20,7 @@ export function SettingsForm({ path, settings }: FormProps) {
   const may = hasRole('operator')
   return (
     <>
-      {!may && <NeedsRole role="operator" what="Changing settings" />}
+      {!may && <NeedsRole {...{ role: 'operator', what: 'Changing settings' }} />}
       <div>
         <button type="button" aria-pressed={isRaw.value} onClick={() => (isRaw.value = !isRaw.value)}>
           Edit as JSON
@@ -111,7 +112,7 @@ function Raw({ path, settings, disabled }: FormProps & { disabled: boolean }) {
   })
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
-    const answer = await save.run(String(new FormData(event.currentTarget as HTMLFormElement).get('patch')))
+    const answer = await save.run(fieldOf(event, 'patch'))
     if (answer.ok) notify('The settings are saved. They hold from the next event on.')
   }
   return (
