@@ -70,6 +70,13 @@ export class LogWindow {
     this.#schedule()
   }
 
+  /** The reader has left the newest line, or is back at it. */
+  follows(following: boolean): void {
+    if (following === this.following) return
+    this.following = following
+    this.changed.value += 1
+  }
+
   pause(): void {
     this.paused = true
     this.following = false

@@ -36,8 +36,8 @@ export function Rows({ shown, picked, onPick }: RowsProps) {
     const before = top.peek()
     const { scrollTop, scrollHeight, clientHeight } = current
     const isAtEnd = scrollHeight - scrollTop - clientHeight < ROW_PX
-    if (!isAtEnd && scrollTop < before) shown.following = false
-    if (isAtEnd && !shown.paused && shown.skipped === 0) shown.following = true
+    if (!isAtEnd && scrollTop < before) shown.follows(false)
+    if (isAtEnd && !shown.paused && shown.skipped === 0) shown.follows(true)
     top.value = scrollTop
     if (!shown.following && scrollTop < NEAR_PX) void shown.loadOlder()
   }

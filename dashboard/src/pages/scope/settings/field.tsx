@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useId } from 'preact/hooks'
 import { visible } from '../../../ui/text.tsx'
-import { kindOf, type Schema } from './schema.ts'
+import { kindOf, same, type Schema } from './schema.ts'
 
 type FieldProps = { name: string; schema: Schema; value: unknown; disabled: boolean; onChange: (value: unknown) => void; label?: string }
 
@@ -74,61 +74,57 @@ function Input({ id, schema, value, disabled, onChange }: FieldProps & { id: str
       return kindOf(schema) === 'line' ? <input {...text} onInput={typed} /> : <textarea {...text} rows={4} onInput={typed} />
     }
     case 'lines':
-      return (
-        <textarea
-          {...common}
-          rows={3}
-          placeholder="One on each line"
-          value={Array.isArray(value) ? value.join('\n') : ''}
-          onChange={({ currentTarget }) => onChange(linesOf(currentTarget.value, value))}
-        />
-      )
+      return <Written common={common} value={value} form={asLines(value)} onChange={onChange} />
     case 'group':
     case 'json':
       break
   }
-  return <JsonInput common={common} value={value} onChange={onChange} />
+  return <Written common={common} value={value} form={asJson} onChange={onChange} />
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
+/** A written form of a value. `parse` throws if the text is not in this form. */
+type Form = { hint: string; print: (value: unknown) => string; parse: (text: string) => unknown }
+
+const asJson: Form = {
+  hint: 'JSON',
+  print: (value) => (value === undefined ? '' : JSON.stringify(value, null, 2)),
+  parse: (text) => (text.trim() === '' ? undefined : JSON.parse(text)),
+}
 /** No lines: not set where it was not set, an empty list otherwise. */
-function linesOf(text: string, before: unknown): string[] | undefined {
-  const lines = text.split('\n').flatMap((line) => line.trim() || [])
-  return lines.length === 0 && before === undefined ? undefined : lines
-}
+const asLines = (before: unknown): Form => ({
+  hint: 'One on each line',
+  print: (value) => (Array.isArray(value) ? value.join('\n') : ''),
+  parse(text) {
+    const lines = text.split('\n').flatMap((line) => line.trim() || [])
+    return lines.length === 0 && before === undefined ? undefined : lines
+  },
+})
 
-type JsonInputProps = {
-  common: { id: string; disabled: boolean; 'aria-describedby': string }
-  value: unknown
-  onChange: (value: unknown) => void
-}
+type Common = { id: string; disabled: boolean; 'aria-describedby': string }
+type WrittenProps = { common: Common; value: unknown; form: Form; onChange: (value: unknown) => void }
 
-function JsonInput({ common, value, onChange }: JsonInputProps) {
-  const flaw = useSignal<string | null>(null)
-  const changed = ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
-    const text = currentTarget.value.trim()
+/** The text is kept as it is typed, until the value changes elsewhere. */
+function Written({ common, value, form: { hint, print, parse }, onChange }: WrittenProps) {
+  const typed = useSignal({ text: print(value), value, flaw: '' })
+  if (typed.value.flaw === '' && !same(typed.value.value, value)) typed.value = { text: print(value), value, flaw: '' }
+  const change = ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
+    const text = currentTarget.value
     try {
-      onChange(text === '' ? undefined : JSON.parse(text))
-      currentTarget.setCustomValidity('')
-      flaw.value = null
+      const parsed = parse(text)
+      typed.value = { text, value: parsed, flaw: '' }
+      onChange(parsed)
     } catch (error) {
-      flaw.value = error instanceof Error ? error.message : String(error)
-      currentTarget.setCustomValidity(flaw.value)
+      typed.value = { text, value, flaw: String(error) }
     }
+    currentTarget.setCustomValidity(typed.value.flaw)
   }
+  const { text, flaw } = typed.value
   return (
     <>
-      <textarea
-        {...common}
-        rows={4}
-        spellcheck={false}
-        placeholder="JSON"
-        aria-invalid={flaw.value !== null}
-        value={value === undefined ? '' : JSON.stringify(value, null, 2)}
-        onChange={changed}
-      />
-      {flaw.value !== null && <span class="bad">This is not JSON: {visible(flaw.value)}</span>}
+      <textarea {...common} rows={4} spellcheck={false} placeholder={hint} aria-invalid={flaw !== ''} value={text} onInput={change} />
+      {flaw !== '' && <span class="bad">{visible(flaw)}</span>}
     </>
   )
 }

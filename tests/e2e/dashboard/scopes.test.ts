@@ -1,0 +1,387 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
+import { gate, scriptedModel } from '../scripted-model.ts'
+import { expectSound, startDashboard, type Dashboard } from './harness.ts'
+
+const model = await scriptedModel(async function* (question) {
+  yield `You said ${question}.`
+})
+let dashboard: Dashboard
+beforeAll(async () => {
+  dashboard = await startDashboard({ more: model.vars })
+})
+afterAll(async () => {
+  await dashboard?.close()
+  model.stop()
+})
+
+const message = (content: string, id?: string) => ({ type: 'ws.message', connection_id: 'alice', content, ...(id && { id }) })
+const send = (scope: string, ...events: object[]) =>
+  ask<unknown>(dashboard.url, `${scopePath(scope)}/events?wait=outcome&timeout_ms=20000`, { body: events })
+const change = (scope: string, settings: object) => ask<unknown>(dashboard.url, scopePath(scope), { method: 'PATCH', body: settings })
+const pageOf = (scope: string, query = '') => `/scopes/${scope.replaceAll('/', '~')}${query}`
+const lines = (page: Page) => page.getByRole('region', { name: 'Log' }).getByRole('listitem')
+const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor()
+/** The kinds that the page shows, without those out of view. */
+const shownKinds = (page: Page): Promise<string[]> => lines(page).getByRole('button').allTextContents()
+
+test('the pages of scopes are sound in light and dark, narrow and wide', async () => {
+  const scope = 'chat/sound'
+  await change(scope, { reflexes: [{ id: 'absent' }], decision_model: undefined })
+  await send(scope, message('Hello'), message(' '))
+  await ask(dashboard.url, `${scopePath(scope)}/timers/daily`, { method: 'PUT', body: { cron: '0 6 * * *' } })
+  await expectSound(dashboard, '/scopes', (page) => page.getByRole('heading', { name: 'Scopes' }))
+  await expectSound(dashboard, pageOf(scope), (page) => lines(page))
+  await expectSound(dashboard, pageOf(scope, '?tab=events'), (page) => page.getByText('Nothing matched').first())
+  await expectSound(dashboard, pageOf(scope, '?tab=context'), (page) => page.getByText('As it is now'))
+  await expectSound(dashboard, pageOf(scope, '?tab=chain'), (page) => page.getByText('does not run'))
+  await expectSound(dashboard, pageOf(scope, '?tab=timers'), (page) => page.getByText('cron 0 6 * * *'))
+  await expectSound(dashboard, pageOf(scope, '?tab=settings'), (page) => page.getByLabel('context_limit'))
+})
+
+test('somebody finds a scope by a part of its name, and opens it', async () => {
+  await Promise.all([send('chat/needle', message('Hello')), send('chat/hay', message('Hello'))])
+  const { page, faults } = await dashboard.open('/scopes')
+  const rows = page.getByRole('table').getByRole('link')
+  await eventually(async () => (await page.getByRole('link', { name: 'chat/needle' }).count()) === 1, 'the list has the scope')
+  await page.getByLabel('Search').fill('NEED')
+  await eventually(async () => (await rows.allTextContents()).join() === 'chat/needle', 'the list has the scope alone')
+  expect(page.url()).toContain('search=NEED')
+  await rows.click()
+  await page.getByRole('heading', { level: 1, name: 'chat/needle' }).waitFor()
+  await live(page)
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('somebody scrolls through ten thousand scopes, of which the page holds only those in view', async () => {
+  const { page } = await dashboard.open('/keys')
+  const total = 10_000
+  await page.route(/\/v1\/scopes\?/, async (route) => {
+    const after = Number(new URL(route.request().url()).searchParams.get('cursor') ?? 0)
+    const items = Array.from({ length: 1000 }, (_, index) => ({
+      scope: `many/${String(after + index + 1).padStart(5, '0')}`,
+      agent: 'prompted',
+      open: index,
+      turn_since: null,
+      parked: 0,
+      accepted: index,
+      fire_share: 0.5,
+      cost_usd: 0.01,
+      updated_at: new Date().toISOString(),
+    }))
+    const next = after + items.length
+    await route.fulfill({ json: { items, next_cursor: next < total ? String(next) : null } })
+  })
+  await page.getByRole('link', { name: 'Scopes', exact: true }).click()
+  await page.getByRole('link', { name: 'many/00001' }).waitFor()
+  const toEnd = () => page.getByRole('region', { name: 'Scopes' }).evaluate((frame) => frame.scrollTo(0, frame.scrollHeight))
+  await eventually(async () => {
+    await toEnd()
+    return (await page.getByRole('link', { name: 'many/10000' }).count()) === 1
+  }, 'the last scope is shown')
+  await page.getByText('10,000 shown').waitFor()
+  expect(await page.getByRole('table').getByRole('row').count()).toBeLessThan(100)
+  await page.context().close()
+})
+
+test('the log reads as sentences while events happen, and each line leads to its trace', async () => {
+  const scope = 'chat/story'
+  const { page, faults } = await dashboard.open(pageOf(scope))
+  await page.getByText('Nothing has happened in this scope yet.').waitFor()
+  await live(page)
+  await send(scope, message('Good morning'))
+  await page.getByText(/^ws\.message from .* arrived by http$/).waitFor()
+  await page.getByText('The agent chat considers 1 event').waitFor()
+  await page.getByText('The agent replies “You said Good morning.”').waitFor()
+  await page.getByText(/^The event ended as completed\./).waitFor()
+  const [{ trace_id }] = (await wholeLog(dashboard.url, scope)) as [{ trace_id: string }]
+  expect(await lines(page).first().getByRole('link').getAttribute('href')).toContain(`/traces/${trace_id}?span=`)
+  await lines(page).getByRole('button', { name: 'reply-sent' }).click()
+  await page
+    .getByRole('region', { name: /^Entry \d+$/ })
+    .getByText('"You said Good morning."')
+    .waitFor()
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('somebody shows one kind alone, by a link that can be shared', async () => {
+  const scope = 'chat/kinds'
+  await send(scope, message('one'))
+  await send(scope, message('two'))
+  const { page } = await dashboard.open(pageOf(scope))
+  await lines(page).first().waitFor()
+  await page.getByLabel('Show').selectOption('turn-ended')
+  await eventually(async () => (await shownKinds(page)).join() === 'turn-ended,turn-ended', 'only ends of turns are shown')
+  expect(page.url()).toContain('kind=turn-ended')
+  await live(page)
+  await send(scope, message('three'))
+  await eventually(async () => (await shownKinds(page)).join() === 'turn-ended,turn-ended,turn-ended', 'the new one is shown, too')
+  await page.context().close()
+})
+
+test('an entry of a kind that the page does not know is shown as it is', async () => {
+  const scope = 'chat/future'
+  await send(scope, message('Hello'))
+  const { page, faults } = await dashboard.open('/keys')
+  await page.route(/\/log\?/, async (route) => {
+    const response = await route.fetch()
+    const { items, next_cursor } = (await response.json()) as { items: { seq: number }[]; next_cursor: null }
+    const [first] = items
+    await route.fulfill({ json: { items: [{ ...first, kind: 'star-aligned', omen: 'good', stars: 7 }, ...items.slice(1)], next_cursor } })
+  })
+  await page.goto(`${dashboard.url}${pageOf(scope)}`)
+  const line = lines(page).filter({ hasText: 'star-aligned' })
+  await line.getByText('"omen":"good","stars":7').waitFor()
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('somebody pauses the log: nothing moves until they continue, and then nothing is missing', async () => {
+  const scope = 'chat/pause'
+  await send(scope, message('one'))
+  const { page } = await dashboard.open(pageOf(scope))
+  await live(page)
+  const before = await shownKinds(page)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await send(scope, message('two'))
+  await page.getByText(/newer entries/).waitFor()
+  expect(await shownKinds(page)).toEqual(before)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  const all = await wholeLog(dashboard.url, scope)
+  await eventually(async () => (await lines(page).count()) === all.length, 'all entries are shown')
+  expect(await shownKinds(page)).toEqual(all.map(({ kind }) => kind))
+  await page.context().close()
+})
+
+test('who reads older entries keeps their place while new ones arrive, and reaches the first one', async () => {
+  const scope = 'chat/place'
+  for (let batch = 0; batch < 4; batch += 1)
+    await send(scope, ...Array.from({ length: 50 }, (_, index) => message(' ', `${batch}-${index}`)))
+  const { page } = await dashboard.open(pageOf(scope))
+  await live(page)
+  const frame = page.getByRole('region', { name: 'Log' })
+  const visible = () =>
+    frame.evaluate((box) => {
+      const top = box.getBoundingClientRect().top
+      const row = [...box.querySelectorAll('li')].find((one) => one.getBoundingClientRect().top >= top)
+      return { text: row?.textContent, at: Math.round((row?.getBoundingClientRect().top ?? 0) - top) }
+    })
+  await frame.evaluate((box) => box.scrollBy(0, -1000))
+  await page.getByRole('button', { name: 'Go to the newest' }).waitFor()
+  const place = await visible()
+  await send(scope, message(' ', 'late'))
+  await eventually(async () => (await stateOf(dashboard.url, scope)).last_seq > 400, 'the log is longer')
+  expect(await visible()).toEqual(place)
+  const first = (await wholeLog(dashboard.url, scope))[0] as { at: string }
+  await eventually(async () => {
+    await frame.evaluate((box) => box.scrollTo(0, 0))
+    return (await lines(page).first().locator('time').getAttribute('datetime')) === first.at
+  }, 'the first entry is shown')
+  await page.getByRole('button', { name: 'Go to the newest' }).click()
+  await eventually(async () => frame.evaluate((box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 1), 'the end is shown')
+  await page.context().close()
+})
+
+test('the server is killed and comes back: the page says so, and the log continues without a gap or a duplicate', async () => {
+  const scope = 'chat/away'
+  await send(scope, message('before'))
+  const { page } = await dashboard.open(pageOf(scope))
+  await live(page)
+  await dashboard.kill()
+  await page.getByText('The server does not answer.').waitFor()
+  await page.getByText('The connection is lost and continues by itself').waitFor()
+  await dashboard.restart()
+  await send(scope, message('after'))
+  await live(page)
+  const all = await wholeLog(dashboard.url, scope)
+  await eventually(async () => (await lines(page).count()) === all.length, 'all entries are shown')
+  expect(await shownKinds(page)).toEqual(all.map(({ kind }) => kind))
+  expect(await page.getByText('The server does not answer.').isVisible()).toBe(false)
+  await page.context().close()
+})
+
+const hostile = {
+  html: '<img src=x onerror="window.ran=1"><script>window.ran=1</script><b>bold</b>',
+  escapes: '\u001b[31mred\u001b[0m \u0007 bell',
+  reversed: 'safe \u202Egpj.exe',
+  long: 'x'.repeat(90_000),
+}
+
+test('hostile content is shown as text in every part of the page', async () => {
+  const scope = 'hostile/one'
+  const events = Object.values(hostile).map((content) => message(content))
+  await send(scope, ...events)
+  const { page, faults } = await dashboard.open(pageOf(scope, '?tab=context'))
+  const table = page.getByRole('table', { name: '' })
+  await table.getByText('<img src=x onerror=').waitFor()
+  await table.getByText('\\u202egpj.exe').waitFor()
+  await page.getByRole('link', { name: 'Events' }).click()
+  for (const [index, content] of Object.values(hostile).toReversed().entries()) {
+    await page
+      .getByRole('table')
+      .getByRole('row')
+      .nth(index + 1)
+      .click()
+    const chosen = page.getByRole('region', { name: 'The chosen event' })
+    await chosen
+      .getByText(content.startsWith('x') ? 'All 90,000 characters' : 'content:')
+      .first()
+      .waitFor()
+  }
+  await page.goto(`${dashboard.url}${pageOf(scope)}`)
+  await lines(page).first().waitFor()
+  expect(await page.evaluate<boolean>(`'ran' in window || document.querySelector('main img, main script, main bdi b') !== null`)).toBe(
+    false,
+  )
+  expect(await page.evaluate<boolean>(`/[\\u202E\\u001b]/.test(document.body.textContent)`)).toBe(false)
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('somebody looks at the context as it was after an earlier entry, and returns to now', async () => {
+  const scope = 'past/one'
+  await send(scope, message('first', 'a'))
+  const { last_seq } = await stateOf(dashboard.url, scope)
+  await send(scope, message('second', 'b'))
+  const { page } = await dashboard.open(pageOf(scope, '?tab=context'))
+  await page.getByText('"content":"second"').waitFor()
+  await page.getByLabel('After entry').fill(String(last_seq))
+  await page.getByLabel('After entry').press('Tab')
+  await page.getByRole('button', { name: 'Back to now' }).waitFor()
+  await page.getByText('"content":"first"').waitFor()
+  await eventually(async () => (await page.getByText('"content":"second"').count()) === 0, 'the later event is not shown')
+  expect(page.url()).toContain(`at=${last_seq}`)
+  await page.getByRole('slider').press('Home')
+  await page.getByText('The context holds no events.').waitFor()
+  await page.getByRole('button', { name: 'Back to now' }).click()
+  await page.getByText('"content":"second"').waitFor()
+  await page.context().close()
+})
+
+test('somebody changes settings by the form: it helps, says what is wrong, and restores a default', async () => {
+  const scope = 'settings/one'
+  const settingsOf = async () => (await ask<{ settings: Record<string, unknown> }>(dashboard.url, scopePath(scope))).settings
+  const { page, faults } = await dashboard.open(pageOf(scope, '?tab=settings'))
+  await page.getByText('Maximum number of considered events in the DecisionContext. The oldest leave first.').waitFor()
+  await page.getByLabel('context_limit').fill('200')
+  await page.getByLabel('consumer').selectOption('pull')
+  await page.getByLabel('redact').fill('email\nphone')
+  await page.getByRole('button', { name: 'Save context_limit, consumer, redact' }).click()
+  await page.getByRole('button', { name: 'Nothing to save' }).waitFor()
+  expect(await settingsOf()).toMatchObject({ context_limit: 200, consumer: 'pull', redact: ['email', 'phone'] })
+  await page.getByRole('button', { name: 'Restore the default of context_limit' }).click()
+  await page.getByRole('button', { name: 'Save context_limit' }).click()
+  await page.getByRole('button', { name: 'Nothing to save' }).waitFor()
+  expect(await settingsOf()).toMatchObject({ context_limit: 1000, consumer: 'pull' })
+  await page.getByLabel('when', { exact: true }).fill('total >')
+  await page.getByRole('button', { name: 'Save when' }).click()
+  await page.getByRole('alert').getByText(/when/).first().waitFor()
+  await page.getByRole('button', { name: 'Edit as JSON' }).click()
+  await page.getByLabel('A merge patch').fill('{"max_attempts": 7}')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await eventually(async () => (await settingsOf())['max_attempts'] === 7, 'the patch is applied')
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('somebody sets a timer, sees its next tick, and cancels it', async () => {
+  const scope = 'timers/one'
+  const { page } = await dashboard.open(pageOf(scope, '?tab=timers'))
+  await page.getByText('No timer is set.').waitFor()
+  await page.getByLabel('Name').fill('hourly')
+  await page.getByLabel('Seconds between ticks').fill('3600')
+  await page.getByRole('button', { name: 'Set the timer' }).click()
+  await page.getByRole('table').getByText('every 3600 s').waitFor()
+  await page.getByRole('button', { name: 'Cancel the timer hourly' }).click()
+  await page.getByText('No timer is set.').waitFor()
+  await page.getByLabel('It ticks').selectOption('cron')
+  await page.getByLabel('Name').fill('never')
+  await page.getByLabel('Cron expression, in UTC').fill('0 0 31 2 *')
+  await page.getByRole('button', { name: 'Set the timer' }).click()
+  await page
+    .getByRole('alert')
+    .getByText(/a timer is/)
+    .first()
+    .waitFor()
+  await page.context().close()
+})
+
+test('somebody sends an event of a recent type: the receipt is shown, then the outcome; what nothing matched says so', async () => {
+  const scope = 'chat/send'
+  await send(scope, message('an example'))
+  const { page } = await dashboard.open(pageOf(scope, '?tab=events'))
+  await page.getByRole('button', { name: 'Send an event' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.locator('datalist option').waitFor({ state: 'attached' })
+  await dialog.getByLabel('Its fields, as JSON').fill('{"connection_id": "bob", "content": "Is it on?"}')
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+  await dialog.getByText('Receipt: accepted').waitFor()
+  await dialog.getByText('completed').waitFor()
+  await dialog.getByText(/^A turn answered/).waitFor()
+  await dialog.getByLabel('Its fields, as JSON').fill('{"connection_id": "bob", "content": " "}')
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+  await dialog.getByText('Nothing matched: no filter of the agent passed it').waitFor()
+  await dialog.getByLabel('Its fields, as JSON').fill('{"content": 7}')
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click()
+  await dialog.getByRole('alert').waitFor()
+  await dialog.getByLabel('Close').click()
+  await page.getByRole('table').getByText('Nothing matched: no filter of the agent passed it').waitFor()
+  expect((await stateOf(dashboard.url, scope)).counters).toMatchObject({ accepted: 3, completed: 2, ignored: 1 })
+  await page.context().close()
+})
+
+test('somebody cancels the turn in flight, with a reason', async () => {
+  const scope = 'chat/cancel'
+  const never = gate()
+  const { script } = model
+  model.script = async function* () {
+    yield 'Half '
+    await never.opened
+  }
+  await ask(dashboard.url, `${scopePath(scope)}/events`, { body: message('Hello') })
+  const { page } = await dashboard.open(pageOf(scope, '?tab=events'))
+  await page.getByRole('button', { name: 'Cancel the turn' }).click()
+  await page.getByLabel('Reason').fill('it went astray')
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the turn' }).click()
+  await page.getByRole('table').getByText('Cancelled: it went astray').waitFor()
+  await eventually(() => page.getByRole('button', { name: 'Cancel the turn' }).isDisabled(), 'no turn is in flight')
+  expect((await stateOf(dashboard.url, scope)).counters).toMatchObject({ cancelled: 1, completed: 0 })
+  model.script = script
+  never.open()
+  await page.context().close()
+})
+
+test('the chain shows in which order an event is decided on, and which parts act', async () => {
+  const scope = 'chat/chain'
+  await change(scope, { reflexes: [{ id: 'not-there', cooldown_s: 5 }] })
+  const { page } = await dashboard.open(pageOf(scope, '?tab=chain'))
+  await page.getByRole('heading', { name: 'Reflex 1: not-there' }).waitFor()
+  const stages = await page.locator('.chain h3').allTextContents()
+  expect(stages).toEqual(['Filters', 'Reflex 1: not-there', 'Turn'])
+  await page.getByText('no version of reflex not-there is active or in shadow').waitFor()
+  await page.context().close()
+})
+
+test('a viewer sees which role each change needs', async () => {
+  const scope = 'chat/viewer'
+  await send(scope, message('Hello'))
+  const { key } = await ask<{ key: string }>(dashboard.url, '/v1/keys', { body: { name: 'eye', roles: ['viewer'], scopes: ['chat/*'] } })
+  const { page, faults } = await dashboard.open(pageOf(scope), { key })
+  await live(page)
+  expect(await page.getByRole('button', { name: 'Cancel the turn' }).isDisabled()).toBe(true)
+  await page.getByRole('button', { name: 'Send an event' }).click()
+  await page.getByText('Sending events needs the role publisher.').waitFor()
+  await page.getByLabel('Close').click()
+  await page.getByRole('link', { name: 'Timers' }).click()
+  await page.getByText('Timers needs the role operator.').waitFor()
+  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByText('Changing settings needs the role operator.').waitFor()
+  expect(await page.getByLabel('context_limit').isDisabled()).toBe(true)
+  await page.goto(`${dashboard.url}${pageOf('team/other')}`)
+  await page.getByRole('alert').getByText('(403)').first().waitFor()
+  expect(faults).toEqual([])
+  await page.context().close()
+})
