@@ -1,4 +1,5 @@
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
+import { returns } from './away.ts'
 import { part, query, request } from './request.ts'
 
 type Following = {
@@ -36,6 +37,7 @@ class Follower {
   #tries = 0
   #heard = true
   #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #return = returns.subscribe(() => this.#timer && this.#again())
   readonly #pulse = setInterval(() => this.#beat(), PULSE_MS)
 
   constructor(scope: string, options: Following) {
@@ -63,6 +65,7 @@ class Follower {
 
   end(): void {
     this.#isOver = true
+    this.#return()
     clearInterval(this.#pulse)
     clearTimeout(this.#timer)
     this.#socket?.close()
@@ -88,7 +91,13 @@ class Follower {
     if (this.#isOver) return
     this.#options.onLost()
     this.#tries += 1
-    this.#timer = setTimeout(() => void this.connect(), Math.min(LONGEST_MS, FIRST_MS * 1.7 ** this.#tries))
+    this.#timer = setTimeout(() => this.#again(), Math.min(LONGEST_MS, FIRST_MS * 1.7 ** this.#tries))
+  }
+
+  #again(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    void this.connect()
   }
 
   /** A connection can be dead without being closed: if no ping is answered, open a new one. */

@@ -306,6 +306,7 @@ test('somebody sets a timer, sees its next tick, and cancels it', async () => {
     .getByText(/a timer is/)
     .first()
     .waitFor()
+  expect(await ask(dashboard.url, `${scopePath(scope)}/timers`)).toEqual({ items: [], next_cursor: null })
   await page.context().close()
 })
 
@@ -359,7 +360,7 @@ test('the chain shows in which order an event is decided on, and which parts act
   await change(scope, { reflexes: [{ id: 'not-there', cooldown_s: 5 }] })
   const { page } = await dashboard.open(pageOf(scope, '?tab=chain'))
   await page.getByRole('heading', { name: 'Reflex 1: not-there' }).waitFor()
-  const stages = await page.locator('.chain h3').allTextContents()
+  const stages = await page.locator('.chain h2').allTextContents()
   expect(stages).toEqual(['Filters', 'Reflex 1: not-there', 'Turn'])
   await page.getByText('no version of reflex not-there is active or in shadow').waitFor()
   await page.context().close()

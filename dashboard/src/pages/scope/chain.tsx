@@ -104,7 +104,7 @@ type StageProps = { title: ComponentChildren; acts: boolean; state?: string; chi
 const Stage = ({ title, acts, state = 'acts', children }: StageProps) => (
   <li class="card">
     <div class="heading">
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <span class={acts ? 'ok' : 'idle'}>{state}</span>
     </div>
     <div class="quiet">{children}</div>

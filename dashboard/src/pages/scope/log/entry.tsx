@@ -14,7 +14,7 @@ export function Entry({ scope, seq, onClose }: EntryProps) {
   return (
     <section class="card" aria-label={`Entry ${seq}`}>
       <div class="heading">
-        <h3>Entry {seq}</h3>
+        <h2>Entry {seq}</h2>
         <div class="actions">
           <a href={`${path}?tab=context&at=${seq}`}>Context after it</a>
           <button type="button" onClick={onClose}>

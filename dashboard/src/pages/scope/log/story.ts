@@ -124,6 +124,9 @@ const upkeep = {
   'timer-skipped': ({ timer_name, reason }: EntryOf<'timer-skipped'>) => `A tick of the timer ${timer_name} was skipped${because(reason)}`,
   'clock-corrected': ({ ahead_ms }: EntryOf<'clock-corrected'>) => `The clock had run ahead by ${duration(ahead_ms)} and was corrected`,
   'work-parked': ({ work, reason }: EntryOf<'work-parked'>) => `Work (${work}) is parked and no longer started${because(reason)}`,
+  'alert-raised': ({ summary }: EntryOf<'alert-raised'>) => `Alert: ${brief(summary)}`,
+  'notice-ended': ({ notice_type, webhook, status, error }: EntryOf<'notice-ended'>) =>
+    `The notice ${notice_type} to ${brief(webhook)}: ${statusText(status)}${because(error)}`,
   'replay-done': ({ by, compared, changed }: EntryOf<'replay-done'>) => `${brief(by)} replayed ${compared} decisions; ${changed} changed`,
   'context-trimmed': ({ count }: EntryOf<'context-trimmed'>) => `${count} events left the context, which is full`,
 }

@@ -127,7 +127,7 @@ function Raw({ path, settings, disabled }: FormProps & { disabled: boolean }) {
           Save
         </button>
       </div>
-      <h3>The settings now</h3>
+      <h2>The settings now</h2>
       <pre>{JSON.stringify(settings, null, 2)}</pre>
     </form>
   )
