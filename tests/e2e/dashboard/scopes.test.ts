@@ -181,7 +181,11 @@ test('who reads older entries keeps their place while new ones arrive, and reach
     return (await lines(page).first().locator('time').getAttribute('datetime')) === first.at
   }, 'the first entry is shown')
   await page.getByRole('button', { name: 'Go to the newest' }).click()
-  await eventually(async () => frame.evaluate((box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 1), 'the end is shown')
+  const isAtEnd = (box: object) => {
+    const { scrollTop, clientHeight, scrollHeight } = box as Record<'scrollTop' | 'clientHeight' | 'scrollHeight', number>
+    return scrollTop + clientHeight >= scrollHeight - 1
+  }
+  await eventually(() => frame.evaluate(isAtEnd), 'the end is shown')
   await page.context().close()
 })
 
