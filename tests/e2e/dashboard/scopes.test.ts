@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
 import { gate, scriptedModel } from '../scripted-model.ts'
@@ -23,6 +23,19 @@ const change = (scope: string, settings: object) => ask<unknown>(dashboard.url, 
 const pageOf = (scope: string, query = '') => `/scopes/${scope.replaceAll('/', '~')}${query}`
 const lines = (page: Page) => page.getByRole('region', { name: 'Log' }).getByRole('listitem')
 const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor()
+/** An element, as far as these tests use it: the types of the DOM are not those of the tests. */
+type Box = {
+  scrollTop: number
+  clientHeight: number
+  scrollHeight: number
+  textContent: string
+  scrollTo: (left: number, top: number) => void
+  scrollBy: (left: number, top: number) => void
+  getBoundingClientRect: () => { top: number }
+  querySelectorAll: (selector: string) => Iterable<Box>
+}
+const inside = <Result>(element: Locator, look: (box: Box) => Result): Promise<Result> =>
+  element.evaluate(look as unknown as (element: HTMLElement | SVGElement) => Result)
 /** The kinds that the page shows, without those out of view. */
 const shownKinds = (page: Page): Promise<string[]> => lines(page).getByRole('button').allTextContents()
 
@@ -76,7 +89,7 @@ test('somebody scrolls through ten thousand scopes, of which the page holds only
   })
   await page.getByRole('link', { name: 'Scopes', exact: true }).click()
   await page.getByRole('link', { name: 'many/00001' }).waitFor()
-  const toEnd = () => page.getByRole('region', { name: 'Scopes' }).evaluate((frame) => frame.scrollTo(0, frame.scrollHeight))
+  const toEnd = () => inside(page.getByRole('region', { name: 'Scopes' }), (frame) => frame.scrollTo(0, frame.scrollHeight))
   await eventually(async () => {
     await toEnd()
     return (await page.getByRole('link', { name: 'many/10000' }).count()) === 1
@@ -164,12 +177,12 @@ test('who reads older entries keeps their place while new ones arrive, and reach
   await live(page)
   const frame = page.getByRole('region', { name: 'Log' })
   const visible = () =>
-    frame.evaluate((box) => {
-      const top = box.getBoundingClientRect().top
+    inside(frame, (box) => {
+      const { top } = box.getBoundingClientRect()
       const row = [...box.querySelectorAll('li')].find((one) => one.getBoundingClientRect().top >= top)
       return { text: row?.textContent, at: Math.round((row?.getBoundingClientRect().top ?? 0) - top) }
     })
-  await frame.evaluate((box) => box.scrollBy(0, -1000))
+  await inside(frame, (box) => box.scrollBy(0, -1000))
   await page.getByRole('button', { name: 'Go to the newest' }).waitFor()
   const place = await visible()
   await send(scope, message(' ', 'late'))
@@ -177,15 +190,12 @@ test('who reads older entries keeps their place while new ones arrive, and reach
   expect(await visible()).toEqual(place)
   const first = (await wholeLog(dashboard.url, scope))[0] as { at: string }
   await eventually(async () => {
-    await frame.evaluate((box) => box.scrollTo(0, 0))
+    await inside(frame, (box) => box.scrollTo(0, 0))
     return (await lines(page).first().locator('time').getAttribute('datetime')) === first.at
   }, 'the first entry is shown')
   await page.getByRole('button', { name: 'Go to the newest' }).click()
-  const isAtEnd = (box: object) => {
-    const { scrollTop, clientHeight, scrollHeight } = box as Record<'scrollTop' | 'clientHeight' | 'scrollHeight', number>
-    return scrollTop + clientHeight >= scrollHeight - 1
-  }
-  await eventually(() => frame.evaluate(isAtEnd), 'the end is shown')
+  const isAtEnd = () => inside(frame, ({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 1)
+  await eventually(isAtEnd, 'the end is shown')
   await page.context().close()
 })
 
