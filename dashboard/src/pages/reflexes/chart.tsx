@@ -1,6 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 
+import './chart.css'
+
 export type Line = { name: string; colour: string; values: readonly (number | null)[] }
 type ChartProps = { label: string; at: readonly number[]; lines: readonly Line[] }
 

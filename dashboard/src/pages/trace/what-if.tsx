@@ -5,7 +5,7 @@ import type { ReplayChanges } from '../../../../src/contract/reports/what-if.ts'
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
 import { get, part, post, query, useAction, useGet } from '../../api/index.ts'
 import { Dialog } from '../../ui/dialog.tsx'
-import { ErrorBox } from '../../ui/feedback.tsx'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
 import { numberOf, textOf } from './spans.ts'
 
@@ -21,13 +21,22 @@ type State = { settings: Record<string, unknown> & { reflexes?: ReflexReference[
 type WhatIfProps = { trace: Trace; onClose: () => void; onReport: (report: ReplayReport) => void }
 
 /** One change is named, and the trace is decided again with it. Nothing acts. */
-export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
+export function WhatIf(props: WhatIfProps) {
+  const state = useGet<State>(`/v1/scopes/${part(props.trace.scopes[0] ?? '')}`)
+  return (
+    <Dialog title="What if" onClose={props.onClose} wide>
+      <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
+      <Loaded data={state}>{({ settings }) => <Form {...props} settings={settings} />}</Loaded>
+    </Dialog>
+  )
+}
+
+function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
   const kind = useSignal<Kind>('setting')
   const name = useSignal('tau')
-  const text = useSignal('')
+  const text = useSignal(JSON.stringify(settings['tau'] ?? null))
   const wrong = useSignal<string | null>(null)
   const [scope = ''] = trace.scopes
-  const settings = useGet<State>(`/v1/scopes/${part(scope)}`).value?.settings
   const named = namesIn(trace, kind.value)
   const { run, busy, problem } = useAction((changes: ReplayChanges) =>
     post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: trace.scopes.length === 1 ? scope : null })}`, {
@@ -37,7 +46,10 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
   )
   const load = async (chosen: string) => {
     name.value = chosen
-    text.value = await initial(kind.value, chosen, settings)
+    const of = kind.value
+    const value = await initial(of, chosen, settings)
+    // Another choice was made while it was loaded.
+    if (of === kind.value && chosen === name.value) text.value = value
   }
   const choose = (next: Kind) => {
     kind.value = next
@@ -56,29 +68,26 @@ export function WhatIf({ trace, onClose, onReport }: WhatIfProps) {
     }
   }
   return (
-    <Dialog title="What if" onClose={onClose} wide>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
-        <Select stacked label="Change" value={kind.value} options={kinds} onChange={(one) => choose(one as Kind)} />
-        {kind.value === 'setting' && (
-          <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
-        )}
-        {(kind.value === 'code' || kind.value === 'skill') && (
-          <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={named} value={name.value} onChange={load} />
-        )}
-        <Field
-          label={labels[kind.value]}
-          rows={kind.value === 'setting' ? 4 : 14}
-          value={text.value}
-          onInput={(value) => (text.value = value)}
-        />
-        {wrong.value !== null && <p role="alert">{wrong.value}</p>}
-        {problem && <ErrorBox problem={problem} />}
-        <button type="submit" class="primary" disabled={busy}>
-          {busy ? 'Deciding again …' : 'Decide again'}
-        </button>
-      </form>
-    </Dialog>
+    <form class="stack" onSubmit={(event) => void submit(event)}>
+      <Select stacked label="Change" value={kind.value} options={kinds} onChange={(one) => choose(one as Kind)} />
+      {kind.value === 'setting' && (
+        <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
+      )}
+      {(kind.value === 'code' || kind.value === 'skill') && (
+        <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={named} value={name.value} onChange={load} />
+      )}
+      <Field
+        label={labels[kind.value]}
+        rows={kind.value === 'setting' ? 4 : 14}
+        value={text.value}
+        onInput={(value) => (text.value = value)}
+      />
+      {wrong.value !== null && <p role="alert">{wrong.value}</p>}
+      {problem && <ErrorBox problem={problem} />}
+      <button type="submit" class="primary" disabled={busy}>
+        {busy ? 'Deciding again …' : 'Decide again'}
+      </button>
+    </form>
   )
 }
 
@@ -112,10 +121,10 @@ function namesIn({ root }: Trace, kind: Kind): string[] {
 }
 
 /** The value as it is now, to be edited. */
-async function initial(kind: Kind, name: string, settings: State['settings'] | undefined): Promise<string> {
-  if (kind === 'setting') return JSON.stringify(settings?.[name] ?? null, null, 2)
-  if (kind === 'chain') return JSON.stringify(settings?.reflexes ?? [], null, 2)
-  if (kind === 'instructions') return settings?.instructions ?? ''
+async function initial(kind: Kind, name: string, settings: State['settings']): Promise<string> {
+  if (kind === 'setting') return JSON.stringify(settings[name] ?? null, null, 2)
+  if (kind === 'chain') return JSON.stringify(settings.reflexes ?? [], null, 2)
+  if (kind === 'instructions') return settings.instructions ?? ''
   if (name === '') return ''
   const answer = await get<{ code?: string; manifest?: unknown }>(`/v1/${kind === 'code' ? 'reflexes' : 'skills'}/${part(name)}`)
   if (!answer.ok) return ''

@@ -1,0 +1,257 @@
+import { readFile } from 'node:fs/promises'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { LocalServer } from '../../../cli/lib/local-server.ts'
+import type { Span, Trace } from '../../../src/contract/reports/trace.ts'
+import { ask, scopePath } from '../api.ts'
+import { expectSound, startDashboard, type Dashboard } from './harness.ts'
+import { seedDemo } from './seed.ts'
+
+const SCOPE = 'ssh/web-1'
+const REFLEX = 'ssh-brute-force'
+const BLOCKED = '203.0.113.45'
+
+type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string }
+let dashboard: Dashboard
+/** The traces of the block of an address, and of the network block that waits for approval. */
+let block: Entry
+let held: Entry
+
+beforeAll(async () => {
+  dashboard = await startDashboard({ seed })
+  const effects = await entries('effect-started')
+  const gates = await entries('skill-decided')
+  block = found(effects.find(({ input }) => input.address === BLOCKED))
+  held = found(gates.find(({ skill_id }) => skill_id === 'network.block'))
+})
+afterAll(() => dashboard?.close())
+
+/** The demo, and a second version of its reflex in shadow mode. */
+async function seed(server: LocalServer): Promise<void> {
+  await seedDemo(server)
+  const { code } = await ask<{ code: string }>(server.url, `/v1/reflexes/${REFLEX}`)
+  const body = { id: REFLEX, code: `${code}\n// The second version.\n`, description: 'Blocks addresses', state: 'shadow' }
+  await ask(server.url, '/v1/reflexes', { body })
+}
+
+const entries = async (kind: string): Promise<Entry[]> =>
+  (await ask<{ items: Entry[] }>(dashboard.url, `${scopePath(SCOPE)}/log?kind=${kind}&limit=1000`)).items
+
+function found<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('The demo did not leave what this test needs.')
+  return value
+}
+
+const chain = (page: Page) => page.getByRole('region', { name: 'Why' })
+const close = (page: Page) => page.context().close()
+
+test('lists the traces of a scope in which a tool was called, by a search that can be shared', async () => {
+  const { page, faults } = await dashboard.open('/traces')
+  await page.getByLabel('Scope').fill(SCOPE)
+  await page.getByRole('button', { name: 'Search' }).click()
+  await page.getByLabel('In which').selectOption('effect')
+  await page.waitForURL(/scope=ssh%2Fweb-1&kind=effect/)
+  await page
+    .getByRole('link', { name: /^log\.line line-/ })
+    .first()
+    .click()
+  await page.getByRole('heading', { level: 1, name: 'Trace' }).waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('finds in its trace why an address was blocked', async () => {
+  const { page, faults } = await dashboard.open(`/traces/${block.trace_id}`)
+  await chain(page).getByText(`${REFLEX} fired: call_tool block`).waitFor()
+  await chain(page)
+    .getByRole('button', { name: new RegExp(`block: ok.*${BLOCKED.replaceAll('.', '\\.')}`, 's') })
+    .click()
+  await page.waitForURL(/\?span=[0-9a-f]+$/)
+  const details = page.getByRole('region', { name: 'execute_tool block' })
+  await details.getByText(BLOCKED).first().waitFor()
+  await details.getByText('failed logins').first().waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('reads at which stage the gate held a run back, and what it would take', async () => {
+  const { page, faults } = await dashboard.open(`/traces/${held.trace_id}?span=${held.span_id}`)
+  await chain(page)
+    .getByRole('button', { name: /network\.block: needs approval at policy/ })
+    .waitFor()
+  await chain(page).getByText('What would have to change').waitFor()
+  const details = page.getByRole('region', { name: 'gate network.block' })
+  await details.getByRole('heading', { name: 'To pass' }).waitFor()
+  await details.getByRole('heading', { name: 'Stages' }).waitFor()
+  expect(await details.locator('li.bad').allTextContents()).toEqual([expect.stringContaining('needs_approval_if')])
+  await details.getByText('its context then').waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('replays a trace, and asks what would have happened without a reflex', async () => {
+  const { page, faults } = await dashboard.open(`/traces/${block.trace_id}`)
+  await page.getByRole('button', { name: 'Replay' }).click()
+  await page.getByText(/^All [\d,]+ decisions are the same\.$/).waitFor()
+  await page.getByRole('button', { name: 'What if …' }).click()
+  const dialog = page.getByRole('dialog', { name: 'What if' })
+  await dialog.getByLabel('Change').selectOption('chain')
+  const value = dialog.locator('textarea')
+  await expect.poll(() => value.inputValue()).toContain(REFLEX)
+  await value.fill('[')
+  await dialog.getByRole('button', { name: 'Decide again' }).click()
+  await dialog.getByText('The value is not JSON.').waitFor()
+  await value.fill('[]')
+  await dialog.getByRole('button', { name: 'Decide again' }).click()
+  const report = page.getByRole('region', { name: 'What if' })
+  await report.getByText(/decisions would change/).waitFor()
+  await report.getByText(/Would not happen: .*block/).waitFor()
+  await report.getByText('Recorded').first().waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('exports a trace as a file, which the server replays', async () => {
+  const { page } = await dashboard.open(`/traces/${block.trace_id}`)
+  const download = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Export' }).click()
+  const file = await download
+  expect(file.suggestedFilename()).toBe(`trace-${block.trace_id}.json`)
+  const body = JSON.parse(await readFile(await file.path(), 'utf8')) as object
+  expect(await ask(dashboard.url, '/v1/replay', { body })).toMatchObject({ trace_id: block.trace_id, equivalent: true })
+  await close(page)
+})
+
+test('walks a trace of a thousand spans by the keyboard, of which only those in view are in the document', async () => {
+  const spans = 1000
+  const { page, faults } = await dashboard.open('/reflexes')
+  await page.route(/\/v1\/traces\/[0-9a-f]+$/, (route) => route.fulfill({ json: longTrace(spans) }))
+  await page.goto(`${dashboard.url}/traces/${'a'.repeat(32)}`)
+  const tree = page.getByRole('tree', { name: 'Spans' })
+  await tree.getByRole('treeitem').first().waitFor()
+  expect(await tree.getByRole('treeitem').count()).toBeLessThan(80)
+  await tree.focus()
+  await page.keyboard.press('End')
+  await tree.locator('[aria-selected=true]', { hasText: `chat ${spans}` }).waitFor()
+  expect(page.url()).toContain(`span=${spanId(spans)}`)
+  await page.keyboard.press('Home')
+  await page.keyboard.press('ArrowLeft')
+  await expect.poll(() => tree.getByRole('treeitem').count()).toBe(1)
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+const spanId = (number: number): string => number.toString(16).padStart(16, '0')
+
+function longTrace(spans: number): Trace {
+  const began = Date.parse('2026-11-22T20:00:00Z')
+  const span = (number: number, name: string, kind: Span['kind'], children: Span[] = []): Span => ({
+    span_id: spanId(number),
+    parent_id: null,
+    name,
+    kind,
+    status: 'ok',
+    started_at: new Date(began + number).toISOString(),
+    duration_ms: 5,
+    attributes: { 'reflex.scope': SCOPE },
+    children,
+  })
+  const children = Array.from({ length: spans }, (_, index) => span(index + 1, `chat ${index + 1}`, 'model'))
+  const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null, model_calls: spans }
+  const times = { status: 'ok', started_at: new Date(began).toISOString(), ended_at: null, duration_ms: spans } as const
+  return { trace_id: 'a'.repeat(32), scopes: [SCOPE], usage, truncated: false, ...times, root: span(0, 'turn', 'turn', children) }
+}
+
+test('compares two versions of a reflex, promotes the newer one with a reason, and demotes it again', async () => {
+  const { page, faults } = await dashboard.open(`/reflexes/${REFLEX}?tab=code`)
+  await page.locator('ins', { hasText: '// The second version.' }).waitFor()
+  const versions = page.getByRole('region', { name: 'States of the versions' })
+  const newest = versions.getByRole('row').nth(1)
+  await newest.getByRole('button', { name: 'Promote' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Reason').fill('it was compared for a day')
+  await dialog.getByRole('button', { name: 'Promote' }).click()
+  await newest.getByText('it was compared for a day').waitFor()
+  await newest.getByText('active').waitFor()
+  await newest.getByRole('button', { name: 'Demote' }).click()
+  await dialog.getByRole('button', { name: 'Demote' }).click()
+  await newest.getByText('shadow').waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('evaluates a reflex on recordings, and asks what a change of it would have done', async () => {
+  const { page, faults } = await dashboard.open(`/reflexes/${REFLEX}?tab=try`)
+  await page.getByLabel('Scope').fill(SCOPE)
+  await page.getByRole('button', { name: 'Evaluate' }).click()
+  await page.getByText(/of [\d,]+, [\d,]+ not comparable/).waitFor()
+  await page.getByLabel('Changed code').fill('function reflex() { return null }')
+  await page.getByRole('button', { name: 'Decide again' }).click()
+  await page.getByText(/[1-9][\d,]* of [\d,]+ decisions on [\d,]+ events would change/).waitFor()
+  await page.getByText(/[1-9]\d* would not have happened/).waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('reads a skill, tests it, and sees in a dry run which stage refuses', async () => {
+  const { page, faults } = await dashboard.open('/skills/network.block')
+  await page.getByText('is_private_network(network)').waitFor()
+  await page.getByRole('link', { name: 'Tests' }).click()
+  await page.getByRole('button', { name: 'Test it' }).click()
+  await page.getByText('Mutations').waitFor()
+  await page.getByRole('link', { name: 'Gate and runs' }).click()
+  await page.getByRole('article').first().getByText('needs approval').waitFor()
+  await page.getByRole('link', { name: 'Propose' }).click()
+  await page.getByLabel('Scope').fill(SCOPE)
+  await page.getByLabel(/^network/).fill('192.168.1.0/24')
+  await page.getByLabel(/^reason/).fill('attacks')
+  await page.getByLabel(/^Why/).fill('networks that attack')
+  await page.getByRole('button', { name: 'Dry run' }).click()
+  await page.getByText('Nothing ran: this is what the gate decides.').waitFor()
+  await page.getByRole('listitem').filter({ hasText: 'policy:' }).getByText('failed').waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('starts a run of learning, and reads what it answered', async () => {
+  const { page, faults } = await dashboard.open('/learning')
+  await page.getByText('No scope has learned yet.').waitFor()
+  await page.getByLabel('Scope').first().fill(SCOPE)
+  await page.getByRole('button', { name: 'Learn' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Run of learning' }).waitFor()
+  await page.locator('.status', { hasText: 'done' }).waitFor()
+  await page.getByText(/learned from \d+ decisions/).waitFor()
+  await page.goto(`${dashboard.url}/learning?scope=${encodeURIComponent(SCOPE)}`)
+  await page
+    .getByRole('region', { name: `Cost curve of ${SCOPE}` })
+    .getByText(/model calls for each 100 events/)
+    .first()
+    .waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('shows a viewer everything and names the role that a change needs', async () => {
+  const { key } = await ask<{ key: string }>(dashboard.url, '/v1/keys', { body: { name: 'watcher', roles: ['viewer'], scopes: ['ssh/*'] } })
+  const { page } = await dashboard.open(`/reflexes/${REFLEX}?tab=code`, { key })
+  await page.getByText('To change a state needs the role operator').waitFor()
+  expect(await page.getByRole('button', { name: 'Promote' }).count()).toBe(0)
+  await close(page)
+})
+
+test.each([
+  ['/traces', (page: Page) => page.getByRole('table')],
+  ['/reflexes', (page: Page) => page.locator('.uplot')],
+  [`/reflexes/${REFLEX}?tab=code`, (page: Page) => page.locator('ins')],
+  [`/reflexes/${REFLEX}?tab=try`, (page: Page) => page.getByLabel('Changed code')],
+  ['/skills/network.block', (page: Page) => page.getByText('is_private_network(network)')],
+  ['/skills/network.block?tab=propose', (page: Page) => page.getByRole('button', { name: 'Dry run' })],
+  ['/learning', (page: Page) => page.getByRole('button', { name: 'Learn' })],
+  ['/decisions', (page: Page) => page.getByText('No decision model has been asked yet.')],
+])('%s has no accessibility findings in light and dark, wide and narrow', async (path, ready) => {
+  await expectSound(dashboard, path, ready)
+})
+
+test('a trace with a report has no accessibility findings in light and dark, wide and narrow', async () => {
+  await expectSound(dashboard, `/traces/${held.trace_id}?span=${held.span_id}`, (page) => page.getByRole('heading', { name: 'Stages' }))
+})
