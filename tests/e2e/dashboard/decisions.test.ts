@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { z } from 'zod'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
+import type { learnRun } from '../../../src/contract/reports/learning/runs.ts'
 import type { Span, Trace } from '../../../src/contract/reports/trace.ts'
 import { ask, scopePath } from '../api.ts'
 import { expectSound, startDashboard, type Dashboard } from './harness.ts'
@@ -12,6 +14,7 @@ const REFLEX = 'ssh-brute-force'
 const BLOCKED = '203.0.113.45'
 
 type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string }
+type LearnRun = z.infer<typeof learnRun>
 let dashboard: Dashboard
 /** The traces of the block of an address, and of the network block that waits for approval. */
 let block: Entry
@@ -185,7 +188,7 @@ test('evaluates a reflex on recordings, and asks what a change of it would have 
   await page.getByLabel('Scope').fill(SCOPE)
   await page.getByRole('button', { name: 'Evaluate' }).click()
   await page.getByText(/of [\d,]+, [\d,]+ not comparable/).waitFor()
-  await page.getByLabel('Changed code').fill('function reflex() { return null }')
+  await page.getByLabel('Changed code').fill('function reflex(context) { return null }')
   await page.getByRole('button', { name: 'Decide again' }).click()
   await page.getByText(/[1-9][\d,]* of [\d,]+ decisions on [\d,]+ events would change/).waitFor()
   await page.getByText(/[1-9]\d* would not have happened/).waitFor()
@@ -220,7 +223,10 @@ test('starts a run of learning, and reads what it answered', async () => {
   await page.getByRole('button', { name: 'Learn' }).click()
   await page.getByRole('heading', { level: 1, name: 'Run of learning' }).waitFor()
   await page.locator('.status', { hasText: 'done' }).waitFor()
-  await page.getByText(/learned from \d+ decisions/).waitFor()
+  await page
+    .getByRole('status')
+    .getByText(/learned from|nothing to learn from/)
+    .waitFor()
   await page.goto(`${dashboard.url}/learning?scope=${encodeURIComponent(SCOPE)}`)
   await page
     .getByRole('region', { name: `Cost curve of ${SCOPE}` })
@@ -230,6 +236,55 @@ test('starts a run of learning, and reads what it answered', async () => {
   expect(faults).toEqual([])
   await close(page)
 })
+
+test('rejects what a run has learned, with a reason, after a look at its evidence', async () => {
+  const { page, faults } = await dashboard.open('/learning')
+  await page.route(/\/v1\/learn\/runs\/a-run$/, (route) => route.fulfill({ json: runWith(block) }))
+  await page.goto(`${dashboard.url}/learning?run=a-run`)
+  const candidate = page.getByRole('article', { name: `reflex ${REFLEX}` })
+  await candidate.getByText('39 (97.5 %, at least 93 %)').waitFor()
+  expect(await candidate.getByRole('link', { name: 'entry 7' }).getAttribute('href')).toBe(`/traces/${block.trace_id}`)
+  await candidate.getByRole('button', { name: 'Reject' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Reason').fill('it blocks too early')
+  await dialog.getByRole('button', { name: 'Reject' }).click()
+  await page.getByText(`${REFLEX}@2 is retired now.`).waitFor()
+  const { versions } = await ask<{ versions: object[] }>(dashboard.url, `/v1/reflexes/${REFLEX}`)
+  expect(versions[0]).toMatchObject({ version: 2, state: 'retired', state_reason: 'it blocks too early' })
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+/** A run that found the second version of the reflex. */
+function runWith({ trace_id }: Entry): LearnRun {
+  const place = { seq: 7, trace_id, event_id: 'line-1' }
+  const evidence = {
+    train: { n: 53, of: 300, exceptions: 0, from: place, to: place },
+    held_out: { n: 41, covered: 40, agreed: 39, wilson_low: 0.93 },
+    saves: { model_calls: 78, tokens: 15_000, cost_usd: 0.1, latency_ms: 1500 },
+  }
+  const candidate: LearnRun['candidates'][number] = {
+    kind: 'reflex',
+    id: REFLEX,
+    version: '2',
+    state: 'shadow',
+    decision: 'tool block',
+    evidence,
+    examples: [place],
+    code: '// code',
+  }
+  const at = '2026-11-22T20:00:00.000Z'
+  const run = { run_id: 'a-run', scope: SCOPE, status: 'done', started_by: 'request', by: 'ann', started_at: at, ended_at: at } as const
+  const episodes = { read: 300, used: 300, asked_again: 0, skipped: [], from: place, to: place }
+  const found = {
+    kinds: ['reflex' as const],
+    window: 300,
+    progress: { phase: 'done' as const, done: 1, of: 1 },
+    found: 1,
+    answer: 'One was learned.',
+  }
+  return { ...run, ...found, episodes, candidates: [candidate], rejected: [{ what: 'tool notify', reason: 'too few' }] }
+}
 
 test('shows a viewer everything and names the role that a change needs', async () => {
   const { key } = await ask<{ key: string }>(dashboard.url, '/v1/keys', { body: { name: 'watcher', roles: ['viewer'], scopes: ['ssh/*'] } })
