@@ -66,8 +66,8 @@ test('the tarball has the modules, their types, the migrations and the dashboard
 test('what its modules import is installed with it, or named as a peer', () => {
   const installed = path.join(project, 'node_modules/reflex-agents')
   const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as Record<string, Record<string, string>>
-  // Only the repository builds the dashboard, by vite.
-  const known = new Set(['vite', ...Object.keys({ ...manifest['dependencies'], ...manifest['peerDependencies'] })])
+  // Only the repository builds the dashboard, by vite. New projects import the package itself.
+  const known = new Set(['vite', 'reflex-agents', ...Object.keys({ ...manifest['dependencies'], ...manifest['peerDependencies'] })])
   const modules = readdirSync(path.join(installed, 'dist'), { recursive: true, encoding: 'utf8' }).filter((file) =>
     /\.(?:js|d\.ts)$/.test(file),
   )

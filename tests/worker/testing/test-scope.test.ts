@@ -4,6 +4,9 @@ import { z } from 'zod'
 import { all, defineAgent, defineTool, eventType, typeFilter } from 'reflex-agents'
 import { testScope } from 'reflex-agents/testing'
 
+const { default: guide }: { default: string } = await import('../../../docs/testing.md?raw')
+const { default: example }: { default: string } = await import('./guide.test.ts?raw')
+
 const bell = eventType('door.bell', { who: z.string() })
 let opened: string[] = []
 
@@ -104,4 +107,9 @@ test('a model without an answer left fails the turn, which says so', async () =>
   const scope = await testScope(doorman, { settings: { retry: { max_attempts: 1 } } })
   const ended = await scope.send(ring('Dee'))
   expect(ended).toMatchObject({ status: 'dead_lettered', error: expect.stringContaining('no scripted answer left') })
+})
+
+test('the guide shows the example as it is', () => {
+  const shown = example.replace('../../support/guide/greeter.ts', '../src/agents/greeter.ts')
+  expect(guide).toContain(`\`\`\`ts\n${shown}\`\`\``)
 })
