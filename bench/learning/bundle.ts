@@ -1,6 +1,7 @@
 import type { EpisodeAct, Saw } from '../../src/learning/episode.ts'
 import type { Learned } from '../../src/learning/reflexes/learn.ts'
-import { actsOfAction, offersOf } from '../../src/learning/run/policy.ts'
+import { actsOfAction } from '../../src/learning/episodes/decided.ts'
+import { offersOf } from '../../src/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
 import { countAudit, emptyCusum } from '../../src/proof/drift.ts'
 import { type Bar, barFor } from '../../src/proof/sprt.ts'

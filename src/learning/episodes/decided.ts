@@ -1,5 +1,6 @@
 import { replyOf } from '../../agent/decisions/answers.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
+import type { Action } from '../../contract/action.ts'
 import { skillAct } from '../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -92,6 +93,33 @@ export function asked(entry: Of<'decision-made'>): Decided[] {
       unusable: is_sure ? null : 'the decision model was not sure of an answer',
     },
   ]
+}
+
+/** An action of a reflex, as a decision. */
+export function actsOfAction(action: Action): EpisodeAct[] {
+  const act = (kind: EpisodeAct['kind'], name: string, input: unknown): EpisodeAct[] => [
+    { kind, name, input: input as JsonFields, ok: true, cost_usd: 0, duration_ms: 0 },
+  ]
+  switch (action.action_type) {
+    case 'call_tool':
+      return act('tool', action.tool, action.args)
+    case 'reply':
+      return act('reply', '', { content: action.content })
+    case 'run_skill':
+      return act('skill', action.skill_id, action.inputs)
+    case 'emit_event': {
+      const { type, ...fields } = action.event
+      return act('emit', type, fields)
+    }
+    case 'ignore':
+    case 'cancel_turn':
+    case 'escalate':
+    case 'set_scratch':
+    case 'invoke_artifact':
+    case 'write_artifact':
+      break
+  }
+  return []
 }
 
 export const NOT_KEPT = 'the entries of its acts are not kept'

@@ -1,6 +1,7 @@
 import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
 import type { Episode } from '../episode.ts'
 import { Contexts } from './contexts.ts'
+import type { Correction } from './people.ts'
 import { EpisodeReader, type LogPage, type Skipped } from './reader.ts'
 
 /** Where a scope's log is read, by pages as of `ScopeApi.recording`. */
@@ -23,6 +24,8 @@ export type ReadOptions = {
 
 export type EpisodesRead = {
   episodes: Episode[]
+  /** What was said about decisions that an earlier call returned. */
+  corrections: Correction[]
   /** Decisions of which no episode was made. */
   skipped: Skipped[]
   /** `after_seq` of the next call. */
@@ -72,8 +75,9 @@ export async function readEpisodes(
   }
   const skipped = Array.from(reasons, ([reason, count]) => ({ reason, count }))
   const { watermark, reader } = state
+  const corrections = reader.takeCorrections()
   const more = state.rest.length > 0 || state.next !== null
-  return { episodes, skipped, watermark, lead: Math.min(reader.lead, watermark + 1), more, reading: state }
+  return { episodes, corrections, skipped, watermark, lead: Math.min(reader.lead, watermark + 1), more, reading: state }
 }
 
 async function turnPage(source: EpisodeSource, state: Reading, skip: (reason: string) => void): Promise<void> {

@@ -7,7 +7,8 @@ import { placesIn } from '../../traces/ranges.ts'
 import type { Episode, EpisodeAct, Place } from '../episode.ts'
 import { attributed, decisionOf, ownFields } from './attribute.ts'
 import type { ContextsOf, Perceived } from './contexts.ts'
-import { textIn, type Decided, type SkillEntry } from './decided.ts'
+import { actsOfAction, textIn, type Decided, type Of, type SkillEntry } from './decided.ts'
+import { People, type Correction } from './people.ts'
 import { Turns } from './turns.ts'
 
 export type LogPage = Pick<RangeRecording, 'entries' | 'events' | 'parts' | 'agent' | 'settings'>
@@ -23,6 +24,7 @@ const MOST_ASKED = 1000
 export class EpisodeReader {
   readonly #contexts: ContextsOf
   readonly #turns = new Turns()
+  readonly #people = new People()
   readonly #bases = new Map<string, Basis>()
   readonly #asked = new Map<string, Episode>()
   #teacher: Episode['teacher'] | null = null
@@ -36,6 +38,11 @@ export class EpisodeReader {
 
   get lead(): number {
     return this.#contexts.lead
+  }
+
+  /** What was said about decisions that are not among those read, since the last call. */
+  takeCorrections(): Correction[] {
+    return this.#people.takeApart()
   }
 
   receive({ events, parts, agent, settings }: LogPage): void {
@@ -52,9 +59,26 @@ export class EpisodeReader {
     const basis = this.#basisOf(entry.kind === 'event-accepted' ? entry.basis : undefined)
     this.#contexts.feed(entry, { claimed: basis?.settings.consumer === 'pull', agent: basis?.agent.name ?? '' })
     const found = this.#turns.feed(entry).flatMap((decided) => this.#episodes(decided, skip))
-    if (entry.kind === 'event-ended') this.#contexts.forget(entry.event_ids)
-    if ((entry.kind as string) !== 'approval-decided') return found
-    return [...found, ...this.#approved(entry as SkillEntry, skip)]
+    this.#people.know(found)
+    if (entry.kind === 'event-ended') {
+      this.#byReflex(entry)
+      this.#contexts.forget(entry.event_ids)
+    }
+    const judged = this.#people.feed(entry)
+    const approved = (entry.kind as string) === 'approval-decided' ? this.#approved(entry as SkillEntry, skip) : []
+    return [...found, ...judged, ...approved]
+  }
+
+  /** What a reflex decided teaches nothing until a person has judged it. */
+  #byReflex(entry: Of<'event-ended'>): void {
+    const fired = this.#people.decidedBy(entry)
+    const perceived = fired && this.#contexts.of(entry.event_ids[0] ?? '')
+    if (!fired || !perceived?.saw) return
+    const { event, saw } = perceived
+    const head = { trace_id: entry.trace_id, at: Date.parse(entry.at), log_seq: entry.seq, basis: undefined, agent: '' }
+    const usage = { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 }
+    const decided = { ...head, usage, by: 'model' as const, models: [], outcome: 'ok' as const }
+    this.#people.know([this.#episode(decided, { event, saw, acts: actsOfAction(fired.action) }, 1)])
   }
 
   #observe(entry: LogEntry): void {
@@ -101,7 +125,7 @@ export class EpisodeReader {
     return { ...act, input }
   }
 
-  #episode(decided: Decided, { event, saw, acts }: { event: Event; saw: Episode['saw']; acts: EpisodeAct[] }, events: number): Episode {
+  #episode(decided: Ended, { event, saw, acts }: { event: Event; saw: Episode['saw']; acts: EpisodeAct[] }, events: number): Episode {
     const basis = this.#basisOf(decided.basis)
     const { usage, by, models, outcome } = decided
     const place = placeOf(basis, decided.agent)
@@ -160,6 +184,8 @@ export class EpisodeReader {
     ]
   }
 }
+
+type Ended = Pick<Decided, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'>
 
 const isBasis = (part: unknown): part is Basis =>
   typeof part === 'object' && part !== null && 'settings' in part && 'agent' in part && 'deployment' in part

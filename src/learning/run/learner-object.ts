@@ -8,7 +8,8 @@ import type { LearningSettings } from '../../contract/settings/learning.ts'
 import type { Env } from '../../env.ts'
 import { writeRun } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
-import { ended, RunSteps, type History } from './steps-of-run.ts'
+import { ended } from './ending.ts'
+import { RunSteps, type History } from './steps-of-run.ts'
 import { LearnerStore, type Run } from './store.ts'
 
 /** Work of one alarm. Its CPU time counts towards the limit of an invocation. */

@@ -11,7 +11,8 @@ import { type Learned, learnReflexesInSteps } from '../reflexes/learn.ts'
 import type { Steps } from '../steps.ts'
 import { mineInSteps, type MinedSkills } from './skills.ts'
 import type { Registered } from './findings.ts'
-import { actsOfAction, stratumOfAct, withoutForgotten } from './policy.ts'
+import { actsOfAction } from '../episodes/decided.ts'
+import { stratumOfAct, withoutForgotten } from './policy.ts'
 import type { LearnerStore, Run } from './store.ts'
 
 /** Events that a drifted reflex decides in one step. */

@@ -1,5 +1,4 @@
 import { canonicalJson, type JsonFields } from '../../base/json.ts'
-import type { Action } from '../../contract/action.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { NOTHING } from '../reflexes/classes.ts'
 import type { Learned } from '../reflexes/learn.ts'
@@ -90,33 +89,6 @@ export function majority(answers: readonly [EpisodeAct[], ...EpisodeAct[][]]): E
 export function withoutForgotten(episodes: readonly Episode[], fired: readonly (readonly EpisodeAct[] | null)[], since: number): Episode[] {
   const forgotten = new Set(fired.flatMap((acts) => (acts === null ? [] : [keyOf(acts)])))
   return episodes.filter(({ log_seq, acts }, at) => log_seq >= since || (fired[at] == null && !forgotten.has(keyOf(acts))))
-}
-
-/** An action of a learned reflex, as a decision. */
-export function actsOfAction(action: Action): EpisodeAct[] {
-  const act = (kind: EpisodeAct['kind'], name: string, input: unknown): EpisodeAct[] => [
-    { kind, name, input: input as JsonFields, ok: true, cost_usd: 0, duration_ms: 0 },
-  ]
-  switch (action.action_type) {
-    case 'call_tool':
-      return act('tool', action.tool, action.args)
-    case 'reply':
-      return act('reply', '', { content: action.content })
-    case 'run_skill':
-      return act('skill', action.skill_id, action.inputs)
-    case 'emit_event': {
-      const { type, ...fields } = action.event
-      return act('emit', type, fields)
-    }
-    case 'ignore':
-    case 'cancel_turn':
-    case 'escalate':
-    case 'set_scratch':
-    case 'invoke_artifact':
-    case 'write_artifact':
-      break
-  }
-  return []
 }
 
 export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)

@@ -1,18 +1,26 @@
 import type { LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
 import type { Env } from '../../env.ts'
 import type { Episode } from '../episode.ts'
+import type { Correction } from '../episodes/people.ts'
 import type { Learned } from '../reflexes/learn.ts'
 import { askAgain } from './asking.ts'
 import { findingsOf, placeOf, type Ask } from './findings.ts'
 import { beginLearning, keyOf, type Learning, type Outcome } from './learning.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking } from './policy.ts'
+import { answerOf, ended } from './ending.ts'
 import type { LearnerStore, Run } from './store.ts'
 
 /**
  * A part of a scope's history. `watermark`: a reader that stops here continues after it, and reads
  * from `lead` to it again.
  */
-export type Batch = { episodes: Episode[]; skipped: { reason: string; count: number }[]; watermark: number; lead?: number }
+export type Batch = {
+  episodes: Episode[]
+  corrections?: Correction[]
+  skipped: { reason: string; count: number }[]
+  watermark: number
+  lead?: number
+}
 /** Reads the decisions of a scope after a watermark, oldest first. */
 export type History = (env: Env, of: { scope: string; after: number; lead?: number | undefined }) => AsyncIterable<Batch>
 
@@ -77,9 +85,10 @@ export class RunSteps {
     if (done !== true) this.#reading = reading
   }
 
-  #received(run: Run, { episodes, skipped, watermark, lead }: Batch): void {
+  #received(run: Run, { episodes, corrections = [], skipped, watermark, lead }: Batch): void {
     const { store } = this.#parts
     const added = store.add(episodes)
+    store.correct(corrections)
     store.trim(run.window)
     store.put('position', watermark)
     if (lead !== undefined) store.put('lead', lead)
@@ -162,7 +171,10 @@ export class RunSteps {
     const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
     const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
     const known = store.settled()
-    const disputed = run.round < SETTLINGS ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id)) : []
+    const disputed =
+      run.round < SETTLINGS
+        ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id) || store.episode(id)?.teacher.by === 'person')
+        : []
     const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id): Ask => ({ id, answers: [] }))
     return { ...findingsOf(learned, { proved, worth }), covers, asks }
   }
@@ -225,23 +237,3 @@ export class RunSteps {
 }
 
 const nameOf = ({ id, version }: { id: string; version: number }): string => `${id}@${version}`
-
-export const ended = (run: Run, status: 'done' | 'failed', answer: string, now: number): Run => ({
-  ...run,
-  status,
-  answer,
-  ended_at: now,
-  progress: { ...run.progress, phase: 'done' },
-})
-
-function answerOf({ candidates, rejected, episodes: { read, used, skipped } }: Run): string {
-  if (used === 0) {
-    const [first] = skipped
-    const why = first ? `none of its decisions could be used: ${first.reason}` : 'it has decided nothing by a turn yet'
-    return `There is nothing to learn from in this scope: ${why}.`
-  }
-  const from = `${used} ${used === 1 ? 'decision' : 'decisions'}, ${read} of them new`
-  const [first] = rejected
-  if (candidates.length === 0) return `Nothing was learned from ${from}${first ? `: ${first.what}: ${first.reason}` : ''}.`
-  return `${candidates.length} learned from ${from}; ${rejected.length} rejected.`
-}

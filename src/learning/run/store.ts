@@ -1,6 +1,7 @@
 import type { Drift } from '../../contract/reports/learning/learner-api.ts'
 import type { StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
+import { corrected, type Correction } from '../episodes/people.ts'
 import { evidenceParts, type EvidencePart, type Place, type Rejected } from '../../contract/reports/learning/runs.ts'
 import type { Ask, Find, Grounds, Registered } from './findings.ts'
 import { FIRST } from './policy.ts'
@@ -135,6 +136,15 @@ export class LearnerStore {
       )
     }
     return added
+  }
+
+  /** Replaces decisions that somebody has judged since they were read. */
+  correct(corrections: readonly Correction[]): void {
+    const known = corrections.flatMap((one) => {
+      const episode = this.episode(one.id)
+      return episode ? [corrected(episode, one)] : []
+    })
+    this.add(known)
   }
 
   /** Keeps the newest. */

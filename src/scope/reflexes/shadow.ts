@@ -156,7 +156,7 @@ export class Proving {
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
-    unit.log({ ...scopeHead(), kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
+    unit.log({ ...scopeHead(), event_ids: [event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
     judgements.overruled(unit, version, event_id, { ...said, reason })
     this.#judge(unit, version)
     return true

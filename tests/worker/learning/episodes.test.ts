@@ -161,6 +161,53 @@ test('the sender of a decision is the key that sent its event, whatever the even
   expect(await senders()).toEqual([sender, sender, sender, sender, 'timer:daily'])
 })
 
+describe('what people say about decisions', () => {
+  const said = (scope: string, id: string, json: object) => call(`${scopePath(scope)}/events/${id}/feedback`, { json })
+  const taught = async (stub: Stub) => {
+    const { episodes } = await all(scopeSource(stub))
+    return new Map(episodes.map(({ id, teacher, acts, outcome }) => [id, { by: teacher.by, outcome, acts: acts.map((act) => act.input) }]))
+  }
+
+  test('replaces what a turn or a reflex decided, as the decision of a person', async () => {
+    const { scope, stub } = await prepared()
+    const events = ['acts', 'acts', 'replied', 'replied', 'consumed'].map((text) => note(scope, text))
+    for (const event of events) await sendAndSettle(stub, event)
+    const [right, wrong, reflex, unjudged, ignored] = events.map(({ id }) => id) as [string, string, string, string, string]
+    await said(scope, right, { right: true })
+    await said(scope, wrong, { right: false })
+    await said(scope, reflex, { right: false, reply: 'no' })
+    await said(scope, ignored, { right: true })
+    const found = await taught(stub)
+    expect(found.get(right)).toMatchObject({ by: 'person', outcome: 'ok' })
+    expect(found.get(wrong)).toMatchObject({ by: 'person', outcome: 'overruled' })
+    expect(found.get(reflex)).toMatchObject({ by: 'person', outcome: 'corrected', acts: [{ content: 'no' }] })
+    expect(found.get(ignored)).toMatchObject({ by: 'person', outcome: 'ok', acts: [{ content: 'yes' }] })
+    expect(found.get(unjudged)?.by).not.toBe('person')
+  })
+
+  test('about a decision that was read before is told apart', async () => {
+    const { scope, stub } = await prepared()
+    const event = note(scope, 'acts')
+    await sendAndSettle(stub, event)
+    const before = await all(scopeSource(stub))
+    await said(scope, event.id, { right: false, reply: 'at nine' })
+    const { episodes, corrections } = await readEpisodes(scopeSource(stub), { after_seq: before.watermark, lead: before.watermark + 1 })
+    expect(episodes).toEqual([])
+    expect(corrections).toMatchObject([{ id: event.id, by: 'person', outcome: 'corrected', acts: [{ input: { content: 'at nine' } }] }])
+  })
+
+  test('that overrules an act of a reflex says that nothing should have been done', async () => {
+    const scope = freshScope()
+    const code = `function reflex({ event }) { return { action_type: 'call_tool', tool: 'act_global', args: { text: event.text }, consume: true } }`
+    const { id } = await createVersion({ code })
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    const event = note(scope, '192.0.2.1')
+    await sendAndSettle(stubOf(scope), event)
+    await stubOf(scope).callTool({ tool: 'undo_global', input: { text: '192.0.2.1' }, key: 'undo' }, 'ops')
+    expect((await taught(stubOf(scope))).get(event.id)).toMatchObject({ by: 'person', outcome: 'corrected', acts: [] })
+  })
+})
+
 describe('the decisions of a scope', () => {
   test('are read with what each was made from, and what was done', async () => {
     const { scope, stub } = await busyScope()

@@ -165,6 +165,22 @@ describe('a run of learning', () => {
     expect(await listed(idle)).toEqual([])
   })
 
+  test('learns what people said about decisions that earlier runs have read', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(200), after))
+    await ended(scope, (await learn(scope)).body.run_id)
+    const said = { id: 'e3', at: Date.now(), log_seq: 1000, by: 'person', acts: null, outcome: 'overruled' } as const
+    histories.set(scope, async function* () {
+      yield { episodes: [], corrections: [said, { ...said, id: 'never-read' }], skipped: [], watermark: 1000 }
+    })
+    const run = await ended(scope, (await learn(scope)).body.run_id)
+    expect(run).toMatchObject({ episodes: { read: 0 } })
+    const kept = await inObject(learnerOf(scope) as never, ({ storage }) =>
+      storage.sql.exec(`SELECT body FROM episodes WHERE log_seq = 1000`).toArray(),
+    )
+    expect(kept.map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ id: 'e3', teacher: { by: 'person' }, outcome: 'overruled' }])
+  })
+
   test('forgets decisions that the scope no longer keeps, before it learns and between runs', async () => {
     const scope = freshScope()
     const old = (count: number) => decided(count).map((one, index) => (index < 100 ? { ...one, at: one.at - 2 * 86_400_000 } : one))
