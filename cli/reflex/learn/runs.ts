@@ -7,9 +7,11 @@ import {
   type listedRun,
   type startedRun,
 } from '../../../src/contract/reports/learning/runs.ts'
+import { Refused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
+import { proofLines, type Proof } from '../reflex/show.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { written, type Column } from '../table.ts'
 import { limitOption, wholeNumber } from '../values.ts'
@@ -124,13 +126,60 @@ async function show({ api, print, signal }: Session, id: string, of: string | un
   }
   if (evidence === undefined) {
     const text = candidate.code ?? JSON.stringify(candidate.manifest, null, 2)
-    print.result(candidate, (paint) => [...candidateLines(candidate, paint), '', ...text.split('\n').map(written)])
+    const about = await aboutOf({ api, signal }, { run, candidate })
+    print.result({ ...candidate, ...about }, (paint) => [
+      ...candidateLines(candidate, paint),
+      ...proofLines(about.certificates).map((line) => paint('dim', line)),
+      ...traceLines(about.traces).map((line) => paint('dim', line)),
+      '',
+      ...text.split('\n').map(written),
+    ])
     return
   }
   const query = { candidate: candidate.id, part: evidence }
   const found = await pages<Place>(api(), { parts: ['learn', 'runs', id, 'evidence'], query, limit, most: 1000, signal })
   print.page(found, places, 'None.')
 }
+
+/** Traces that are printed of each part of the evidence; `--evidence` lists all. */
+const MOST_TRACES = 5
+
+type About = { certificates: Proof[]; traces: { part: string; first: Place[]; more: boolean }[] }
+
+/** The certificates of a candidate, and the first decisions behind each of its numbers. */
+async function aboutOf(
+  { api, signal }: Pick<Session, 'api' | 'signal'>,
+  { run, candidate }: { run: Run; candidate: Candidate },
+): Promise<About> {
+  const proofs = async (): Promise<Proof[]> => {
+    if (candidate.kind !== 'reflex') return []
+    const { certificates } = await api().json<{ certificates: Proof[] }>(route(['reflexes', candidate.id]), { signal })
+    return certificates.filter(({ version }) => String(version) === candidate.version)
+  }
+  const traces = evidenceParts.map(async (part) => {
+    const query = { candidate: candidate.id, part, limit: MOST_TRACES }
+    // The decisions of old runs are not kept.
+    const page = await api()
+      .json<{ items: Place[]; next_cursor: string | null }>(route(['learn', 'runs', run.run_id, 'evidence'], query), { signal })
+      .catch((error: unknown) => {
+        if (error instanceof Refused && error.status === 404) return { items: [], next_cursor: null }
+        throw error
+      })
+    return { part, first: page.items, more: page.next_cursor !== null }
+  })
+  return { certificates: await proofs(), traces: await Promise.all(traces) }
+}
+
+const traceLines = (traces: About['traces']): string[] =>
+  traces.flatMap(({ part, first, more }) =>
+    first.length === 0
+      ? []
+      : [
+          `  ${part}:`,
+          ...first.map(({ trace_id }) => `    trace ${written(trace_id)}`),
+          ...(more ? [`    … --evidence ${part} lists all`] : []),
+        ],
+  )
 
 const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)
 

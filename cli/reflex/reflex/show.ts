@@ -4,7 +4,7 @@ import type { Session } from '../session.ts'
 import { written } from '../table.ts'
 
 type Version = { version: number; state: string; state_reason: string | null }
-type Proof = { version: number; scope: string; certificate: Certificate; why: string[] }
+export type Proof = { version: number; scope: string; certificate: Certificate; why: string[] }
 type Shown = { id: string; owner: string; description: string; versions: Version[]; certificates: Proof[] }
 
 /** Prints the versions of a reflex, each with its certificates. */
@@ -14,12 +14,10 @@ export async function show({ api, print, signal }: Session, ref: string): Promis
     `${paint('bold', written(reflex.id))}  ${written(reflex.owner)}  ${written(reflex.description)}`,
     ...reflex.versions.flatMap((version) => [
       `version ${version.version} is ${version.state}${version.state_reason === null ? '' : `: ${written(version.state_reason)}`}`,
-      ...proofLines(reflex.certificates, version).map((line) => paint('dim', line)),
+      ...proofLines(reflex.certificates.filter((proof) => proof.version === version.version)).map((line) => paint('dim', line)),
     ]),
   ])
 }
 
-const proofLines = (proofs: readonly Proof[], { version }: Pick<Version, 'version'>): string[] =>
-  proofs
-    .filter((proof) => proof.version === version)
-    .flatMap(({ scope, why }) => [`  in ${written(scope)}:`, ...why.map((sentence) => `    ${written(sentence)}`)])
+export const proofLines = (proofs: readonly Proof[]): string[] =>
+  proofs.flatMap(({ scope, why }) => [`  in ${written(scope)}:`, ...why.map((sentence) => `    ${written(sentence)}`)])
