@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
+import { decisionModelProblem } from '../../models/decisions/resolve.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { controlPlane, controlPlaneReport } from './control-plane.ts'
@@ -23,7 +24,8 @@ const readiness = z.object({
   database: part,
   queue: part,
   model: configured.meta({
-    description: 'Checks that REFLEX_MODEL names a model and that its configuration is complete. No model is called.',
+    description:
+      'Checks that REFLEX_MODEL names a model and that its configuration is complete, and that of REFLEX_DECISION_MODEL if it is set. No model is called.',
   }),
 })
 const ready = route('get /health/ready', 'getReadiness', 'Check that D1 and the queue are reachable and a model is configured', {
@@ -151,7 +153,7 @@ async function parts(env: Env) {
   const db = storeOf(env)
   const queues: Pick<Queue, 'metrics'> = EVENTS
   const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
-  const error = modelProblem(modelName(env), env)
+  const error = modelProblem(modelName(env), env) ?? decisionModelProblem(env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
 }

@@ -1,4 +1,5 @@
 import type { Experimental_DecisionModelV4 as DecisionModel } from '@ai-sdk/provider'
+import { messageOf } from '../../base/error-text.ts'
 import { ModelMisconfigured } from '../model-errors.ts'
 import { OfflineDecisionModel } from './offline.ts'
 import { overHttp, overWorkersAI, SystemOneModel } from './system-one.ts'
@@ -19,6 +20,19 @@ export const decisionModelName = ({ REFLEX_DECISION_MODEL = 'offline' }: Decisio
 export function fullName(name: string, asked: string | undefined): string {
   if (name !== SYSTEM_ONE) return name
   return asked === undefined ? name : `${SYSTEM_ONE}/${asked}`
+}
+
+/** The reason why the deployment's decision model cannot be used; null if it can, or is unset. */
+export function decisionModelProblem(env: DecisionEnv): string | null {
+  const name = env.REFLEX_DECISION_MODEL
+  if (!name) return null
+  try {
+    // A request names the model, for which all else must be there.
+    resolveDecisionModel(fullName(name, 'any'), env)
+    return null
+  } catch (error) {
+    return messageOf(error)
+  }
 }
 
 /** Throws ModelMisconfigured, which tells an operator what to set where. */

@@ -11,6 +11,8 @@ describe('costOf', () => {
 
   it.each([
     ['gpt-4o-mini', 0.75],
+    ['workers-ai/@cf/cloudflare/clef', 0.24],
+    ['workers-ai/@cf/cloudflare/clef-flash', 0.09],
     ['openai-compatible/gpt-4o-mini', 0.75],
     ['openai-compatible/openai/gpt-4o-mini', 0.75],
     ['@cf/openai/gpt-oss-20b', 0.5],

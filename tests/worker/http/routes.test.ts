@@ -343,6 +343,8 @@ describe('health', () => {
     ['model', { REFLEX_MODEL: 'gpt-5-mini' }, 'none of the known forms'],
     ['model', { REFLEX_MODEL: 'openai-compatible/gpt-5-mini' }, 'OPENAI_COMPATIBLE_BASE_URL is missing'],
     ['model', { REFLEX_MODEL: 'workers-ai/@cf/openai/gpt-oss-20b' }, 'the AI binding is missing'],
+    ['model', { REFLEX_DECISION_MODEL: 'workers-ai/@cf/cloudflare/clef' }, 'The decision model "workers-ai/@cf/cloudflare/clef" can'],
+    ['model', { REFLEX_DECISION_MODEL: 'system-one' }, 'SYSTEM_ONE_URL is missing'],
   ])('is not ready without its %s', async (part, bindings, reason) => {
     const answer = await callWith(bindings, '/health/ready', { key: null })
     expect(answer).toMatchObject({

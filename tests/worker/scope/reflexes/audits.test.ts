@@ -208,15 +208,21 @@ describe('what people say', () => {
     const events = notes(scope, 3)
     await sendAndSettle(stubOf(scope), ...events)
     const { id } = version
-    await write(`return { action_type: 'reply', content: 'at nine' }`, { id, scope })
+    const later = await write(`return { action_type: 'reply', content: 'at nine' }`, { id, scope })
+    await certify(scope, later)
     await stubOf(scope).reflexesChanged([id])
     for (const event of events) {
       const address = `/v1/scopes/${encodeURIComponent(scope)}/events/${event.id}/feedback`
-      expect(await call(address, { json: { right: false } })).toMatchObject({ body: { decided: { reflex_id: id, version: 1 } } })
+      expect(await call(address, { json: { right: false } })).toMatchObject({
+        body: { decided: { reflex_id: id, version: 1 }, counted: false },
+      })
     }
     expect(await entriesOf(stubOf(scope), 'reflex-overruled')).toEqual([])
     expect(await entriesOf(stubOf(scope), 'reflex-moved')).toEqual([])
-    expect((await audits(scope)).every((audit) => audit.version === 1)).toBe(true)
+    expect(await audits(scope)).toEqual([])
+    expect((await certificateOf(scope, later)).strata).toMatchObject([{ state: 'proven', audits: { audits: 0 } }])
+    const counted = (await stubOf(scope).metrics()).reflexes.map(({ metrics }) => metrics.overruled)
+    expect(counted.every((count) => count === 0)).toBe(true)
     expect(await sendAndSettle(stubOf(scope), note(scope, 'when?'))).toMatchObject([{ outcome: { by: 'reflex', version: 2 } }])
   })
 
