@@ -24,7 +24,8 @@ type Place = z.infer<typeof evidencePlace>
 const SNAPSHOT_HELP = `
 A run reads what the scope has decided since the last one. A reflex that it finds is registered in
 shadow mode: it acts once later decisions have proven it, as the setting learning.mode allows. A
-skill that passes its tests is registered as a candidate: "reflex skill activate" lets it act.
+skill that passes its tests is registered as a candidate: "reflex skill activate" lets it act, and
+with the mode auto it acts at once.
 
 Example:
   reflex learn snapshot ssh/web-1 --trust key:019a2b3c-…`

@@ -2,7 +2,7 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { replyAct, type Of } from './decided.ts'
 
-/** What a person said about the decision on an event, or a later turn that undid it. */
+/** A judgement of the decision on an event, by a person or by a later turn that undid it. */
 export type Correction = Pick<Episode, 'id' | 'at' | 'log_seq' | 'outcome'> & {
   by: 'person' | 'model'
   /** Null: those of the decision itself. */
@@ -23,7 +23,7 @@ export const corrected = (episode: Episode, { by, acts, ...change }: Correction)
 
 const byPerson = { by: 'person', model: 'none', prompt_hash: '', tools_hash: '', settings_revision: 0 } as const
 
-/** Follows what is said about decisions, which then counts instead of them. */
+/** Follows judgements of decisions, which count instead of them. */
 export class People {
   readonly #known = new Map<string, Episode>()
   readonly #fired = new Map<string, Of<'reflex-fired'>>()

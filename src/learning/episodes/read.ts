@@ -24,7 +24,7 @@ export type ReadOptions = {
 
 export type EpisodesRead = {
   episodes: Episode[]
-  /** What was said about decisions that an earlier call returned. */
+  /** Judgements of decisions that an earlier call returned. */
   corrections: Correction[]
   /** Decisions of which no episode was made. */
   skipped: Skipped[]

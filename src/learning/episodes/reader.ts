@@ -40,7 +40,7 @@ export class EpisodeReader {
     return this.#contexts.lead
   }
 
-  /** What was said about decisions that are not among those read, since the last call. */
+  /** Judgements of decisions that are not among those read, since the last call. */
   takeCorrections(): Correction[] {
     return this.#people.takeApart()
   }
@@ -69,7 +69,7 @@ export class EpisodeReader {
     return [...found, ...judged, ...approved]
   }
 
-  /** What a reflex decided teaches nothing until a person has judged it. */
+  /** The decision of a reflex teaches nothing until a person has judged it. */
   #byReflex(entry: Of<'event-ended'>): void {
     const fired = this.#people.decidedBy(entry)
     const perceived = fired && this.#contexts.of(entry.event_ids[0] ?? '')

@@ -138,7 +138,7 @@ export class RunSteps {
       : { finds: [], grounds: [], rejected: [], covers: policy.covers, asks: [] }
     store.unit(() => {
       store.forget(forgotten)
-      store.put('finds', finds)
+      store.putFinds(finds)
       // Learning again in the same run keeps the skills of its first round.
       if (run.round === 0) {
         store.putSkills(mined?.found ?? [])
@@ -187,7 +187,7 @@ export class RunSteps {
       const changed = run.changed + after(store)
       const next = { ...run, failures: 0, changed, asks: answered.asks, settled: run.settled + answered.settled }
       const episodes = { ...run.episodes, asked_again: next.settled }
-      const of = (store.get('finds')?.length ?? 0) + store.skills.length
+      const of = store.finds.length + store.skills.length
       if (next.asks.length > 0)
         store.write({ ...next, episodes, progress: { ...run.progress, done: run.progress.done + answered.settled } })
       else if (changed === 0) store.write({ ...next, episodes, progress: { phase: 'register', done: 0, of } })
@@ -198,12 +198,12 @@ export class RunSteps {
   /** Registers one find. If the object dies meanwhile, the scope answers the same again. */
   async #register(run: Run): Promise<void> {
     const { env, store } = this.#parts
-    const [find, ...rest] = store.get('finds') ?? []
+    const [find, ...rest] = store.finds
     if (!find) return this.#registerSkill(run)
     const version: LearnedVersion = { ...find.version, run_id: run.run_id }
     const adopted = await env.SCOPE.getByName(run.scope).adopt(version)
     store.unit(() => {
-      store.put('finds', rest)
+      store.putFinds(rest)
       const progress = { ...run.progress, done: run.progress.done + 1 }
       if (!adopted.ok) {
         const rejected = [...run.rejected, { what: find.candidate.decision, reason: adopted.detail }]

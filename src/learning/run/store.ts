@@ -31,8 +31,6 @@ type Values = {
   position: number
   /** The entry from which another reader begins to read again. */
   lead: number
-  /** Found by the run and not registered yet. */
-  finds: Find[]
   registered: Registered[]
   /** Sequences of the run that became no skills. */
   unmined: Rejected[]
@@ -102,20 +100,39 @@ export class LearnerStore {
       this.#storage.sql.exec(
         'CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL, PRIMARY KEY (run_id, decision, part))',
       )
-      this.#storage.sql.exec('CREATE TABLE IF NOT EXISTS skills (place INTEGER PRIMARY KEY, body TEXT NOT NULL)')
+      for (const table of ['skills', 'finds'])
+        this.#storage.sql.exec(`CREATE TABLE IF NOT EXISTS ${table} (place INTEGER PRIMARY KEY, body TEXT NOT NULL)`)
       return work()
     })
   }
 
+  /** Replaces the reflexes that the run has found and not registered yet. */
+  putFinds(found: readonly Find[]): void {
+    this.#putAll('finds', found)
+  }
+
+  get finds(): Find[] {
+    return this.#all('finds') as Find[]
+  }
+
   /** Replaces the skills that the run has found and not registered yet. */
   putSkills(found: readonly FoundSkill[]): void {
-    this.#storage.sql.exec('DELETE FROM skills')
-    for (const one of found) this.#storage.sql.exec('INSERT INTO skills (body) VALUES (?)', JSON.stringify(one))
+    this.#putAll('skills', found)
   }
 
   get skills(): FoundSkill[] {
-    const rows = this.#storage.sql.exec<{ body: string }>('SELECT body FROM skills ORDER BY place')
-    return Array.from(rows, ({ body }) => JSON.parse(body) as FoundSkill)
+    return this.#all('skills') as FoundSkill[]
+  }
+
+  /** A row for each, since the code of all of them may be more than a value can hold. */
+  #putAll(table: 'skills' | 'finds', found: readonly unknown[]): void {
+    this.#storage.sql.exec(`DELETE FROM ${table}`)
+    for (const one of found) this.#storage.sql.exec(`INSERT INTO ${table} (body) VALUES (?)`, JSON.stringify(one))
+  }
+
+  #all(table: 'skills' | 'finds'): unknown[] {
+    const rows = this.#storage.sql.exec<{ body: string }>(`SELECT body FROM ${table} ORDER BY place`)
+    return Array.from(rows, ({ body }): unknown => JSON.parse(body))
   }
 
   /** Adds episodes, and returns how many are new. A later decision on an event replaces it. */
@@ -218,8 +235,8 @@ export class LearnerStore {
 
   /** Forgets all that was read, and what was found in it, so that the log is read again. */
   forgetAll(): void {
-    for (const table of ['episodes', 'skills']) this.#storage.sql.exec(`DELETE FROM ${table}`)
-    for (const name of ['position', 'lead', 'finds', 'unmined', 'policy'] satisfies (keyof Values)[]) this.#storage.kv.delete(name)
+    for (const table of ['episodes', 'skills', 'finds']) this.#storage.sql.exec(`DELETE FROM ${table}`)
+    for (const name of ['position', 'lead', 'unmined', 'policy'] satisfies (keyof Values)[]) this.#storage.kv.delete(name)
   }
 
   forget(ids: readonly string[]): void {

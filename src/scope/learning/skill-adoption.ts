@@ -1,4 +1,4 @@
-import { registerSkill } from '../../artifacts/kinds.ts'
+import { registerSkill, skills } from '../../artifacts/kinds.ts'
 import type { LearnedSkill, SkillAdoption, SkillGrounds } from '../../contract/reports/learning/learner-api.ts'
 import { agentOwner } from '../../contract/reflex.ts'
 import { hashManifest, type Manifest } from '../../skills/manifest/manifest.ts'
@@ -34,7 +34,18 @@ export async function adoptSkill(parts: Parts, { run_id, manifest, cases, report
   const { id, version } = registered.version
   await saveSkillCases(db, id, cases)
   await saveSkillTest(db, report, { by: 'learner', now: now() })
+  if (registered.version.state === 'candidate' && actsByItself(parts, manifest as Manifest)) {
+    const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
+    await skills.setState(db, { id, version, from: 'candidate', state: 'active', reason, now: now() })
+  }
   return { ok: true, id, version }
+}
+
+/** With the mode `auto`, a skill acts without a person if no call of it is final. */
+function actsByItself({ settings, toolbox }: Parts, { plan }: Manifest): boolean {
+  const facts = factsOf(toolbox.all)
+  const isSafe = (tool: string): boolean => facts.get(tool)?.repeatable === true || facts.get(tool)?.inverse != null
+  return settings().learning.mode === 'auto' && plan.steps.every(({ tool }) => isSafe(tool))
 }
 
 /** A learned skill never does what its agent cannot do, not even to undo a step. */

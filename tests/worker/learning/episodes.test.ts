@@ -185,7 +185,7 @@ describe('what people say about decisions', () => {
     expect(found.get(unjudged)?.by).not.toBe('person')
   })
 
-  test('about a decision that was read before is told apart', async () => {
+  test('about a decision that was read before is returned separately', async () => {
     const { scope, stub } = await prepared()
     const event = note(scope, 'acts')
     await sendAndSettle(stub, event)

@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
+import { LearnerStore } from '../../../src/learning/run/store.ts'
 import { learnAgain } from '../../../src/events/learning.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { act, batches, decided, ended, histories, history, learn, learnerOf, readTicket, resolved, runOf } from '../../support/learning.ts'
@@ -82,6 +83,29 @@ describe('a run of learning', () => {
     expect(survived).toMatchObject({ status: 'done', found: 1 })
     expect(survived.candidates[0].id).not.toBe(found.id)
     expect((await call(`/v1/skills/${survived.candidates[0].id}`)).body.versions).toHaveLength(1)
+  })
+
+  test('lets a mined skill act by itself with the mode auto, since each of its calls can be undone or repeated', async () => {
+    const scope = await scopeWith({ http_tools: [readTicket], learning: { mode: 'auto' } })
+    histories.set(scope, (after) => batches(resolved(40), after))
+    const run = await ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)
+    expect(run).toMatchObject({ found: 1, candidates: [{ state: 'active' }] })
+    expect((await call(`/v1/skills/${run.candidates[0].id}`)).body).toMatchObject({
+      state: 'active',
+      state_reason: expect.stringContaining('undone or repeated'),
+    })
+  })
+
+  test('keeps what it found however long it is', async () => {
+    const scope = freshScope()
+    histories.set(scope, (after) => batches(decided(10), after))
+    await ended(scope, (await learn(scope)).body.run_id)
+    const kept = await inObject(learnerOf(scope) as never, ({ storage }) => {
+      const store = new LearnerStore(storage)
+      store.unit(() => store.putFinds(Array.from({ length: 60 }, () => ({ version: { code: 'x'.repeat(64_000) } }) as never)))
+      return store.finds.length
+    })
+    expect(kept).toBe(60)
   })
 
   test('mines no skill from tools that the agent of the scope lacks', async () => {
@@ -176,9 +200,11 @@ describe('a run of learning', () => {
     const run = await ended(scope, (await learn(scope)).body.run_id)
     expect(run).toMatchObject({ episodes: { read: 0 } })
     const kept = await inObject(learnerOf(scope) as never, ({ storage }) =>
-      storage.sql.exec(`SELECT body FROM episodes WHERE log_seq = 1000`).toArray(),
+      storage.sql.exec<{ body: string }>(`SELECT body FROM episodes WHERE log_seq = 1000`).toArray(),
     )
-    expect(kept.map(({ body }) => JSON.parse(String(body)))).toMatchObject([{ id: 'e3', teacher: { by: 'person' }, outcome: 'overruled' }])
+    expect(kept.map(({ body }) => JSON.parse(body) as object)).toMatchObject([
+      { id: 'e3', teacher: { by: 'person' }, outcome: 'overruled' },
+    ])
   })
 
   test('forgets decisions that the scope no longer keeps, before it learns and between runs', async () => {
