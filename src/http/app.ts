@@ -98,14 +98,16 @@ export function createApp(agents: AgentRegistry) {
     .route('/', traceReplayRoutes)
     .route('/', rangeReplayRoutes)
     .route('/', traceRoutes)
-  for (const { routes } of agents.agents) if (routes) app.route('/', routes)
-  registerComponents(app, agents)
+  addAgents(app, agents)
   app.onError(handleError)
   app.notFound(notFoundIn(app))
   return app
 }
 
-function registerComponents({ openAPIRegistry: registry }: Pick<OpenAPIHono, 'openAPIRegistry'>, agents: AgentRegistry): void {
+/** Adds the routes of the agents and what the descriptions of routes refer to. */
+function addAgents(app: OpenAPIHono<AuthEnv>, agents: AgentRegistry): void {
+  const { openAPIRegistry: registry } = app
+  for (const { routes } of agents.agents) if (routes) app.route('/', routes)
   registry.registerComponent('securitySchemes', 'bearer', bearer)
   for (const [name, schema] of Object.entries(eventShapes(agents))) registry.registerComponent('schemas', name, schema)
 }
