@@ -31,6 +31,7 @@ import { reflexRunRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refusals.ts'
 import { decisionRoutes } from './events/decisions.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
+import { agUiRoutes } from './scopes/ag-ui.ts'
 import { chainRoutes } from './scopes/chain.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
@@ -76,6 +77,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', costRoutes)
     .route('/', chainRoutes)
     .route('/', socketRoutes)
+    .route('/', agUiRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)
     // Before the routes with an id in this place.

@@ -67,7 +67,7 @@ export const socketRoutes = resource()
     if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') throw upgradeRequired()
     const { scope, principal } = c.var
     const { after = null, connection_id = principal.name } = c.req.valid('query')
-    const connect = {
+    const connecting = {
       connection_id,
       key_id: principal.key_id,
       source: principal.name,
@@ -75,13 +75,13 @@ export const socketRoutes = resource()
       decides_as: deciderOf(principal),
       after,
     }
-    return open(c.env, scope, connect, { Upgrade: 'websocket' })
+    return connect(c.env, scope, connecting, { Upgrade: 'websocket' })
   })
   .openapi(stream, async (c) => {
     const { scope, principal } = c.var
     const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
     const { key_id, name } = principal
-    return open(c.env, scope, { connection_id: name, key_id, source: name, may_send: false, decides_as: null, after })
+    return connect(c.env, scope, { connection_id: name, key_id, source: name, may_send: false, decides_as: null, after })
   })
   .openapi(issueTicket, async (c) => {
     const { scope, principal } = c.var
@@ -93,8 +93,8 @@ export const socketRoutes = resource()
   })
 
 /** The object trusts the connection header, so none of the caller's headers are passed on. */
-async function open(env: Env, scope: string, connect: Connect, headers: Record<string, string> = {}): Promise<Response> {
-  const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(connect)) }
+export async function connect(env: Env, scope: string, by: Connect, headers: Record<string, string> = {}): Promise<Response> {
+  const opening = { ...headers, 'x-reflex-connect': ascii(JSON.stringify(by)) }
   const response = await env.SCOPE.getByName(scope).fetch('https://scope/', { headers: opening })
   if (response.status === 429) throw tooManyConnections(scope)
   if (response.status === 503)

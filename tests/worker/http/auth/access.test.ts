@@ -46,6 +46,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['DELETE', '/v1/scopes/{scope}/timers/{name}', 'operator'],
   ['GET', '/v1/scopes/{scope}/metrics', 'viewer'],
   ['GET', '/v1/scopes/{scope}/cost', 'viewer'],
+  ['POST', '/v1/scopes/{scope}/ag-ui', 'publisher'],
   ['GET', '/v1/certificates', 'viewer'],
   ['POST', '/v1/reflexes', 'operator'],
   ['GET', '/v1/reflexes', 'viewer'],

@@ -1,0 +1,156 @@
+import type { LogEntry } from '../../contract/log-entry.ts'
+
+/** An event of AG-UI 1.0, as it is sent. */
+export type UiEvent = { type: string } & Readonly<Record<string, unknown>>
+/** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
+export type Run = { threadId: string; runId: string; parentRunId?: string | undefined } & (
+  | { event_id: string; approval_id: null }
+  | { event_id: null; approval_id: string }
+)
+type Interrupt = { id: string; reason: string; message: string; responseSchema: object; metadata: Record<string, unknown> }
+
+const answer = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
+  required: ['approved'],
+} as const
+const reply = { type: 'string' } as const
+/** Ids of interrupts that ask for more input begin with this. */
+export const CLARIFY = 'clarify:'
+
+/**
+ * The events of a run, as a projection of the scope's log: the same entries give the same events.
+ * `shows_work`: tool calls and state are for viewers.
+ */
+export class RunEvents {
+  readonly #run: Run
+  readonly #shows_work: boolean
+  readonly #steps = new Set<string>()
+  readonly #calls = new Set<string>()
+  readonly #interrupts: Interrupt[] = []
+  #said = false
+  #decided = false
+  ended = false
+
+  constructor(run: Run, { shows_work }: { shows_work: boolean }) {
+    this.#run = run
+    this.#shows_work = shows_work
+  }
+
+  start(): UiEvent[] {
+    const { threadId, runId, parentRunId } = this.#run
+    return [{ type: 'RUN_STARTED', threadId, runId, ...(parentRunId !== undefined && { parentRunId }) }]
+  }
+
+  /** The events of an entry, none after the end of the run. */
+  of(entry: LogEntry): UiEvent[] {
+    if (this.ended) return []
+    const made = [...this.#common(entry), ...(this.#run.event_id === null ? this.#resumed(entry) : this.#answered(entry))]
+    return made.map((event) => ({ ...event, timestamp: Date.parse(entry.at) }))
+  }
+
+  #common(entry: LogEntry): UiEvent[] {
+    if (entry.kind === 'turn-started') return this.#step(entry.turn_id)
+    if (entry.kind === 'turn-ended') {
+      const state = this.#shows_work ? [{ type: 'STATE_SNAPSHOT', snapshot: entry.scratch ?? {} }] : []
+      return [...state, ...this.#endStep(entry.turn_id)]
+    }
+    if (entry.kind === 'reply-sent') return this.#say(entry.span_id, entry.content)
+    if (entry.kind === 'effect-started') return this.#shows_work ? this.#call(entry) : []
+    if (entry.kind === 'effect-ended') return this.#shows_work ? this.#result(entry) : []
+    if (entry.kind === 'approval-requested') this.#interrupts.push(approvalOf(entry))
+    if (entry.kind === 'skill-decided') this.#interrupts.push(...clarifyOf(entry))
+    return []
+  }
+
+  #answered(entry: LogEntry): UiEvent[] {
+    if (entry.kind !== 'event-ended' || entry.event_ids[0] !== this.#run.event_id) return []
+    const { status, outcome, error } = entry
+    if (status === 'dead_lettered')
+      return this.#end({ type: 'RUN_ERROR', message: error ?? 'the event became a dead letter', code: status })
+    if (status === 'cancelled') return this.#end(this.#finished({ type: 'cancelled' }))
+    const result = 'result' in outcome ? outcome.result : undefined
+    // Some agents return their text instead of replying.
+    const text = !this.#said && typeof result === 'string' && result !== '' ? this.#say(`${entry.span_id}:result`, result) : []
+    const outcomes = this.#interrupts.length > 0 ? { type: 'interrupt', interrupts: this.#interrupts } : { type: 'success' }
+    return [...text, ...this.#end(this.#finished(outcomes, { status, by: outcome.by, ...(result !== undefined && { result }) }))]
+  }
+
+  #resumed(entry: LogEntry): UiEvent[] {
+    const fields: Readonly<Record<string, unknown>> = entry
+    if (entry.kind === 'approval-decided' && fields['approval_id'] === this.#run.approval_id) {
+      this.#decided = true
+      return fields['status'] === 'approved' ? [] : this.#end(this.#finished({ type: 'success' }, { status: fields['status'] }))
+    }
+    const is_end = entry.kind === 'skill-applied' || entry.kind === 'skill-refused' || entry.kind === 'skill-reused' || isRejection(entry)
+    if (!this.#decided || !is_end) return []
+    const status = entry.kind === 'skill-reused' ? 'reused' : (fields['status'] ?? 'refused')
+    return this.#end(this.#finished({ type: 'success' }, { status }))
+  }
+
+  #finished(outcome: object, result?: unknown): UiEvent {
+    const { threadId, runId } = this.#run
+    return { type: 'RUN_FINISHED', threadId, runId, outcome, ...(result !== undefined && { result }) }
+  }
+
+  /** A run ends with no step open. */
+  #end(last: UiEvent): UiEvent[] {
+    this.ended = true
+    return [...Array.from(this.#steps, (stepName) => ({ type: 'STEP_FINISHED', stepName })), last]
+  }
+
+  #step(turn_id: string): UiEvent[] {
+    this.#steps.add(turn_id)
+    return [{ type: 'STEP_STARTED', stepName: turn_id }]
+  }
+
+  #endStep(turn_id: string): UiEvent[] {
+    return this.#steps.delete(turn_id) ? [{ type: 'STEP_FINISHED', stepName: turn_id }] : []
+  }
+
+  #say(messageId: string, delta: string): UiEvent[] {
+    this.#said = true
+    return [
+      { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' },
+      { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
+      { type: 'TEXT_MESSAGE_END', messageId },
+    ]
+  }
+
+  #call({ effect_id: toolCallId, tool: toolCallName, input }: { effect_id: string; tool: string; input?: unknown }): UiEvent[] {
+    this.#calls.add(toolCallId)
+    return [
+      { type: 'TOOL_CALL_START', toolCallId, toolCallName },
+      { type: 'TOOL_CALL_ARGS', toolCallId, delta: JSON.stringify(input ?? {}) },
+      { type: 'TOOL_CALL_END', toolCallId },
+    ]
+  }
+
+  #result(entry: Extract<LogEntry, { kind: 'effect-ended' }>): UiEvent[] {
+    const { effect_id: toolCallId, status, output, error } = entry
+    // A reused effect did not start.
+    const call = this.#calls.has(toolCallId) ? [] : this.#call(entry)
+    const content = JSON.stringify(error === null ? (output ?? null) : { status, error })
+    return [...call, { type: 'TOOL_CALL_RESULT', messageId: `${toolCallId}:result`, toolCallId, role: 'tool', content }]
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+const verdictOf = ({ decision }: Fields): unknown => (decision as { verdict?: unknown } | null | undefined)?.verdict
+const isRejection = (entry: LogEntry): boolean => entry.kind === 'skill-decided' && verdictOf(entry) !== 'allow'
+
+function approvalOf(entry: Fields): Interrupt {
+  const { approval_id, skill_id, version, reason } = entry
+  const message = `${String(skill_id)} ${String(version)} needs an approval: ${String(reason)}`
+  return { id: String(approval_id), reason: 'approval_required', message, responseSchema: answer, metadata: { skill_id, version } }
+}
+
+function clarifyOf(entry: Fields): Interrupt[] {
+  if (verdictOf(entry) !== 'clarify' || entry['dry_run'] === true) return []
+  const { proposal_id, skill_id, decision } = entry
+  const { reason } = decision as { reason?: unknown }
+  const id = `${CLARIFY}${String(proposal_id)}`
+  return [
+    { id, reason: 'input_required', message: `${String(skill_id)}: ${String(reason)}`, responseSchema: reply, metadata: { skill_id } },
+  ]
+}

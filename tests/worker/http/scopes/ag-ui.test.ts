@@ -1,0 +1,115 @@
+import { HttpAgent, type BaseEvent, type RunAgentInput } from '@ag-ui/client'
+import { describe, expect, test } from 'vitest'
+import { adminKey, call, fetchRaw, keyFor, problem, scopePath, workerFetch } from '../../../support/http.ts'
+import { write } from '../../../support/reflex-chain.ts'
+import { freshScope, logOf, stubOf } from '../../../support/scopes.ts'
+import { effects } from '../../../support/test-agents.ts'
+import { skill } from '../../../support/two-step-skill.ts'
+
+const inputOf = (changes: Partial<RunAgentInput> = {}): RunAgentInput => ({
+  threadId: 'alice',
+  runId: crypto.randomUUID(),
+  messages: [{ id: 'm-1', role: 'user', content: 'hello' }],
+  tools: [],
+  context: [],
+  ...changes,
+})
+const run = async (scope: string, json: unknown, key = adminKey): Promise<BaseEvent[]> => {
+  const { status, text } = await call(scopePath(scope, '/ag-ui'), { json, key })
+  expect({ status, text }).toMatchObject({ status: 200 })
+  return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [JSON.parse(line.slice(6)) as BaseEvent] : []))
+}
+const typesOf = (events: readonly BaseEvent[]) => events.map(({ type }): string => type)
+
+describe('a run by AG-UI', () => {
+  test('is understood by the official client', async () => {
+    const scope = freshScope('chat')
+    const agent = new HttpAgent({
+      url: `https://reflex.test${scopePath(scope, '/ag-ui')}`,
+      headers: { Authorization: `Bearer ${adminKey}` },
+      fetch: (url, init) => workerFetch(url, init),
+      threadId: 'alice',
+      initialMessages: [{ id: 'm-1', role: 'user', content: 'hello' }],
+    })
+    const { newMessages } = await agent.runAgent()
+    expect(newMessages).toMatchObject([{ role: 'assistant', content: expect.stringMatching(/\S/) }])
+    expect(agent.state).toMatchObject({ history: expect.any(Array) })
+  })
+
+  test('that is sent again gets the same events, and starts no second turn', async () => {
+    const scope = freshScope('chat')
+    const input = inputOf()
+    const first = await run(scope, input)
+    expect(typesOf(first)).toEqual([
+      'RUN_STARTED',
+      'STEP_STARTED',
+      'TEXT_MESSAGE_START',
+      'TEXT_MESSAGE_CONTENT',
+      'TEXT_MESSAGE_END',
+      'STATE_SNAPSHOT',
+      'STEP_FINISHED',
+      'RUN_FINISHED',
+    ])
+    expect(first.at(-1)).toMatchObject({ runId: input.runId, outcome: { type: 'success' } })
+    await run(scope, inputOf())
+    expect(await run(scope, input)).toEqual(first)
+    expect((await logOf(stubOf(scope))).filter(({ kind }) => kind === 'turn-started')).toHaveLength(2)
+  })
+
+  test('whose connection is lost continues, and is read from its beginning', async () => {
+    const scope = freshScope('chat')
+    const input = inputOf()
+    const response = await fetchRaw(scopePath(scope, '/ag-ui'), { json: input })
+    await response.body?.cancel()
+    expect(typesOf(await run(scope, input)).at(-1)).toBe('RUN_FINISHED')
+    expect((await stubOf(scope).state()).counters.accepted).toBe(1)
+  })
+
+  test('shows its work to viewers alone', async () => {
+    const scope = freshScope('chat')
+    const types = typesOf(await run(scope, inputOf(), await keyFor(['publisher'])))
+    expect(types).toContain('TEXT_MESSAGE_CONTENT')
+    expect(types).not.toContain('STATE_SNAPSHOT')
+  })
+
+  test.each([
+    ['approved', { status: 'resolved', payload: { approved: true } }, ['first x', 'second x']],
+    ['rejected', { status: 'resolved', payload: { approved: false, reason: 'not now' } }, []],
+    ['left', { status: 'cancelled' }, []],
+  ] as const)('ends with an interrupt that is %s by the next run', async (_, answer, done) => {
+    const scope = freshScope()
+    const id = await skill({ policy: { allow_roles: ['agent'], needs_approval_if: ['true'] } })
+    const { id: reflex } = await write(`return { action_type: 'run_skill', skill_id: ${JSON.stringify(id)}, inputs: { what: 'x' } }`)
+    await stubOf(scope).configure({ reflexes: [{ id: reflex }], goal_labels: ['twice'] }, 'ops')
+    const first = await run(scope, inputOf())
+    const { outcome } = first.at(-1) as BaseEvent & { outcome: { type: string; interrupts: { id: string; reason: string }[] } }
+    expect(outcome).toMatchObject({ type: 'interrupt', interrupts: [{ reason: 'approval_required', metadata: { skill_id: id } }] })
+    const input = inputOf({ messages: [], resume: [{ interruptId: outcome.interrupts[0]?.id ?? '', ...answer }] })
+    expect(await call(scopePath(scope, '/ag-ui'), { json: input, key: await keyFor(['publisher']) })).toMatchObject(problem(403))
+    const second = await run(scope, input)
+    expect(typesOf(second).filter((type) => type === 'TOOL_CALL_RESULT')).toHaveLength(done.length)
+    expect(second.at(-1)).toMatchObject({ type: 'RUN_FINISHED', outcome: { type: 'success' } })
+    expect(effects.filter((effect) => effect.scope === scope).map(({ text }) => text)).toEqual(done)
+    expect(await run(scope, input)).toEqual(second)
+  })
+
+  test.each([
+    ['no message', { messages: [] }],
+    ['no text', { messages: [{ id: 'm', role: 'user', content: '  ' }] }],
+    ['a run without an id', { runId: '' }],
+    ['an id with a control character', { runId: 'a\u0000b' }],
+    ['two answers', { resume: [0, 1].map((place) => ({ interruptId: `i-${place}`, status: 'resolved' })) }],
+    ['messages that are no list', { messages: 'hello' }],
+  ])('is refused with %s, and leaves nothing', async (_, changes) => {
+    const scope = freshScope('chat')
+    expect(await call(scopePath(scope, '/ag-ui'), { json: { ...inputOf(), ...changes } })).toMatchObject(problem(400))
+    expect(await logOf(stubOf(scope))).toEqual([])
+  })
+
+  test('answers no interrupt that the scope does not have, and none for a publisher', async () => {
+    const scope = freshScope('chat')
+    const json = inputOf({ resume: [{ interruptId: crypto.randomUUID(), status: 'resolved', payload: { approved: true } }] })
+    expect(await call(scopePath(scope, '/ag-ui'), { json })).toMatchObject(problem(404))
+    expect(await call(scopePath(scope, '/ag-ui'), { json, key: await keyFor(['publisher']) })).toMatchObject(problem(403))
+  })
+})
