@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
 import * as patterns from '../../../examples/patterns.ts'
-import type { AgentDeps, DecisionContext, Event } from '../../../src/package.ts'
+import type { AgentDeps, DecisionContext } from '../../../src/package.ts'
 import { documented } from '../../support/documented.ts'
 
 type Answer = (role: string, prompt: string, call: number) => string | Promise<string>
@@ -14,7 +14,7 @@ function given({ requests = 1, answer = (role, prompt) => `${role}(${prompt})` }
   const model = new MockLanguageModelV4({
     async doGenerate({ prompt }) {
       const [system, user] = prompt
-      const role = /the (\w+)/.exec(String(system?.content))?.[1] ?? ''
+      const role = /the (\w+)/.exec(JSON.stringify(system?.content))?.[1] ?? ''
       const text =
         typeof user?.content === 'string' ? user.content : user?.content.map((part) => ('text' in part ? part.text : '')).join('')
       asked.push(role)
@@ -27,8 +27,8 @@ function given({ requests = 1, answer = (role, prompt) => `${role}(${prompt})` }
     },
   })
   const events = Array.from({ length: requests }, () => ({ type: 'http.request' }))
-  const context = { events, summarize: () => 'events' } as unknown as DecisionContext<Event>
-  const deps = { model, signal: new AbortController().signal, reply: (text: string) => replies.push(text) } as unknown as AgentDeps<Event>
+  const context = { events, summarize: () => 'events' } as unknown as DecisionContext
+  const deps = { model, signal: new AbortController().signal, reply: (text: string) => replies.push(text) } as unknown as AgentDeps
   return { context, deps, asked, replies }
 }
 
