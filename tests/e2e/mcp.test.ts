@@ -72,12 +72,16 @@ async function officialClient(key: string): Promise<Client> {
 }
 
 /** A client of the version 2026-07-28. `decide` answers the forms that its user would see. */
-async function modernClient(key: string, decide: (form: { message: string }) => Record<string, string>): Promise<ModernClient> {
+async function modernClient(
+  key: string,
+  decide: (form: { message: string }) => Record<string, string>,
+  url = address(),
+): Promise<ModernClient> {
   const options = { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } }
   const client = new ModernClient({ name: 'e2e', version: '1' }, options)
   client.setRequestHandler('elicitation/create', async ({ params }) => ({ action: 'accept', content: decide(params) }))
   const requestInit = { headers: { authorization: `Bearer ${key}` } }
-  await client.connect(new ModernTransport(new URL(address()), { requestInit }))
+  await client.connect(new ModernTransport(new URL(url), { requestInit }))
   return client
 }
 
@@ -140,6 +144,21 @@ test('the official client of 2026-07-28 asks its user for a missing input and fo
     expect.stringContaining('What is address'),
     expect.stringContaining('address.block_forever@1.0.0 needs an approval'),
   ])
+  await client.close()
+})
+
+test('a coding agent with a viewer key asks what happened, and why', async () => {
+  const body = { name: 'a coding agent', roles: ['viewer'], scopes: ['ssh/*'] }
+  const viewer = (await ask<{ key: string }>(server.url, '/v1/keys', { body })).key
+  const client = await modernClient(viewer, () => ({}), `${server.url}/v1/mcp/inspect`)
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toContain('explain_trace')
+  const use = async (name: string, given: Record<string, unknown>) => {
+    const { content } = await client.callTool({ name, arguments: given })
+    return JSON.parse((content.at(-1) as { text: string }).text) as { items: { trace_id: string }[]; trace_id: string }
+  }
+  const [run] = (await use('read_log', { scope: SCOPE, kind: 'skill-applied' })).items
+  expect(await use('explain_trace', { trace_id: run?.trace_id, scope: SCOPE })).toMatchObject({ trace_id: run?.trace_id })
   await client.close()
 })
 

@@ -31,7 +31,7 @@ const tags = [
     description: 'Skills and their policy for other deployments: ask, follow, promote between environments, and report.',
   },
   { name: 'Learning', description: 'Reflexes and skills that a scope learns from its own decisions, and the evidence for them.' },
-  { name: 'Agents', description: 'The scope as an agent for other agents, over A2A.' },
+  { name: 'Agents', description: 'Other agents and their tools: a scope as an A2A agent, and questions over MCP.' },
   { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
   { name: 'SSH guard', description: 'What the agent ssh-guard opened and blocked, and how a block is lifted.' },
   { name: 'Dead letters', description: 'Events that could not be processed: inspect, retry or discard them.' },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { askModern, withForms, withTasks } from '../../../support/mcp.ts'
 import { call, keyFor, problem, scopePath } from '../../../support/http.ts'
-import { entriesOf, freshScope, stubOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, freshScope, stubOf, until } from '../../../support/scopes.ts'
 import { effectGates, effects } from '../../../support/test-agents.ts'
 import { skill, twoSteps } from '../../../support/two-step-skill.ts'
 
@@ -256,6 +256,21 @@ describe('a task', () => {
     gate.resolve()
     await completed(scope, taskId)
     expect((await of(scope, 'tasks/get', taskId)).body.result.result).toMatchObject({ isError: false, structuredContent: { status: 'ok' } })
+  })
+
+  test('outlives its scope, whose run it is', async () => {
+    const scope = freshScope()
+    effectGates.set(scope, new Promise(() => {}))
+    const { body } = await askModern(scope, 'tools/call', { name: nameOf(await skill()), arguments: asked }, { capabilities })
+    const { taskId } = body.result
+    effectGates.delete(scope)
+    await crash(scope)
+    await completed(scope, taskId)
+    // The tool may have acted when the scope died, and has no key that would tell.
+    expect((await of(scope, 'tasks/get', taskId)).body.result.result).toMatchObject({
+      isError: true,
+      structuredContent: { status: 'unknown' },
+    })
   })
 
   test('that is cancelled stops its run, and says how it ended', async () => {

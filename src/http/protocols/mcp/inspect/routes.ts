@@ -11,7 +11,7 @@ import { answerOnce } from '../transport.ts'
 import { shown } from './shown.ts'
 import { inspections, type Inspection } from './tools.ts'
 
-const route = routes('Operations')
+const route = routes('Agents')
 
 const inspect = route('post /v1/mcp/inspect', 'callInspection', 'Ask about agents over MCP', {
   description:
