@@ -400,3 +400,45 @@ test('a viewer sees which role each change needs', async () => {
   expect(faults).toEqual([])
   await page.context().close()
 })
+
+test('a log of 500 entries a second is followed to its end, with only the lines in view in the document', async () => {
+  const [scope, total, per_burst, burst_ms] = ['chat/fast', 3000, 10, 20]
+  const { page, faults } = await dashboard.open('/keys')
+  let sent = 0
+  await page.routeWebSocket(/\/ws\?/, (socket) => {
+    socket.send(JSON.stringify({ type: 'open', seq: 0 }))
+    const timer = setInterval(() => {
+      for (let index = 0; index < per_burst && sent < total; index += 1)
+        socket.send(JSON.stringify({ type: 'log', entry: entry((sent += 1)) }))
+      if (sent === total) clearInterval(timer)
+    }, burst_ms)
+  })
+  await page.goto(`${dashboard.url}${pageOf(scope)}`)
+  await live(page)
+  await page.evaluate(`window.frames_at = []; requestAnimationFrame(function note(at) { frames_at.push(at); requestAnimationFrame(note) })`)
+  await page.getByText(`line ${total} `).waitFor()
+  const frames = await page.evaluate<number[]>('frames_at')
+  const steps = frames.slice(1).map((at, index) => at - (frames[index] ?? 0))
+  const seconds = ((frames.at(-1) ?? 0) - (frames[0] ?? 0)) / 1000
+  const slow = steps.filter((step) => step > 25).length
+  console.info(
+    `live log: ${Math.round(sent / seconds)} entries/s, ${Math.round(steps.length / seconds)} frames/s, ${slow} of ${steps.length} frames late`,
+  )
+  expect(await lines(page).count()).toBeLessThan(100)
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+const entry = (seq: number) => ({
+  seq,
+  at: new Date().toISOString(),
+  kind: 'reply-sent',
+  trace_id: 'a'.repeat(32),
+  span_id: 'b'.repeat(16),
+  parent_id: null,
+  event_ids: [String(seq)],
+  duration_ms: 3,
+  turn_id: null,
+  reflex_id: 'echo',
+  content: `line ${seq} ${'of the log '.repeat(20)}`,
+})
