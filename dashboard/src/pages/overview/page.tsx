@@ -20,6 +20,8 @@ const METRICS =
   'model.calls,model.failures,model.input_tokens,model.output_tokens,model.cost_usd,' +
   'reflexes.saved_model_calls,reflexes.saved_tokens,reflexes.saved_cost_usd'
 
+const RECENT = '/v1/stats/summary?metrics=events.accepted&bucket=minute'
+
 export const ranges = [
   { id: 'hour', text: 'Last hour', bucket: 'minute' },
   { id: 'day', text: 'Last day', bucket: 'hour' },
@@ -34,9 +36,11 @@ export default function OverviewPage() {
     'range',
   )
   const { bucket } = ranges.find(({ id }) => id === chosen) ?? ranges[0]
-  const summary = useGet<Summary>(`/v1/stats/summary${query({ metrics: METRICS, bucket })}`, { every_ms: 2 * POLL_MS })
-  const recent = useGet<Summary>('/v1/stats/summary?metrics=events.accepted&bucket=minute', { every_ms: POLL_MS })
+  // In the order in which they are needed: D1 answers one after the other.
   const health = useGet<Health>('/health/detailed', { every_ms: POLL_MS })
+  const summary = useGet<Summary>(`/v1/stats/summary${query({ metrics: METRICS, bucket })}`, { every_ms: 2 * POLL_MS })
+  const minutes = useGet<Summary>(bucket === 'minute' ? null : RECENT, { every_ms: POLL_MS })
+  const recent = bucket === 'minute' ? summary : minutes
   return (
     <Page title="Overview" actions={<Tabs label="Time range" tabs={ranges} parameter="range" />}>
       <Now health={health} recent={recent} />
