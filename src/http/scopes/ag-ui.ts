@@ -66,7 +66,7 @@ export const agUiRoutes = resource().openapi(run, async (c) => {
 type Begun = { run: Run; after: number; trace_id: string }
 type Asked = Context<AuthEnv>
 
-/** Sends the message as an event. Its id is that of the run, so that a repetition is a duplicate. */
+/** Sends the message as an event. A repeated run has the same event id, which is a duplicate. */
 async function begun(c: Asked, { threadId, runId, parentRunId, messages, resume: answers }: RunInput): Promise<Begun> {
   const { scope } = c.var
   const content = textOf(answers?.[0]?.payload) ?? textOf(messages.findLast(({ role }) => role === 'user')?.content)

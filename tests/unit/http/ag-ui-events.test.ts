@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import type { LogEntry } from '../../../src/contract/log-entry.ts'
+import { RunEvents } from '../../../src/http/scopes/ag-ui-events.ts'
+
+const run = { threadId: 't', runId: 'r', event_id: 'e-1', approval_id: null }
+const at = '2026-11-22T10:00:00.000Z'
+const entry = (fields: Record<string, unknown>) =>
+  ({ seq: 1, at, trace_id: 'a', span_id: 's', parent_id: null, event_ids: ['e-1'], ...fields }) as never as LogEntry
+const ended = (fields: Record<string, unknown> = {}) =>
+  entry({
+    kind: 'event-ended',
+    status: 'completed',
+    attempts: 0,
+    outcome: { by: 'turn', turn_id: 't-1', log_seq: 1, result: null },
+    error: null,
+    ...fields,
+  })
+const eventsOf = (entries: readonly LogEntry[], shows_work = true) => {
+  const events = new RunEvents(run, { shows_work })
+  return entries.flatMap((one) => events.of(one))
+}
+const call = { effect_id: 'f-1', tool: 'act', idempotence_key: null }
+
+test('a tool call is shown with its arguments and its result, to viewers alone', () => {
+  const entries = [
+    entry({ kind: 'effect-started', ...call, input: { text: 'x' }, cause: { by: 'ops' } }),
+    entry({ kind: 'effect-ended', ...call, status: 'ok', output: 7, error: null }),
+  ]
+  expect(eventsOf(entries)).toMatchObject([
+    { type: 'TOOL_CALL_START', toolCallId: 'f-1', toolCallName: 'act' },
+    { type: 'TOOL_CALL_ARGS', delta: '{"text":"x"}' },
+    { type: 'TOOL_CALL_END' },
+    { type: 'TOOL_CALL_RESULT', content: '7' },
+  ])
+  expect(eventsOf(entries, false)).toEqual([])
+})
+
+test('a reused call, which has no start in the log, is complete', () => {
+  const types = eventsOf([entry({ kind: 'effect-ended', ...call, status: 'reused', input: {}, output: 7, error: null })]).map(
+    ({ type }) => type,
+  )
+  expect(types).toEqual(['TOOL_CALL_START', 'TOOL_CALL_ARGS', 'TOOL_CALL_END', 'TOOL_CALL_RESULT'])
+})
+
+test('a run ends with no step open, and nothing follows its end', () => {
+  const types = eventsOf([entry({ kind: 'turn-started', turn_id: 't-1' }), ended(), ended()]).map(({ type }) => type)
+  expect(types).toEqual(['STEP_STARTED', 'STEP_FINISHED', 'RUN_FINISHED'])
+})
+
+test('the end of another event is not the end of the run', () => {
+  expect(eventsOf([ended({ event_ids: ['e-2'] })])).toEqual([])
+})
+
+test.each([
+  ['dead_lettered', { outcome: { by: 'failure', reason: 'x' }, error: 'the turn broke' }, { type: 'RUN_ERROR', message: 'the turn broke' }],
+  ['cancelled', { outcome: { by: 'cancel', reason: 'x' } }, { type: 'RUN_FINISHED', outcome: { type: 'cancelled' } }],
+  [
+    'ignored',
+    { outcome: { by: 'filter' } },
+    { type: 'RUN_FINISHED', outcome: { type: 'success' }, result: { status: 'ignored', by: 'filter' } },
+  ],
+])('an event that is %s ends its run', (status, fields, last) => {
+  expect(eventsOf([ended({ status, ...fields })]).at(-1)).toMatchObject(last)
+})
+
+test('a text that a turn returned is said, unless it replied', () => {
+  const returned = ended({ outcome: { by: 'turn', turn_id: 't-1', log_seq: 1, result: 'hello' } })
+  const reply = entry({ kind: 'reply-sent', span_id: 'p', turn_id: 't-1', reflex_id: null, content: 'hi' })
+  const texts = (entries: LogEntry[]) => eventsOf(entries).flatMap(({ type, delta }) => (type === 'TEXT_MESSAGE_CONTENT' ? [delta] : []))
+  expect(texts([returned])).toEqual(['hello'])
+  expect(texts([reply, returned])).toEqual(['hi'])
+})
+
+test('a skill that lacks input is an interrupt that asks for text', () => {
+  const decided = entry({
+    kind: 'skill-decided',
+    proposal_id: 'p-1',
+    skill_id: 'deploy',
+    dry_run: false,
+    decision: { verdict: 'clarify', reason: 'app is missing' },
+  })
+  expect(eventsOf([decided, ended()]).at(-1)).toMatchObject({
+    outcome: { type: 'interrupt', interrupts: [{ id: 'clarify:p-1', reason: 'input_required', message: 'deploy: app is missing' }] },
+  })
+})
