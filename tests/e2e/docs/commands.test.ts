@@ -23,6 +23,8 @@ const VARIABLES = {
   REFLEX_MODEL: 'offline',
   REFLEX_TOOL_TICKETS: 'Bearer 12345',
   REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com',
+  REFLEX_WEBHOOK_OPS: 'whsec_dGhlLWtleS1vZi10aGUtZG9jdW1lbnRlZC1ob29r',
+  REFLEX_WEBHOOK_OPS_HOSTS: 'hooks.example.com',
   REFLEX_TOOL_FILES: 'Bearer 12345',
   REFLEX_TOOL_FILES_HOSTS: 'mcp.acme.dev',
 }
