@@ -5,12 +5,13 @@ import type { z } from 'zod'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { learnRun } from '../../../src/contract/reports/learning/runs.ts'
 import type { Span, Trace } from '../../../src/contract/reports/trace.ts'
-import { ask, scopePath } from '../api.ts'
+import { ask, eventually, scopePath } from '../api.ts'
 import { expectSound, startDashboard, type Dashboard } from './harness.ts'
 import { seedDemo } from './seed.ts'
 
 const SCOPE = 'ssh/web-1'
 const REFLEX = 'ssh-brute-force'
+const TRIAGE = 'demo/triage'
 const BLOCKED = '203.0.113.45'
 
 type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string }
@@ -35,6 +36,26 @@ async function seed(server: LocalServer): Promise<void> {
   const { code } = await ask<{ code: string }>(server.url, `/v1/reflexes/${REFLEX}`)
   const body = { id: REFLEX, code: `${code}\n// The second version.\n`, description: 'Blocks addresses', state: 'shadow' }
   await ask(server.url, '/v1/reflexes', { body })
+  await seedDecision(server)
+}
+
+/** A decision model that is asked about one event, and is not sure of its answer. */
+async function seedDecision({ url }: LocalServer): Promise<void> {
+  const question = {
+    type: 'choice',
+    instructions: 'What does the sender want?',
+    criteria: { thanks: 'Thanks', hours: 'Hours', other: 'Anything' },
+  }
+  const decision_model = { name: 'triage', question, actions: { thanks: { action_type: 'ignore', reason: 'small talk' } }, threshold: 1 }
+  const settings = { agent: 'prompted', instructions: 'Answer.', decision_model }
+  await ask(url, scopePath(TRIAGE), { method: 'PATCH', body: settings })
+  const body = { id: 'a-message', type: 'ws.message', source: 'ann', connection_id: 'ann', content: 'thanks a lot' }
+  await ask(url, `${scopePath(TRIAGE)}/events?wait=outcome`, { body })
+  const isCounted = async () => {
+    const { series } = await ask<{ series: { label: string }[] }>(url, '/v1/stats?metric=reflex.runs&by=reflex&bucket=all')
+    return series.some(({ label }) => label === 'decision:triage')
+  }
+  await eventually(isCounted, 'D1 has counted the decision')
 }
 
 const entries = async (kind: string): Promise<Entry[]> =>
@@ -286,6 +307,20 @@ function runWith({ trace_id }: Entry): LearnRun {
   return { ...run, ...found, episodes, candidates: [candidate], rejected: [{ what: 'tool notify', reason: 'too few' }] }
 }
 
+test('reads how sure a decision model was, and why it left an event to a turn', async () => {
+  const { page, faults } = await dashboard.open('/decisions')
+  await page.getByRole('link', { name: 'triage' }).waitFor()
+  await page.getByLabel('Another scope').fill(TRIAGE)
+  const row = page.getByRole('region', { name: 'Its decisions' }).getByRole('row').nth(1)
+  await row.getByText(/^the probability is below 1$|^no action is set for/).waitFor()
+  await row.getByRole('link', { name: 'Trace' }).click()
+  await chain(page)
+    .getByRole('button', { name: /^decide / })
+    .waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
 test('shows a viewer everything and names the role that a change needs', async () => {
   const { key } = await ask<{ key: string }>(dashboard.url, '/v1/keys', { body: { name: 'watcher', roles: ['viewer'], scopes: ['ssh/*'] } })
   const { page } = await dashboard.open(`/reflexes/${REFLEX}?tab=code`, { key })
@@ -302,7 +337,7 @@ test.each([
   ['/skills/network.block', (page: Page) => page.getByText('is_private_network(network)')],
   ['/skills/network.block?tab=propose', (page: Page) => page.getByRole('button', { name: 'Dry run' })],
   ['/learning', (page: Page) => page.getByRole('button', { name: 'Learn' })],
-  ['/decisions', (page: Page) => page.getByText('No decision model has been asked yet.')],
+  ['/decisions', (page: Page) => page.getByRole('link', { name: 'triage' })],
 ])('%s has no accessibility findings in light and dark, wide and narrow', async (path, ready) => {
   await expectSound(dashboard, path, ready)
 })
