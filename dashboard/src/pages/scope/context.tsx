@@ -50,7 +50,7 @@ export function Context({ scope, newest }: { scope: string; newest: number }) {
             min={0}
             max={newest}
             value={shown}
-            onChange={({ currentTarget }) => go(Math.min(newest, Math.max(0, Number(currentTarget.value) || 0)))}
+            onChange={({ currentTarget }) => go(Math.max(0, Math.floor(Number(currentTarget.value) || 0)))}
           />
         </label>
         <input
