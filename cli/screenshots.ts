@@ -14,6 +14,7 @@ const FOLDER = join(packageFolder, 'docs/pictures')
 const KEY = 'screenshots'
 const pages: { name: string; path: string; ready: string }[] = [
   { name: 'overview', path: '/', ready: 'Service levels' },
+  { name: 'scope', path: '/scopes/ssh~web-1', ready: 'ssh-brute-force' },
   { name: 'approvals', path: '/approvals', ready: 'What will happen' },
 ]
 const SIZE = { width: 1100, height: 700 }
