@@ -97,7 +97,10 @@ const EMITTED = /^[0-9a-f]{32}-(\d+)$/
  * Derives a child event with a deterministic id that encodes the reflex depth. Its target is this
  * scope: only a turn may send events to other scopes.
  */
-function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scope, event, version, agents, now }: Asked): Permission {
+function emission(
+  action: Extract<Action, { action_type: 'emit_event' }>,
+  { scope, event, version, agents, now, toolbox }: Asked,
+): Permission {
   const source = `reflex:${version.id}`.slice(0, 128)
   const depth = event.source.startsWith('reflex:') ? Number(EMITTED.exec(event.id)?.[1] ?? 0) + 1 : 1
   if (depth > DEEPEST)
@@ -107,8 +110,14 @@ function emission(action: Extract<Action, { action_type: 'emit_event' }>, { scop
     .update(JSON.stringify([scope, version.id, key]))
     .digest('hex')
   const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
-  const defaults = { now, source, scope }
-  const parsed = parseEvent(child, { union: agents.eventSchema, types: agents.eventTypes, defaults, sender: event.meta.sender, scope })
+  const parsed = parseEvent(child, {
+    union: agents.eventSchema,
+    types: agents.eventTypes,
+    declared: toolbox.declaredTypes,
+    defaults: { now, source, scope },
+    sender: event.meta.sender,
+    scope,
+  })
   if (parsed.ok) return { ok: true, lane: true, work: { kind: 'event', event: parsed.event } }
   return refused(`the event is not valid: ${parsed.errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')}`)
 }

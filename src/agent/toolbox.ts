@@ -1,6 +1,7 @@
 import type { Result } from '../base/result.ts'
 import type { Agent } from './define-agent.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
+import { declaredTypes, type DeclaredTypes } from '../events/declared-types.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { KeyOf } from '../contract/reflex.ts'
 import { callKeys } from '../tools/tool-keys.ts'
@@ -68,6 +69,11 @@ export class Toolbox {
     const found = this.forPlan(name)
     if (!found.ok || found.definition.plans_only !== true) return found
     return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
+  }
+
+  /** The event types of the scope's settings. */
+  get declaredTypes(): DeclaredTypes {
+    return declaredTypes(this.#parts.settings().event_types)
   }
 
   /** Names of the tools that a model may call and that the agent does not declare. */

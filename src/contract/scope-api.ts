@@ -163,6 +163,8 @@ export interface ScopeApi {
     key_id?: string,
     trace?: TraceContext,
   ): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>
+  /** The setting `event_types` as JSON. */
+  eventTypes(): Promise<string>
   claim(request: ClaimRequest, by: string): Promise<Result<{ deliveries: Delivery[] }, Refused<'not_pull'>>>
   /** Reverts a claim whose response could not be sent; returns the number of events. */
   giveBack(claim_id: string, why: string): Promise<number>

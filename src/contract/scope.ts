@@ -16,6 +16,7 @@ export const settings = fullSettings
   .extend({
     parameters: described(z.record(z.string(), z.unknown()), 'parameters'),
     blackboard: described(z.record(z.string(), z.record(z.string(), z.unknown()).optional()), 'blackboard'),
+    event_types: described(z.record(z.string(), z.record(z.string(), z.unknown())), 'event_types').optional(),
     http_tools: described(z.array(z.object({ ...httpToolSetting.shape, body: requestBody })), 'http_tools'),
   })
   .meta({ id: 'Settings' })

@@ -5,6 +5,7 @@ import { limits } from '../base/limits.ts'
 import type { SecretHider } from '../base/secrets.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
+import type { DeclaredTypes } from './declared-types.ts'
 import { traceContextOf } from './traceparent.ts'
 
 export type EventRules = {
@@ -16,6 +17,8 @@ export type EventRules = {
   /** Set if the path or socket determines it: an event for another is rejected. */
   scope?: string
   secrets?: SecretHider
+  /** Types beside those of the deployment. */
+  declared?: DeclaredTypes
 }
 export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
 
@@ -26,13 +29,14 @@ const MOST_ADDED_BYTES = 1500
 export const senderOf = (key_id: string): string => `key:${key_id}`
 
 /** Validates one parsed event. It never throws. */
-export function parseEvent(value: unknown, { union, types, defaults, sender, scope, secrets }: EventRules): ParsedEvent {
+export function parseEvent(value: unknown, { union, types, defaults, sender, scope, secrets, declared }: EventRules): ParsedEvent {
   if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
   const { type } = value
   if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
-  if (!types.includes(type)) return unknownType(type, types)
+  const own = types.includes(type) ? union : declared?.get(type)
+  if (!own) return unknownType(type, [...types, ...(declared?.keys() ?? [])])
   // Queue messages and socket frames have no headers of their own.
   const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent'], value['tracestate']) : undefined
   const filled = withDefaults(value, { ...defaults, ...(scope !== undefined && { scope }), ...(trace && { trace }) })
@@ -41,7 +45,7 @@ export function parseEvent(value: unknown, { union, types, defaults, sender, sco
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
-  const judged = sentBy(judge(filled, union), sender)
+  const judged = sentBy(judge(filled, own), sender)
   return judged.ok && secrets ? withoutSecretName(judged, secrets) : judged
 }
 

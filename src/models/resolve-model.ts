@@ -14,7 +14,9 @@ const FORMS =
   '"workers-ai/@cf/openai/gpt-oss-20b"; "openai-compatible/MODEL" (needs OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_API_KEY), such as ' +
   '"openai-compatible/gpt-5-mini". The deployment\'s model is the variable REFLEX_MODEL, under [vars] in wrangler.toml.'
 
-export const modelName = ({ REFLEX_MODEL = 'offline' }: { REFLEX_MODEL?: string }): string => REFLEX_MODEL
+/** The scope's own model, or the deployment's. */
+export const modelName = ({ REFLEX_MODEL = 'offline' }: { REFLEX_MODEL?: string }, settings?: { model?: string | undefined }): string =>
+  settings?.model ?? REFLEX_MODEL
 
 /** Describes what is wrong with a model's name or configuration, without secrets; or null. */
 export function modelProblem(name: string, env: ModelEnv): string | null {

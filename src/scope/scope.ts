@@ -138,6 +138,10 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return JSON.stringify(await this.#parts.views.page(page))
   }
 
+  async eventTypes() {
+    return JSON.stringify(this.#parts.settings().event_types ?? {})
+  }
+
   async skillIds() {
     return this.#parts.views.ids()
   }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { chatOffline } from './offline.ts'
 import { reflexNote } from './reflexes.ts'
 import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
-import { streamAnswer } from '../../agent/stream-answer.ts'
+import { streamAnswer } from '../../agent/conversation/stream-answer.ts'
 
 /** The log has the whole history on every turn, so it is truncated. */
 const MOST_MESSAGES = 20

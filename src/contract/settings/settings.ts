@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
+import { eventTypes } from './event-types.ts'
 import { decisionModelSetting } from './decision-model.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
@@ -106,6 +107,21 @@ const fields = {
     'The system prompt of the built-in agents `prompted` and `chat`. `prompted` calls no model without it.',
     'You triage messages. Answer in one line.',
   ),
+  memory: setting(
+    z.strictObject({
+      turns: z.int().min(1).max(50).meta({ description: 'Maximum number of past turns, the newest ones.' }),
+      tokens: z.int().min(100).max(8000).meta({ description: 'Maximum number of tokens that they take, by an estimate.' }),
+    }),
+    'Past turns that the built-in agent `prompted` shows to its model: events and reply of each, without redacted values. They are kept in the scratch. ' +
+      'Unset: each turn stands alone.',
+    { turns: 10, tokens: 2000 },
+  ),
+  model: setting(
+    z.string().min(1).max(200),
+    "The model of this scope's turns, which the deployment must be able to serve. Unset: `REFLEX_MODEL` of the deployment. An agent may set its own.",
+    'workers-ai/@cf/openai/gpt-oss-20b',
+  ),
+  event_types: eventTypes,
   when: setting(
     z.string().max(2000),
     'The condition for the built-in agent `prompted` to call a model: a boolean CEL expression. Its variables are `total` (events in the context), `by_type["TYPE"]` and ' +
@@ -162,6 +178,9 @@ export const settingFields: Readonly<Record<string, z.ZodType>> = fields
 export const settings = z.strictObject(fields).partial({
   agent: true,
   instructions: true,
+  model: true,
+  memory: true,
+  event_types: true,
   when: true,
   tools: true,
   project: true,

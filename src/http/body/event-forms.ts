@@ -7,13 +7,14 @@ import { refusal } from '../problems/refusals.ts'
 
 /** One event of a body, not yet validated. `index` is null if the body is a single event. */
 export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
-export type Form = { rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }
+/** `scope` is the field that names an event's scope. */
+export type Form = { scope: 'scope' | 'subject'; rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }
 
 const forms: ReadonlyMap<string, Form> = new Map([
-  ['application/json', { rows: oneOrMany, parse: parseEvent }],
-  ['application/x-ndjson', { rows: lines, parse: parseEvent }],
-  ['application/cloudevents+json', { rows: one, parse: parseCloudEvent }],
-  ['application/cloudevents-batch+json', { rows: many, parse: parseCloudEvent }],
+  ['application/json', { scope: 'scope', rows: oneOrMany, parse: parseEvent }],
+  ['application/x-ndjson', { scope: 'scope', rows: lines, parse: parseEvent }],
+  ['application/cloudevents+json', { scope: 'subject', rows: one, parse: parseCloudEvent }],
+  ['application/cloudevents-batch+json', { scope: 'subject', rows: many, parse: parseCloudEvent }],
 ])
 
 export function formOf(contentType: string | null): Form {

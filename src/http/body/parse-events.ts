@@ -1,11 +1,13 @@
 import type { Context } from 'hono'
-import type { FieldError } from '../../base/check-json.ts'
+import { isFields, type FieldError, type Fields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
-import type { Event } from '../../core/event.ts'
+import { coversScope } from '../../contract/principal.ts'
+import { DEFAULT_SCOPE, scopeName, type Event } from '../../core/event.ts'
 import { parseEvent, senderOf, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
+import { declaredTypesFrom, type DeclaredTypes } from '../../events/declared-types.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { type Form, type Row, formOf } from './event-forms.ts'
@@ -16,11 +18,37 @@ export { parseEvent, type EventRules, type ParsedEvent } from '../../events/pars
 type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reason']; errors: FieldError[] }
 
 /** Parses the events of a request. Throws a Problem that lists every invalid event. */
-export async function readEvents(request: Request, rules: EventRules): Promise<Event[]> {
+export async function readEvents(request: Request, rules: EventRules, asked?: Asking): Promise<Event[]> {
   const form = formOf(request.headers.get('Content-Type'))
   const rows = form.rows(await readBody(request))
   const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
-  return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } })
+  const declared = asked ? await declaredFor({ rows, form }, rules, asked) : new Map<string, DeclaredTypes>()
+  return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } }, declared)
+}
+
+type Asking = Pick<Context<AuthEnv>, 'env' | 'var'>
+
+/** Scopes of one request that are asked for types that the deployment does not know. */
+const MOST_ASKED = 8
+
+/** The types that the scopes of the events declare, asked only for events of unknown types. */
+async function declaredFor(
+  { rows, form }: { rows: readonly Row[]; form: Form },
+  { types, scope }: EventRules,
+  { env, var: { principal } }: Asking,
+) {
+  const strange = rows.flatMap((row) => (row.ok && isFields(row.value) && !types.includes(String(row.value['type'])) ? [row.value] : []))
+  const scopes = new Set(strange.map((value) => scope ?? scopeIn(value, form)))
+  const covered = Array.from(scopes).filter((name) => scopeName.safeParse(name).success && coversScope(principal, name))
+  const found = await Promise.all(
+    covered.slice(0, MOST_ASKED).map(async (name) => [name, declaredTypesFrom(await env.SCOPE.getByName(name).eventTypes())] as const),
+  )
+  return new Map(found)
+}
+
+function scopeIn(value: Fields, form: Form): string {
+  const scope = value[form.scope] ?? DEFAULT_SCOPE
+  return typeof scope === 'string' ? scope : ''
 }
 
 /** Parses one event that a route makes from its body. */
@@ -30,15 +58,17 @@ export function readEvent(value: object, rules: EventRules): Event {
   return parsed.event
 }
 
-function readRows(rows: Row[], form: Form, rules: EventRules): Event[] {
+function readRows(rows: Row[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Event[] {
   const events: Event[] = []
   const failures: Failure[] = []
   for (const row of rows) {
-    const parsed = row.ok ? form.parse(row.value, rules) : malformedLine(row.message)
+    const types = row.ok && isFields(row.value) ? declared.get(rules.scope ?? scopeIn(row.value, form)) : undefined
+    const parsed = row.ok ? form.parse(row.value, types ? { ...rules, declared: types } : rules) : malformedLine(row.message)
     if (parsed.ok) events.push(parsed.event)
     else failures.push({ reason: parsed.reason, errors: parsed.errors.map((error) => located(error, row)) })
   }
-  if (failures.length > 0) throw refused(failures, rows.length, rules.types)
+  if (failures.length > 0)
+    throw refused(failures, rows.length, [...rules.types, ...new Set(Array.from(declared.values(), (types) => [...types.keys()]).flat())])
   return events
 }
 

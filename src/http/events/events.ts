@@ -78,7 +78,7 @@ const find = route('get /v1/events/{id}', 'getEvent', 'Get one event', {
 
 export const eventRoutes = resource()
   .openapi(publish, async (c) => {
-    const events = await readEvents(c.req.raw, eventRules(c))
+    const events = await readEvents(c.req.raw, eventRules(c), c)
     demandCoverage(c.var.principal, events)
     const { known, unsure } = await enqueue(c.env, c.executionCtx, events, Date.now())
     if (unsure.size > 0)

@@ -88,7 +88,7 @@ export const scopeEventRoutes = resource()
   .openapi(publish, async (c) => {
     const { scope } = c.var
     const { wait, timeout_ms } = c.req.valid('query')
-    const events = await readEvents(c.req.raw, eventRules(c, scope))
+    const events = await readEvents(c.req.raw, eventRules(c, scope), c)
     const stub = c.env.SCOPE.getByName(scope)
     const answer = await stub.accept(events, 'http')
     if (!answer.ok) throw inboxFull(scope, answer)

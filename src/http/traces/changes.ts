@@ -85,7 +85,7 @@ async function programOf(env: Env, { id, version }: ReflexReference): Promise<Pr
 function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, { env, agents, principal, scope, settings }: Replaying) {
   if (!budget) return null
   demandRole(principal, 'operator')
-  const name = model ?? modelName(env)
+  const name = model ?? modelName(env, settings[0])
   try {
     return new LiveModel(resolveModel(name, env, agents.agentOf(scope, settings[0]?.agent).offline), name, budget)
   } catch (error) {

@@ -94,6 +94,6 @@ export function chainOf({ scope, store, programs, toolbox, middle_proof, env }: 
           threshold: middle_proof.threshold(asked),
         }
       : null,
-    turn: agent.trigger && { model: modelName(env), tools: Array.from(toolbox.allowed) },
+    turn: agent.trigger && { model: modelName(env, settings), tools: Array.from(toolbox.allowed) },
   }
 }

@@ -5,6 +5,7 @@ import { limits } from '../../base/limits.ts'
 import { type ApprovalDecision, type Decider, approvalDecision } from '../../contract/approval.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
+import { declaredTypes } from '../../events/declared-types.ts'
 import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
 import type { Decisions } from '../skills/decisions.ts'
 import type { KeyCheck } from './key-check.ts'
@@ -16,7 +17,7 @@ import { z } from 'zod'
 import { jsonValue } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now'> & {
+type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
   accept: (events: Event[]) => Accepted
@@ -48,10 +49,11 @@ export class SocketMessages {
   }
 
   #rules({ source, key_id }: Attachment): EventRules {
-    const { agents, scope, hider, now } = this.#parts
+    const { agents, scope, hider, now, settings } = this.#parts
     return {
       union: agents.eventSchema,
       types: agents.eventTypes,
+      declared: declaredTypes(settings().event_types),
       defaults: { now: now(), source },
       sender: senderOf(key_id),
       scope,

@@ -71,7 +71,7 @@ export class Teachers {
     return {
       by: settings.consumer === 'pull' ? 'pull' : 'model',
       agent_version: [version === undefined ? name : `${name}@${version}`, env.REFLEX_DECISION_MODEL ?? []].flat().join(' beside '),
-      model: identity ? modelName(env) : 'none',
+      model: identity ? modelName(env, settings) : 'none',
       prompt_hash: set !== null && this.#known?.set !== set ? set : (identity?.prompt_hash ?? ''),
       tools_hash: identity?.tools_hash ?? '',
       settings_revision: database.read('settings_revision', 0),

@@ -12,6 +12,7 @@ import { effectiveLearning } from '../../contract/settings/learning.ts'
 import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
+import { modelProblem } from '../../models/resolve-model.ts'
 import type { Database } from '../storage/database.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
@@ -47,7 +48,7 @@ export class SettingsStore {
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
     const set = mergeSettings(this.#set, patch)
     // Check only the patch: a secret that the deployment removes must not block other settings.
-    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#parts.env, patch)
+    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#parts.env, patch) ?? this.#unservable(patch) ?? this.#taken(patch)
     if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
     unit.write('settings', set)
     this.#set = set
@@ -83,6 +84,16 @@ export class SettingsStore {
     const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
     if (twice !== undefined) return `reflexes: ${twice.id} appears twice in the chain`
     return null
+  }
+
+  #taken({ event_types }: SettingsPatch): string | null {
+    const taken = Object.keys(event_types ?? {}).find((type) => this.#parts.agents.eventTypes.includes(type))
+    return taken === undefined ? null : `event_types: ${taken} is a type of the deployment; choose another name`
+  }
+
+  #unservable({ model }: SettingsPatch): string | null {
+    const problem = model ? modelProblem(model, this.#parts.env) : null
+    return problem === null ? null : `model: ${problem}`
   }
 
   /** Drops invalid stored settings: failing would make them uncorrectable. */

@@ -167,7 +167,7 @@ export function slotModel(
   parts: CountedParts & { env: Env },
   { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },
 ): SessionPorts['ask'] {
-  const name = modelName(parts.env)
+  const name = modelName(parts.env, parts.settings())
   return (request, stopped) => {
     const both = [signal, stopped].filter((one) => one !== undefined)
     return withDeadline(

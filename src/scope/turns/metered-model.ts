@@ -14,7 +14,7 @@ import type { Lanes } from '../effects/wiring.ts'
 
 export type CountedParts = Pick<
   Lanes,
-  'env' | 'agent' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
+  'env' | 'agent' | 'settings' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
 >
 
 /**
@@ -33,8 +33,8 @@ export type AskedFor = {
  * The scope's model. Calls are aborted with their purpose, metered against the budget, and logged.
  */
 export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {
-  const { env, agent, budget, outage, hide, now } = parts
-  const name = modelName(env)
+  const { env, agent, settings, budget, outage, hide, now } = parts
+  const name = modelName(env, settings())
   const { signal } = asked
   const stoppable = wrapLanguageModel({
     model: withFaults(resolveModel(name, env, agent().offline), { now, hide }),

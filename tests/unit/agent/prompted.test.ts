@@ -2,6 +2,7 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { simulateReadableStream } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
+import type { Settings } from '../../../src/contract/settings/settings.ts'
 import { prompted } from '../../../src/agent/prompted.ts'
 import { greeter } from '../../support/guide/greeter.ts'
 import { answer, usage } from '../models/model-fixtures.ts'
@@ -54,6 +55,36 @@ describe('the agent that settings drive', () => {
     await expect(scope.turn(message('one'))).rejects.toThrow(
       'the condition "total / 0 > 1" could not be evaluated: EvaluationError: division by zero',
     )
+  })
+
+  it('shows past turns to its model within the limits of the setting, without redacted values', async () => {
+    const asked = async (memory: Settings['memory'], contents: string[]) => {
+      const model = streams('Noted, 555-0100.')
+      const settings = { instructions: 'Remember.', redact: ['phone'], ...(memory && { memory }) }
+      const scope = scopeOf(prompted, { model, settings })
+      for (const content of contents) await scope.turn(event({ type: 'ws.message', connection_id: 'a', content, phone: '555-0100' }))
+      return (
+        model.doStreamCalls
+          .at(-1)
+          ?.prompt.slice(1)
+          .map((message) => JSON.stringify(message.content)) ?? []
+      )
+    }
+    expect(await asked(undefined, ['beta', 'gamma'])).toHaveLength(1)
+    const [first, reply, second, , third, ...rest] = await asked({ turns: 2, tokens: 2000 }, ['alpha', 'beta', 'gamma', 'delta'])
+    expect(rest).toEqual([])
+    expect([first, second, third].map((text) => ['alpha', 'beta', 'gamma', 'delta'].filter((word) => text?.includes(word)))).toEqual([
+      ['beta'],
+      ['gamma'],
+      ['delta'],
+    ])
+    expect(reply).toContain('Noted, ')
+    expect([first, reply, second].join()).not.toContain('555-0100')
+    expect(third).toContain('555-0100')
+    const some = await asked({ turns: 50, tokens: 400 }, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
+    expect(some.length).toBeGreaterThan(1)
+    expect(some.length).toBeLessThan(15)
+    expect(await asked({ turns: 50, tokens: 100 }, ['x'.repeat(3000), 'gamma'])).toHaveLength(1)
   })
 
   it('sends no empty answer', async () => {

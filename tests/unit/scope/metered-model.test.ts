@@ -38,6 +38,7 @@ test('each request to a model carries the span of its call in the log, below the
     trace_marks: { of: () => ({}) },
     unit: (work: (open: typeof unit) => void) => work(unit),
     now: Date.now,
+    settings: () => ({}),
   } as unknown as CountedParts
   const model = countedModel(parts, { turn_id: 't', head, signal: new AbortController().signal })
   await Promise.all([generateText({ model, prompt: 'one' }), generateText({ model, prompt: 'two' })])

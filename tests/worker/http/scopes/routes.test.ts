@@ -263,6 +263,71 @@ describe('a scope', () => {
     })
   })
 
+  test('uses a model that the deployment can serve, and refuses any other', async () => {
+    const scope = freshScope()
+    const refused = await call(scopePath(scope), { method: 'PATCH', json: { model: 'openai-compatible/gpt-5-mini' } })
+    expect(refused).toMatchObject(problem(400))
+    expect(refused.body.detail).toContain('model: The model "openai-compatible/gpt-5-mini" can')
+    expect((await call(scopePath(scope), { method: 'PATCH', json: { model: 'offline' } })).body.settings.model).toBe('offline')
+    expect((await call(scopePath(scope), { method: 'PATCH', json: { model: null } })).body.settings.model).toBeUndefined()
+  })
+
+  describe('that declares event types', () => {
+    const order = {
+      type: 'object',
+      properties: { order: { type: 'string' }, total: { type: 'number', minimum: 0 } },
+      required: ['order', 'total'],
+    }
+    const declare = (scope: string, event_types: object) => call(scopePath(scope), { method: 'PATCH', json: { event_types } })
+
+    test('accepts events that fit, by every way in', async () => {
+      const scope = freshScope()
+      expect((await declare(scope, { 'order.placed': order })).body.settings.event_types).toEqual({ 'order.placed': order })
+      const fits = { type: 'order.placed', order: 'a', total: 3, note: 'kept' }
+      const settled = await settle(scope, [fits, message()])
+      expect(settled.body.events.map(({ status }: { status: string }) => status)).toEqual(['completed', 'completed'])
+      const { body } = await call(scopePath(scope, `/events/${settled.body.events[0].id}`))
+      expect(body.event).toMatchObject({ type: 'order.placed', total: 3, note: 'kept' })
+      expect((await call('/v1/events', { json: { ...fits, scope } })).status).toBe(202)
+      const cloud = { specversion: '1.0', id: 'c', source: '/shop', type: 'order.placed', subject: scope, data: { order: 'b', total: 1 } }
+      expect((await call('/v1/events', { body: JSON.stringify(cloud), type: 'application/cloudevents+json' })).status).toBe(202)
+    })
+
+    test('refuses events that do not fit, with the path of each field', async () => {
+      const scope = freshScope()
+      await declare(scope, { 'order.placed': order })
+      const wrong = [{ type: 'order.placed', total: -1 }, message()]
+      for (const answer of [await call(direct(scope), { json: wrong }), await call('/v1/events', { json: { ...wrong[0], scope } })]) {
+        expect(answer).toMatchObject(problem(400))
+        expect(answer.body.errors.map(({ path }: { path: string }) => path).toSorted()).toEqual(['order', 'total'])
+      }
+      const unknown = await call(direct(scope), { json: { type: 'order.lost' } })
+      expect(unknown).toMatchObject(problem(400))
+      expect(unknown.body.detail).toContain('order.placed')
+      const elsewhere = await call(direct(freshScope()), { json: { type: 'order.placed', order: 'a', total: 1 } })
+      expect(elsewhere).toMatchObject(problem(400))
+      expect((await call(scopePath(scope))).body.counters.accepted).toBe(0)
+    })
+
+    test.each([
+      [{ 'ws.message': { type: 'object' } }, 'a type of the deployment'],
+      [{ a: { type: 'string' } }, 'must describe an object'],
+      [{ a: { type: 'object', properties: { id: {} } } }, 'every event has this field'],
+      [{ a: { type: 'object', properties: { b: { pattern: '(a+)+$' } } } }, 'must not use the keyword pattern'],
+      [{ a: { type: 'object', properties: { b: { $ref: '#' } } } }, 'must not use the keyword $ref'],
+      [{ 'a b': { type: 'object' } }, 'the first is a letter or digit'],
+    ])('refuses a type that cannot be checked: %j', async (types, why) => {
+      const answer = await declare(freshScope(), types)
+      expect(answer).toMatchObject(problem(400))
+      expect(JSON.stringify(answer.body)).toContain(why)
+    })
+
+    test('may name a field after a refused keyword', async () => {
+      const answer = await declare(freshScope(), { a: { type: 'object', properties: { pattern: { type: 'string' } } } })
+      expect(answer.status).toBe(200)
+    })
+  })
+
   test('has settings whose JSON Schema describes each of them', async () => {
     const { body } = await call('/v1/settings/schema')
     const { settings } = (await call(scopePath(freshScope()))).body

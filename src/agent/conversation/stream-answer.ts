@@ -1,5 +1,5 @@
 import { isStepCount, streamText, type ModelMessage } from 'ai'
-import type { AgentDeps } from './define-agent.ts'
+import type { AgentDeps } from '../define-agent.ts'
 
 /** Enough steps for some tool calls and the answer. */
 const MOST_STEPS = 8
