@@ -12,7 +12,11 @@ test('the snippets of docs/clients.md compile as a user would compile them', asy
   await mkdir(folder, { recursive: true })
   try {
     await Promise.all(blocks.map(({ code, language, line }) => writeFile(path.join(folder, `line-${line}.${language}`), code)))
-    const config = { extends: path.resolve('examples/clients/tsconfig.json'), compilerOptions: { incremental: false, types: ['node'] }, include: ['*'] }
+    const config = {
+      extends: path.resolve('examples/clients/tsconfig.json'),
+      compilerOptions: { incremental: false, types: ['node'] },
+      include: ['*'],
+    }
     await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(config))
     const run = promisify(execFile)(process.execPath, [path.resolve('node_modules/typescript/bin/tsc'), '-p', folder])
     expect(await run.catch(({ stdout }: { stdout: string }) => ({ stdout }))).toMatchObject({ stdout: '' })
