@@ -59,7 +59,6 @@ export function createApp(agents: AgentRegistry) {
 
   // Any page may call the API: browsers add no credentials, so a page needs a key.
   open.use('/v1/*', cors({ origin: '*', exposeHeaders: ['Retry-After'], maxAge: 600 }))
-
   open.route('/', hookDeliveryRoutes)
 
   // G7: the routes above are open; every route below needs a key.
