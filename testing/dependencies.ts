@@ -1,13 +1,14 @@
 /** Bundled once, with its own imports: the Worker tests would load some 900 modules one by one. */
 export const DEPENDENCIES = [
+  '@a2a-js/sdk',
+  '@a2a-js/sdk/errors',
+  '@a2a-js/sdk/server',
   '@ai-sdk/mcp',
   '@ai-sdk/openai-compatible',
   '@ai-sdk/provider',
   '@hono/zod-openapi',
   '@marcbachmann/cel-js',
-  '@modelcontextprotocol/sdk/server/index.js',
-  '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js',
-  '@modelcontextprotocol/sdk/types.js',
+  '@modelcontextprotocol/server',
   '@workflow/serde',
   'acorn',
   'ai',

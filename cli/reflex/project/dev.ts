@@ -68,7 +68,8 @@ async function dev(project: string, options: DevOptions, signal: AbortSignal): P
     const again = starts.length > 0
     return runServer({ project, options, state, signal, again, stack_mapper: mapper.url, started: (starting) => starts.push(starting) })
   }
-  const tell = (text: string) => console.log(text)
+  // A server that ends after Ctrl-C did not crash.
+  const tell = (text: string) => void (signal.aborted || console.log(text))
   try {
     await unlessAborted(signal, supervise({ start, changed: changes.next, tell, now: Date.now }))
   } finally {
