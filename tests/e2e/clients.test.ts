@@ -1,8 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
-import { createServer, request as httpRequest, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -228,68 +227,4 @@ test('server-sent events resume after Last-Event-ID after kill -9 and a restart,
   const log = await wholeLog(server.url, scope)
   expect(seen.map(({ id }) => Number(id))).toEqual(log.map(({ seq }) => seq))
   expect(seen.map(({ data }) => JSON.parse(data) as unknown)).toEqual(log)
-})
-
-type Curl = { printed: string; method: string; url: string; headers: Record<string, string>; body: string | undefined }
-
-/** A curl command as a shell would read it, the variables filled in. */
-function readCurl(printed: string, variables: Record<string, string>): Curl {
-  const fill = (part: string) => part.replaceAll(/\$(\w+)/g, (_, name: string) => variables[name] ?? `no ${name}`)
-  const words = Array.from(
-    printed.replaceAll('\\\n', ' ').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g),
-    ([, quoted, filled, bare]) => quoted ?? fill(filled ?? bare ?? ''),
-  )
-  const curl: Curl = { printed, method: '', url: '', headers: {}, body: undefined }
-  for (let index = 1; index < words.length; index += 1) {
-    const word = words[index] ?? ''
-    const takesValue = ['-X', '-H', '-d'].includes(word)
-    const value = takesValue ? (words[(index += 1)] ?? '') : word
-    if (word === '-X') curl.method = value
-    else if (word === '-d') curl.body = value
-    else if (word === '-H') curl.headers[value.slice(0, value.indexOf(':'))] = value.slice(value.indexOf(':') + 1).trim()
-    else if (word.startsWith('-')) throw new Error(`${word} of ${printed} is not understood here`)
-    else curl.url = value
-  }
-  return { ...curl, method: curl.method || (curl.body === undefined ? 'GET' : 'POST') }
-}
-
-async function curlsIn(file: string): Promise<Curl[]> {
-  const markdown = await readFile(join(packageFolder, file), 'utf8')
-  const shell = Array.from(markdown.matchAll(/```sh\n(.*?)```/gs), ([, code = '']) => code).join('\n')
-  const printed = Array.from(shell.matchAll(/^curl (?:.*\\\n)*.*$/gm), ([command]) => command)
-  return printed.map((command) =>
-    readCurl(command, { URL: server.url, KEY: ADMIN_KEY, REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_KEY: ADMIN_KEY }),
-  )
-}
-
-async function run({ method, url, headers, body }: Curl): Promise<{ status: number | undefined; body: unknown }> {
-  const { pathname, search } = new URL(url)
-  const request = httpRequest(`${server.url}${pathname}${search}`, { method, headers })
-  request.end(body)
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; body: unknown }>()
-  request.once('error', reject)
-  request.once('response', (response) => {
-    text(response).then((read) => resolve({ status: response.statusCode, body: JSON.parse(read) as unknown }), reject)
-  })
-  return promise
-}
-
-test('the curl commands of the README and of the examples work as they are printed', async () => {
-  const [talk, readLog, register, chain, configure, deployed, ...more] = await curlsIn('README.md')
-  if (!talk || !readLog || !register || !chain || !configure || !deployed)
-    throw new Error('the README prints fewer commands than this test knows')
-  expect(await run(talk)).toMatchObject({ status: 200, body: { accepted: 1, events: [{ scope: 'chat/me', status: 'completed' }] } })
-  const { status, body } = await run(readLog)
-  const kinds = (body as { items: { kind: string }[] }).items.map(({ kind }) => kind)
-  expect({ status, kinds: kinds.filter((kind) => kind !== 'model-called') }).toEqual({
-    status: 200,
-    kinds: ['event-accepted', 'turn-started', 'reply-sent', 'turn-ended', 'event-ended'],
-  })
-  expect(await run(register)).toMatchObject({ status: 201, body: { version: 1, state: 'active' } })
-  expect(await run(chain)).toMatchObject({ status: 200, body: { scope: 'chat/me', settings: { reflexes: [{ id: 'greet' }] } } })
-  expect(await run(configure)).toMatchObject({ status: 200, body: { scope: 'inbox', settings: { when: 'last_1m.total >= 3' } } })
-  expect(await run(deployed)).toMatchObject({ status: 202, body: { accepted: 1, events: [{ scope: 'default', status: 'queued' }] } })
-  for (const curl of [...more, ...(await curlsIn('examples/README.md'))]) {
-    expect([200, 201, 202], `${curl.printed} works`).toContain((await run(curl)).status)
-  }
 })

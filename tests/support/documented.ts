@@ -12,11 +12,12 @@ export type Block = {
   skipped: string | null
 }
 
-/** The README and every page of docs/. */
+/** The READMEs and every page of docs/. */
 export async function pages(): Promise<string[]> {
   const names = await readdir('docs', { recursive: true })
   return [
     'README.md',
+    'examples/README.md',
     ...names
       .filter((name) => name.endsWith('.md'))
       .toSorted()

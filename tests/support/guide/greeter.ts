@@ -1,8 +1,6 @@
 import { generateText, isStepCount } from 'ai'
+import { defineAgent, defineTool, typeFilter } from 'reflex-agents'
 import { z } from 'zod'
-import { typeFilter } from '../../../src/core/filter.ts'
-import { defineAgent } from '../../../src/agent/define-agent.ts'
-import { defineTool } from '../../../src/tools/define-tool.ts'
 
 export const greeter = defineAgent({
   name: 'greeter',

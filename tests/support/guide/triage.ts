@@ -1,10 +1,7 @@
+import { all, defineAgent, defineTool, eventType, typeFilter } from 'reflex-agents'
 import { z } from 'zod'
-import { eventType } from '../../../src/core/event.ts'
-import { all, typeFilter } from '../../../src/core/filter.ts'
-import { defineAgent } from '../../../src/agent/define-agent.ts'
-import { defineTool } from '../../../src/tools/define-tool.ts'
 
-declare module '../../../src/env.ts' {
+declare module 'reflex-agents' {
   interface Env {
     ISSUES_URL?: string
   }
