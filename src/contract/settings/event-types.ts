@@ -19,7 +19,7 @@ const jsonSchema = z.record(z.string(), z.json()).superRefine((schema, context) 
   const refused = refusedIn(schema)
   if (refused !== null) return fail(`must not use the keyword ${refused}`)
   try {
-    z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+    z.fromJSONSchema(schema)
   } catch (error) {
     fail(`is not a JSON Schema that is supported: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -182,7 +182,7 @@ test('two runs of one key at once have the effect once, and the later one gives 
   const results = await Promise.all([world.session(), world.session()].map((session) => session.propose(deploy, request)))
   // Either of the two may come first.
   expect(results.map(({ status }) => status)).toEqual(['ok', 'ok'])
-  expect(results.map(({ idempotent }) => idempotent).toSorted()).toEqual([false, true])
+  expect(results.filter(({ idempotent }) => idempotent)).toHaveLength(1)
   expect(world.called).toHaveLength(3)
 })
 
