@@ -13,7 +13,11 @@ import { decide } from '../skills/approvals.ts'
 import { CLARIFY, RunEvents, type Run, type UiEvent } from './ag-ui-events.ts'
 import { connect } from './sockets.ts'
 
-const id = z.string().regex(/^[^\p{Cc}]{1,100}$/u, 'must be 1 to 100 characters')
+const id = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((text) => !/\p{Cc}/u.test(text), 'must not contain control characters')
 const part = z.looseObject({ type: z.string(), text: z.string().optional() })
 const message = z.looseObject({ id: z.string(), role: z.string(), content: z.union([z.string(), z.array(part)]).nullish() })
 const resume = z.looseObject({
