@@ -1,12 +1,19 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { simulateReadableStream } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Settings } from '../../../src/contract/settings/settings.ts'
 import { prompted } from '../../../src/agent/prompted.ts'
 import { greeter } from '../../support/guide/greeter.ts'
 import { answer, usage } from '../models/model-fixtures.ts'
 import { event, scopeOf } from '../agents/agent-fixtures.ts'
+
+// The package's entry also has the Worker, which does not load in Node.
+vi.mock('reflex-agents', async () => ({
+  ...(await import('../../../src/core/index.ts')),
+  ...(await import('../../../src/agent/define-agent.ts')),
+  ...(await import('../../../src/tools/define-tool.ts')),
+}))
 
 const message = (content: string) => event({ type: 'ws.message', connection_id: 'a', content })
 const streams = (text: string) =>
