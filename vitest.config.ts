@@ -75,11 +75,13 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/**/*.test.ts', 1),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 1),
+      // These move the clock, which is that of all files of a runtime.
+      await inWorkers('testing', 'tests/worker/testing/*.test.ts', 2),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.
-      inNode('crash-node', 'tests/crash/node/*.test.ts', 2),
-      await inWorkers('crash', 'tests/crash/*.test.ts', 3),
+      inNode('crash-node', 'tests/crash/node/*.test.ts', 3),
+      await inWorkers('crash', 'tests/crash/*.test.ts', 4),
     ],
   },
 }))

@@ -173,11 +173,12 @@ describe('a run of learning', () => {
       await stubOf(one).configure({ learning: { mode: 'auto' } }, 'ops')
       await sendAndSettle(stubOf(one), note(one, 'noise'))
     }
-    const learns = () => env.DB.prepare('SELECT count(*) AS n FROM scopes WHERE learns = 1').first<number>('n')
-    await until(async () => (await learns()) === 2, 'D1 has the scopes')
+    const known = env.DB.prepare('SELECT count(*) AS n FROM scopes WHERE learns = 1 AND scope IN (?, ?)').bind(scope, idle)
+    await until(async () => (await known.first<number>('n')) === 2, 'D1 has the scopes')
     const now = Date.now()
-    expect(await learnAgain(env, now)).toBe(2)
-    expect(await learnAgain(env, now)).toBe(0)
+    // Scopes of other tests may learn, too.
+    expect(await learnAgain(env, now)).toBeGreaterThanOrEqual(2)
+    await learnAgain(env, now)
     const listed = async (of: string) => (await call(`/v1/learn/runs?scope=${encodeURIComponent(of)}`)).body.items
     const [run] = await until(async () => {
       await runAlarm(learnerOf(scope))
@@ -185,6 +186,7 @@ describe('a run of learning', () => {
       return items[0]?.status === 'done' ? items : null
     }, 'the run has ended')
     expect(run).toMatchObject({ started_by: 'schedule', by: 'schedule', found: 2 })
+    expect(await listed(scope)).toHaveLength(1)
     await runAlarm(learnerOf(idle))
     expect(await listed(idle)).toEqual([])
   })
