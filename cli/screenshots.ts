@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { chromium, type Browser } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { runQuietly } from './demo/run-quietly.ts'
 import { connect } from './lib/api.ts'
+import { launchChromium } from './lib/chromium.ts'
 import { tellFailure } from './lib/cli-error.ts'
 import { buildDashboard } from './lib/dashboard.ts'
 import { startServer, type LocalServer } from './lib/local-server.ts'
@@ -24,10 +25,7 @@ async function main(): Promise<void> {
   await buildDashboard(console.log)
   const folder = temporaryFolder('reflex-screenshots-')
   const server = await startServer({ persist_to: folder.path, vars })
-  const browser = await chromium.launch({
-    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu'],
-  })
+  const browser = await launchChromium()
   try {
     await runQuietly(server, KEY)
     const own = await connect(server.url, KEY).json<object>('/v1/key')

@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchChromium } from '../../cli/lib/chromium.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { packageFolder } from '../../cli/lib/package.ts'
 import { ADMIN_KEY, eventually, temporaryState } from './api.ts'
@@ -10,8 +10,6 @@ import { lineTo } from './line.ts'
 import { messageOf } from '../../src/base/error-text.ts'
 import { gate, scriptedModel } from './scripted-model.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
 const chatPage = pathToFileURL(join(packageFolder, 'examples/chat.html')).href
 
 const state = await temporaryState()
@@ -29,8 +27,7 @@ const start = (port?: number): Promise<LocalServer> =>
   })
 
 beforeAll(async () => {
-  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing, and this test needs a real browser: apt-get install chromium`)
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', ...quiet] })
+  browser = await launchChromium()
   server = await start()
 })
 afterAll(async () => {

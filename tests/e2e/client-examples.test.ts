@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchChromium } from '../../cli/lib/chromium.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { packageFolder } from '../../cli/lib/package.ts'
 import { messageOf } from '../../src/base/error-text.ts'
@@ -13,7 +14,6 @@ import { ADMIN_KEY, call, eventually, scopePath, temporaryState, wholeLog } from
 import { lineTo } from './line.ts'
 import { gate, scriptedModel } from './scripted-model.ts'
 
-const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
 const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript' }
 
 const [state, pages] = [await temporaryState(), await temporaryState()]
@@ -46,7 +46,7 @@ beforeAll(async () => {
     )
   }).listen(0, '127.0.0.1')
   await once(files, 'listening')
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', ...quiet] })
+  browser = await launchChromium()
   server = await start()
 })
 afterAll(async () => {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
+import type { Signal } from '@preact/signals'
 
 type DialogProps = { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }
 
@@ -26,5 +27,28 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
       </div>
       {children}
     </dialog>
+  )
+}
+
+type ActionsProps = {
+  verb: string
+  isBusy: boolean | Signal<boolean>
+  onClose: () => void
+  /** Without it, the button submits the form around it. */
+  onAct?: () => void
+  dangerous?: boolean
+}
+
+/** What a dialog does, and the way out of it. */
+export function DialogActions({ verb, isBusy, onClose, onAct, dangerous = false }: ActionsProps) {
+  return (
+    <div class="actions">
+      <button type={onAct ? 'button' : 'submit'} class={dangerous ? 'danger' : 'primary'} disabled={isBusy} onClick={onAct}>
+        {verb}
+      </button>
+      <button type="button" onClick={onClose}>
+        Cancel
+      </button>
+    </div>
   )
 }

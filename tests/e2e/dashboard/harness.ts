@@ -1,12 +1,9 @@
-import { existsSync } from 'node:fs'
 import axe from 'axe-core'
-import { chromium, type Browser, type Locator, type Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { launchChromium } from '../../../cli/lib/chromium.ts'
 import { startServer, type LocalServer } from '../../../cli/lib/local-server.ts'
 import { ADMIN_KEY, ask, temporaryState } from '../api.ts'
-
-const CHROMIUM = '/usr/bin/chromium'
-const quiet = ['--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
 
 export type Look = { theme?: 'light' | 'dark'; width?: number; key?: string }
 /** A page and its faults: errors, blocked resources, and requests to other hosts. */
@@ -37,12 +34,11 @@ export async function startDashboard({
   seed?: (server: LocalServer) => Promise<unknown>
   more?: Record<string, string>
 } = {}): Promise<Dashboard> {
-  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing, and this test needs a real browser: apt-get install chromium`)
   const state = await temporaryState()
   const start = (port?: number) =>
     startServer({ persist_to: state.directory, vars: { ...vars, ...more }, ...(port !== undefined && { port }) })
   let server = await start()
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', ...quiet] })
+  const browser = await launchChromium()
   const close = async () => {
     await browser.close()
     await server.stop()

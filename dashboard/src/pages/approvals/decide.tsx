@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { part, post, useAction } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import type { Approval } from './page.tsx'
 import { WillHappen } from './will-happen.tsx'
@@ -30,14 +30,7 @@ export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
           <input value={reason} maxLength={1000} onInput={({ currentTarget }) => (reason.value = currentTarget.value)} />
         </label>
         {problem && <ErrorBox problem={problem} />}
-        <div class="actions">
-          <button type="submit" class={isApproval ? 'primary' : 'danger'} disabled={busy}>
-            {isApproval ? 'Approve' : 'Reject'}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <DialogActions verb={isApproval ? 'Approve' : 'Reject'} dangerous={!isApproval} isBusy={busy} onClose={onClose} />
       </form>
     </Dialog>
   )

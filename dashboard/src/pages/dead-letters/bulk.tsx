@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { post, useAction, type Answer, type Problem } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { discard, retry } from './calls.ts'
@@ -100,14 +100,13 @@ function Confirm({ verb, letters, onClose, onDone }: ConfirmProps) {
       </p>
       {problem.value && <ErrorBox problem={problem.value} />}
       <p role="status">{isBusy.value && `${done.value} of ${letters.length}`}</p>
-      <div class="actions">
-        <button type="button" class={verb === 'retry' ? 'primary' : 'danger'} disabled={isBusy} onClick={() => void run()}>
-          {verb === 'retry' ? 'Retry' : 'Discard'}
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <DialogActions
+        verb={verb === 'retry' ? 'Retry' : 'Discard'}
+        dangerous={verb !== 'retry'}
+        isBusy={isBusy}
+        onClose={onClose}
+        onAct={() => void run()}
+      />
     </Dialog>
   )
 }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { part, post, useAction, type Problem } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { discard } from './calls.ts'
@@ -40,14 +40,7 @@ export function EditCopy({ letter, event, onClose, onDone }: EditProps) {
           Discard the dead letter once the copy is accepted
         </label>
         {shown && <ErrorBox problem={shown} />}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={busy}>
-            Send the copy
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <DialogActions verb="Send the copy" isBusy={busy} onClose={onClose} />
       </form>
     </Dialog>
   )

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { post, submitted, useAction, type Role } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 
@@ -59,14 +59,7 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
         <input name="scopes" required defaultValue="*" autocomplete="off" />
       </label>
       {problem && <ErrorBox problem={problem} />}
-      <div class="actions">
-        <button type="submit" class="primary" disabled={busy}>
-          Create
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <DialogActions verb="Create" isBusy={busy} onClose={onClose} />
     </form>
   )
 }

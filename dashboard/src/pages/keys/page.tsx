@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
 import type { key } from '../../../../src/contract/principal.ts'
 import { own, part, request, useAction, usePages } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -104,14 +104,7 @@ function Revoke({ revoked: { id, name }, onClose }: { revoked: Key; onClose: () 
     <Dialog title={`Revoke ${name}?`} onClose={onClose}>
       <p>What uses it is refused within 30 seconds everywhere. This cannot be undone.</p>
       {problem && <ErrorBox problem={problem} />}
-      <div class="actions">
-        <button type="button" class="danger" disabled={busy} onClick={() => void revoke()}>
-          Revoke
-        </button>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
+      <DialogActions verb="Revoke" dangerous isBusy={busy} onClose={onClose} onAct={() => void revoke()} />
     </Dialog>
   )
 }
