@@ -39,7 +39,7 @@ type ActionsProps = {
   dangerous?: boolean
 }
 
-/** What a dialog does, and the way out of it. */
+/** The button that acts, and the one that closes. */
 export function DialogActions({ verb, isBusy, onClose, onAct, dangerous = false }: ActionsProps) {
   return (
     <div class="actions">
