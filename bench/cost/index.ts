@@ -34,13 +34,13 @@ export class Scope extends Uncounted {
   }
 }
 
-/** The Worker, plus `/bench/spent?scope=…` with what it has spent since the last such request. */
+/** The Worker, plus `/v1/bench/spent?scope=…` with what it has spent since the last such request. */
 export default {
   ...worker,
   async fetch(request, env, context) {
     countDatabase(env.DB)
     const { pathname, searchParams } = new URL(request.url)
-    if (pathname === '/bench/spent') return Response.json(await take(env, searchParams.getAll('scope')))
+    if (pathname === '/v1/bench/spent') return Response.json(await take(env, searchParams.getAll('scope')))
     if (request.method === 'POST') spent.worker_requests += 1
     return worker.fetch(request, env, context)
   },

@@ -203,7 +203,7 @@ const alarmsFired = () => new Promise((resolve) => setTimeout(resolve, 1500))
 
 async function spent(reflex: ReflexClient, scopes: string[]): Promise<Spent> {
   const query = scopes.map((scope) => `scope=${encodeURIComponent(scope)}`).join('&')
-  return JSON.parse(await send(`${reflex.url}/bench/spent?${query}`)) as Spent
+  return JSON.parse(await send(`${reflex.url}/v1/bench/spent?${query}`)) as Spent
 }
 
 function perEvent(before: Spent, after: Spent, events: number): PerEvent {
