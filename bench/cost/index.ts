@@ -34,7 +34,7 @@ export class Scope extends Uncounted {
   }
 }
 
-/** The Worker, plus `/v1/bench/spent?scope=…` with what it has spent since the last such request. */
+/** The Worker, plus `/v1/bench/spent?scope=…`: what it has spent since the last such request. */
 export default {
   ...worker,
   async fetch(request, env, context) {
