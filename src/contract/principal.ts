@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Decider } from './approval.ts'
+import type { Decider } from './control-plane/approval.ts'
 import { matchesScope, scopePattern } from './settings/scope-pattern.ts'
 
 /** The id under which the deployment's admin key acts; it has no row in D1. */

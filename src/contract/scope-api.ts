@@ -1,7 +1,7 @@
 import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
-import type { Decider } from './approval.ts'
+import type { Decider } from './control-plane/approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'

@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
-import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
+import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/control-plane/approval.ts'
 import type { Refused } from '../base/result.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { artifactVersions } from './artifacts/tables.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses, type ApprovalRun } from '../contract/approval.ts'
+import { approvalStatuses, type ApprovalRun } from '../contract/control-plane/approval.ts'
 import { buckets } from '../contract/reports/statistics.ts'
 import { hookSchemes, type NewHook } from '../contract/settings/hook.ts'
 

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { approval, ApprovalStatus } from '../../../src/contract/approval.ts'
+import type { approval, ApprovalStatus } from '../../../src/contract/control-plane/approval.ts'
 import type { Colour } from '../../lib/paint.ts'
 import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
-import { approval, approvalStatus, decisionReason, type Approval } from '../../contract/approval.ts'
+import { approval, approvalStatus, decisionReason, type Approval } from '../../contract/control-plane/approval.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'

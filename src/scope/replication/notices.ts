@@ -1,4 +1,4 @@
-import type { ApprovalRequest } from '../../contract/approval.ts'
+import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import type { Json } from '../../base/json.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'

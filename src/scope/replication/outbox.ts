@@ -1,6 +1,6 @@
 import { reflexes } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
-import type { ApprovalRequest } from '../../contract/approval.ts'
+import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { ReflexState } from '../../contract/reflex.ts'

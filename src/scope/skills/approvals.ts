@@ -1,6 +1,6 @@
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
-import type { Approval, ApprovalRequest } from '../../contract/approval.ts'
+import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals } from '../../store/approvals.ts'

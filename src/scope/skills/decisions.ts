@@ -1,5 +1,5 @@
 import { warn } from '../../base/warn.ts'
-import { decided, type ApprovalDecision, type Decider } from '../../contract/approval.ts'
+import { decided, type ApprovalDecision, type Decider } from '../../contract/control-plane/approval.ts'
 import { ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { validTraceparent } from '../../events/traceparent.ts'
 import { decideApproval, findApproval } from '../../store/approvals.ts'

@@ -8,7 +8,7 @@ import { keptOutput, type DoneBefore, type DoneRow } from '../effects/done-keys.
 import { KeyNotFree } from '../effects/global-keys.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ApprovalRun } from '../../contract/approval.ts'
+import type { ApprovalRun } from '../../contract/control-plane/approval.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 /** The runs in which transitions between skills are counted. */

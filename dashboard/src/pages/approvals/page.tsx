@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
-import type { approval } from '../../../../src/contract/approval.ts'
+import type { approval } from '../../../../src/contract/control-plane/approval.ts'
 import { query, usePages, type Pages } from '../../api/index.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'

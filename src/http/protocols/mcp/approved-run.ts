@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode, type CallToolResult } from '@modelcontextprotocol/server'
 import type { Context } from 'hono'
 import { isJsonFields, jsonValue } from '../../../base/json.ts'
-import type { Approval } from '../../../contract/approval.ts'
+import type { Approval } from '../../../contract/control-plane/approval.ts'
 import { hasRole } from '../../../contract/principal.ts'
 import type { ProposalResult } from '../../../skills/session/result.ts'
 import { findApproval } from '../../../store/approvals.ts'
