@@ -1,4 +1,5 @@
 import type { Event } from './core/event.ts'
+import type { LedgerApi } from './contract/market/ledger-api.ts'
 import type { LearnerApi } from './contract/reports/learning/learner-api.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
@@ -31,6 +32,8 @@ export interface Env {
   SWEEPER: Namespace<SweeperApi>
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
   LEARNER: Namespace<LearnerApi>
+  /** One object, `LEDGER`, for the deployment. */
+  LEDGER: Namespace<LedgerApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+const sum = z.int().min(0)
+
+/** Limits on what an account may spend, which settings of its scope set. All in scrip. */
+export const spendingLimits = z.strictObject({
+  per_transaction: z.int().min(0).nullable(),
+  per_hour: z.int().min(0).nullable(),
+  per_day: z.int().min(0).nullable(),
+  counterparties: z.array(z.string().min(1).max(256)).max(100).nullable().describe('Patterns of account ids; null: all.'),
+})
+export type SpendingLimits = z.infer<typeof spendingLimits>
+
+export const account = z
+  .object({
+    id: z.string(),
+    balance: z.int().describe('Posted credits less posted debits.'),
+    available: z.int().describe('The balance less what is reserved by pending debits.'),
+    debits_pending: sum,
+    debits_posted: sum,
+    credits_pending: sum,
+    credits_posted: sum,
+    closed: z.boolean().describe('A closed account takes part in no new transfer.'),
+    limits: spendingLimits.nullable(),
+  })
+  .meta({ id: 'Account' })
+export type Account = z.infer<typeof account>
+
+/** Recomputed from history. */
+export const ledgerAudit = z
+  .object({
+    ok: z.boolean().describe('True if the history adds up, and equals the balances in use.'),
+    minted: z.int(),
+    debits: z.int(),
+    credits: z.int(),
+    accounts: z.int(),
+    open_pendings: z.int(),
+    transfers: z.int(),
+    problems: z.array(z.string()).describe('What does not add up, in sentences.'),
+  })
+  .meta({ id: 'LedgerAudit' })
+export type LedgerAudit = z.infer<typeof ledgerAudit>

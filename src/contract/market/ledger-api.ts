@@ -1,0 +1,95 @@
+import type { Refused, Result } from '../../base/result.ts'
+import type { Account, LedgerAudit, SpendingLimits } from './account.ts'
+import type { Deal } from './deal.ts'
+import type { Listing, NewListing, NewOffer } from './listing.ts'
+import type { Contract, NewContract } from './service.ts'
+import type { NewMint, NewTransfer, Transfer, TransferResult } from './transfer.ts'
+import type { MarketView } from './view.ts'
+
+/** The name of the only Ledger object of a deployment. */
+export const LEDGER = 'ledger'
+
+export type PageAsked = { after: string | null; limit: number }
+export type LedgerPage<Item> = { items: Item[]; next: string | null }
+
+/**
+ * A caller, whom the edge has authorised to act for these accounts. `opens`: accounts that exist
+ * by D1 (a scope, a key) and may be opened if the Ledger does not have them yet.
+ */
+export type LedgerCaller = { name: string; opens: string[] }
+
+/** What a seller sells, as D1 has it when he lists it. */
+export type Goods = {
+  hash: string
+  description: string
+  event_types: string[]
+  tools: string[]
+  /** The account that this version was copied from, and its share; nearest first. */
+  line: { account: string; percent: number }[]
+}
+
+export type ListingRefused = Refused<'not_found' | 'sold_as_new' | 'too_many' | 'expired' | 'not_resalable' | 'listed_already'>
+export type DealRefused = Refused<
+  | 'not_found'
+  | 'not_open'
+  | 'decided'
+  | 'expired'
+  | 'insufficient_funds'
+  | 'limit'
+  | 'own'
+  | 'other_content'
+  | 'goods_changed'
+  | 'nothing_left'
+  | 'not_licensable'
+>
+export type ContractRefused = Refused<'not_found' | 'decided' | 'own' | 'other_content' | 'insufficient_funds' | 'limit' | 'used_up'>
+
+/** Cumulative use of a licence in a scope, reported by the scope: a repeated report changes nothing. */
+export type LicenceUse = { deal_id: string; scope: string; fires: number; certified: number }
+
+/** Ends a licence early: its certificate lapsed, or its version was retired. */
+export type Revocation = { artifact: string; hash: string; reason: string }
+
+/** The RPC interface of the Ledger. Expected outcomes are data. Lists are pages. */
+export interface LedgerApi {
+  /** At most MOST_TRANSFERS, in one transaction; results in order. */
+  transfer(transfers: NewTransfer[], by: LedgerCaller): Promise<TransferResult[]>
+  mint(mint: NewMint, by: LedgerCaller): Promise<TransferResult>
+  account(id: string): Promise<Account | null>
+  accounts(page: PageAsked): Promise<LedgerPage<Account>>
+  /** Oldest first; `after` is a `seq`. */
+  statement(id: string, page: PageAsked): Promise<LedgerPage<Transfer>>
+  audit(): Promise<LedgerAudit>
+  setLimits(account: string, limits: SpendingLimits | null, revision: number): Promise<void>
+  closeAccount(id: string): Promise<void>
+
+  list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>
+  unlist(listing_id: string, reason: string): Promise<Result<{ listing: Listing }, ListingRefused>>
+  listing(listing_id: string): Promise<Listing | null>
+  offer(listing_id: string, asked: NewOffer, by: LedgerCaller): Promise<Result<{ deal: Deal; created: boolean }, DealRefused>>
+  /** `goods_state`: D1's state of the version just before, for `accept`. */
+  decide(
+    deal_id: string,
+    decision: 'accept' | 'reject' | 'cancel' | 'refund',
+    by: { account: string; reason?: string | undefined; goods_state?: string | undefined },
+  ): Promise<Result<{ deal: Deal }, DealRefused>>
+  deal(deal_id: string): Promise<Deal | null>
+  deals(of: { account: string } & PageAsked): Promise<LedgerPage<Deal>>
+  /** Pays a fee for a trial, or counts a free one. Refused beyond the limit of trials. */
+  payTrial(listing_id: string, of: { buyer: string; id: string }): Promise<Result<{ transfer: string | null }, DealRefused>>
+  reportUse(uses: LicenceUse[]): Promise<void>
+  revoke(revocation: Revocation): Promise<void>
+
+  propose(asked: NewContract, by: LedgerCaller): Promise<Result<{ contract: Contract; created: boolean }, ContractRefused>>
+  decideContract(
+    id: string,
+    decision: 'accept' | 'reject' | 'end' | 'dispute',
+    by: { account: string; reason?: string | undefined; traces?: string[] | undefined },
+  ): Promise<Result<{ contract: Contract }, ContractRefused>>
+  contract(id: string): Promise<Contract | null>
+  /** Pays for a call under a contract, once per `invocation_id`. */
+  payInvocation(id: string, of: { caller: string; invocation_id: string }): Promise<Result<{ contract: Contract }, ContractRefused>>
+
+  /** The view of a scope as of now, for a scope that has none. */
+  view(scope: string): Promise<MarketView>
+}

@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { scopePattern } from '../settings/scope-pattern.ts'
+import { accountId, amount } from './transfer.ts'
+
+export const artifactReference = z
+  .string()
+  .max(200)
+  .regex(/^(?:reflex|skill):[^@\s]+@[^@\s]+$/, 'an artifact is reflex:ID@VERSION or skill:ID@VERSION')
+
+export const goodsKinds = ['licence', 'copy', 'ownership'] as const
+
+export const licenceTerms = z.strictObject({
+  days: z.int().min(1).max(3650).optional().describe('The licence ends after this time.'),
+  fires: z.int().min(1).max(1_000_000_000).optional().describe('It ends in a scope after this number of actions there.'),
+  /** The price is then the budget that the buyer pays in advance; the rest is refunded. */
+  per_decision: amount.optional().describe('Paid per certified decision saved, out of the price, which is a budget.'),
+})
+export const listingTerms = z.strictObject({
+  ...licenceTerms.shape,
+  resale: z.boolean().optional().describe('The buyer of a copy may sell copies and licences of it.'),
+  royalty_percent: z.int().min(0).max(50).optional().describe('The share of each resale that goes to this seller.'),
+  trial_fee: z.int().min(0).optional().describe('Paid for each trial.'),
+})
+export type ListingTerms = z.infer<typeof listingTerms>
+
+export const newListing = z
+  .strictObject({
+    artifact: artifactReference,
+    kind: z.enum(goodsKinds).describe('`licence`: to run it. `copy`: its code. `ownership`: it changes hands.'),
+    price: amount,
+    seller: accountId.describe('The account that owns the artifact.'),
+    terms: listingTerms.optional(),
+    expires_at: z.iso.datetime({ offset: true }).optional(),
+  })
+  .meta({ id: 'NewListing' })
+export type NewListing = z.infer<typeof newListing>
+
+/** Figures that the platform measured; nothing that a seller claims. Null if nothing is known. */
+export const provenFigures = z.object({
+  scopes: z.int().describe('Scopes that run it.'),
+  fires: z.int(),
+  failures: z.int(),
+  overruled: z.int(),
+  agreement: z
+    .object({ share: z.number(), lower_bound: z.number(), compared: z.int(), state: z.string() })
+    .nullable()
+    .describe('Agreement with the slow path, with its certified bound.'),
+  model_calls_saved_per_1000: z.number().nullable(),
+  usd_saved_per_1000: z.number().nullable(),
+})
+export type ProvenFigures = z.infer<typeof provenFigures>
+
+export const listing = z
+  .object({
+    listing_id: z.string(),
+    artifact: z.string(),
+    hash: z.string(),
+    kind: z.enum(goodsKinds),
+    price: z.int(),
+    seller: z.string(),
+    terms: listingTerms,
+    description: z.string(),
+    event_types: z.array(z.string()),
+    tools: z.array(z.string()),
+    state: z.enum(['open', 'closed', 'expired', 'sold']),
+    state_reason: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Listing' })
+export type Listing = z.infer<typeof listing>
+
+export const foundListing = listing
+  .extend({ figures: provenFigures, rank: z.object({ score: z.number(), because: z.array(z.string()) }) })
+  .meta({ id: 'FoundListing' })
+export type FoundListing = z.infer<typeof foundListing>
+
+export const newOffer = z
+  .strictObject({
+    id: z.string().min(1).max(128).describe('Made by the client. It becomes the id of the deal.'),
+    buyer: accountId,
+    price: amount.optional().describe('Unset: the price of the listing.'),
+    scopes: z.array(scopePattern).min(1).max(20).optional().describe('The scopes of a licence. Unset: the scope of the buyer.'),
+    timeout_s: z.int().min(10).max(2_592_000).optional().describe('The offer expires after this time; a day by default.'),
+  })
+  .meta({ id: 'NewOffer' })
+export type NewOffer = z.infer<typeof newOffer>

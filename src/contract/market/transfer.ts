@@ -1,0 +1,112 @@
+import { z } from 'zod'
+
+/** The largest amount, and the largest sum of an account: 2^53 - 1 loses no unit as a number. */
+export const MOST_SCRIP = Number.MAX_SAFE_INTEGER
+/** Maximum number of transfers in a request, which one transaction writes. */
+export const MOST_TRANSFERS = 1000
+/** Maximum duration of a pending transfer in seconds: a year. */
+const LONGEST_S = 31_536_000
+
+/** Mints and burns scrip; the only account whose balance may be negative. */
+export const GENESIS = 'genesis'
+/** Holds what buyers have paid and sellers have not yet earned. */
+export const ESCROW = 'escrow'
+
+export const accountId = z
+  .string()
+  .max(256)
+  .regex(/^(?:genesis|escrow|(?:scope|key):.+)$/, 'an account is scope:NAME, key:NAME, genesis or escrow')
+  .describe('`scope:NAME`, `key:NAME`, `genesis` or `escrow`.')
+
+export const amount = z.int().min(1).max(MOST_SCRIP).describe('A positive integer, in scrip.')
+const transferId = z.string().min(1).max(200).describe('Made by the client. An id has one outcome, for ever.')
+
+export const newTransfer = z
+  .strictObject({
+    id: transferId,
+    debit: accountId.optional().describe('The account that pays. Not given with `pending_id`.'),
+    credit: accountId.optional().describe('The account that is paid. Not given with `pending_id`.'),
+    amount: amount.optional().describe('In scrip. Not given with `pending_id`.'),
+    code: z.string().min(1).max(64).optional().describe('The kind of payment, for reports.'),
+    memo: z.string().max(500).optional(),
+    pending: z.boolean().optional().describe('Reserves the amount until it is posted, voided, or times out.'),
+    timeout_s: z.int().min(1).max(LONGEST_S).optional().describe('With `pending`: it ends as timed out after this time.'),
+    pending_id: transferId.optional().describe('The pending transfer that this one ends.'),
+    post: z
+      .union([z.literal(true), amount])
+      .optional()
+      .describe('Pays all of the pending amount, or a part; the rest returns.'),
+    void: z.literal(true).optional().describe('Returns the pending amount.'),
+    linked: z.boolean().optional().describe('Succeeds or fails together with the next transfer of the request.'),
+  })
+  .meta({ id: 'NewTransfer' })
+export type NewTransfer = z.infer<typeof newTransfer>
+
+/** `exists_with_different_FIELD` names the first field that differs. */
+export const transferFailures = [
+  'debit_account_not_found',
+  'credit_account_not_found',
+  'debit_account_closed',
+  'credit_account_closed',
+  'accounts_must_differ',
+  'insufficient_funds',
+  'exceeds_largest_balance',
+  'exceeds_limit_per_transaction',
+  'exceeds_limit_per_hour',
+  'exceeds_limit_per_day',
+  'counterparty_not_allowed',
+  'genesis_only_mints',
+  'pending_transfer_not_found',
+  'pending_transfer_not_pending',
+  'pending_transfer_already_posted',
+  'pending_transfer_already_voided',
+  'pending_transfer_timed_out',
+  'exceeds_pending_amount',
+  'linked_transfer_failed',
+  'linked_chain_open',
+  'exists_with_different_debit',
+  'exists_with_different_credit',
+  'exists_with_different_amount',
+  'exists_with_different_code',
+  'exists_with_different_memo',
+  'exists_with_different_pending',
+  'exists_with_different_timeout_s',
+  'exists_with_different_pending_id',
+  'exists_with_different_post',
+  'exists_with_different_void',
+  'exists_with_different_linked',
+] as const
+export type TransferFailure = (typeof transferFailures)[number]
+
+export const transferResult = z
+  .object({
+    id: z.string(),
+    status: z.enum(['created', 'exists', 'failed']).describe('`exists`: the same transfer was made before.'),
+    reason: z.enum(transferFailures).nullable().describe('Why it failed. An id that failed stays failed.'),
+  })
+  .meta({ id: 'TransferResult' })
+export type TransferResult = z.infer<typeof transferResult>
+
+/** `pending` ends once: as `posted`, `voided` or `timed_out`. */
+export const transferStates = ['single', 'pending', 'posted', 'voided', 'timed_out'] as const
+
+/** A transfer of the history. Times in ms. */
+export const transfer = z
+  .object({
+    seq: z.int().describe('Its place in the history of the ledger.'),
+    id: z.string(),
+    debit: z.string(),
+    credit: z.string(),
+    amount: z.int(),
+    code: z.string().nullable(),
+    memo: z.string().nullable(),
+    kind: z.enum(['single', 'pending', 'post', 'void', 'timeout']),
+    pending_id: z.string().nullable(),
+    expires_at: z.iso.datetime().nullable(),
+    at: z.iso.datetime(),
+  })
+  .meta({ id: 'Transfer' })
+export type Transfer = z.infer<typeof transfer>
+
+export const newMint = z.strictObject({ id: transferId, to: accountId, amount, memo: z.string().max(500).optional() })
+export type NewMint = z.infer<typeof newMint>

@@ -1,0 +1,42 @@
+import type { Account } from './account.ts'
+
+/** A deal that waits for the answer of its seller. */
+export type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
+export type PendingContract = {
+  contract_id: string
+  proposer: string
+  terms: { service: string; price_per_invocation: number; limit: number }
+}
+
+/** A right to run a version in one scope. `expires_at` in ms. */
+export type Licence = {
+  deal_id: string
+  kind: 'reflex' | 'skill'
+  id: string
+  version: string
+  hash: string
+  expires_at: number | null
+  /** Actions that the scope may take under it. */
+  fires: number | null
+  /** The scope reports its certified decisions, which are paid for one by one. */
+  metered: boolean
+}
+
+/**
+ * A scope's part of the market, which the Ledger pushes after each change. A view with a lower
+ * `revision` than the one that the scope has is ignored.
+ */
+export type MarketView = {
+  revision: number
+  account: Pick<Account, 'balance' | 'available'>
+  pending_purchases: PendingPurchase[]
+  pending_contracts: PendingContract[]
+  /** Artifacts that the scope owns by purchase, of all kinds: `reflex:ID` or `skill:ID`. */
+  owned: string[]
+  licences: Licence[]
+  /** Contracts in force in which the scope takes part. */
+  contracts: { contract_id: string; role: 'caller' | 'provider'; service: string; other: string }[]
+}
+
+/** A transfer or a change of a deal or contract, which becomes an event of the scope. */
+export type MarketEvent = { id: string; type: 'transfer' | 'offer' | 'deal' | 'contract' | 'invocation'; [field: string]: unknown }
