@@ -18,7 +18,7 @@ export type LedgerPage<Item> = { items: Item[]; next: string | null }
  */
 export type LedgerCaller = { name: string; opens: string[] }
 
-/** What a seller sells, as D1 has it when he lists it. */
+/** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {
   hash: string
   description: string
@@ -44,7 +44,7 @@ export type DealRefused = Refused<
 >
 export type ContractRefused = Refused<'not_found' | 'decided' | 'own' | 'other_content' | 'insufficient_funds' | 'limit' | 'used_up'>
 
-/** Cumulative use of a licence in a scope, reported by the scope: a repeated report changes nothing. */
+/** The cumulative use of a licence in a scope. A repeated report changes nothing. */
 export type LicenceUse = { deal_id: string; scope: string; fires: number; certified: number }
 
 /** Ends a licence early: its certificate lapsed, or its version was retired. */
