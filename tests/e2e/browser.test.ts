@@ -53,15 +53,12 @@ const connected = (page: Page): Promise<void> => page.getByText(/^Connected to/)
 const talk = (page: Page): Promise<string[]> => page.locator('#talk li').allTextContents()
 /** Until the page shows these messages and no other, each of them whole. */
 async function shows(page: Page, lines: string[]): Promise<void> {
-  // Both in one look: a message may begin to stream between two.
+  // Text and class in one look: a message may begin to stream between two.
   const isShown = async () => {
-    const shown = await page
-      .locator('#talk li')
-      .evaluateAll((items) => items.map(({ className, textContent }) => ({ className, textContent })))
-    return (
-      shown.every(({ className }) => className !== 'streaming') &&
-      JSON.stringify(shown.map(({ textContent }) => textContent)) === JSON.stringify(lines)
+    const shown = await page.evaluate<string[]>(
+      `[...document.querySelectorAll('#talk li')].map((item) => item.matches('.streaming') ? '…' : item.textContent)`,
     )
+    return JSON.stringify(shown) === JSON.stringify(lines)
   }
   try {
     await eventually(isShown, `the page shows ${lines.join(' | ')}`, 60_000)
