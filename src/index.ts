@@ -6,5 +6,5 @@ import { reflex } from './worker.ts'
 
 // The first agent whose pattern matches serves a scope; the built-in `prompted` serves the rest.
 const worker = reflex({ agents: [sshGuard, chat, team, deploy] })
-export const { Scope, Sweeper, GlobalKey, Learner } = worker
+export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker
 export default worker.handlers

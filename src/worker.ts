@@ -10,6 +10,7 @@ import { SweeperObject } from './events/sweeper.ts'
 import { createApp, type App } from './http/app.ts'
 import { GlobalKeyObject } from './scope/effects/global-key-object.ts'
 import { LearnerObject } from './learning/run/learner-object.ts'
+import { LedgerObject } from './market/ledger-object.ts'
 import { recordedHistory } from './learning/run/recorded-history.ts'
 import { ScopeObject } from './scope/scope.ts'
 
@@ -19,6 +20,7 @@ export type Deployment = {
   Sweeper: ObjectClass<SweeperObject>
   GlobalKey: ObjectClass<GlobalKeyObject>
   Learner: ObjectClass<LearnerObject>
+  Ledger: ObjectClass<LedgerObject>
   app: App
   handlers: {
     fetch: App['fetch']
@@ -53,6 +55,13 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
     }
   }
 
+  class Ledger extends LedgerObject {
+    constructor(context: DurableObjectState, env: Env) {
+      super(context, env)
+      hideInOutput(deploymentHider(env))
+    }
+  }
+
   const app = createApp(agents)
   const handlers = {
     fetch: app.fetch,
@@ -67,5 +76,5 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
     },
   } satisfies ExportedHandler<Env>
 
-  return { Scope, Sweeper, GlobalKey: GlobalKeyObject, Learner, app, handlers }
+  return { Scope, Sweeper, GlobalKey: GlobalKeyObject, Learner, Ledger, app, handlers }
 }

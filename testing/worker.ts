@@ -12,5 +12,5 @@ export class Scope extends TestedScope {
 }
 
 const worker = reflex({ agents: [] })
-export const { Sweeper, GlobalKey, Learner } = worker
+export const { Sweeper, GlobalKey, Learner, Ledger } = worker
 export default worker.handlers

@@ -1,10 +1,10 @@
-import worker, { GlobalKey, Learner, Scope as Uncounted, Sweeper } from '../../src/index.ts'
+import worker, { GlobalKey, Learner, Ledger, Scope as Uncounted, Sweeper } from '../../src/index.ts'
 import type { Env } from '../../src/env.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Via } from '../../src/contract/log-entry.ts'
 import { countDatabase, countStorage, takeDatabaseWrites, takeStorageWrites, type Writes } from '../../tests/support/count-writes.ts'
 
-export { GlobalKey, Learner, Sweeper }
+export { GlobalKey, Learner, Ledger, Sweeper }
 /** Billed requests and queue operations: a message of 64 kB is written, read and deleted. */
 export type Spent = { scope: Writes; d1: Writes; worker_requests: number; object_requests: number; queue_operations: number }
 

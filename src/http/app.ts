@@ -11,8 +11,8 @@ import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } fr
 import { handleError, notFoundIn } from './problems/problem.ts'
 import { approvalRoutes } from './skills/approvals.ts'
 import { deadLetterRoutes } from './operations/dead-letters.ts'
-import { bearer, completed, documentInfo, type Document } from './docs/document.ts'
-import { docsRoutes } from './docs/routes.ts'
+import { bearer, completed, documentInfo, type Document } from './describe/docs/document.ts'
+import { docsRoutes } from './describe/docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
 import { eventRoutes } from './events/events.ts'
 import { hookDeliveryRoutes, hookRoutes } from './events/hooks.ts'
@@ -20,6 +20,7 @@ import { healthReportRoutes, healthRoutes } from './operations/health.ts'
 import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { learnRoutes } from './learning/runs.ts'
+import { marketRoutes } from './market/routes.ts'
 import { protocolRoutes } from './protocols/routes.ts'
 import { prometheusRoutes } from './operations/prometheus.ts'
 import { controlPlaneRoutes } from './skills/control-plane.ts'
@@ -37,8 +38,7 @@ import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { statisticsRoutes } from './operations/statistics.ts'
 import { timerRoutes } from './scopes/timers.ts'
-import { rangeReplayRoutes } from './traces/range.ts'
-import { traceReplayRoutes } from './traces/routes.ts'
+import { replayRoutes } from './traces/routes.ts'
 import { traceRoutes } from './traces/traces.ts'
 
 export type App = ReturnType<typeof createApp>
@@ -96,8 +96,8 @@ export function createApp(agents: AgentRegistry) {
     .route('/', hookRoutes)
     .route('/', statisticsRoutes)
     .route('/', prometheusRoutes)
-    .route('/', traceReplayRoutes)
-    .route('/', rangeReplayRoutes)
+    .route('/', marketRoutes)
+    .route('/', replayRoutes)
     .route('/', traceRoutes)
   addAgents(app, agents)
   app.onError(handleError)

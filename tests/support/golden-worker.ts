@@ -8,5 +8,5 @@ const worker = reflex({ agents: [testAgent] })
 const { GOLDEN = '{}' } = env as unknown as { GOLDEN?: string }
 for (const [scope, name] of Object.entries(JSON.parse(GOLDEN) as Record<string, string>)) behaviours.set(scope, triggerOf(name))
 
-export const { Scope, Sweeper, GlobalKey, Learner } = worker
+export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker
 export default worker.handlers

@@ -20,7 +20,7 @@ const own = [testAgent, perceivingAgent, chainedAgent, { ...greeter, offline: [d
 const agents = [...own, sshGuard, chat, team, deploy]
 const registry = buildRegistry(agents)
 const worker = reflex({ agents })
-export const { Sweeper, GlobalKey, app } = worker
+export const { Sweeper, GlobalKey, Ledger, app } = worker
 /** A collector at the host of the test deployment's tools. */
 const COLLECTOR = {
   OTEL_EXPORTER_OTLP_ENDPOINT: `https://${HOST}/otlp`,

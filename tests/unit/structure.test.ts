@@ -55,10 +55,10 @@ describe('the house', () => {
     expect(lines.length).toBeLessThanOrEqual(500)
   })
 
-  test('no folder has more than 15 entries, src 24, scope 20', () => {
+  test('no folder has more than 15 entries, src 26, scope 20', () => {
     const folders = new Set(files.flatMap((file) => [path.dirname(file), path.dirname(path.dirname(file))]))
     const full = [...folders].filter((folder) => {
-      const limit = { '.': 24, scope: 20 }[folder] ?? 15
+      const limit = { '.': 26, scope: 20 }[folder] ?? 15
       return readdirSync(path.join('src', folder)).length > limit
     })
     expect(full).toEqual([])

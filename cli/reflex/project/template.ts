@@ -44,7 +44,7 @@ import { hello } from './agents/hello.ts'
 
 // The first agent whose pattern matches serves a scope; the built-in \`prompted\` serves the rest.
 const worker = reflex({ agents: [hello] })
-export const { Scope, Sweeper, GlobalKey, Learner } = worker
+export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker
 export default worker.handlers
 `
 

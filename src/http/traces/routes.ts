@@ -18,6 +18,7 @@ import { replayRequest, resolveChanges, showsMore, type Asked } from './changes.
 import { exportTrace } from './export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
+import { rangeReplayRoutes } from './range.ts'
 import { scopesOfTrace } from './trace-scope.ts'
 
 const route = routes('Traces')
@@ -81,7 +82,7 @@ const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported 
   responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 413, 415) },
 })
 
-export const traceReplayRoutes = resource()
+const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
@@ -107,6 +108,8 @@ export const traceReplayRoutes = resource()
     const reports = await replayAll(opened.recordings, asked, c, true).catch(unreadable)
     return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
+
+export const replayRoutes = resource().route('/', traceReplayRoutes).route('/', rangeReplayRoutes)
 
 /** Anybody can write a file with a fitting sum, so that a wrong shape is the fault of the file. */
 function unreadable(error: unknown): never {

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { AuthEnv } from '../auth/middleware.ts'
+import type { AuthEnv } from '../../auth/middleware.ts'
 import type { Document } from './document.ts'
 
 /** The API description, for programs and people, built once per isolate on first use. */

@@ -1,0 +1,13 @@
+import type { Ledger, TimedOut } from '../ledger/ledger.ts'
+import type { Outbox } from './outbox.ts'
+
+/** The parts of the object that its rooms use. */
+export type Parts = { sql: SqlStorage; ledger: Ledger; outbox: Pick<Outbox, 'put'> }
+
+/** A part of the market with times of its own: it acts within the object's transactions. */
+export interface Room {
+  /** When something of it expires next, in ms. */
+  readonly due: number | null
+  /** Ends what expires at `at`, and follows the pending transfers that timed out then. */
+  expire(at: number, timed_out: readonly TimedOut[]): void
+}
