@@ -3,8 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** Real clients against the real local server. Each file has its own server, port and state. */
 export default defineConfig({
   test: {
-    // The browser tests open the dashboard.
-    globalSetup: 'tests/e2e/build-dashboard.ts',
+    globalSetup: 'tests/e2e/setup.ts',
     include: ['tests/e2e/**/*.test.ts'],
     maxWorkers: 2,
     testTimeout: 600_000,

@@ -5,6 +5,9 @@ import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 
 if (process.features.typescript) {
+  // The next run starts in half of the time: it reads what this one has compiled.
+  const { enableCompileCache } = await import('node:module')
+  enableCompileCache()
   const { main } = await import('./reflex/main.ts')
   process.exitCode = await main(process.argv.slice(2))
 } else {

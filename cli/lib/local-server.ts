@@ -12,6 +12,8 @@ export type ServerOptions = {
    * killed.
    */
   persist_to: string
+  /** The folder's D1 has all migrations, by `migrate`: applying them takes seconds. */
+  migrated?: boolean
   /** The Worker's variables and secrets, such as `REFLEX_ADMIN_KEY`; they override `.dev.vars`. */
   vars?: Record<string, string>
   /** A free port by default. Starting fails if it is taken. */
@@ -52,6 +54,20 @@ export type LocalServer = {
 
 const MOST_LOG = 1_000_000
 
+type Place = Pick<ServerOptions, 'persist_to' | 'project' | 'config' | 'env'>
+const placeOptions = ({ persist_to, project = packageFolder, config = 'wrangler.toml' }: Place): string[] => [
+  '--config',
+  resolve(project, config),
+  '--persist-to',
+  resolve(persist_to),
+]
+
+/** Applies the migrations of D1 to a folder of state. A copy of it serves other servers. */
+export async function migrate({ env = {}, project = packageFolder, ...place }: Place): Promise<void> {
+  ensureDashboardFolder()
+  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...placeOptions({ project, ...place })], env, project)
+}
+
 /**
  * Runs a Worker as `wrangler dev` does, with D1 migrations applied, and resolves when it answers
  * `/health`. Rejects with wrangler's output if it does not start. Needs no network, asks nothing,
@@ -67,8 +83,9 @@ export async function startServer({
   ...options
 }: ServerOptions): Promise<LocalServer> {
   ensureDashboardFolder()
-  const where = ['--config', resolve(project, config), '--persist-to', resolve(persist_to)]
-  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...where], env, project)
+  const place = { persist_to, project, config, env }
+  if (options.migrated !== true) await migrate(place)
+  const where = placeOptions(place)
   if (options.sql !== undefined)
     await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env, project)
   options.signal?.throwIfAborted()

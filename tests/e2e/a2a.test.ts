@@ -10,7 +10,7 @@ let server: LocalServer
 let client: Client
 
 beforeAll(async () => {
-  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY } })
+  server = await startServer({ persist_to: state.directory, migrated: true, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY } })
   const body = { name: 'another agent', roles: ['operator'], scopes: ['chat/*'] }
   const { key } = await ask<{ key: string }>(server.url, '/v1/keys', { body })
   const withKey: typeof fetch = (input, init) => {

@@ -1,11 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { inject } from 'vitest'
 
 export const ADMIN_KEY = 'e2e-admin-key'
 
+/** A folder for the state of a server, whose D1 has all migrations. */
 export async function temporaryState(): Promise<{ directory: string; remove: () => Promise<void> }> {
   const directory = await mkdtemp(path.join(tmpdir(), 'reflex-e2e-'))
+  await cp(inject('migrated'), directory, { recursive: true })
   return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
 }
 

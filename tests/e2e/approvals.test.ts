@@ -19,7 +19,7 @@ let server: LocalServer
 async function start(): Promise<LocalServer> {
   const { port } = firewall.address() as AddressInfo
   const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` }
-  return startServer({ persist_to: state.directory, vars })
+  return startServer({ persist_to: state.directory, migrated: true, vars })
 }
 async function killAndStart(): Promise<void> {
   await server.kill9()

@@ -16,7 +16,11 @@ let server: LocalServer
 let env: Record<string, string>
 
 beforeAll(async () => {
-  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline' } })
+  server = await startServer({
+    persist_to: state.directory,
+    migrated: true,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline' },
+  })
   env = { REFLEX_URL: server.url, REFLEX_KEY: ADMIN_KEY, XDG_CONFIG_HOME: path.join(folder, 'config'), XDG_STATE_HOME: folder }
 })
 afterAll(async () => {

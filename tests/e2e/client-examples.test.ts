@@ -28,6 +28,7 @@ let browser: Browser
 const start = (port?: number): Promise<LocalServer> =>
   startServer({
     persist_to: state.directory,
+    migrated: true,
     vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars },
     ...(port === undefined ? {} : { port }),
   })

@@ -20,7 +20,12 @@ const state = await temporaryState()
 let server: LocalServer
 
 const start = (port?: number): Promise<LocalServer> =>
-  startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY }, ...(port === undefined ? {} : { port }) })
+  startServer({
+    persist_to: state.directory,
+    migrated: true,
+    vars: { REFLEX_ADMIN_KEY: ADMIN_KEY },
+    ...(port === undefined ? {} : { port }),
+  })
 
 beforeAll(async () => {
   server = await start()

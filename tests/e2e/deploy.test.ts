@@ -21,7 +21,7 @@ beforeAll(async () => {
   cloud = await startCloud(TOKEN)
   model = await startScriptedModel()
   const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, ...secretVars(cloud), ...model.vars }
-  server = await startServer({ persist_to: state.directory, vars })
+  server = await startServer({ persist_to: state.directory, migrated: true, vars })
   api = connect(server.url, ADMIN_KEY)
 })
 afterAll(async () => {

@@ -37,6 +37,7 @@ let server: LocalServer
 const start = () =>
   startServer({
     persist_to: state.directory,
+    migrated: true,
     vars: {
       REFLEX_ADMIN_KEY: ADMIN_KEY,
       REFLEX_MODEL: 'offline',

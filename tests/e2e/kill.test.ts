@@ -27,6 +27,7 @@ async function start(): Promise<LocalServer> {
   const { port } = receiver.address() as AddressInfo
   return startServer({
     persist_to: state.directory,
+    migrated: true,
     vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL: `http://127.0.0.1:${port}/block` },
   })
 }

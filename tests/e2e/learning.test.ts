@@ -16,7 +16,7 @@ beforeAll(async () => {
     const said = Array.from(question.matchAll(/(disk full|all fine) on host/g)).at(-1)?.[1] as keyof typeof teaches
     yield teaches[said]
   })
-  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars } })
+  server = await startServer({ persist_to: state.directory, migrated: true, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars } })
 })
 afterAll(async () => {
   await server.stop()

@@ -44,7 +44,7 @@ const skill = (id: string, policy: object) => ({
 
 beforeAll(async () => {
   const BLOCK_WEBHOOK_URL = `http://127.0.0.1:${(webhook.address() as AddressInfo).port}/`
-  server = await startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL } })
+  server = await startServer({ persist_to: state.directory, migrated: true, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, BLOCK_WEBHOOK_URL } })
   const skills = [
     skill('address.block', { allow_roles: ['security'] }),
     skill('address.block_forever', { allow_roles: ['security'], needs_approval_if: ['true'] }),

@@ -21,7 +21,7 @@ let server: LocalServer
 beforeAll(async () => {
   const golden = Object.fromEntries(files.map(({ name, recording }) => [recording.scope, name]))
   const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline', GOLDEN: JSON.stringify(golden) }
-  server = await startServer({ persist_to: state.directory, script: 'tests/support/golden-worker.ts', vars })
+  server = await startServer({ persist_to: state.directory, migrated: true, script: 'tests/support/golden-worker.ts', vars })
 })
 afterAll(async () => {
   await server?.stop()

@@ -6,7 +6,8 @@ import { ADMIN_KEY, ask, call, eventually, scopePath, temporaryState, wholeLog }
 const state = await temporaryState()
 let server: LocalServer
 
-const start = (): Promise<LocalServer> => startServer({ persist_to: state.directory, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY } })
+const start = (): Promise<LocalServer> =>
+  startServer({ persist_to: state.directory, migrated: true, vars: { REFLEX_ADMIN_KEY: ADMIN_KEY } })
 
 beforeAll(async () => {
   server = await start()

@@ -18,6 +18,7 @@ let server: LocalServer
 const start = (port?: number): Promise<LocalServer> =>
   startServer({
     persist_to: state.directory,
+    migrated: true,
     vars: { REFLEX_ADMIN_KEY: ADMIN_KEY, ...model.vars },
     ...(port === undefined ? {} : { port }),
   })

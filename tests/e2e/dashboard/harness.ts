@@ -36,7 +36,7 @@ export async function startDashboard({
 } = {}): Promise<Dashboard> {
   const state = await temporaryState()
   const start = (port?: number) =>
-    startServer({ persist_to: state.directory, vars: { ...vars, ...more }, ...(port !== undefined && { port }) })
+    startServer({ persist_to: state.directory, migrated: true, vars: { ...vars, ...more }, ...(port !== undefined && { port }) })
   let server = await start()
   const browser = await launchChromium()
   const close = async () => {

@@ -36,7 +36,7 @@ const folder = path.join(state.directory, 'reader')
 let server: LocalServer
 
 beforeAll(async () => {
-  server = await startServer({ persist_to: state.directory, vars: VARIABLES })
+  server = await startServer({ persist_to: state.directory, migrated: true, vars: VARIABLES })
   await mkdir(path.join(folder, 'bin'), { recursive: true })
   await writeFile(
     path.join(folder, 'bin/reflex'),
