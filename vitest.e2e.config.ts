@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './tests/e2e/longest-first.ts'
 
 /** Real clients against the real local server. Each file has its own server, port and state. */
 export default defineConfig({
@@ -6,6 +7,7 @@ export default defineConfig({
     globalSetup: 'tests/e2e/setup.ts',
     include: ['tests/e2e/**/*.test.ts'],
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 600_000,
     hookTimeout: 120_000,
     silent: 'passed-only',

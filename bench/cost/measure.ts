@@ -147,7 +147,7 @@ async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<
     await settled(reflex, scopes, { count, send: () => concurrently(batches(events, 100), (batch) => sendTo(reflex, kind.way, batch)) })
   }
   // The first events of a scope create its rows.
-  await send100s(SCOPES * 100)
+  await send100s(Math.min(SCOPES * 100, kind.events))
   return async () => {
     const before = await spent(reflex, scopes)
     await send100s(kind.events)

@@ -44,7 +44,7 @@ function turns(reflex: ReflexClient, { count }: Bench): Side {
     async measure() {
       const from = (await reflex.state(SCOPE)).last_seq
       await reflex.configure(SCOPE, { instructions: 'You answer in one sentence.' })
-      for (let turn = 0; turn < count(100); turn += 1) {
+      for (let turn = 0; turn < count(100) + WARM_UP; turn += 1) {
         const message = { type: 'ws.message', connection_id: 'bench', content: `message ${turn}` }
         const [event] = await reflex.outcome(SCOPE, JSON.stringify(message))
         if (event?.status !== 'completed') throw new Error(`a turn did not complete its event: ${JSON.stringify(event)}`)
