@@ -1,14 +1,14 @@
-import { ErrorBoundary, lazy, LocationProvider, Route, Router } from 'preact-iso'
+import { ErrorBoundary, LocationProvider, Route, Router } from 'preact-iso'
 import type { ComponentType } from 'preact'
 import { session } from './api/session.ts'
 import { Layout } from './layout/layout.tsx'
-import { SignIn } from './layout/sign-in.tsx'
-import { NotFound, Unloaded } from './layout/not-found.tsx'
+import { NotFound } from './layout/not-found.tsx'
+import { later } from './ui/page.tsx'
 
 type Module = { default: ComponentType }
-/** A page is loaded when it is first opened. After a deployment, old files may be gone. */
-const page = (load: () => Promise<Module>) => lazy<ComponentType>(() => load().catch(() => ({ default: Unloaded })))
+const page = (load: () => Promise<Module>) => later(() => load().then((module) => module.default))
 
+const SignIn = later(() => import('./layout/sign-in.tsx').then((module) => module.SignIn))
 const Overview = page(() => import('./pages/overview/page.tsx'))
 const Scopes = page(() => import('./pages/scopes/page.tsx'))
 const Scope = page(() => import('./pages/scope/page.tsx'))
@@ -32,7 +32,9 @@ export function App() {
   return (
     <LocationProvider scope={OWN_PATHS}>
       {session.value === null ? (
-        <SignIn />
+        <ErrorBoundary>
+          <SignIn />
+        </ErrorBoundary>
       ) : (
         <Layout>
           <ErrorBoundary>

@@ -1,10 +1,13 @@
-import { useLocation } from 'preact-iso'
+import { useSignal } from '@preact/signals'
+import { ErrorBoundary } from 'preact-iso'
 import type { ComponentChildren } from 'preact'
 import { away } from '../api/away.ts'
-import { endSession, own } from '../api/session.ts'
+import { own } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
+import { later } from '../ui/page.tsx'
 import { Navigation } from './navigation.tsx'
-import { setTheme, theme, type Theme } from './theme.ts'
+
+const Menu = later(() => import('./menu.tsx').then((module) => module.Menu))
 
 export function Layout({ children }: { children: ComponentChildren }) {
   return (
@@ -36,45 +39,12 @@ function Away() {
   )
 }
 
-const themes: { value: Theme; text: string }[] = [
-  { value: 'system', text: 'System colours' },
-  { value: 'light', text: 'Light' },
-  { value: 'dark', text: 'Dark' },
-]
-
 function Account() {
-  const { route } = useLocation()
-  const key = own.value
+  const isOpened = useSignal(false)
   return (
-    <details class="account">
-      <summary>{key?.name ?? 'Key'}</summary>
-      <div class="menu">
-        <p class="quiet">
-          Roles: {key?.roles.join(', ')}
-          <br />
-          Scopes: {key?.scopes.join(', ')}
-        </p>
-        <label>
-          Colours
-          <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}>
-            {themes.map(({ value, text }) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
-        <a href="/v1/docs">API reference</a>
-        <button
-          type="button"
-          onClick={() => {
-            endSession()
-            route('/')
-          }}
-        >
-          Sign out
-        </button>
-      </div>
+    <details class="account" onToggle={() => (isOpened.value = true)}>
+      <summary>{own.value?.name ?? 'Key'}</summary>
+      <ErrorBoundary>{isOpened.value && <Menu />}</ErrorBoundary>
     </details>
   )
 }

@@ -10,15 +10,3 @@ export function NotFound() {
     </Page>
   )
 }
-
-export function Unloaded() {
-  return (
-    <Page title="Page not loaded">
-      <Empty title="This page could not be loaded: the server is away, or a new version was deployed.">
-        <button type="button" onClick={() => location.reload()}>
-          Reload
-        </button>
-      </Empty>
-    </Page>
-  )
-}

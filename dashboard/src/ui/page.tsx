@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { lazy } from 'preact-iso'
 import { hasRole, own, type Role } from '../api/session.ts'
 
 export function useTitle(title: string): void {
@@ -56,5 +57,25 @@ export function Section({ title, actions, children }: SectionProps) {
       </div>
       {children}
     </section>
+  )
+}
+
+/** A component that is loaded when it is first shown. After a deployment, old files may be gone. */
+export const later = <Props,>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> =>
+  lazy(() =>
+    load().then(
+      (found) => ({ default: found }),
+      () => ({ default: Unloaded }),
+    ),
+  )
+
+function Unloaded() {
+  return (
+    <div class="empty">
+      <p>This could not be loaded: the server is away, or a new version was deployed.</p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </div>
   )
 }

@@ -331,7 +331,7 @@ test('shows a viewer everything and names the role that a change needs', async (
 
 test.each([
   ['/traces', (page: Page) => page.getByRole('table')],
-  ['/reflexes', (page: Page) => page.locator('.uplot')],
+  ['/reflexes', (page: Page) => page.getByRole('slider')],
   [`/reflexes/${REFLEX}?tab=code`, (page: Page) => page.locator('ins')],
   [`/reflexes/${REFLEX}?tab=try`, (page: Page) => page.getByLabel('Changed code')],
   ['/skills/network.block', (page: Page) => page.getByText('is_private_network(network)')],

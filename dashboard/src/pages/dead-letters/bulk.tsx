@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { post, useAction, type Answer, type Problem } from '../../api/index.ts'
+import { post, type Answer, type Problem } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'

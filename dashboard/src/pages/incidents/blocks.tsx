@@ -1,5 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { hasRole, part, query, request, useAction, useGet, usePages } from '../../api/index.ts'
+import { hasRole, part, query, request, useGet } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink, TraceLink } from '../../ui/links.tsx'

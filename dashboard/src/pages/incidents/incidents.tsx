@@ -1,5 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { hasRole, part, post, query, useAction, usePages } from '../../api/index.ts'
+import { hasRole, part, post, query } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { notify } from '../../ui/notices.tsx'

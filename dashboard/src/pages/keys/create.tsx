@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { post, submitted, useAction, type Role } from '../../api/index.ts'
+import { post, type Role } from '../../api/index.ts'
+import { submitted, useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { Candidate, EvidencePart, Place } from '../../../../src/contract/reports/learning/runs.ts'
-import { hasRole, part, query, usePages } from '../../api/index.ts'
+import { hasRole, part, query } from '../../api/index.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { LoadedList } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { hasRole, part, post, useAction, type Role } from '../../api/index.ts'
+import { hasRole, part, post, type Role } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { Field } from '../../ui/form.tsx'

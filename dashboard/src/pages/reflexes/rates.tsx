@@ -49,8 +49,8 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
       return times.map((time) => values.get(time) ?? 0)
     }
     const drawn: Line[] = [
-      { name: 'Decided by reflexes', colour: '--ok', values: valuesOf(own) },
-      { name: 'Model calls', colour: '--wait', values: valuesOf(all) },
+      { name: 'decided', colour: '--ok', values: valuesOf(own) },
+      { name: 'model calls', colour: '--wait', values: valuesOf(all) },
     ]
     return { at: times, lines: drawn }
   }, [decided, calls, step, label])
@@ -59,11 +59,7 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
   const summary = `${count(reflexes)} events decided ${label === null ? 'by reflexes' : 'by it'}, ${count(models)} model calls`
   return (
     <div class="card">
-      <p>
-        {summary}
-        {share !== null && `: ${percent(share)} without a model`}
-      </p>
-      <Chart label={summary} at={at} lines={lines} />
+      <Chart label={share === null ? summary : `${summary}: ${percent(share)} without a model`} at={at} lines={lines} show={count} />
     </div>
   )
 }

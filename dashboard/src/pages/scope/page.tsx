@@ -1,24 +1,24 @@
 import { useSignal } from '@preact/signals'
+import { ErrorBoundary } from 'preact-iso'
 import type { ScopeCost } from '../../../../src/contract/reports/cost.ts'
 import type { ScopeState } from '../../../../src/contract/scope.ts'
-import { hasRole, part, post, useAction, useGet } from '../../api/index.ts'
-import { Dialog } from '../../ui/dialog.tsx'
-import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { hasRole, part, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
 import { useScopeName } from '../../ui/links.tsx'
-import { notify } from '../../ui/notices.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
-import { Page } from '../../ui/page.tsx'
+import { later, Page } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { Chain } from './chain.tsx'
-import { Context } from './context.tsx'
-import { Events } from './events.tsx'
 import { Log } from './log/log.tsx'
-import { SendEvent } from './send-event.tsx'
-import { SettingsForm } from './settings/settings.tsx'
-import { Timers } from './timers.tsx'
-import { fieldOf } from './words.ts'
+
+const CancelTurn = later(() => import('./cancel-turn.tsx').then((module) => module.CancelTurn))
+const Chain = later(() => import('./chain.tsx').then((module) => module.Chain))
+const Context = later(() => import('./context.tsx').then((module) => module.Context))
+const Events = later(() => import('./events.tsx').then((module) => module.Events))
+const SendEvent = later(() => import('./send-event.tsx').then((module) => module.SendEvent))
+const SettingsForm = later(() => import('./settings/settings.tsx').then((module) => module.SettingsForm))
+const Timers = later(() => import('./timers.tsx').then((module) => module.Timers))
 
 const REFRESH_MS = 2000
 const COST_MS = 60_000
@@ -41,7 +41,10 @@ function OneScope({ scope }: { scope: string }) {
   const path = `/v1/scopes/${part(scope)}`
   const state = useGet<ScopeState>(path, { every_ms: REFRESH_MS })
   const tab = useTab(tabs.map(({ id }) => id))
-  const isSending = useSignal(false)
+  const open = useSignal<'send' | 'cancel' | null>(null)
+  const hasTurn = (state.value?.turn ?? null) !== null
+  const mayCancel = hasRole('operator')
+  const close = () => (open.value = null)
   return (
     <Page
       title={scope}
@@ -49,22 +52,35 @@ function OneScope({ scope }: { scope: string }) {
       needs="viewer"
       actions={
         <>
-          <button type="button" class="primary" onClick={() => (isSending.value = true)}>
+          <button type="button" class="primary" onClick={() => (open.value = 'send')}>
             Send an event
           </button>
-          <CancelTurn path={path} turn={state.value?.turn ?? null} onDone={state.reload} />
+          <button
+            type="button"
+            class="danger"
+            disabled={!hasTurn || !mayCancel}
+            title={mayCancel ? (hasTurn ? '' : 'No turn is in flight.') : 'This needs the role operator.'}
+            onClick={() => (open.value = 'cancel')}
+          >
+            Cancel the turn
+          </button>
         </>
       }
     >
-      {isSending.value && <SendEvent scope={scope} onClose={() => (isSending.value = false)} />}
+      <ErrorBoundary>
+        {open.value === 'send' && <SendEvent scope={scope} onClose={close} />}
+        {open.value === 'cancel' && <CancelTurn path={path} onClose={close} onDone={state.reload} />}
+      </ErrorBoundary>
       <Loaded data={state}>{(value) => <Summary state={value} path={path} />}</Loaded>
       <Tabs label="Parts of the scope" tabs={tabs} />
-      {tab === 'log' && <Log scope={scope} />}
-      {tab === 'events' && <Events scope={scope} />}
-      {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
-      {tab === 'chain' && <Chain scope={scope} />}
-      {tab === 'timers' && <Timers scope={scope} />}
-      {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
+      <ErrorBoundary>
+        {tab === 'log' && <Log scope={scope} />}
+        {tab === 'events' && <Events scope={scope} />}
+        {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
+        {tab === 'chain' && <Chain scope={scope} />}
+        {tab === 'timers' && <Timers scope={scope} />}
+        {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
+      </ErrorBoundary>
     </Page>
   )
 }
@@ -133,51 +149,5 @@ function CostOf({
         (models {usd(model_usd)}, saved {usd(saved_usd)}; {usd(high * 30)} a month)
       </span>
     </span>
-  )
-}
-
-type Cancelled = { cancelled: boolean; events: number }
-type CancelProps = { path: string; turn: ScopeState['turn']; onDone: () => void }
-
-function CancelTurn({ path, turn, onDone }: CancelProps) {
-  const isAsking = useSignal(false)
-  const cancel = useAction((reason: string) => post<Cancelled>(`${path}/cancel`, reason === '' ? {} : { reason }))
-  const confirm = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const answer = await cancel.run(fieldOf(event, 'reason'))
-    if (!answer.ok) return
-    const { cancelled, events } = answer.value
-    notify(cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')
-    isAsking.value = false
-    onDone()
-  }
-  const may = hasRole('operator')
-  return (
-    <>
-      <button
-        type="button"
-        class="danger"
-        disabled={turn === null || !may}
-        title={may ? (turn ? '' : 'No turn is in flight.') : 'This needs the role operator.'}
-        onClick={() => (isAsking.value = true)}
-      >
-        Cancel the turn
-      </button>
-      {isAsking.value && (
-        <Dialog title="Cancel the turn in flight" onClose={() => (isAsking.value = false)}>
-          <form class="stack" onSubmit={(event) => void confirm(event)}>
-            <p>Its events end as cancelled and are not considered again. Effects that it has made stay.</p>
-            <label>
-              Reason
-              <input name="reason" maxLength={1000} placeholder="cancelled by an operator" />
-            </label>
-            {cancel.problem && <ErrorBox problem={cancel.problem} />}
-            <button class="danger" disabled={cancel.busy}>
-              Cancel the turn
-            </button>
-          </form>
-        </Dialog>
-      )}
-    </>
   )
 }

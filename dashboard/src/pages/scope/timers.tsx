@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { Schedule, Timer } from '../../../../src/contract/settings/schedule.ts'
-import { hasRole, part, request, useAction, useGet } from '../../api/index.ts'
+import { hasRole, part, request, useGet } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Empty, ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { count } from '../../ui/numbers.ts'

@@ -1,7 +1,8 @@
 import { useLocation } from 'preact-iso'
 import { useEffect } from 'preact/hooks'
 import type { ScopeSummary } from '../../../../src/contract/scope.ts'
-import { query, usePages } from '../../api/index.ts'
+import { query } from '../../api/index.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
@@ -114,7 +115,7 @@ const NoScopes = ({ isSearched }: { isSearched: boolean }) =>
   ) : (
     <Empty title="There are no scopes yet.">
       <p>A scope appears a second after its first event. Send one to any name, such as chat/lobby:</p>
-      <pre>
+      <pre tabIndex={0} aria-label="A command">
         curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$URL/v1/events" -d '{'{'}"scope": "chat/lobby", "type":
         "ws.message", "connection_id": "me", "content": "Hello"{'}'}'
       </pre>

@@ -1,20 +1,21 @@
-import { useRoute } from 'preact-iso'
+import { ErrorBoundary, useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { skill } from '../../../../src/contract/skill.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
-import { Page, Section } from '../../ui/page.tsx'
+import { later, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { Versions } from '../reflex/code.tsx'
-import { States } from '../reflex/states.tsx'
-import { Activity } from './activity.tsx'
 import type { Manifest } from './manifest-type.ts'
 import { ManifestView } from './manifest.tsx'
-import { Propose } from './propose.tsx'
-import { Tests } from './tests.tsx'
+
+const Activity = later(() => import('./activity.tsx').then((module) => module.Activity))
+const Propose = later(() => import('./propose.tsx').then((module) => module.Propose))
+const States = later(() => import('../reflex/states.tsx').then((module) => module.States))
+const Tests = later(() => import('./tests.tsx').then((module) => module.Tests))
+const Versions = later(() => import('../reflex/code.tsx').then((module) => module.Versions))
 
 type Skill = z.infer<typeof skill>
 
@@ -78,18 +79,20 @@ function Shown({
         </Facts>
       </div>
       <Tabs label="Parts of this skill" tabs={tabs} />
-      {tab === 'manifest' && <ManifestView manifest={shown} />}
-      {tab === 'activity' && <Activity id={id} />}
-      {tab === 'tests' && <Tests id={id} version={version} />}
-      {tab === 'versions' && (
-        <>
-          <States kind="skill" id={id} versions={versions} reload={reload} />
-          <Section title="Manifests">
-            <Versions kind="skills" id={id} versions={versions} />
-          </Section>
-        </>
-      )}
-      {tab === 'propose' && <Propose id={id} version={version} manifest={shown} />}
+      <ErrorBoundary>
+        {tab === 'manifest' && <ManifestView manifest={shown} />}
+        {tab === 'activity' && <Activity id={id} />}
+        {tab === 'tests' && <Tests id={id} version={version} />}
+        {tab === 'versions' && (
+          <>
+            <States kind="skill" id={id} versions={versions} reload={reload} />
+            <Section title="Manifests">
+              <Versions kind="skills" id={id} versions={versions} />
+            </Section>
+          </>
+        )}
+        {tab === 'propose' && <Propose id={id} version={version} manifest={shown} />}
+      </ErrorBoundary>
     </>
   )
 }

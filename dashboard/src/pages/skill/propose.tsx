@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ProposalReport } from '../../../../src/contract/skill.ts'
-import { hasRole, part, post, useAction, type Role } from '../../api/index.ts'
+import { hasRole, part, post, type Role } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
 import { Json } from '../../ui/json.tsx'

@@ -1,21 +1,23 @@
 import { useSignal } from '@preact/signals'
-import { useLocation, useRoute } from 'preact-iso'
+import { ErrorBoundary, useLocation, useRoute } from 'preact-iso'
 import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
-import { post, query, requestText, useAction, useGet } from '../../api/index.ts'
+import { post, query, requestText, useGet } from '../../api/index.ts'
+import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
-import { Page, Section } from '../../ui/page.tsx'
+import { later, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import { Chain } from './chain.tsx'
 import { Details } from './details.tsx'
-import { Report } from './report.tsx'
 import { firstOf, pathTo } from './spans.ts'
 import { Waterfall } from './waterfall.tsx'
-import { WhatIf } from './what-if.tsx'
+
+const Report = later(() => import('./report.tsx').then((module) => module.Report))
+const WhatIf = later(() => import('./what-if.tsx').then((module) => module.WhatIf))
 
 const RUNNING_MS = 2000
 
@@ -67,13 +69,15 @@ function Shown({ trace }: { trace: Trace }) {
         </button>
       </div>
       {problem && <ErrorBox problem={problem} />}
-      {report.value && <Report report={report.value} onSelect={select} />}
+      <ErrorBoundary>{report.value && <Report report={report.value} onSelect={select} />}</ErrorBoundary>
       {event && <Chain event={event} onSelect={select} />}
       <Section title="Spans">
         <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
       </Section>
       <Details key={span.span_id} span={span} trace_id={trace.trace_id} />
-      {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
+      <ErrorBoundary>
+        {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
+      </ErrorBoundary>
     </>
   )
 }

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { hasRole, request, useAction, useGet } from '../../../api/index.ts'
+import { hasRole, request, useGet } from '../../../api/index.ts'
+import { useAction } from '../../../api/use-action.ts'
 import { failed } from '../../../api/problem.ts'
 import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { notify } from '../../../ui/notices.tsx'
