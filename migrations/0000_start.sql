@@ -229,6 +229,7 @@ CREATE TABLE `artifact_versions` (
 	`created_at` integer NOT NULL,
 	`sharing` text NOT NULL,
 	`by_proof` integer DEFAULT false NOT NULL,
+	`sealed` integer DEFAULT false NOT NULL,
 	PRIMARY KEY(`kind`, `id`, `version`)
 );
 --> statement-breakpoint
@@ -256,6 +257,23 @@ CREATE TABLE `certificates` (
 	PRIMARY KEY(`reflex_id`, `version`, `scope`)
 );
 --> statement-breakpoint
+CREATE TABLE `entitlements` (
+	`deal_id` text NOT NULL,
+	`kind` text NOT NULL,
+	`id` text NOT NULL,
+	`version` text NOT NULL,
+	`pattern` text NOT NULL,
+	`prefix` text NOT NULL,
+	`hash` text NOT NULL,
+	`expires_at` integer,
+	`fires` integer,
+	`metered` integer NOT NULL,
+	`in_use` integer NOT NULL,
+	PRIMARY KEY(`deal_id`, `kind`, `id`, `version`, `pattern`)
+);
+--> statement-breakpoint
+CREATE INDEX `entitlements_artifact` ON `entitlements` (`kind`,`id`,`in_use`);--> statement-breakpoint
+CREATE INDEX `entitlements_prefix` ON `entitlements` (`kind`,`prefix`);--> statement-breakpoint
 CREATE TABLE `reflex_metrics` (
 	`reflex_id` text NOT NULL,
 	`version` integer NOT NULL,

@@ -1,3 +1,4 @@
+import type { ScopeLicence } from './market/view.ts'
 import type { Provenance } from './reflex.ts'
 import type { SkillProvenance, SkillSharing } from './skill.ts'
 
@@ -33,14 +34,23 @@ export type ArtifactHead = {
   state_at: number
   /** True if its scope activated it by proof. */
   by_proof: boolean
+  /** Its content is read by its owner and admins only. */
+  sealed: boolean
   provenance: Provenance | SkillProvenance
   created_at: number
 }
-export type Artifact = ArtifactHead & { content: string }
+/** `licences`: those under which a scope runs it that its owner does not cover. */
+export type Artifact = ArtifactHead & { content: string; licences?: ScopeLicence[] }
 
 /** `version` is absent if the registry counts. */
 export type NewArtifact = Pick<Artifact, 'id' | 'hash' | 'description' | 'state' | 'provenance' | 'content'> &
-  Owner & { kind: ArtifactKind; version?: { name: string; precedence: string } | undefined; sharing: SkillSharing; now: number }
+  Owner & {
+    kind: ArtifactKind
+    version?: { name: string; precedence: string } | undefined
+    sharing: SkillSharing
+    sealed?: boolean | undefined
+    now: number
+  }
 
 /** Sorts counted versions as text. */
 export const precedenceOfCount = (version: number): string => String(version).padStart(7, '0')
@@ -48,8 +58,11 @@ export const precedenceOfCount = (version: number): string => String(version).pa
 /** A reference without a version follows the artifact. */
 export type Reference = { id: string; version?: number | undefined }
 
-/** The artifacts of a kind whose owner covers a scope, or that a scope refers to. */
-export type Subscription = { kind: ArtifactKind; scope: string } | { kind: ArtifactKind; references: readonly Reference[] }
+/**
+ * The artifacts of a kind that a scope may run: those it refers to, or else those whose owner
+ * covers it, and those it has a licence for. Sealed ones only of such owners or with a licence.
+ */
+export type Subscription = { kind: ArtifactKind; scope: string; references?: readonly Reference[] | undefined }
 
 /** `artifact` is null for a version that the scope may no longer use. */
 export type ArtifactChange = { id: string; version: string; artifact: Artifact | null }

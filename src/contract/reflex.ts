@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
 import { action, type Action } from './action.ts'
+import type { ScopeLicence } from './market/view.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
@@ -42,6 +43,7 @@ export const listedReflex = z
     by_proof: z
       .boolean()
       .describe('True if the scope of its agent activated it by proof: it acts in a scope only as far as its certificate there allows.'),
+    sealed: z.boolean().describe('True once it was listed for sale, and for a bought copy: only its owner and admins read its code.'),
     provenance,
     created_at: time,
   })
@@ -49,7 +51,7 @@ export const listedReflex = z
 
 export const reflex = listedReflex
   .extend({
-    code: text,
+    code: text.nullable().describe('Null if it is sealed and the key may not read it.'),
     versions: z
       .array(z.object({ version: count, hash: text, state: reflexState, state_reason: text.nullable(), state_at: time, created_at: time }))
       .describe('All versions, newest first.'),
@@ -61,7 +63,11 @@ export const registeredReflex = listedReflex
   .meta({ id: 'RegisteredReflex' })
 
 /** One stored version. `owner_id` is a key's id; an agent's is `scope:NAME`, as is `owner`. */
-export type ReflexVersion = InMs<Omit<z.infer<typeof reflex>, 'versions'>, 'created_at'> & { owner_id: string }
+export type ReflexVersion = InMs<z.infer<typeof listedReflex>, 'created_at'> & {
+  owner_id: string
+  code: string
+  licences?: readonly ScopeLicence[]
+}
 
 const AGENT = 'scope:'
 

@@ -51,6 +51,7 @@ export const skillVersion = z
     state_at: time,
     provenance,
     created_at: time,
+    sealed: z.boolean().describe('True once it was listed for sale, and for a bought copy: only its owner and admins read its manifest.'),
   })
   .meta({ id: 'SkillVersion' })
 
@@ -58,7 +59,7 @@ export const listedSkill = skillVersion.extend({ description: text }).meta({ id:
 
 export const skill = skillVersion
   .extend({
-    manifest: z.record(text, z.unknown()).describe('With defaults filled in.'),
+    manifest: z.record(text, z.unknown()).nullable().describe('With defaults filled in. Null if it is sealed and the key may not read it.'),
     versions: z
       .array(skillVersion.pick({ version: true, hash: true, state: true, state_reason: true, state_at: true, created_at: true }))
       .describe('All versions, newest first.'),

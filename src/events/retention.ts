@@ -1,6 +1,6 @@
 import type { Env } from '../env.ts'
 import { forgetApprovals } from '../store/approvals.ts'
-import { forgetCalls } from '../store/calls.ts'
+import { forgetCalls } from '../store/traces/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetCertificates } from '../store/artifacts/certificates.ts'

@@ -86,6 +86,7 @@ export function versionOf(
     state,
     state_reason: null,
     by_proof: false,
+    sealed: false,
     owner,
     owner_id: owner,
     scopes: [scope],

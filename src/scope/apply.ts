@@ -95,7 +95,8 @@ function record(
   for (const { id, version, state, ran, fire, passed } of steps) {
     if (ran) {
       proving.ran(unit, ran, state)
-      log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
+      // Every reader of the log would read it.
+      if (!ran.version.sealed) log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
     }
     if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
     if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })

@@ -1,6 +1,6 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
-import { traceKey } from './traces.ts'
+import { traceKey } from './traces/traces.ts'
 
 /** One event's state as its scope reports it; `payload` is JSON. Times in ms. */
 export type Report = {

@@ -2,7 +2,7 @@ import { basename, extname } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import type { listedReflex, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
-import { UsageError } from '../../lib/cli-error.ts'
+import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'
 import { handler, type Session } from '../session.ts'
@@ -107,6 +107,7 @@ async function push({ api, print, signal }: Session, file: string | undefined, o
 async function pull({ api, print, signal }: Session, ref: string, { output }: { output?: string }): Promise<void> {
   const reflex = await api().json<Reflex>(route(['reflexes', ref]), { signal })
   const { id, version, code } = reflex
+  if (code === null) throw new CliError(`${id}@${version} is for sale, and this key may not read its code.`, 'Buy a licence or a copy.')
   if (output !== undefined) writeOutput(output, code)
   if (print.json || output !== undefined)
     print.result(output === undefined ? reflex : { id, version, output }, () => [`${id}@${version} is in ${output}.`])

@@ -118,7 +118,7 @@ const testLines = (name: string, { passed, cases, unit, fuzz, seed, failures }: 
 async function casesOf({ api, signal }: Session, ref: string, inputs: string | undefined): Promise<{ cases: Case[]; needed: number }> {
   if (inputs !== undefined) return { cases: [{ name: ref, inputs: jsonObject(inputs, '--inputs') }], needed: 1 }
   const { manifest } = await api().json<z.infer<typeof skillSchema>>(route(['skills', ref]), { signal })
-  const tests = manifest['tests'] as { unit_cases?: unknown[]; expected?: { pass_rate_unit: number } } | undefined
+  const tests = manifest?.['tests'] as { unit_cases?: unknown[]; expected?: { pass_rate_unit: number } } | undefined
   const cases = (tests?.unit_cases ?? []).flatMap((one, index): Case[] =>
     isJsonFields(one) ? [{ name: `unit case ${index + 1}`, inputs: isJsonFields(one['inputs']) ? one['inputs'] : one }] : [],
   )

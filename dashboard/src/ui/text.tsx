@@ -46,3 +46,6 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
     </div>
   )
 }
+
+/** In place of the content of a version that was listed for sale. */
+export const SEALED = 'It is for sale: only its owner and admins read its content.'

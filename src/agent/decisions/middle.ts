@@ -26,6 +26,7 @@ export const authorOf = ({ name }: DecisionModelSetting, version: number, hash: 
   state: 'active',
   state_reason: null,
   by_proof: false,
+  sealed: false,
   owner: '',
   owner_id: '',
   scopes: [],

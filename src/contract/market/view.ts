@@ -22,6 +22,9 @@ export type Licence = {
   metered: boolean
 }
 
+/** The part of a licence that the scope checks before it acts. `expires_at` in ms. */
+export type ScopeLicence = Pick<Licence, 'deal_id' | 'expires_at' | 'fires' | 'metered'>
+
 /**
  * A scope's part of the market, which the Ledger pushes after each change. A view with a lower
  * `revision` than the one that the scope has is ignored.

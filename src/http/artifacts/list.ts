@@ -15,6 +15,7 @@ import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../body/plain-schema.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
+import { readsContent } from './sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const reflexRoute = routes('Reflexes')
@@ -102,7 +103,8 @@ export const artifactListRoutes = resource()
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {
-    const { code, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const { code: content, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const code = readsContent(c.var.principal, found) ? content : null
     const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
     const versions = await reflexes.versions(storeOf(c.env), found.id, visible)
     const proofs = (await certificatesOf(storeOf(c.env), found.id)).filter(({ scope }) => coversScope(c.var.principal, scope))
@@ -119,5 +121,6 @@ export const artifactListRoutes = resource()
     const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
     const found = await skillAt(storeOf(c.env), c.req.valid('param').ref, visible)
     const versions = await skills.versions(storeOf(c.env), found.id, visible)
-    return c.json({ ...presentSkillVersion(found), manifest: found.manifest, versions: versions.map(withTimes) }, 200)
+    const manifest = readsContent(c.var.principal, found) ? found.manifest : null
+    return c.json({ ...presentSkillVersion(found), manifest, versions: versions.map(withTimes) }, 200)
   })

@@ -14,6 +14,7 @@ import { demandPerson } from './owner-access.ts'
 import { reflexAt, reflexPath } from './path.ts'
 import { receiptOf } from './present.ts'
 import { registeredSkill } from '../../contract/skill.ts'
+import { demandContent } from './sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const reflexRoute = routes('Reflexes')
@@ -113,6 +114,7 @@ export const artifactRegisterRoutes = resource()
     const { id } = c.req.valid('json')
     const contributor = { ...contributorOf(c.var.principal), may_take_over: false }
     const { code, hash, description, ...of } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    demandContent(c.var.principal, 'reflex', of)
     const isTaken = conflict('id-taken', `The reflex ${id} exists already. Copy it under another id.`)
     if (await reflexes.find(storeOf(c.env), id)) throw isTaken
     const provenance = { by: contributor.owner, scope: null, template: null, origin: { id: of.id, version: of.version, hash } }

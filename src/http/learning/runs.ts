@@ -15,7 +15,8 @@ import {
   type StoredCandidate,
   type StoredRun,
 } from '../../contract/reports/learning/runs.ts'
-import { coversScope } from '../../contract/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
+import { readsContent } from '../artifacts/sealed.ts'
 import { scopeName } from '../../core/event.ts'
 import { findRun, listRuns } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
@@ -101,7 +102,7 @@ export const learnRoutes = resource()
   })
   .openapi(find, async (c) => {
     const run = await covered(c, c.req.valid('param').id)
-    const candidates = await Promise.all(run.candidates.map((one) => withVersion(storeOf(c.env), one)))
+    const candidates = await Promise.all(run.candidates.map((one) => withVersion(storeOf(c.env), one, c.var.principal)))
     return c.json({ ...withIso(run, ['started_at', 'ended_at']), candidates }, 200)
   })
 
@@ -114,11 +115,15 @@ async function covered({ env, var: { principal } }: Pick<Context<AuthEnv>, 'env'
 const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }: StoredRun) => withIso(run, ['started_at', 'ended_at'])
 
 /** The registry has the content and the state of a version. */
-async function withVersion(db: D1Database, found: StoredCandidate): Promise<Candidate> {
+async function withVersion(db: D1Database, found: StoredCandidate, principal: Principal): Promise<Candidate> {
   if (found.kind === 'reflex') {
     const version = await reflexes.find(db, found.id, Number(found.version))
-    return version ? { ...found, state: version.state, code: version.code } : { ...found, state: 'deleted' }
+    return version
+      ? { ...found, state: version.state, ...(readsContent(principal, version) && { code: version.code }) }
+      : { ...found, state: 'deleted' }
   }
   const version = await skills.find(db, found.id, found.version)
-  return version ? { ...found, state: version.state, manifest: version.manifest } : { ...found, state: 'deleted' }
+  return version
+    ? { ...found, state: version.state, ...(readsContent(principal, version) && { manifest: version.manifest }) }
+    : { ...found, state: 'deleted' }
 }

@@ -9,6 +9,7 @@ import { runReflex } from '../../reflexes/run-reflex.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
+import { demandContent } from '../artifacts/sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const UNITS = { s: 1, m: 60, h: 3600, d: 86_400 } as const
@@ -68,12 +69,14 @@ export const reflexRunRoutes = resource()
   .openapi(run, async (c) => {
     const { context } = c.req.valid('json')
     const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    demandContent(c.var.principal, 'reflex', program)
     return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
   })
   .openapi(evaluate, async (c) => {
     const { scope, window } = c.req.valid('json')
     demandCoverage(c.var.principal, [{ scope }])
     const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    demandContent(c.var.principal, 'reflex', program)
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
     const report = await evaluateRecordings({

@@ -24,6 +24,7 @@ export const syncRoutes = resource().openapi(sync, async (c) =>
     await readSkillFeed(storeOf(c.env), {
       ...c.req.valid('query'),
       project: c.req.valid('query').project,
+      key_id: c.var.principal.key_id,
       key_scopes: c.var.principal.scopes,
     }),
     200,

@@ -14,6 +14,8 @@ import { settingsChange } from '../../replay/what-if/changes.ts'
 import { LiveModel } from '../../replay/what-if/live-model.ts'
 import { resolvedOf, type Program, type Resolved } from '../../replay/what-if/what-if.ts'
 import { parseManifest } from '../../skills/manifest/manifest.ts'
+import { readsContent } from '../artifacts/sealed.ts'
+import { entitlementsOf } from '../../store/artifacts/entitlements.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandRole } from '../auth/middleware.ts'
 import { invalid } from '../problems/refusals.ts'
@@ -66,20 +68,29 @@ async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, 
 }
 
 /** Code of the reflexes that the chains name, for those that did not run when it was recorded. */
-async function programsOf(changes: ReplayChanges, { env, settings }: Replaying): Promise<Map<string, Program>> {
+async function programsOf(changes: ReplayChanges, { settings, ...parts }: Replaying): Promise<Map<string, Program>> {
   const chains = [settingsChange(changes)?.reflexes ?? [], ...settings.map(({ reflexes: chain }) => chain)]
   const named = new Map(chains.flat().map((reference) => [nameOf(reference), reference]))
-  const found = await Promise.all(Array.from(named, async ([name, reference]) => [name, await programOf(env, reference)] as const))
+  const found = await Promise.all(Array.from(named, async ([name, reference]) => [name, await programOf(parts, reference)] as const))
   return new Map(found.flatMap(([name, program]) => (program ? [[name, program]] : [])))
 }
 
 const nameOf = ({ id, version }: ReflexReference): string => (version === undefined ? id : `${id}@${version}`)
 
-/** The newest active version acts. One that is not active yet may be tried out. */
-async function programOf(env: Env, { id, version }: ReflexReference): Promise<Program | null> {
+/**
+ * The newest active version acts. One that is not active yet may be tried out; a sealed one needs a
+ * licence for the scope.
+ */
+async function programOf(
+  { env, principal, scope }: Omit<Replaying, 'settings'>,
+  { id, version }: ReflexReference,
+): Promise<Program | null> {
   const db = storeOf(env)
   const active = version ?? (await reflexes.versions(db, id)).find(({ state }) => state === 'active')?.version
-  return reflexes.find(db, id, active)
+  const found = await reflexes.find(db, id, active)
+  if (!found || readsContent(principal, found)) return found
+  const entitled = await entitlementsOf(db, { kind: 'reflex', scope, ids: [id] })
+  return entitled.some((one) => one.in_use && one.version === String(found.version)) ? found : null
 }
 
 function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, { env, agents, principal, scope, settings }: Replaying) {

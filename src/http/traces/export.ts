@@ -7,9 +7,13 @@ import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '..
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
+/** True for a version whose content the file may hold. A replay here needs all. */
+export type Reads = (version: { owner_id: string; sealed: boolean }) => boolean
+const everything: Reads = () => true
+
 /** A recording for each scope whose log still has the trace. */
-export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace): Promise<Recording[]> {
-  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of)))
+export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace, reads: Reads = everything): Promise<Recording[]> {
+  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of, reads)))
   const recordings = found.filter((recording) => recording !== null)
   if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
   if (recordings.length === found.length) return recordings
@@ -17,10 +21,10 @@ export async function exportTrace(env: Env, scopes: readonly string[], of: OfTra
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
-async function exportFrom(env: Env, scope: string, of: OfTrace): Promise<Recording | null> {
+async function exportFrom(env: Env, scope: string, of: OfTrace, reads: Reads): Promise<Recording | null> {
   const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(of)) as TraceRecording | null
   if (recorded === null) return null
-  const [programs, manifests] = await Promise.all([programsOf(env, recorded), manifestsOf(env, recorded)])
+  const [programs, manifests] = await Promise.all([programsOf(env, recorded, reads), manifestsOf(env, recorded, reads)])
   const settings_hash = await hashJson(recorded.settings)
   return seal({ schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests })
 }
@@ -32,8 +36,8 @@ async function taken<Value>({ parts }: TraceRecording, hash: string, hashOf: (va
   return value !== undefined && (await hashOf(value)) === hash ? value : null
 }
 
-/** The log has the code, also of a deleted reflex; older logs name a version of the registry. */
-export async function programsOf(env: Env, recorded: TraceRecording): Promise<Recording['programs']> {
+/** The log has the code, also of a deleted reflex; that of a sealed one is in the registry only. */
+export async function programsOf(env: Env, recorded: TraceRecording, reads: Reads = everything): Promise<Recording['programs']> {
   const { entries } = recorded
   const named = new Map<string, { id: string; version: number; hash: string }>()
   for (const entry of entries) {
@@ -44,7 +48,9 @@ export async function programsOf(env: Env, recorded: TraceRecording): Promise<Re
   const found = await Promise.all(
     Array.from(named.values(), async ({ id, version, hash }) => {
       const kept = await taken<RecordedProgram>(recorded, hash, ({ code }) => sha256(code))
-      return { hash, program: kept ? { ...kept, hash } : await reflexes.find(storeOf(env), id, version) }
+      if (kept) return { hash, program: { ...kept, hash } }
+      const stored = await reflexes.find(storeOf(env), id, version)
+      return { hash, program: stored && reads(stored) ? stored : null }
     }),
   )
   return Object.fromEntries(
@@ -56,7 +62,7 @@ export async function programsOf(env: Env, recorded: TraceRecording): Promise<Re
   )
 }
 
-export async function manifestsOf(env: Env, recorded: TraceRecording): Promise<Recording['manifests']> {
+export async function manifestsOf(env: Env, recorded: TraceRecording, reads: Reads = everything): Promise<Recording['manifests']> {
   const named = new Map<string, { id: string; version: string }>()
   for (const { kind, manifest_hash, manifests, skill_id, version } of recorded.entries as (LogEntry & Record<string, unknown>)[]) {
     if (typeof manifest_hash === 'string') named.set(manifest_hash, { id: String(skill_id), version: String(version) })
@@ -68,7 +74,7 @@ export async function manifestsOf(env: Env, recorded: TraceRecording): Promise<R
       const kept = await taken<object>(recorded, hash, hashJson)
       if (kept) return [[hash, kept]] as const
       const skill = id === '' ? null : await skills.find(storeOf(env), id, version)
-      return skill?.hash === hash ? ([[hash, skill.manifest]] as const) : []
+      return skill?.hash === hash && reads(skill) ? ([[hash, skill.manifest]] as const) : []
     }),
   )
   return Object.fromEntries(found.flat())

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import { readsContent } from '../artifacts/sealed.ts'
 import { warn } from '../../base/warn.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import { scopeName } from '../../core/event.ts'
@@ -86,7 +87,7 @@ const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scopes, { trace_id, contexts: true })
+    const found = await exportTrace(c.env, scopes, { trace_id, contexts: true }, (version) => readsContent(c.var.principal, version))
     return jsonText<z.infer<typeof recording>>(JSON.stringify(await bundle(trace_id, found)))
   })
   .openapi(replayed, async (c) => {

@@ -1,7 +1,7 @@
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
-import { callsOfTraces, eventsOfTraces } from '../../store/traces.ts'
+import { callsOfTraces, eventsOfTraces } from '../../store/traces/traces.ts'
 import { demandCoverage, invalid, notFound } from '../problems/refusals.ts'
 
 /** Scopes that one answer about a trace covers. */

@@ -7,7 +7,7 @@ import { spanKinds, trace, traceStatuses, traceSummary } from '../../contract/re
 import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
-import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../store/traces.ts'
+import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../store/traces/traces.ts'
 import type { Logged } from '../../traces/node.ts'
 import { buildTrace } from '../../traces/tree.ts'
 import { guard, instant, json, problems, resource, routes, traceId } from '../describe/describe.ts'

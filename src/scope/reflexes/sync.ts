@@ -36,9 +36,13 @@ export class ReflexSync {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { env, alarm, outbox, settings } = parts
+    const { scope, env, alarm, outbox, settings } = parts
     this.#uses_reported = settings().reflexes.length === 0
-    const subscription = () => ({ kind: 'reflex' as const, references: settings().reflexes.map(({ id, version }) => ({ id, version })) })
+    const subscription = () => ({
+      kind: 'reflex' as const,
+      scope,
+      references: settings().reflexes.map(({ id, version }) => ({ id, version })),
+    })
     this.#copy = new ArtifactCopy({
       ...parts,
       kind: 'reflex',

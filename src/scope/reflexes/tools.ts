@@ -80,7 +80,7 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts)
   }
 }
 
-function reading({ env, owned, programs, records, recordings, sandbox, now }: Parts) {
+function reading({ scope, env, owned, programs, records, recordings, sandbox, now }: Parts) {
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -109,8 +109,9 @@ function reading({ env, owned, programs, records, recordings, sandbox, now }: Pa
       input: named,
       async execute({ id, version }) {
         const found = await registry.find(storeOf(env), id, version)
+        const withheld = found?.sealed === true && found.owner_id !== agentOwner(scope)
         return found
-          ? { found: true, ...present(found) }
+          ? { found: true, ...present(found), ...(withheld && { code: null, withheld: 'it is for sale: buy a licence or a copy' }) }
           : { found: false, reason: `there is no reflex ${id}${version ? `@${version}` : ''}` }
       },
     }),

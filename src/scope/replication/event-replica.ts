@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
-import { replicateCalls } from '../../store/calls.ts'
+import { replicateCalls } from '../../store/traces/calls.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'

@@ -1,6 +1,6 @@
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { bitOf } from '../../contract/reports/trace.ts'
-import type { CallReport } from '../../store/calls.ts'
+import type { CallReport } from '../../store/traces/calls.ts'
 import { spanKindOf } from '../../traces/said.ts'
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */

@@ -1,6 +1,8 @@
 import { asc, eq, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
+import type { Artifact, ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
+import { entitlementsOf, runnable, type Entitlement } from './entitlements.ts'
 import { isPattern, ownersPatterns } from './patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'
 import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './tables.ts'
@@ -17,25 +19,29 @@ export async function readFeed(db: D1Database, of: Subscription, since_revision:
   if (latest === since_revision) return { changes: [], revision: latest, more: false }
   const restart = latest < since_revision
   const since = restart ? 0 : since_revision
-  const page = 'references' in of ? await referenced(db, of, since) : await owned(db, of, { since, limit })
+  const { references } = of
+  const page = references ? await referenced(db, { ...of, references }, since) : await owned(db, of, { since, limit })
   return restart ? { ...page, restart } : page
 }
 
 /** All versions that the references stand for, if any of them changed. */
 async function referenced(
   db: D1Database,
-  { kind, references }: Extract<Subscription, { references: unknown }>,
+  { kind, scope, references }: Subscription & { references: readonly Reference[] },
   since: number,
 ): Promise<ArtifactChanges> {
+  const entitled = await entitlementsOf(db, { kind, scope, ids: references.map(({ id }) => id) })
+  // A licence is for one version, which may not be the newest.
+  const licensed = entitled.flatMap(({ in_use, id, version }) => (in_use ? [{ id, version: Number(version) }] : []))
   const changed = since === 0 ? sql`true` : anyChanged(references, since)
   const [now, [flag], rows] = await drizzle(db).batch([
     newest(db),
     drizzle(db)
       .select({ changed: sql<number>`${changed}` })
       .from(sql`(SELECT 1)`),
-    selectReferenced(db, kind, references).where(changed),
+    selectReferenced(db, kind, [...references, ...licensed]).where(changed),
   ])
-  const changes = rows.map((artifact) => ({ id: artifact.id, version: artifact.version, artifact }))
+  const changes = rows.map((row) => ({ id: row.id, version: row.version, artifact: runnable(row, scope, entitled) }))
   return { changes, revision: revisionIn(now), more: false, ...(flag?.changed ? { whole: true } : {}) }
 }
 
@@ -46,17 +52,20 @@ const anyChanged = (references: readonly Reference[], since: number): SQL => sql
 /** Versions that became active, or ceased to be. */
 async function owned(
   db: D1Database,
-  { kind, scope }: Extract<Subscription, { scope: string }>,
+  { kind, scope }: Subscription,
   { since, limit }: { since: number; limit: number },
 ): Promise<ArtifactChanges> {
-  const patterns = await ownersPatterns(db, [scope])
-  const [now, rows] = await drizzle(db).batch([newest(db), changedOf(db, kind, { patterns, since, limit: limit + 1 })])
+  const [patterns, entitled] = await Promise.all([ownersPatterns(db, [scope]), entitlementsOf(db, { kind, scope })])
+  const [now, rows] = await drizzle(db).batch([newest(db), changedOf(db, kind, { patterns, entitled, since, limit: limit + 1 })])
+  // An unsealed skill runs elsewhere by a licence only, unlike a reflex that a chain names.
+  const mayRun = ({ scopes, id, version }: Artifact) =>
+    scopes.some((pattern) => matchesScope(pattern, scope)) || entitled.some((one) => one.in_use && one.id === id && one.version === version)
   const page = rows.slice(0, limit)
   const more = rows.length > limit
   const changes = page.map(({ revision: _revision, ...artifact }) => ({
     id: artifact.id,
     version: artifact.version,
-    artifact: artifact.state === 'active' ? artifact : null,
+    artifact: artifact.state === 'active' && mayRun(artifact) ? runnable(artifact, scope, entitled) : null,
   }))
   return { changes, revision: more ? (page.at(-1)?.revision ?? since) : revisionIn(now), more }
 }
@@ -71,13 +80,17 @@ const revisionIn = ([row]: { revision: number | null }[]): number => row?.revisi
 function changedOf(
   db: D1Database,
   kind: Subscription['kind'],
-  { patterns, since, limit }: { patterns: readonly string[]; since: number; limit: number },
+  { patterns, entitled, since, limit }: { patterns: readonly string[]; entitled: readonly Entitlement[]; since: number; limit: number },
 ) {
   const { id, version, revision, state, content } = artifactVersions
-  const page = sql`SELECT versions.id, versions.version
+  const named = JSON.stringify(entitled.map((one) => [one.id, one.version]))
+  const page = sql`SELECT versions.id, versions.version, versions.revision
     FROM (SELECT DISTINCT id FROM ${artifactPatterns} WHERE kind = ${kind} AND ${isPattern(patterns)}) AS mine
     CROSS JOIN artifact_versions AS versions ON versions.kind = ${kind} AND versions.id = mine.id AND versions.revision > ${since}
-    ORDER BY versions.revision LIMIT ${limit}`
+    UNION SELECT versions.id, versions.version, versions.revision FROM json_each(${named}) AS entitled
+    CROSS JOIN artifact_versions AS versions
+      ON versions.kind = ${kind} AND versions.id = entitled.value->>0 AND versions.version = entitled.value->>1 AND versions.revision > ${since}
+    ORDER BY 3 LIMIT ${limit}`
   return drizzle(db)
     .select({ ...wholeVersion, content: sql<string>`iif(${state} = 'active', ${content}, '')`, revision })
     .from(sql`(${page}) AS page`)

@@ -5,7 +5,7 @@ import type { JsonFields } from '../../base/json.ts'
 import { readableBy } from './patterns.ts'
 import { artifacts, artifactVersions } from './tables.ts'
 
-type FeedQuery = { key_scopes: readonly string[]; project: string | undefined; since: number; limit?: number }
+type FeedQuery = { key_id: string; key_scopes: readonly string[]; project: string | undefined; since: number; limit?: number }
 
 /**
  * The skills that a key may read and that fit a project, as far as they changed since a revision.
@@ -13,10 +13,10 @@ type FeedQuery = { key_scopes: readonly string[]; project: string | undefined; s
  */
 export async function readSkillFeed(
   db: D1Database,
-  { key_scopes, project, since, limit = MOST_FEED_ITEMS }: FeedQuery,
+  { key_id, key_scopes, project, since, limit = MOST_FEED_ITEMS }: FeedQuery,
 ): Promise<SkillFeed> {
   const database = drizzle(db)
-  const { kind, id, version, hash, state, content, revision } = artifactVersions
+  const { kind, id, version, hash, state, content, sealed, revision } = artifactVersions
   const newest = () => database.select({ revision: max(revision) }).from(artifactVersions)
   const latest = (rows: { revision: number | null }[]): number => rows[0]?.revision ?? 0
   const unchanged = latest(await newest())
@@ -27,7 +27,13 @@ export async function readSkillFeed(
   const [now, rows] = await database.batch([
     newest(),
     database
-      .select({ id, version, hash, revision, content: sql<string>`iif(${state} = 'active', ${content}, '')` })
+      .select({
+        id,
+        version,
+        hash,
+        revision,
+        content: sql<string>`iif(${state} = 'active' AND (NOT ${sealed} OR ${artifacts.owner_id} = ${key_id}), ${content}, '')`,
+      })
       .from(artifactVersions)
       .innerJoin(artifacts, sql`${artifacts.kind} = ${kind} AND ${artifacts.id} = ${id}`)
       // A draft has never been handed out.

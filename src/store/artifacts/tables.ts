@@ -56,6 +56,8 @@ export const artifactVersions = sqliteTable(
     /** The keys that may read this version. */
     sharing: text({ enum: skillSharing }).notNull(),
     by_proof: integer({ mode: 'boolean' }).notNull().default(false),
+    /** It was listed for sale, or is a bought copy: only its owner and admins read its content. */
+    sealed: integer({ mode: 'boolean' }).notNull().default(false),
   },
   (table) => [
     primaryKey({ columns: [table.kind, table.id, table.version] }),
@@ -119,4 +121,32 @@ export const skillCases = sqliteTable(
   'skill_cases',
   { skill_id: text().notNull(), name: text().notNull(), content: text({ mode: 'json' }).$type<JsonFields>().notNull() },
   (table) => [primaryKey({ columns: [table.skill_id, table.name] })],
+)
+
+/**
+ * Rights to run versions, as the Ledger delivered them: a row for each pattern of scopes. A row
+ * that is no longer `in_use` stays, since it removes the version from the copies of scopes.
+ */
+export const entitlements = sqliteTable(
+  'entitlements',
+  {
+    deal_id: text().notNull(),
+    kind: kind(),
+    id: text().notNull(),
+    version: text().notNull(),
+    pattern: text().notNull(),
+    /** The pattern up to its first `*`. */
+    prefix: text().notNull(),
+    hash: text().notNull(),
+    expires_at: integer(),
+    /** Actions that each scope may take. */
+    fires: integer(),
+    metered: integer({ mode: 'boolean' }).notNull(),
+    in_use: integer({ mode: 'boolean' }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.deal_id, table.kind, table.id, table.version, table.pattern] }),
+    index('entitlements_artifact').on(table.kind, table.id, table.in_use),
+    index('entitlements_prefix').on(table.kind, table.prefix),
+  ],
 )

@@ -149,7 +149,8 @@ describe('a reference', () => {
 })
 
 describe('the feed of a chain', () => {
-  const feed = (since: number, ...references: { id: string; version?: number }[]) => readFeed(env.DB, { kind: 'reflex', references }, since)
+  const feed = (since: number, ...references: { id: string; version?: number }[]) =>
+    readFeed(env.DB, { kind: 'reflex', scope: 'team-a/x', references }, since)
 
   test('has all versions that it refers to, as soon as one of its reflexes changes', async () => {
     const [one, other] = [await createVersion(), await createVersion()]

@@ -5,7 +5,7 @@ import type { Approval } from './page.tsx'
 
 type Step = { name?: string; tool: string; args: Record<string, unknown> }
 type Skill = {
-  manifest: {
+  manifest: null | {
     description: string
     effects: { writes: string[]; external: string[] }
     plan: { steps: Step[]; compensation: { tool: string; when: string }[] }
@@ -23,7 +23,7 @@ export function WillHappen({ approval }: { approval: Approval }) {
         The reflex <b>{skill_id}</b> {version} becomes active in {approval.scope}: it acts without a model call.
       </p>
     )
-  if (!skill)
+  if (!skill?.manifest)
     return (
       <p>
         Runs version {version} of <b>{skill_id}</b> once, with exactly these inputs.

@@ -3,13 +3,13 @@ import { useMemo } from 'preact/hooks'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { Select } from '../../ui/form.tsx'
-import { visible } from '../../ui/text.tsx'
+import { SEALED, visible } from '../../ui/text.tsx'
 import { sideBySide, type Pair } from './diff.ts'
 import './code.css'
 
 type Version = { version: number | string; state: string }
 type CodeProps = { kind: 'reflexes' | 'skills'; id: string; versions: readonly Version[] }
-type Content = { code?: string; manifest?: unknown }
+type Content = { code?: string | null; manifest?: unknown }
 
 /** One version, or two side by side with what differs. */
 export function Versions({ kind, id, versions }: CodeProps) {
@@ -46,7 +46,7 @@ export function Versions({ kind, id, versions }: CodeProps) {
   )
 }
 
-const textOf = ({ code, manifest }: Content): string => code ?? JSON.stringify(manifest, null, 2)
+const textOf = ({ code, manifest }: Content): string => code ?? (manifest ? JSON.stringify(manifest, null, 2) : SEALED)
 
 /** Unchanged lines that are shown around a change. */
 const AROUND = 3

@@ -7,7 +7,7 @@ import { Loaded } from '../../ui/feedback.tsx'
 import { later, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
 import { Numbers } from './numbers.tsx'
@@ -85,7 +85,7 @@ function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }
             </Section>
           </>
         )}
-        {tab === 'try' && <Try reflex={found} />}
+        {tab === 'try' && (found.code === null ? <p>{SEALED}</p> : <Try reflex={found} />)}
       </ErrorBoundary>
     </>
   )

@@ -108,7 +108,7 @@ function Evaluated({ report: { contexts, fires, agreement, missed, errors, disag
 }
 
 function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
-  const code = useSignal(reflex.code)
+  const code = useSignal(reflex.code ?? '')
   const report = useSignal<RangeReport | null>(null)
   const { run, busy, problem } = useAction(() =>
     post<RangeReport>(`/v1/scopes/${part(scope)}/replay`, {

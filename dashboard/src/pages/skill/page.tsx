@@ -6,7 +6,7 @@ import { Loaded } from '../../ui/feedback.tsx'
 import { later, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import type { Manifest } from './manifest-type.ts'
 import { ManifestView } from './manifest.tsx'
@@ -45,12 +45,12 @@ function Shown({
   reload: () => void
 }) {
   const tab = useTab(tabs.map((one) => one.id))
-  const shown = manifest as Manifest
+  const shown = manifest as Manifest | null
   return (
     <>
       <div class="card">
         <p>
-          <Text text={shown.description ?? 'It has no description.'} most={1000} />
+          <Text text={shown ? (shown.description ?? 'It has no description.') : SEALED} most={1000} />
         </p>
         <Facts>
           <Fact name="Version">
@@ -80,7 +80,7 @@ function Shown({
       </div>
       <Tabs label="Parts of this skill" tabs={tabs} />
       <ErrorBoundary>
-        {tab === 'manifest' && <ManifestView manifest={shown} />}
+        {tab === 'manifest' && shown && <ManifestView manifest={shown} />}
         {tab === 'activity' && <Activity id={id} />}
         {tab === 'tests' && <Tests id={id} version={version} />}
         {tab === 'versions' && (
@@ -91,7 +91,7 @@ function Shown({
             </Section>
           </>
         )}
-        {tab === 'propose' && <Propose id={id} version={version} manifest={shown} />}
+        {tab === 'propose' && shown && <Propose id={id} version={version} manifest={shown} />}
       </ErrorBoundary>
     </>
   )

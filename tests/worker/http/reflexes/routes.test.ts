@@ -28,6 +28,7 @@ describe('a reflex is registered', () => {
       description: 'says hello',
       state_reason: null,
       by_proof: false,
+      sealed: false,
       provenance: { by: 'alice', scope: null, template: null, origin: null },
       code: reflex.code,
       created_at: expect.any(String),

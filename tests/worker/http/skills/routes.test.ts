@@ -28,6 +28,7 @@ describe('a skill is registered', () => {
       scopes: ['team-a/*'],
       state_reason: null,
       state_at: found.created_at,
+      sealed: false,
       provenance: { by: 'alice', scope: null },
       created_at: expect.any(String),
       manifest: expect.objectContaining({ owner: 'team-platform', policy: expect.objectContaining({ pii: 'allow' }) }),

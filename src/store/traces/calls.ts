@@ -1,5 +1,5 @@
-import { jsonChunks } from '../base/byte-length.ts'
-import { seqAt } from './queued.ts'
+import { jsonChunks } from '../../base/byte-length.ts'
+import { seqAt } from '../queued.ts'
 
 /** A scope's part of a trace, by the log entries that name no event. Times in ms. */
 export type CallReport = {

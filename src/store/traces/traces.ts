@@ -1,6 +1,6 @@
-import { bitOf, kindsIn, type SpanKind, type TraceStatus, type TraceSummary } from '../contract/reports/trace.ts'
-import { coveredBy } from './events.ts'
-import { seqAt } from './queued.ts'
+import { bitOf, kindsIn, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
+import { coveredBy } from '../events.ts'
+import { seqAt } from '../queued.ts'
 
 /** A trace id that is made with its event begins with the time that the event is filed under. */
 const NEAR_MS = 20

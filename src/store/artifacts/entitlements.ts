@@ -1,0 +1,67 @@
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { Artifact, ArtifactKind } from '../../contract/artifact.ts'
+import type { ScopeLicence } from '../../contract/market/view.ts'
+import { matchesScope, prefixOf } from '../../contract/settings/scope-pattern.ts'
+import { entitlements } from './tables.ts'
+
+export type Entitlement = typeof entitlements.$inferSelect
+
+/** The entitlements of a scope, ended ones included: to these artifacts, or to all of the kind. */
+export async function entitlementsOf(
+  db: D1Database,
+  { kind, scope, ids }: { kind: ArtifactKind; scope: string; ids?: readonly string[] | undefined },
+): Promise<Entitlement[]> {
+  const prefixes = Array.from({ length: scope.length + 1 }, (_, length) => scope.slice(0, length))
+  const where =
+    ids === undefined
+      ? sql`${entitlements.prefix} IN (SELECT value FROM json_each(${JSON.stringify(prefixes)}))`
+      : sql`${entitlements.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`
+  const rows = await drizzle(db)
+    .select()
+    .from(entitlements)
+    .where(and(eq(entitlements.kind, kind), where))
+  return rows.filter(({ pattern }) => matchesScope(pattern, scope))
+}
+
+/**
+ * The version as a scope may run it: with its licences if the owner does not cover the scope, or
+ * null if it is sealed and there are none.
+ */
+export function runnable(artifact: Artifact, scope: string, entitled: readonly Entitlement[]): Artifact | null {
+  if (artifact.scopes.some((pattern) => matchesScope(pattern, scope))) return artifact
+  const held = entitled.filter(
+    (one) => one.in_use && one.id === artifact.id && one.version === artifact.version && one.hash === artifact.hash,
+  )
+  if (held.length === 0) return artifact.sealed ? null : artifact
+  const licences = new Map(held.map((one) => [one.deal_id, licenceOf(one)]))
+  return { ...artifact, licences: Array.from(licences.values()) }
+}
+
+const licenceOf = ({ deal_id, expires_at, fires, metered }: Entitlement): ScopeLicence => ({ deal_id, expires_at, fires, metered })
+
+/** Statements that replace the entitlements of a deal, and renew the copies of scopes. */
+export function putEntitlements(db: D1Database, rows: readonly Omit<Entitlement, 'prefix'>[]) {
+  const database = drizzle(db)
+  const { in_use, expires_at } = entitlements
+  return rows.map((row) =>
+    database
+      .insert(entitlements)
+      .values({ ...row, prefix: prefixOf(row.pattern) })
+      .onConflictDoUpdate({
+        target: [entitlements.deal_id, entitlements.kind, entitlements.id, entitlements.version, entitlements.pattern],
+        // An entitlement that has ended does not return: an older delivery may arrive last.
+        set: { in_use: row.in_use, expires_at: row.expires_at },
+        setWhere: sql`${in_use} = 1 AND (${in_use} <> ${Number(row.in_use)} OR ${expires_at} IS NOT ${row.expires_at})`,
+      }),
+  )
+}
+
+/** The patterns of scopes that may run a version by entitlement. */
+export async function entitledPatterns(db: D1Database, kind: ArtifactKind, ids: readonly string[]): Promise<string[]> {
+  const rows = await drizzle(db)
+    .selectDistinct({ pattern: entitlements.pattern })
+    .from(entitlements)
+    .where(and(eq(entitlements.kind, kind), inArray(entitlements.id, [...ids]), eq(entitlements.in_use, true)))
+  return rows.map(({ pattern }) => pattern)
+}
