@@ -21,6 +21,10 @@ export type LedgerCaller = { name: string; opens: string[] }
 /** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {
   hash: string
+  /** The state of the version. A version in a lower one is not delivered. */
+  state: string
+  /** An older version of another artifact with the same content, as `reflex:ID@V`. */
+  original: string | null
   description: string
   event_types: string[]
   tools: string[]
@@ -41,6 +45,7 @@ export type DealRefused = Refused<
   | 'goods_changed'
   | 'nothing_left'
   | 'not_licensable'
+  | 'not_allowed'
 >
 export type ContractRefused = Refused<'not_found' | 'decided' | 'own' | 'other_content' | 'insufficient_funds' | 'limit' | 'used_up'>
 

@@ -2,7 +2,6 @@ import type { Deal } from '../../contract/market/deal.ts'
 import type {
   DealRefused,
   Goods,
-  LedgerApi,
   LedgerCaller,
   LedgerPage,
   LicenceUse,
@@ -10,76 +9,144 @@ import type {
   PageAsked,
   Revocation,
 } from '../../contract/market/ledger-api.ts'
-import type { Result } from '../../base/result.ts'
 import type { Listing, NewListing, NewOffer } from '../../contract/market/listing.ts'
+import type { Licence, PendingPurchase } from '../../contract/market/view.ts'
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
+import type { Result } from '../../base/result.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
 import type { Parts, Room } from '../room.ts'
+import { decide, MOST_LICENCES, type DecideBy, type Decision } from './decide.ts'
+import { Desk, LEDGER_ACTS } from './desk.ts'
+import { advance, reportUse, revoke } from './licences.ts'
+import { list } from './list.ts'
+import { offer } from './offer.ts'
+import { artifactOf, presentDeal, presentListing, withStep, type DealRecord } from './records.ts'
+import { payTrial } from './trial.ts'
 
-export type DecideBy = Parameters<LedgerApi['decide']>[2]
+const DUE_AT_ONCE = 500
+/** Maximum number of items of each kind in the view of a scope. */
+const MOST_VIEWED = 1000
+
+const randomName = (): string => crypto.randomUUID().slice(0, 8)
 
 /** Listings, offers, deals and licences. */
 export class Deals implements Room {
   readonly #parts: Parts
+  readonly #desk: Desk
+  /** Names copies. Nobody can register such a name before the copy is delivered. */
+  readonly #copyName: () => string
 
-  constructor(parts: Parts) {
+  constructor(parts: Parts, copyName: () => string = randomName) {
     this.#parts = parts
+    this.#desk = new Desk(parts)
+    this.#copyName = copyName
   }
 
   get due(): number | null {
-    return null
+    const times = [this.#desk.listings.due, this.#desk.deals.due].filter((time) => time !== null)
+    return times.length === 0 ? null : Math.min(...times)
   }
 
-  expire(_at: number, _timed_out: readonly TimedOut[]): void {}
+  expire(at: number, timed_out: readonly TimedOut[]): void {
+    for (const hold of timed_out) this.#expireOffer(hold)
+    for (const listing of this.#desk.listings.dueBy(at)) this.#desk.saveListing({ ...listing, state: 'expired' })
+    for (const deal of this.#desk.deals.dueBy(at, DUE_AT_ONCE)) advance(this.#desk, deal, at)
+  }
 
   list(
-    _asked: NewListing & { listing_id: string },
-    _goods: Goods,
+    asked: NewListing & { listing_id: string },
+    goods: Goods,
     _by: LedgerCaller,
-    _now: number,
+    now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
-    throw notBuilt(this.#parts)
+    return list(this.#desk, asked, goods, now)
   }
 
-  unlist(_listing_id: string, _reason: string, _now: number): Result<{ listing: Listing }, ListingRefused> {
-    throw notBuilt(this.#parts)
+  /** Closes a listing, once; its open offers are rejected and their money returns. */
+  unlist(listing_id: string, reason: string, now: number): Result<{ listing: Listing }, ListingRefused> {
+    const listing = this.#desk.listings.find(listing_id)
+    if (!listing) return { ok: false, reason: 'not_found', detail: `There is no listing ${listing_id}.` }
+    if (listing.state !== 'open') return { ok: true, listing: presentListing(listing) }
+    const why = { by: listing.seller, reason: 'the listing was closed' }
+    return { ok: true, listing: presentListing(this.#desk.closeListing(listing, 'closed', reason, why, now)) }
   }
 
-  listing(_listing_id: string): Listing | null {
-    throw notBuilt(this.#parts)
+  listing(listing_id: string): Listing | null {
+    const listing = this.#desk.listings.find(listing_id)
+    return listing && presentListing(listing)
   }
 
-  offer(_listing_id: string, _asked: NewOffer, _by: LedgerCaller, _now: number): Result<{ deal: Deal; created: boolean }, DealRefused> {
-    throw notBuilt(this.#parts)
+  offer(listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Result<{ deal: Deal; created: boolean }, DealRefused> {
+    return offer(this.#desk, listing_id, asked, by, now)
   }
 
-  decide(
-    _deal_id: string,
-    _decision: Parameters<LedgerApi['decide']>[1],
-    _by: DecideBy,
-    _now: number,
-  ): Result<{ deal: Deal }, DealRefused> {
-    throw notBuilt(this.#parts)
+  decide(deal_id: string, decision: Decision, by: DecideBy, now: number): Result<{ deal: Deal }, DealRefused> {
+    return decide(this.#desk, deal_id, decision, by, { now, copyName: this.#copyName() })
   }
 
-  deal(_deal_id: string): Deal | null {
-    throw notBuilt(this.#parts)
+  deal(deal_id: string): Deal | null {
+    const deal = this.#desk.deals.find(deal_id)
+    return deal && this.#present(deal)
   }
 
-  deals(_of: { account: string } & PageAsked): LedgerPage<Deal> {
-    throw notBuilt(this.#parts)
+  deals({ account, ...page }: { account: string } & PageAsked): LedgerPage<Deal> {
+    const { items, next } = this.#desk.deals.page(account, page)
+    return { items: items.map((deal) => this.#present(deal)), next }
   }
 
-  payTrial(_listing_id: string, _of: { buyer: string; id: string }, _now: number): Result<{ transfer: string | null }, DealRefused> {
-    throw notBuilt(this.#parts)
+  payTrial(
+    listing_id: string,
+    { buyer, id }: { buyer: string; id: string },
+    now: number,
+  ): Result<{ transfer: string | null }, DealRefused> {
+    return payTrial(this.#desk, this.#parts, { listing_id, buyer, id, now })
   }
 
-  reportUse(_uses: readonly LicenceUse[], _now: number): void {
-    throw notBuilt(this.#parts)
+  reportUse(uses: readonly LicenceUse[], now: number): void {
+    reportUse(this.#desk, uses, now)
   }
 
-  revoke(_revocation: Revocation, _now: number): void {
-    throw notBuilt(this.#parts)
+  revoke(revocation: Revocation, now: number): void {
+    revoke(this.#desk, revocation, now)
+  }
+
+  /** Deals that wait for the answer of this account as their seller. */
+  pendingPurchases(account: string): PendingPurchase[] {
+    return this.#desk.deals
+      .offersTo(account, MOST_VIEWED)
+      .map(({ deal_id, artifact, price, buyer }) => ({ deal_id, artifact_id: artifactOf(artifact).replace(/^\w+:/, ''), price, buyer }))
+  }
+
+  /** The licences in use that cover a scope, oldest first. */
+  licences(scope: string): Licence[] {
+    const { deals } = this.#desk
+    const patterns = [scope, ...deals.openPatterns.filter((pattern) => matchesScope(pattern, scope))]
+    return deals.licencesIn(patterns, MOST_LICENCES).map(licenceOf)
+  }
+
+  /** `reflex:ID` and `skill:ID` that the account owns by purchase. */
+  owned(account: string): string[] {
+    return this.#desk.deals.ownedBy(account, MOST_VIEWED)
+  }
+
+  #expireOffer({ id, at }: TimedOut): void {
+    const [, deal_id] = /^deal:(.+):hold$/.exec(id) ?? []
+    const deal = deal_id === undefined ? null : this.#desk.deals.find(deal_id)
+    if (deal?.status !== 'offered') return
+    const step = { at, by: LEDGER_ACTS, reason: 'nobody answered in time', transfers: [] }
+    this.#desk.enter(withStep(deal, 'expired', step), at)
+  }
+
+  #present(deal: DealRecord): Deal {
+    return presentDeal(deal, this.#desk.deals.used(deal.deal_id))
   }
 }
 
-const notBuilt = (_parts: Parts): Error => new Error('not built')
+function licenceOf({ deal_id, artifact, hash, terms, delivery }: DealRecord): Licence {
+  const name = artifactOf(artifact)
+  const kind = name.startsWith('reflex:') ? 'reflex' : 'skill'
+  const version = artifact.slice(name.length + 1)
+  const { fires = null, per_decision } = terms
+  const metered = per_decision !== undefined
+  return { deal_id, kind, id: name.slice(kind.length + 1), version, hash, expires_at: delivery?.ends_at ?? null, fires, metered }
+}

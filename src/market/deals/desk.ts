@@ -1,0 +1,71 @@
+import type { DealState } from '../../contract/market/deal.ts'
+import type { ListingRecord, DealRecord } from './records.ts'
+import { runningOf, withStep } from './records.ts'
+import type { Parts } from '../room.ts'
+import { DealStore } from './deal-store.ts'
+import { earnedBy, nextTime } from './earned.ts'
+import { ListingStore } from './listing-store.ts'
+import { notifySides, publishDeal, publishListing } from './notify.ts'
+import { Payments } from './payments.ts'
+
+export type Why = { by: string; reason: string | null }
+export const LEDGER_ACTS = 'ledger'
+
+/** The steps that operations on listings, offers and licences share. Each writes and publishes. */
+export class Desk {
+  readonly listings: ListingStore
+  readonly deals: DealStore
+  readonly payments: Payments
+  readonly #outbox: Parts['outbox']
+
+  constructor({ sql, ledger, outbox }: Parts) {
+    this.listings = new ListingStore(sql)
+    this.deals = new DealStore(sql)
+    this.payments = new Payments(ledger)
+    this.#outbox = outbox
+  }
+
+  saveListing(listing: ListingRecord): ListingRecord {
+    const changed = { ...listing, revision: listing.revision + 1 }
+    this.listings.write(changed)
+    publishListing(this.#outbox, changed)
+    return changed
+  }
+
+  /** Writes a deal that has entered a state, and notifies both sides. */
+  enter(deal: DealRecord, at: number): DealRecord {
+    const changed = this.save(deal, at)
+    notifySides(this.#outbox, changed)
+    return changed
+  }
+
+  save(deal: DealRecord, at: number): DealRecord {
+    const changed = { ...deal, revision: deal.revision + 1 }
+    const runs = deal.status === 'accepted' && deal.kind === 'licence'
+    this.deals.write(changed, runs ? nextTime(runningOf(deal), { held: deal.held, at }) : null)
+    publishDeal(this.#outbox, changed, this.deals.used(deal.deal_id))
+    return changed
+  }
+
+  /** Ends an offer without a sale; its money returns. */
+  endOffer(deal: DealRecord, status: DealState, { by, reason }: Why, at: number): DealRecord {
+    const transfers = this.payments.release(deal, at)
+    return this.enter(withStep(deal, status, { at, by, reason, transfers }), at)
+  }
+
+  /** Ends a licence: what is earned is paid, the rest returns. */
+  endLicence(deal: DealRecord, status: 'refunded' | 'settled', { by, reason }: Why, at: number): DealRecord {
+    const paid = this.payments.pay(deal, earnedBy(runningOf(deal), this.deals.used(deal.deal_id), at), at)
+    const returned = this.payments.refund(paid.deal, at)
+    const { delivery } = deal
+    if (delivery) this.deals.closeLicence(deal.deal_id, delivery.scopes ?? [])
+    const ended = { ...returned.deal, delivery: delivery && { ...delivery, in_use: false } }
+    return this.enter(withStep(ended, status, { at, by, reason, transfers: [...paid.transfers, ...returned.transfers] }), at)
+  }
+
+  /** Closes a listing; its open offers are rejected. */
+  closeListing(listing: ListingRecord, state: 'closed' | 'sold', reason: string, why: Why, at: number): ListingRecord {
+    for (const offer of this.deals.offersOn(listing.listing_id)) this.endOffer(offer, 'rejected', why, at)
+    return this.saveListing({ ...listing, state, state_reason: reason })
+  }
+}

@@ -1,0 +1,67 @@
+import type { Goods, ListingRefused } from '../../contract/market/ledger-api.ts'
+import type { Listing, NewListing } from '../../contract/market/listing.ts'
+import type { Result } from '../../base/result.ts'
+import type { Desk } from './desk.ts'
+import { artifactOf, presentListing, type DealRecord, type ListingRecord } from './records.ts'
+import { LONGEST_LINE, type Line } from './royalties.ts'
+
+export const MOST_LISTINGS = 1000
+
+type Asked = NewListing & { listing_id: string }
+
+/** Lists a version for sale. Goods that were bought carry the line of their sellers. */
+export function list(desk: Desk, asked: Asked, goods: Goods, now: number): Result<{ listing: Listing }, ListingRefused> {
+  const known = desk.listings.find(asked.listing_id)
+  if (known) return { ok: true, listing: presentListing(known) }
+  const expires_at = asked.expires_at === undefined ? null : Date.parse(asked.expires_at)
+  const source = sourceOf(desk, asked)
+  const refused = refusalOf(desk, asked, { goods, source, expires_at, now })
+  if (refused) return refused
+  const { listing_id, artifact, kind, price, seller, terms = {} } = asked
+  const { hash, description, event_types, tools, state: goods_state } = goods
+  const line = source ? lineAfter(source) : goods.line.slice(0, LONGEST_LINE)
+  const facts = { listing_id, artifact, hash, kind, price, seller, terms, description, event_types, tools }
+  const listing: ListingRecord = {
+    ...facts,
+    goods_state,
+    line,
+    state: 'open',
+    state_reason: null,
+    created_at: now,
+    expires_at,
+    revision: 0,
+  }
+  return { ok: true, listing: presentListing(desk.saveListing(listing)) }
+}
+
+type Facts = { goods: Goods; source: DealRecord | null; expires_at: number | null; now: number }
+
+function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, source, expires_at, now }: Facts): ListingRefused | null {
+  if (expires_at !== null && expires_at <= now) return refuse('expired', 'The listing would have expired already.')
+  const artifact_id = artifactOf(artifact)
+  const owner = desk.deals.bought(artifact_id)
+  if (owner && owner.account !== seller) return refuse('not_resalable', `${artifact_id} belongs to ${owner.account}, which bought it.`)
+  if (source?.kind === 'copy' && source.terms.resale !== true)
+    return refuse('not_resalable', `${artifact_id} was bought as a copy, by the deal ${source.deal_id}, which does not allow its resale.`)
+  const first = desk.listings.first(goods.hash)
+  const original =
+    goods.original ?? (first && first.seller === seller && artifactOf(first.artifact) !== artifact_id ? first.artifact : null)
+  if (original !== null && source === null)
+    return refuse('sold_as_new', `${artifact} has the same content as ${original}: a copy is not sold as new.`)
+  if (desk.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
+    return refuse('listed_already', `${artifact} has an open listing as ${kind}. Close that first.`)
+  if (desk.listings.openBy(seller) >= MOST_LISTINGS)
+    return refuse('too_many', `${seller} has ${MOST_LISTINGS} open listings, which is the limit.`)
+  return null
+}
+
+/** The deal by which the seller bought the artifact. */
+function sourceOf(desk: Desk, { artifact, seller }: Asked): DealRecord | null {
+  const bought = desk.deals.bought(artifactOf(artifact))
+  return bought?.account === seller ? desk.deals.find(bought.deal_id) : null
+}
+
+const lineAfter = ({ seller, terms, line }: DealRecord): Line =>
+  [{ account: seller, percent: terms.royalty_percent ?? 0 }, ...line].slice(0, LONGEST_LINE)
+
+const refuse = (reason: ListingRefused['reason'], detail: string): ListingRefused => ({ ok: false, reason, detail })

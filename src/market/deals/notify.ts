@@ -1,0 +1,50 @@
+import { scopeOfOwner } from '../../contract/reflex.ts'
+import type { MarketEvent } from '../../contract/market/view.ts'
+import type { Outbox } from '../outbox.ts'
+import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
+import type { Used } from './earned.ts'
+
+type Out = Pick<Outbox, 'put'>
+
+/** Topics of the outbox. Values are whole and have a `revision`, so that the newest one wins. */
+export const DEAL_TOPICS = {
+  /** D1's copy of a listing. */
+  listings: 'listings',
+  /** D1's copy of a deal, and its consequences for the artifact. */
+  deals: 'deals',
+} as const
+
+/** An event for a scope, whose view has changed too. Its key is the scope and the event's id. */
+export type ScopeNews = { scope: string; event: MarketEvent }
+export const SCOPE_NEWS = 'scope-news'
+
+export function publishListing(outbox: Out, record: ListingRecord): void {
+  outbox.put(DEAL_TOPICS.listings, record.listing_id, { listing: presentListing(record), revision: record.revision })
+}
+
+export function publishDeal(outbox: Out, record: DealRecord, used: readonly Used[]): void {
+  outbox.put(DEAL_TOPICS.deals, record.deal_id, { deal: presentDeal(record, used), revision: record.revision })
+}
+
+/** Tells both sides that are scopes of an offer, and of each state that follows. */
+export function notifySides(outbox: Out, deal: DealRecord): void {
+  const { deal_id, artifact, price, buyer, seller, status, history, kind } = deal
+  const type = status === 'offered' ? 'offer' : 'deal'
+  const reason = history.at(-1)?.reason ?? null
+  const event = {
+    id: `${type}:${deal_id}:${status}`,
+    type,
+    deal_id,
+    artifact_id: artifactOf(artifact),
+    price,
+    buyer,
+    seller,
+    kind,
+    status,
+    reason,
+  } as const
+  for (const account of [buyer, seller]) {
+    const scope = scopeOfOwner(account)
+    if (scope !== null) outbox.put(SCOPE_NEWS, `${scope} ${event.id}`, { scope, event } satisfies ScopeNews)
+  }
+}

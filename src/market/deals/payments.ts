@@ -1,0 +1,88 @@
+import { ESCROW, GENESIS, type NewTransfer, type TransferFailure, type TransferResult } from '../../contract/market/transfer.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { DealRecord } from './records.ts'
+import { sharesBetween } from './royalties.ts'
+
+type Money = Pick<Ledger, 'transfer' | 'account'>
+
+/**
+ * The money of a deal: held in escrow from the offer on, paid as it is earned, the rest returned.
+ * 1. `held` is what escrow has for the deal: all of the offer once it is accepted, 0 at its end.
+ * 2. paid + returned + held is the price, after each transaction.
+ * 3. The ids of transfers derive from the deal and the sum paid, so that nothing is paid twice.
+ */
+export class Payments {
+  readonly #ledger: Money
+
+  constructor(ledger: Money) {
+    this.#ledger = ledger
+  }
+
+  /** Reserves the price. The reason, if the buyer cannot pay it. */
+  hold({ deal_id, buyer, seller, price }: DealRecord, { timeout_s, opens }: { timeout_s: number; opens: readonly string[] }, now: number) {
+    const id = idOf(deal_id, 'hold')
+    const hold = { id, debit: buyer, credit: ESCROW, amount: price, code: 'offer', memo: seller, pending: true, timeout_s }
+    const [result] = this.#ledger.transfer([hold], { opens, privileged: true }, now)
+    return result?.status === 'failed' ? result.reason : null
+  }
+
+  /** Moves the held money to escrow. */
+  take(deal: DealRecord, now: number): string[] {
+    const id = idOf(deal.deal_id, 'post')
+    return this.#demand([{ id, pending_id: idOf(deal.deal_id, 'hold'), post: true, code: 'accept' }], now)
+  }
+
+  /** Returns the held money of an offer. */
+  release(deal: DealRecord, now: number): string[] {
+    return this.#demand([{ id: idOf(deal.deal_id, 'void'), pending_id: idOf(deal.deal_id, 'hold'), void: true, code: 'offer' }], now)
+  }
+
+  /** Pays what is earned: `earned` is the sum so far. Closed accounts receive nothing. */
+  pay(deal: DealRecord, earned: number, now: number): { deal: DealRecord; transfers: string[] } {
+    const { deal_id, seller, line, paid, held } = deal
+    if (earned <= paid) return { deal, transfers: [] }
+    const shares = sharesBetween(paid, earned, seller, line)
+    const transfers = shares.map(({ account, amount }, index) => ({
+      ...this.#payment(idOf(deal_id, `pay-${earned}-${index}`), [account, seller, deal.buyer], amount),
+      code: account === seller ? 'sale' : 'royalty',
+      memo: deal.artifact,
+    }))
+    const ids = this.#demand(chained(transfers), now)
+    return { deal: { ...deal, paid: earned, held: held - (earned - paid) }, transfers: ids }
+  }
+
+  /** Returns what is held to the buyer. */
+  refund(deal: DealRecord, now: number): { deal: DealRecord; transfers: string[] } {
+    if (deal.held === 0) return { deal, transfers: [] }
+    const refund = this.#payment(idOf(deal.deal_id, 'refund'), [deal.buyer, deal.seller], deal.held)
+    return { deal: { ...deal, held: 0 }, transfers: this.#demand([{ ...refund, code: 'refund', memo: deal.artifact }], now) }
+  }
+
+  isClosed(account: string): boolean {
+    return this.#ledger.account(account)?.closed === true
+  }
+
+  /** To the first of the accounts that is open. What nobody can receive leaves circulation. */
+  #payment(id: string, to: readonly string[], amount: number): NewTransfer {
+    return { id, debit: ESCROW, credit: to.find((account) => !this.isClosed(account)) ?? GENESIS, amount }
+  }
+
+  /** These cannot fail by the invariants above. If one does, the transaction is rolled back. */
+  #demand(transfers: readonly NewTransfer[], now: number): string[] {
+    const opens = transfers.flatMap(({ credit }) => credit ?? [])
+    const results = this.#ledger.transfer(transfers, { opens, privileged: true }, now)
+    const failed = results.find(({ status }) => status !== 'created')
+    if (failed) throw new Error(`the transfer ${failed.id} of a deal ${meaning(failed)}`)
+    return transfers.map(({ id }) => id)
+  }
+}
+
+export const idOf = (deal_id: string, part: string): string => `deal:${deal_id}:${part}`
+
+const chained = (transfers: readonly NewTransfer[]): NewTransfer[] =>
+  transfers.map((transfer, index) => (index < transfers.length - 1 ? { ...transfer, linked: true } : transfer))
+
+const meaning = ({ status, reason }: TransferResult): string => (status === 'exists' ? 'was made before' : `failed: ${reason}`)
+
+/** The reason of a deal for that of a transfer. */
+export const isLimit = (reason: TransferFailure): boolean => reason.startsWith('exceeds_limit') || reason === 'counterparty_not_allowed'
