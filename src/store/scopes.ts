@@ -52,6 +52,10 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
   }))
 }
 
+export async function scopeExists(db: D1Database, scope: string): Promise<boolean> {
+  return (await drizzle(db).select({ scope: scopes.scope }).from(scopes).where(eq(scopes.scope, scope)).get()) !== undefined
+}
+
 /** Scopes whose alarm is overdue since `before`. */
 export async function overdueScopes(db: D1Database, before: number): Promise<string[]> {
   const rows = await drizzle(db)

@@ -1,0 +1,42 @@
+import type { Env } from '../../env.ts'
+import type { LedgerCaller } from '../../contract/market/ledger-api.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import { scopeOfOwner } from '../../contract/reflex.ts'
+import { keysNamed } from '../../store/access/keys.ts'
+import { scopeExists } from '../../store/scopes.ts'
+import { storeOf } from '../../store/store.ts'
+import { forbidden } from '../problems/refusals.ts'
+
+const KEY = 'key:'
+
+/** The account of an artifact's owner, which is a key or the agent of a scope. */
+export const accountOfOwner = ({ owner, owner_id }: { owner: string; owner_id: string }): string =>
+  scopeOfOwner(owner_id) === null ? `${KEY}${owner}` : owner_id
+
+/** True for the key itself, operators of the scope, and admins. */
+export function mayActFor(principal: Principal, account: string): boolean {
+  const scope = scopeOfOwner(account)
+  if (scope !== null) return hasRole(principal, 'operator') && coversScope(principal, scope)
+  return account.startsWith(KEY) && (isOwnAccount(principal, account) || hasRole(principal, 'admin'))
+}
+
+/** True for the key itself and viewers of the scope, or of all scopes. */
+export function mayRead(principal: Principal, account: string): boolean {
+  const scope = scopeOfOwner(account)
+  return isOwnAccount(principal, account) || (hasRole(principal, 'viewer') && coversScope(principal, scope ?? '*'))
+}
+
+const isOwnAccount = ({ name }: Principal, account: string): boolean => account === `${KEY}${name}`
+
+/** A caller of the Ledger that may act for the account, which is opened if D1 has its owner. */
+export async function callerFor({ env, principal }: { env: Env; principal: Principal }, account: string): Promise<LedgerCaller> {
+  if (!mayActFor(principal, account))
+    throw forbidden(`The key ${principal.name} does not act for ${account}: that needs the key itself, or an operator of the scope.`)
+  const { key_id, name } = principal
+  if (isOwnAccount(principal, account)) return { name, opens: [account], owners: { [account]: key_id } }
+  const scope = scopeOfOwner(account)
+  if (scope !== null) return { name, opens: (await scopeExists(storeOf(env), scope)) ? [account] : [], owners: {} }
+  const [id, ...others] = await keysNamed(storeOf(env), account.slice(KEY.length))
+  // Names of keys repeat: an admin opens no account that several keys could claim.
+  return id !== undefined && others.length === 0 ? { name, opens: [account], owners: { [account]: id } } : { name, opens: [], owners: {} }
+}

@@ -1,0 +1,93 @@
+import { z } from '@hono/zod-openapi'
+import { LEDGER, type ListingRefused } from '../../contract/market/ledger-api.ts'
+import { listing, newListing, type NewListing } from '../../contract/market/listing.ts'
+import type { Problem } from '../../contract/problem.ts'
+import { hasRole } from '../../contract/principal.ts'
+import { storeOf } from '../../store/store.ts'
+import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
+import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
+import { accountOfOwner, callerFor } from './account-access.ts'
+import { demandGoods, type FoundGoods } from './goods.ts'
+
+const route = routes('Market')
+
+const create = route('post /v1/market/listings', 'createListing', 'List a version for sale', {
+  description:
+    'Sells a version of a reflex or a skill by its hash: a `licence` to run it in named scopes, a `copy` of its code, or its `ownership`. ' +
+    'For the owner of the artifact, operators of the scope whose agent owns it, and admins. A copy of the same content is not sold as new. ' +
+    'A licence ends after `days`, or after `fires` in a scope, or when its price, as a budget, is used up at `per_decision`; without any of these it does not end, and its seller has earned it after 30 days.',
+  ...guard({ roles: ['operator'], body: 'json' }),
+  request: {
+    body: jsonRequest(newListing, { artifact: 'reflex:greet@1', kind: 'licence', price: 30, seller: 'scope:shop', terms: { days: 30 } }),
+  },
+  responses: { 201: json(listing, 'The open listing.'), ...problems(400, 404, 409, 413, 415) },
+})
+
+const find = route('get /v1/market/listings/{id}', 'getListing', 'Get a listing', {
+  ...guard({ roles: ['viewer'] }),
+  request: { params: idPath },
+  responses: { 200: json(listing, 'The listing, open or not.'), ...problems(400, 404) },
+})
+
+const close = route('delete /v1/market/listings/{id}', 'closeListing', 'Close a listing', {
+  description: 'Open offers on it are rejected, and their money returns. Licences that were sold stay.',
+  ...guard({ roles: ['operator'] }),
+  request: { params: idPath },
+  responses: { 200: json(listing, 'The closed listing.'), ...problems(400, 404, 409) },
+})
+
+export const listingRoutes = resource()
+  .openapi(create, async (c) => {
+    const { env } = c
+    const { principal } = c.var
+    const asked = c.req.valid('json')
+    demandTerms(asked)
+    const by = await callerFor({ env, principal }, asked.seller)
+    const found = await demandGoods(storeOf(env), asked.artifact)
+    demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
+    if (['retired', 'deprecated'].includes(found.goods.state))
+      throw conflict('not-for-sale', `${asked.artifact} is ${found.goods.state}.`)
+    const made = await env.LEDGER.getByName(LEDGER).list({ ...asked, listing_id: crypto.randomUUID() }, found.goods, by)
+    if (!made.ok) throw refused(made)
+    return c.json(made.listing, 201)
+  })
+  .openapi(find, async (c) => {
+    const { id } = c.req.valid('param')
+    const found = await c.env.LEDGER.getByName(LEDGER).listing(id)
+    if (!found) throw notFound(`There is no listing ${id}.`)
+    return c.json(found, 200)
+  })
+  .openapi(close, async (c) => {
+    const { id } = c.req.valid('param')
+    const { env } = c
+    const { principal } = c.var
+    const ledger = env.LEDGER.getByName(LEDGER)
+    const found = await ledger.listing(id)
+    if (!found) throw notFound(`There is no listing ${id}.`)
+    await callerFor({ env, principal }, found.seller)
+    const closed = await ledger.unlist(id, `closed by ${principal.name}`)
+    if (!closed.ok) throw refused(closed)
+    return c.json(closed.listing, 200)
+  })
+
+const LICENCE_TERMS = ['days', 'fires', 'per_decision'] as const
+
+function demandTerms({ kind, terms = {}, price }: NewListing): void {
+  const refuse = (name: string, message: string) => invalid(`terms.${name}: ${message}.`, [{ path: `terms.${name}`, message }])
+  const foreign = kind === 'licence' ? undefined : LICENCE_TERMS.find((name) => terms[name] !== undefined)
+  if (foreign !== undefined) throw refuse(foreign, 'is a term of licences')
+  if (kind !== 'copy' && terms.resale !== undefined) throw refuse('resale', 'is a term of copies')
+  if (kind === 'licence' && terms.royalty_percent !== undefined) throw refuse('royalty_percent', 'is a term of copies and of ownership')
+  if ((terms.per_decision ?? 0) > price) throw refuse('per_decision', 'is more than the price, which is the budget')
+}
+
+/** The seller is the account of the owner; a key's is that of its id, unless an admin acts. */
+function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, is_admin }: { key_id: string; is_admin: boolean }): void {
+  const account = accountOfOwner(owner)
+  const is_other = seller.startsWith('key:') && owner.owner_id !== key_id && !is_admin
+  if (account !== seller || is_other) throw forbidden(`The ${kind} ${id} belongs to ${account === seller ? 'another key of this name' : account}.`)
+}
+
+export function refused({ reason, detail }: ListingRefused): Problem {
+  return reason === 'not_found' ? notFound(detail) : conflict(reason.replaceAll('_', '-'), detail)
+}
