@@ -59,7 +59,14 @@ const find = route('get /v1/market/deals/{id}', 'getDeal', 'Get a deal', {
 const list = route('get /v1/market/deals', 'listDeals', 'List the deals of an account, oldest first', {
   ...guard({ roles: ['viewer'] }),
   request: {
-    query: z.object({ account: accountId, limit: pageLimit(100), cursor: z.string().regex(/^\d{1,15}$/).optional() }),
+    query: z.object({
+      account: accountId,
+      limit: pageLimit(100),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}$/)
+        .optional(),
+    }),
   },
   responses: { 200: json(paged(deal), 'A page.'), ...problems(400) },
 })
@@ -70,7 +77,10 @@ export const dealRoutes = resource()
     const { principal } = c.var
     const asked = c.req.valid('json')
     const by = await callerFor({ env, principal }, asked.buyer)
-    demandCoverage(principal, (asked.scopes ?? []).map((scope) => ({ scope })))
+    demandCoverage(
+      principal,
+      (asked.scopes ?? []).map((scope) => ({ scope })),
+    )
     const made = await env.LEDGER.getByName(LEDGER).offer(c.req.valid('param').id, asked, by)
     if (!made.ok) throw refused(made)
     return made.created ? c.json(made.deal, 201) : c.json(made.deal, 200)

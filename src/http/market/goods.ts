@@ -2,6 +2,7 @@ import { reflexes, skills } from '../../artifacts/kinds.ts'
 import type { ArtifactKind } from '../../contract/artifact.ts'
 import type { Goods } from '../../contract/market/ledger-api.ts'
 import type { Owner } from '../../contract/artifact.ts'
+import { manifestSchema } from '../../skills/manifest/manifest.ts'
 import { originalOf } from '../../store/market/goods.ts'
 import { notFound } from '../problems/refusals.ts'
 
@@ -44,8 +45,9 @@ async function skillGoods(db: D1Database, id: string, version: string): Promise<
   const found = await skills.find(db, id, version)
   if (!found) return null
   const { hash, state, created_at, manifest, owner, owner_id, scopes } = found
-  const { description = '', plan } = manifest
-  const tools = [...new Set(plan.steps.flatMap((step) => ('tool' in step && typeof step.tool === 'string' ? [step.tool] : [])))]
+  const { description = '' } = manifest
+  const parsed = manifestSchema.safeParse(manifest)
+  const tools = [...new Set(parsed.data?.plan.steps.map(({ tool }) => tool))]
   return { hash, state, description, created_at, tools, event_types: [], owner: { owner, owner_id, scopes } }
 }
 

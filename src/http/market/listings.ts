@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi'
 import { LEDGER, type ListingRefused } from '../../contract/market/ledger-api.ts'
 import { listing, newListing, type NewListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
@@ -45,8 +44,7 @@ export const listingRoutes = resource()
     const by = await callerFor({ env, principal }, asked.seller)
     const found = await demandGoods(storeOf(env), asked.artifact)
     demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
-    if (['retired', 'deprecated'].includes(found.goods.state))
-      throw conflict('not-for-sale', `${asked.artifact} is ${found.goods.state}.`)
+    if (['retired', 'deprecated'].includes(found.goods.state)) throw conflict('not-for-sale', `${asked.artifact} is ${found.goods.state}.`)
     const made = await env.LEDGER.getByName(LEDGER).list({ ...asked, listing_id: crypto.randomUUID() }, found.goods, by)
     if (!made.ok) throw refused(made)
     return c.json(made.listing, 201)
@@ -85,7 +83,8 @@ function demandTerms({ kind, terms = {}, price }: NewListing): void {
 function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, is_admin }: { key_id: string; is_admin: boolean }): void {
   const account = accountOfOwner(owner)
   const is_other = seller.startsWith('key:') && owner.owner_id !== key_id && !is_admin
-  if (account !== seller || is_other) throw forbidden(`The ${kind} ${id} belongs to ${account === seller ? 'another key of this name' : account}.`)
+  if (account !== seller || is_other)
+    throw forbidden(`The ${kind} ${id} belongs to ${account === seller ? 'another key of this name' : account}.`)
 }
 
 export function refused({ reason, detail }: ListingRefused): Problem {
