@@ -1,64 +1,167 @@
 import type { Account, LedgerAudit, SpendingLimits } from '../contract/market/account.ts'
 import type { LedgerPage, PageAsked } from '../contract/market/ledger-api.ts'
-import type { NewMint, NewTransfer, Transfer, TransferResult } from '../contract/market/transfer.ts'
-
-export type TransferOptions = {
-  /** Accounts that the edge vouches for: they are opened if they take part for the first time. */
-  opens: readonly string[]
-  /** The market's own transfers: they may debit escrow, and use ids that clients may not. */
-  privileged: boolean
-}
+import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferResult } from '../contract/market/transfer.ts'
+import { auditOf, checkSinceCheckpoint } from './audit.ts'
+import { availableOf, decideAll, mayPay, type TransferOptions } from './decide.ts'
+import type { AccountState, NewRow } from './draft.ts'
+import { accountOf, accountsOf, loadDraft, type AccountRow, type Sql } from './load.ts'
+import { writeDraft } from './write.ts'
 
 /** A pending transfer that timed out, at its expiry. */
 export type TimedOut = { id: string; at: number }
+type Row = NewRow & { seq: number }
 
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
-  readonly #sql: SqlStorage
+  readonly #sql: Sql
+  /** Reasons to trust the sums no more. Nothing is transferred then. */
+  #problems: readonly string[] = []
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: Sql) {
     this.#sql = sql
   }
 
-  transfer(_transfers: readonly NewTransfer[], _options: TransferOptions, _now: number): TransferResult[] {
-    throw new Error('not built')
+  /** Compares the sums with the history, once the object wakes. */
+  check(): readonly string[] {
+    this.#problems = checkSinceCheckpoint(this.#sql)
+    return this.#problems
   }
 
-  mint(_mint: NewMint, _opens: readonly string[], _now: number): TransferResult {
-    throw new Error('not built')
+  transfer(transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
+    if (this.#problems.length > 0) throw new Error(`The ledger does not add up: ${this.#problems[0]}`)
+    const draft = loadDraft(this.#sql, transfers, now)
+    const results = decideAll(draft, transfers, options, now)
+    writeDraft(this.#sql, draft)
+    return results
   }
 
-  account(_id: string): Account | null {
-    throw new Error('not built')
+  mint({ id, to, amount, memo }: NewMint, opens: readonly string[], now: number): TransferResult {
+    const asked = { id, debit: GENESIS, credit: to, amount, code: 'mint', memo }
+    const [result] = this.transfer([asked], { opens, privileged: false, minting: true }, now)
+    if (!result) throw new Error('A transfer has no result')
+    return result
   }
 
-  accounts(_page: PageAsked): LedgerPage<Account> {
-    throw new Error('not built')
+  account(id: string): Account | null {
+    const [account] = accountsOf(this.#sql, [id])
+    return account ? presented(account) : null
   }
 
-  statement(_id: string, _page: PageAsked): LedgerPage<Transfer> {
-    throw new Error('not built')
+  /** The id of the key that a `key:` account belongs to. */
+  ownerOf(id: string): string | null {
+    return accountsOf(this.#sql, [id])[0]?.owner ?? null
+  }
+
+  /** False if the limits of the account do not allow it to pay this one. */
+  mayPay(id: string, payee: string): boolean {
+    const counterparties = accountsOf(this.#sql, [id])[0]?.limits?.counterparties
+    return !counterparties || mayPay(counterparties, payee)
+  }
+
+  accounts({ after, limit }: PageAsked): LedgerPage<Account> {
+    const rows = this.#sql.exec<AccountRow>('SELECT * FROM accounts WHERE id > ? ORDER BY id LIMIT ?', after ?? '', limit + 1).toArray()
+    const items = rows.slice(0, limit).map((row) => presented(accountOf(row)))
+    return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null }
+  }
+
+  statement(id: string, { after, limit }: PageAsked): LedgerPage<Transfer> {
+    return this.#page(
+      `SELECT * FROM (SELECT * FROM transfers WHERE debit = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)
+      UNION ALL SELECT * FROM (SELECT * FROM transfers WHERE credit = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3) ORDER BY seq LIMIT ?3`,
+      limit,
+      [id, Number(after ?? 0), limit + 1],
+    )
+  }
+
+  /** The history of all accounts, after a `seq`. */
+  history({ after, limit }: PageAsked): LedgerPage<Transfer> {
+    return this.#page('SELECT * FROM transfers WHERE seq > ?1 ORDER BY seq LIMIT ?2', limit, [Number(after ?? 0), limit + 1])
+  }
+
+  /** The transfers with these ids, as far as they exist. */
+  transfers(ids: readonly string[]): Transfer[] {
+    return ids.flatMap((id) => this.#sql.exec<Row>('SELECT * FROM transfers WHERE id = ?', id).toArray().map(presentedRow))
   }
 
   audit(): LedgerAudit {
-    throw new Error('not built')
+    return auditOf(this.#sql)
   }
 
-  setLimits(_account: string, _limits: SpendingLimits | null, _revision: number): void {
-    throw new Error('not built')
+  /** Opens the account, if it is new: its limits must hold for its first transfer, too. */
+  setLimits(account: string, limits: SpendingLimits | null, revision: number): void {
+    this.#sql.exec(
+      `INSERT INTO accounts (id, limits, limits_revision) VALUES (?1, ?2, ?3)
+      ON CONFLICT DO UPDATE SET limits = ?2, limits_revision = ?3 WHERE limits_revision < ?3`,
+      account,
+      limits && JSON.stringify(limits),
+      revision,
+    )
   }
 
-  closeAccount(_id: string): void {
-    throw new Error('not built')
+  /** Closes the account, if it belongs to this owner. */
+  closeAccount(id: string, owner: string | null = null): void {
+    this.#sql.exec('UPDATE accounts SET closed = 1 WHERE id = ?1 AND (?2 IS NULL OR owner IS NULL OR owner = ?2)', id, owner)
   }
 
   /** The time of the next timeout. */
   get due(): number | null {
-    return this.#sql.exec<{ at: number | null }>('SELECT NULL AS at').one().at
+    return this.#sql.exec<{ at: number | null }>('SELECT min(expires_at) AS at FROM pendings WHERE expires_at IS NOT NULL').one().at
+  }
+
+  /** The time of the newest transfer. */
+  get newestAt(): number {
+    return this.#sql.exec<{ at: number }>('SELECT coalesce(max(at), 0) AS at FROM transfers').one().at
   }
 
   /** Ends the pending transfers whose time has come by `now`, in order of their expiry. */
-  expire(_now: number): TimedOut[] {
-    return []
+  expire(now: number): TimedOut[] {
+    const due = this.#sql
+      .exec<Row>(
+        `SELECT transfers.* FROM pendings JOIN transfers ON transfers.id = pendings.id
+        WHERE pendings.expires_at <= ? ORDER BY pendings.expires_at, transfers.seq`,
+        now,
+      )
+      .toArray()
+    if (due.length === 0) return []
+    const draft = loadDraft(
+      this.#sql,
+      due.map(({ id }) => ({ id: `timeout:${id}`, pending_id: id, void: true })),
+      now,
+    )
+    for (const { id, debit, credit, amount, expires_at } of due) {
+      const rest = { code: null, memo: null, timeout_s: null, expires_at: null, linked: 0, post_all: 0 } as const
+      draft.make({ id: `timeout:${id}`, debit, credit, amount, kind: 'timeout', pending_id: id, at: expires_at ?? now, ...rest })
+    }
+    writeDraft(this.#sql, draft)
+    return due.map(({ id, expires_at }) => ({ id, at: expires_at ?? now }))
+  }
+
+  #page(select: string, limit: number, bound: SqlStorageValue[]): LedgerPage<Transfer> {
+    const rows = this.#sql.exec<Row>(select, ...bound).toArray()
+    const items = rows.slice(0, limit).map(presentedRow)
+    return { items, next: rows.length > limit ? String(items.at(-1)?.seq) : null }
+  }
+}
+
+function presented(account: AccountState): Account {
+  const { id, debits_pending, debits_posted, credits_pending, credits_posted, closed, limits } = account
+  const balance = credits_posted - debits_posted
+  return { id, balance, available: availableOf(account), debits_pending, debits_posted, credits_pending, credits_posted, closed, limits }
+}
+
+function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, at }: Row): Transfer {
+  const iso = (time: number): string => new Date(time).toISOString()
+  return {
+    seq,
+    id,
+    debit,
+    credit,
+    amount,
+    code,
+    memo,
+    kind,
+    pending_id,
+    expires_at: expires_at === null ? null : iso(expires_at),
+    at: iso(at),
   }
 }

@@ -24,7 +24,7 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
   }
 
   async transfer(transfers: NewTransfer[], by: LedgerCaller) {
-    return this.#market.act(({ ledger }, now) => ledger.transfer(transfers, { opens: by.opens, privileged: false }, now))
+    return this.#market.act(({ ledger }, now) => ledger.transfer(transfers, { ...by, privileged: false }, now))
   }
 
   async mint(mint: NewMint, by: LedgerCaller) {
@@ -51,8 +51,16 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ ledger }) => ledger.setLimits(account, limits, revision))
   }
 
-  async closeAccount(id: string) {
-    return this.#market.act(({ ledger }) => ledger.closeAccount(id))
+  async closeAccount(id: string, owner: string | null) {
+    return this.#market.act(({ ledger }) => ledger.closeAccount(id, owner))
+  }
+
+  async ownerOf(id: string) {
+    return this.#market.act(({ ledger }) => ledger.ownerOf(id))
+  }
+
+  async transfers(ids: string[]) {
+    return this.#market.act(({ ledger }) => ledger.transfers(ids))
   }
 
   async list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller) {

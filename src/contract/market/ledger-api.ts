@@ -67,7 +67,12 @@ export interface LedgerApi {
   statement(id: string, page: PageAsked): Promise<LedgerPage<Transfer>>
   audit(): Promise<LedgerAudit>
   setLimits(account: string, limits: SpendingLimits | null, revision: number): Promise<void>
-  closeAccount(id: string): Promise<void>
+  /** Closes the account, if it belongs to the key with the id `owner`. */
+  closeAccount(id: string, owner: string | null): Promise<void>
+  /** The id of the key that a `key:` account belongs to. */
+  ownerOf(id: string): Promise<string | null>
+  /** The transfers with these ids, as far as they exist. */
+  transfers(ids: string[]): Promise<Transfer[]>
 
   list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>
   unlist(listing_id: string, reason: string): Promise<Result<{ listing: Listing }, ListingRefused>>

@@ -56,6 +56,8 @@ export const transferFailures = [
   'exceeds_limit_per_day',
   'counterparty_not_allowed',
   'genesis_only_mints',
+  'escrow_only_deals',
+  'reserved_id',
   'pending_transfer_not_found',
   'pending_transfer_not_pending',
   'pending_transfer_already_posted',

@@ -1,0 +1,187 @@
+import { ESCROW, GENESIS, MOST_SCRIP, type NewTransfer, type TransferFailure, type TransferResult } from '../contract/market/transfer.ts'
+import { matchesScope } from '../contract/settings/scope-pattern.ts'
+import { Draft, newAccount, type AccountState, type NewRow } from './draft.ts'
+
+export type TransferOptions = {
+  /** Accounts that the edge vouches for: they are opened if they take part for the first time. */
+  opens: readonly string[]
+  /** Ids of the keys that own the `key:` accounts among them. */
+  owners?: Readonly<Record<string, string>> | undefined
+  /** The market's own transfers: they may debit escrow, and use ids that clients may not. */
+  privileged: boolean
+  /** An admin's transfer from genesis. */
+  minting?: boolean
+}
+
+/** Beginnings of ids that only the ledger and the market use. */
+const RESERVED = /^(?:deal|meter|royalty|grant|trial|invoke|timeout):/
+
+/** Decides transfers in order, and puts what follows into the draft. */
+export function decideAll(draft: Draft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
+  const results: TransferResult[] = []
+  for (let from = 0; from < transfers.length;) {
+    let to = from
+    while (to < transfers.length && transfers[to]?.linked) to += 1
+    const chain = transfers.slice(from, to + 1)
+    results.push(...(chain.length > 1 || chain[0]?.linked ? decideChain : decideEach)(draft, chain, options, now))
+    from = to + 1
+  }
+  return results
+}
+
+const decideEach = (draft: Draft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] =>
+  transfers.map((asked) => decideOne(draft, asked, options, now))
+
+function decideOne(draft: Draft, asked: NewTransfer, options: TransferOptions, now: number): TransferResult {
+  const { id } = asked
+  // Not kept: else a client could spoil an id that the market will use.
+  if (RESERVED.test(id) && !options.privileged) return { id, status: 'failed', reason: 'reserved_id' }
+  const known = knownResult(draft, asked)
+  if (known) return known
+  const decided = decide(draft, asked, options, now)
+  if (typeof decided === 'string') {
+    draft.fail(asked, decided, now)
+    return { id, status: 'failed', reason: decided }
+  }
+  for (const side of [decided.debit, decided.credit])
+    if (!draft.account(side)) draft.accounts.set(side, newAccount(side, options.owners?.[side] ?? null))
+  draft.make(decided)
+  return { id, status: 'created', reason: null }
+}
+
+/** All of a chain or nothing. A chain that mixes ids that exist with others fails, too. */
+function decideChain(draft: Draft, chain: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
+  const own = new Draft(draft)
+  const results = decideEach(own, chain, options, now)
+  const is_open = chain.at(-1)?.linked === true
+  const failed = results.findIndex(({ status }) => status === 'failed')
+  const is_mixed = own.made.length > 0 && chain.some(({ id }) => draft.row(id))
+  if (!is_open && failed === -1 && !is_mixed) {
+    draft.merge(own)
+    return results
+  }
+  return chain.map((asked, index) => {
+    const { id } = asked
+    const result = results[index]
+    if (result?.reason === 'reserved_id') return result
+    const known = knownResult(draft, asked)
+    if (known) return known
+    const is_last = is_open && index === chain.length - 1
+    const first = index === failed ? result?.reason : null
+    const reason = first ?? (is_last ? 'linked_chain_open' : 'linked_transfer_failed')
+    draft.fail(asked, reason, now)
+    return { id, status: 'failed', reason }
+  })
+}
+
+/** The result that the id has already. */
+function knownResult(draft: Draft, asked: NewTransfer): TransferResult | null {
+  const { id } = asked
+  const row = draft.row(id)
+  const failed = draft.failure(id)
+  if (!row && !failed) return null
+  const differs = firstDifference(row ? askedOf(row) : failed?.asked, asked)
+  if (differs) return { id, status: 'failed', reason: `exists_with_different_${differs}` }
+  return row ? { id, status: 'exists', reason: null } : { id, status: 'failed', reason: failed?.reason ?? null }
+}
+
+const FIELDS = ['debit', 'credit', 'amount', 'code', 'memo', 'pending', 'timeout_s', 'pending_id', 'post', 'void', 'linked'] as const
+
+/** A flag that is false means the same as none. */
+const firstDifference = (before: NewTransfer | undefined, asked: NewTransfer): (typeof FIELDS)[number] | undefined =>
+  FIELDS.find((field) => (before?.[field] || undefined) !== (asked[field] || undefined))
+
+function askedOf(row: NewRow): NewTransfer {
+  const { id, code, memo, kind, pending_id } = row
+  const rest = { id, code: code ?? undefined, memo: memo ?? undefined, linked: row.linked === 1 }
+  if (kind === 'single' || kind === 'pending') {
+    const { debit, credit, amount, timeout_s } = row
+    return { ...rest, debit, credit, amount, pending: kind === 'pending', timeout_s: timeout_s ?? undefined }
+  }
+  const ends = { ...rest, pending_id: pending_id ?? undefined }
+  return kind === 'post' ? { ...ends, post: row.post_all === 1 ? true : row.amount } : { ...ends, void: true }
+}
+
+function decide(draft: Draft, asked: NewTransfer, options: TransferOptions, now: number): NewRow | TransferFailure {
+  if (asked.pending_id !== undefined) return decideEnd(draft, asked, asked.pending_id, options, now)
+  const { id, debit = '', credit = '', amount = 0, code = null, memo = null, pending = false, timeout_s = null } = asked
+  if (debit === credit) return 'accounts_must_differ'
+  if (debit === GENESIS && !options.minting) return 'genesis_only_mints'
+  if ((debit === ESCROW || credit === ESCROW) && !options.privileged) return 'escrow_only_deals'
+  const payer = found(draft, debit, options)
+  if (!payer) return 'debit_account_not_found'
+  const payee = found(draft, credit, options)
+  if (!payee) return 'credit_account_not_found'
+  if (payer.closed) return 'debit_account_closed'
+  if (payee.closed) return 'credit_account_closed'
+  const limited = exceededLimit(payer, credit, amount)
+  if (limited) return limited
+  if (debit !== GENESIS && amount > availableOf(payer)) return 'insufficient_funds'
+  if (payer.debits_posted + payer.debits_pending > MOST_SCRIP - amount) return 'exceeds_largest_balance'
+  if (payee.credits_posted + payee.credits_pending > MOST_SCRIP - amount) return 'exceeds_largest_balance'
+  const expires_at = pending && timeout_s !== null ? now + timeout_s * 1000 : null
+  const kind = pending ? 'pending' : 'single'
+  return {
+    id,
+    debit,
+    credit,
+    amount,
+    kind,
+    code,
+    memo,
+    pending_id: null,
+    timeout_s,
+    linked: flag(asked.linked),
+    post_all: 0,
+    expires_at,
+    at: now,
+  }
+}
+
+function decideEnd(
+  draft: Draft,
+  asked: NewTransfer,
+  pending_id: string,
+  { privileged }: TransferOptions,
+  now: number,
+): NewRow | TransferFailure {
+  const pending = draft.row(pending_id)
+  if (!pending) return 'pending_transfer_not_found'
+  if (pending.kind !== 'pending') return 'pending_transfer_not_pending'
+  if (pending.credit === ESCROW && !privileged) return 'escrow_only_deals'
+  const end = draft.end(pending_id)
+  if (end === 'post') return 'pending_transfer_already_posted'
+  if (end === 'void') return 'pending_transfer_already_voided'
+  if (end) return 'pending_transfer_timed_out'
+  const { id, post, code = null, memo = null } = asked
+  const amount = typeof post === 'number' ? post : pending.amount
+  if (amount > pending.amount) return 'exceeds_pending_amount'
+  const { debit, credit } = pending
+  const rest = { code, memo, pending_id, timeout_s: null, linked: flag(asked.linked), expires_at: null, at: now }
+  return { id, debit, credit, amount, kind: post === undefined ? 'void' : 'post', post_all: flag(post === true), ...rest }
+}
+
+const flag = (value: boolean | undefined): 0 | 1 => (value ? 1 : 0)
+
+export const availableOf = (account: AccountState): number => account.credits_posted - account.debits_posted - account.debits_pending
+
+/** An account of another owner is as unknown as one that does not exist. */
+function found(draft: Draft, id: string, { opens, owners }: TransferOptions): AccountState | null {
+  const account = draft.account(id)
+  const owner = owners?.[id]
+  if (account) return owner === undefined || account.owner === null || account.owner === owner ? account : null
+  return opens.includes(id) ? newAccount(id, owner ?? null) : null
+}
+
+function exceededLimit({ limits, hour, day }: AccountState, payee: string, amount: number): TransferFailure | null {
+  if (!limits) return null
+  const { per_transaction, per_hour, per_day, counterparties } = limits
+  if (per_transaction !== null && amount > per_transaction) return 'exceeds_limit_per_transaction'
+  if (per_hour !== null && hour + amount > per_hour) return 'exceeds_limit_per_hour'
+  if (per_day !== null && day + amount > per_day) return 'exceeds_limit_per_day'
+  // The market checks the seller of a deal, whose money goes through escrow.
+  return payee !== ESCROW && counterparties && !mayPay(counterparties, payee) ? 'counterparty_not_allowed' : null
+}
+
+export const mayPay = (counterparties: readonly string[], payee: string): boolean =>
+  counterparties.some((pattern) => matchesScope(pattern, payee))

@@ -1,0 +1,135 @@
+import type { SpendingLimits } from '../contract/market/account.ts'
+import type { NewTransfer, TransferFailure } from '../contract/market/transfer.ts'
+
+export type Kind = 'single' | 'pending' | 'post' | 'void' | 'timeout'
+
+/** A row of the history, before the database gives it its `seq`. */
+export type NewRow = {
+  id: string
+  debit: string
+  credit: string
+  amount: number
+  kind: Kind
+  code: string | null
+  memo: string | null
+  pending_id: string | null
+  timeout_s: number | null
+  linked: 0 | 1
+  /** The request said `post: true`. */
+  post_all: 0 | 1
+  expires_at: number | null
+  at: number
+}
+
+export type Sums = { debits_pending: number; debits_posted: number; credits_pending: number; credits_posted: number }
+export type AccountState = Sums & {
+  id: string
+  closed: boolean
+  owner: string | null
+  limits: SpendingLimits | null
+  /** Spent in the last hour and day; known if the account has limits. */
+  hour: number
+  day: number
+}
+export type FailedId = { asked: NewTransfer; reason: TransferFailure }
+
+/**
+ * The part of the ledger that a request concerns, and the changes that it makes. A chain has a
+ * draft of its own, whose changes are merged into the draft below it, or dropped.
+ */
+export class Draft {
+  readonly #below: Draft | null
+  readonly accounts = new Map<string, AccountState>()
+  readonly rows = new Map<string, NewRow>()
+  /** How a pending transfer ended, by its id. */
+  readonly ends = new Map<string, Kind>()
+  readonly failed = new Map<string, FailedId>()
+  readonly made: NewRow[] = []
+  readonly newly_failed: (FailedId & { at: number })[] = []
+
+  constructor(below: Draft | null = null) {
+    this.#below = below
+  }
+
+  account(id: string): AccountState | undefined {
+    return this.accounts.get(id) ?? this.#below?.account(id)
+  }
+
+  row(id: string): NewRow | undefined {
+    return this.rows.get(id) ?? this.#below?.row(id)
+  }
+
+  end(pending_id: string): Kind | undefined {
+    return this.ends.get(pending_id) ?? this.#below?.end(pending_id)
+  }
+
+  failure(id: string): FailedId | undefined {
+    return this.failed.get(id) ?? this.#below?.failure(id)
+  }
+
+  fail(asked: NewTransfer, reason: TransferFailure, at: number): void {
+    this.failed.set(asked.id, { asked, reason })
+    this.newly_failed.push({ asked, reason, at })
+  }
+
+  /** Adds a row to the history, and to the sums of its two accounts. */
+  make(row: NewRow): void {
+    this.made.push(row)
+    this.rows.set(row.id, row)
+    const pending = row.pending_id === null ? undefined : this.row(row.pending_id)
+    if (pending) this.ends.set(pending.id, row.kind)
+    const reserved = row.kind === 'pending' ? row.amount : -(pending?.amount ?? 0)
+    const posted = row.kind === 'single' || row.kind === 'post' ? row.amount : 0
+    const debit = this.#changed(row.debit)
+    debit.debits_pending += reserved
+    debit.debits_posted += posted
+    const credit = this.#changed(row.credit)
+    credit.credits_pending += reserved
+    credit.credits_posted += posted
+    if (debit.limits) spend(debit, row, pending)
+  }
+
+  merge(above: Draft): void {
+    for (const [id, account] of above.accounts) this.accounts.set(id, account)
+    for (const [id, row] of above.rows) this.rows.set(id, row)
+    for (const [id, kind] of above.ends) this.ends.set(id, kind)
+    this.made.push(...above.made)
+  }
+
+  /** This draft's own copy of an account; a new one if nobody has it yet. */
+  #changed(id: string): AccountState {
+    const own = this.accounts.get(id)
+    if (own) return own
+    const copy = { ...(this.#below?.account(id) ?? newAccount(id, null)) }
+    this.accounts.set(id, copy)
+    return copy
+  }
+}
+
+export const newAccount = (id: string, owner: string | null): AccountState => ({
+  id,
+  debits_pending: 0,
+  debits_posted: 0,
+  credits_pending: 0,
+  credits_posted: 0,
+  closed: false,
+  owner,
+  limits: null,
+  hour: 0,
+  day: 0,
+})
+
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 24 * HOUR_MS
+
+/** What returns from a pending transfer is not spent. */
+function spend(account: AccountState, { kind, amount, at }: NewRow, pending: NewRow | undefined): void {
+  if (!pending) {
+    account.hour += amount
+    account.day += amount
+    return
+  }
+  const returned = kind === 'post' ? pending.amount - amount : pending.amount
+  if (pending.at > at - HOUR_MS) account.hour -= returned
+  if (pending.at > at - DAY_MS) account.day -= returned
+}

@@ -1,0 +1,52 @@
+const SUMS = ['debits_pending', 'debits_posted', 'credits_pending', 'credits_posted']
+
+/**
+ * The history `transfers` is only appended to. Beside it are the sums of the accounts and the open
+ * pending transfers, which can be computed from it, and the ids that failed.
+ */
+export const LEDGER_TABLES: readonly string[] = [
+  `CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    ${SUMS.map((sum) => `${sum} INTEGER NOT NULL DEFAULT 0 CHECK (${sum} BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER})`).join(',\n    ')},
+    closed INTEGER NOT NULL DEFAULT 0,
+    owner TEXT,
+    limits TEXT,
+    limits_revision INTEGER NOT NULL DEFAULT -1,
+    CHECK (id = 'genesis' OR credits_posted - debits_posted - debits_pending >= 0)
+  ) WITHOUT ROWID;
+  INSERT INTO accounts (id) VALUES ('genesis'), ('escrow');
+
+  CREATE TABLE transfers (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    debit TEXT NOT NULL,
+    credit TEXT NOT NULL CHECK (credit <> debit),
+    amount INTEGER NOT NULL CHECK (amount BETWEEN 1 AND ${Number.MAX_SAFE_INTEGER}),
+    kind TEXT NOT NULL CHECK (kind IN ('single', 'pending', 'post', 'void', 'timeout')),
+    code TEXT,
+    memo TEXT,
+    pending_id TEXT,
+    timeout_s INTEGER,
+    linked INTEGER NOT NULL DEFAULT 0,
+    post_all INTEGER NOT NULL DEFAULT 0,
+    expires_at INTEGER,
+    at INTEGER NOT NULL
+  );
+  CREATE UNIQUE INDEX transfers_ends ON transfers (pending_id) WHERE pending_id IS NOT NULL;
+  CREATE INDEX transfers_debit ON transfers (debit);
+  CREATE INDEX transfers_credit ON transfers (credit);
+  CREATE INDEX transfers_at ON transfers (at);
+  CREATE TRIGGER transfers_change BEFORE UPDATE ON transfers BEGIN SELECT raise(ABORT, 'the history is never changed'); END;
+  CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers BEGIN SELECT raise(ABORT, 'the history is never deleted'); END;
+
+  CREATE TABLE pendings (id TEXT PRIMARY KEY, expires_at INTEGER) WITHOUT ROWID;
+  CREATE INDEX pendings_expiry ON pendings (expires_at) WHERE expires_at IS NOT NULL;
+
+  CREATE TABLE failed (id TEXT PRIMARY KEY, asked TEXT NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+
+  CREATE TABLE checkpoint (
+    account TEXT PRIMARY KEY,
+    ${SUMS.map((sum) => `${sum} INTEGER NOT NULL`).join(', ')}
+  ) WITHOUT ROWID;
+  CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;`,
+]
