@@ -6,6 +6,12 @@ export default process.env['REFLEX_SCHEMA'] === 'scope'
   ? defineConfig({ dialect: 'sqlite', driver: 'durable-sqlite', schema: './src/scope/storage/schema.ts', out: './migrations/scope' })
   : defineConfig({
       dialect: 'sqlite',
-      schema: ['./src/store/schema.ts', './src/store/artifacts/*tables.ts', './src/store/learning/tables.ts', './src/agents/*/tables.ts'],
+      schema: [
+        './src/store/schema.ts',
+        './src/store/artifacts/*tables.ts',
+        './src/store/learning/tables.ts',
+        './src/store/market/*tables.ts',
+        './src/agents/*/tables.ts',
+      ],
       out: './migrations',
     })

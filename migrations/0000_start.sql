@@ -322,6 +322,34 @@ CREATE TABLE `learn_runs` (
 --> statement-breakpoint
 CREATE INDEX `learn_runs_age` ON `learn_runs` (`started_at`,`id`);--> statement-breakpoint
 CREATE INDEX `learn_runs_scope` ON `learn_runs` (`scope`,`started_at`,`id`);--> statement-breakpoint
+CREATE TABLE `ledger_accounts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`balance` integer NOT NULL,
+	`available` integer NOT NULL,
+	`debits_pending` integer NOT NULL,
+	`debits_posted` integer NOT NULL,
+	`credits_pending` integer NOT NULL,
+	`credits_posted` integer NOT NULL,
+	`closed` integer NOT NULL,
+	`revision` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `ledger_transfers` (
+	`seq` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`debit` text NOT NULL,
+	`credit` text NOT NULL,
+	`amount` integer NOT NULL,
+	`kind` text NOT NULL,
+	`code` text,
+	`memo` text,
+	`pending_id` text,
+	`expires_at` text,
+	`at` text NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `ledger_transfers_debit` ON `ledger_transfers` (`debit`);--> statement-breakpoint
+CREATE INDEX `ledger_transfers_credit` ON `ledger_transfers` (`credit`);--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -122,7 +122,7 @@ export const newAccount = (id: string, owner: string | null): AccountState => ({
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
-/** What returns from a pending transfer is not spent. */
+/** Counts a debit as spent, and takes back the part that returns from a pending one. */
 function spend(account: AccountState, { kind, amount, at }: NewRow, pending: NewRow | undefined): void {
   if (!pending) {
     account.hour += amount

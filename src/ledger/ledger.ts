@@ -7,6 +7,7 @@ import type { AccountState, NewRow } from './draft.ts'
 import { accountOf, accountsOf, loadDraft, type AccountRow, type Sql } from './load.ts'
 import { writeDraft } from './write.ts'
 
+export type { TransferOptions } from './decide.ts'
 /** A pending transfer that timed out, at its expiry. */
 export type TimedOut = { id: string; at: number }
 type Row = NewRow & { seq: number }
@@ -111,6 +112,20 @@ export class Ledger {
   /** The time of the newest transfer. */
   get newestAt(): number {
     return this.#sql.exec<{ at: number }>('SELECT coalesce(max(at), 0) AS at FROM transfers').one().at
+  }
+
+  /** The `seq` of the newest transfer. */
+  get newest(): number {
+    return this.#sql.exec<{ seq: number }>('SELECT coalesce(max(seq), 0) AS seq FROM transfers').one().seq
+  }
+
+  /** The `seq` up to which a reader of the history has come. */
+  mark(name: string): number {
+    return this.#sql.exec<{ seq: number }>('SELECT coalesce(max(seq), 0) AS seq FROM marks WHERE name = ?', name).one().seq
+  }
+
+  setMark(name: string, seq: number): void {
+    this.#sql.exec('INSERT OR REPLACE INTO marks (name, seq) VALUES (?, ?)', name, seq)
   }
 
   /** Ends the pending transfers whose time has come by `now`, in order of their expiry. */

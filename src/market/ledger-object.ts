@@ -48,11 +48,17 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
   }
 
   async setLimits(account: string, limits: SpendingLimits | null, revision: number) {
-    return this.#market.act(({ ledger }) => ledger.setLimits(account, limits, revision))
+    this.#market.act(({ ledger, outbox }) => {
+      ledger.setLimits(account, limits, revision)
+      outbox.put('accounts', account, null)
+    })
   }
 
   async closeAccount(id: string, owner: string | null) {
-    return this.#market.act(({ ledger }) => ledger.closeAccount(id, owner))
+    this.#market.act(({ ledger, outbox }) => {
+      ledger.closeAccount(id, owner)
+      outbox.put('accounts', id, null)
+    })
   }
 
   async ownerOf(id: string) {

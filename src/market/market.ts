@@ -1,3 +1,4 @@
+import { logError } from '../base/warn.ts'
 import { layTables } from '../ledger/lay-tables.ts'
 import { Ledger } from '../ledger/ledger.ts'
 import type { Env } from '../env.ts'
@@ -6,9 +7,10 @@ import { Deals } from './deals/deals.ts'
 import { Outbox } from './outbox.ts'
 import type { Room } from './room.ts'
 import { TABLES } from './tables.ts'
+import { sourcesOf, topicsOf } from './topics.ts'
 import { Views } from './views.ts'
 
-type Rooms = { ledger: Ledger; deals: Deals; contracts: Contracts; views: Views }
+type Rooms = { ledger: Ledger; deals: Deals; contracts: Contracts; views: Views; outbox: Outbox }
 
 /** Wires the rooms of the object, its transactions, its times and its outbox. */
 export class Market {
@@ -21,33 +23,54 @@ export class Market {
   /** The time of the newest transaction: the history does not run backwards if the clock does. */
   #now = 0
 
+  /** The time of the object's alarm. */
+  #alarm: number | null = null
+
   constructor(context: DurableObjectState, env: Env) {
     this.#context = context
     this.#env = env
     const { sql } = context.storage
+    const ledger = new Ledger(sql)
+    this.#outbox = new Outbox(sql, topicsOf(ledger), sourcesOf(ledger))
+    const parts = { sql, ledger, outbox: this.#outbox }
     context.storage.transactionSync(() => {
       for (const [name, steps] of Object.entries(TABLES)) layTables(sql, name, steps)
+      const problems = ledger.check()
+      if (problems.length > 0) logError({ message: 'the ledger does not add up: nothing is transferred', problems })
     })
-    const parts = { sql, ledger: new Ledger(sql), outbox: (this.#outbox = new Outbox(sql)) }
+    this.#now = ledger.newestAt
     const deals = new Deals(parts)
     const contracts = new Contracts(parts)
     this.#timed = [deals, contracts]
-    this.#rooms = { ledger: parts.ledger, deals, contracts, views: new Views({ ...parts, deals, contracts }) }
+    this.#rooms = { ledger, deals, contracts, views: new Views({ ...parts, deals, contracts }), outbox: this.#outbox }
   }
 
-  /** One transaction, after all that has expired by now. */
+  /** One transaction, after all that has expired by now. Sets the alarm that it needs. */
   act<Made>(work: (rooms: Rooms, now: number) => Made): Made {
     const now = (this.#now = Math.max(this.#now, Date.now()))
     const made = this.#context.storage.transactionSync(() => {
       this.#expire(now)
       return work(this.#rooms, now)
     })
+    this.#arm(now)
     return made
   }
 
+  /** Ends what has expired, and sends what waits. A crash before its end repeats it. */
   async alarm(): Promise<void> {
+    this.#alarm = null
     this.act(() => null)
-    await Promise.resolve([this.#env, this.#outbox])
+    await this.#outbox.flush(this.#env, Date.now())
+    this.act(() => null)
+  }
+
+  /** In the same turn as the transaction: both become durable together. */
+  #arm(now: number): void {
+    const times = [this.#outbox.dueAt(now), this.#rooms.ledger.due, ...this.#timed.map(({ due }) => due)]
+    const next = Math.min(...times.map((time) => time ?? Infinity))
+    if (next === Infinity || (this.#alarm !== null && this.#alarm <= next)) return
+    this.#alarm = next
+    void this.#context.storage.setAlarm(next)
   }
 
   #expire(now: number): void {

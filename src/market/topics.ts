@@ -1,0 +1,35 @@
+import type { Ledger } from '../ledger/ledger.ts'
+import { copyLedger } from '../store/market/ledger.ts'
+import { storeOf } from '../store/store.ts'
+import type { Source, Topics } from './outbox.ts'
+
+const PAGE = 500
+
+/** The functions that send the topics of the outbox. Each is idempotent. */
+export const topicsOf = (ledger: Ledger): Topics => ({
+  /** Accounts that changed without a transfer. */
+  accounts: (items, env) => {
+    const accounts = items.flatMap(({ key }) => ledger.account(key) ?? [])
+    return copyLedger(storeOf(env), [], accounts, ledger.newest)
+  },
+})
+
+/** State that is sent from the tables of the ledger. */
+export const sourcesOf = (ledger: Ledger): Readonly<Record<string, Source>> => ({
+  transfers: {
+    get waiting() {
+      return ledger.mark('copied') < ledger.newest
+    },
+    async send(env) {
+      for (;;) {
+        const { items } = ledger.history({ after: String(ledger.mark('copied')), limit: PAGE })
+        const last = items.at(-1)
+        if (!last) return
+        const changed = new Set(items.flatMap(({ debit, credit }) => [debit, credit]))
+        const accounts = [...changed].flatMap((id) => ledger.account(id) ?? [])
+        await copyLedger(storeOf(env), items, accounts, ledger.newest)
+        ledger.setMark('copied', last.seq)
+      }
+    },
+  },
+})
