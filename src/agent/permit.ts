@@ -6,6 +6,7 @@ import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { parseEvent } from '../events/parse-event.ts'
 import type { Action } from '../contract/action.ts'
+import { marketCall } from '../contract/market/genesis.ts'
 import { isAsked, type DecisionAsked } from '../contract/decisions/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
@@ -77,10 +78,13 @@ function accepts(definition: ToolDefinition, name: string, input: unknown): Perm
   return refused(`tool ${name} does not take these arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim())
 }
 
-/** Lets a reflex change its agent's chain through `update_agent_config`. */
-function invocation({ artifact_id, method, args }: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
-  if (method !== 'update_agent_config') return refused(`artifact ${artifact_id} has no method ${method} here: there is update_agent_config`)
-  return tool(asked, 'update_agent_config', args[0] ?? {})
+/** Lets a reflex change its agent's chain through `update_agent_config`, and take part in the market. */
+function invocation(action: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
+  const { artifact_id, method, args } = action
+  if (method === 'update_agent_config') return tool(asked, 'update_agent_config', args[0] ?? {})
+  const call = marketCall(action)
+  if (call) return tool(asked, call.tool, call.input)
+  return refused(`artifact ${artifact_id} has no method ${method} here: see docs/market.md`)
 }
 
 function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: Asked): Permission {

@@ -18,13 +18,16 @@ type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outs
 export class Toolbox {
   readonly #parts: Parts
   #own: Tools = {}
+  #market: Tools = {}
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  offer(own: Tools): void {
+  /** Its own tools: for reflexes if the agent writes them, for the market if the settings have it. */
+  offer(own: Tools, market: Tools = {}): void {
     this.#own = own
+    this.#market = market
   }
 
   /** Resolves once the MCP servers that answer have listed their tools. */
@@ -34,13 +37,13 @@ export class Toolbox {
 
   get all(): Tools {
     const { outside, agent } = this.#parts
-    return { ...this.#own, ...outside.available(), ...agent().tools }
+    return { ...this.#ownTools, ...outside.available(), ...agent().tools }
   }
 
   /** Identifies a call, even if the scope may not make it. */
   readonly keyOf: KeyOf = (name, args) => {
     const { scope, outside, agent } = this.#parts
-    const tools = { ...this.#own, ...agent().tools }
+    const tools = { ...this.#own, ...this.#market, ...agent().tools }
     const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
     const definition = declared?.ok ? declared.definition : Object.hasOwn(tools, name) ? tools[name] : undefined
     return definition ? callKeys(definition, args, scope) : null
@@ -50,7 +53,8 @@ export class Toolbox {
     const { agent, settings, outside } = this.#parts
     const { tools, writes_reflexes = false } = agent()
     const declared = Object.keys(outside.available())
-    const granted = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : [])]
+    const market = settings().market ? Object.keys(this.#market) : []
+    const granted = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : []), ...market]
     const named = settings().tools
     if (!named) return granted
     return named.filter((name) => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null)
@@ -58,7 +62,7 @@ export class Toolbox {
 
   forPlan(name: string): FoundTool {
     const { settings, outside, agent } = this.#parts
-    const tools = { ...this.#own, ...agent().tools }
+    const tools = { ...this.#ownTools, ...agent().tools }
     const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
     if (declared) return !declared.ok || (settings().tools?.includes(name) ?? true) ? declared : this.#refused(name)
     const definition = this.allowed.includes(name) ? tools[name] : undefined
@@ -88,6 +92,10 @@ export class Toolbox {
       const found = this.find(name)
       return found.ok ? [[name, found.definition] satisfies [string, ToolDefinition]] : []
     })
+  }
+
+  get #ownTools(): Tools {
+    return this.#parts.settings().market ? { ...this.#own, ...this.#market } : this.#own
   }
 
   #refused(name: string): FoundTool {

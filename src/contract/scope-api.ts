@@ -13,6 +13,8 @@ import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
+import type { MarketEvent, MarketView } from './market/view.ts'
+export type { MarketEvent, MarketView }
 
 export type { Alert, Feedback, LearnedSkill, LearnedVersion, Schedule, SettingsPatch, ToolCall, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
@@ -129,6 +131,19 @@ export type KeyedOutput = { output: string | null; output_bytes: number; at: num
 /** `free`: the work did not succeed and does not run, so that other work may take its key. */
 export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'done' } & KeyedOutput)
 
+/** A call of this scope's skill or reflex by another scope, which has reserved the money for it. */
+export type ServiceCall = {
+  contract_id: string
+  invocation_id: string
+  /** The account of the caller. */
+  caller: string
+  service: string
+  input: Record<string, unknown>
+  trace?: TraceContext | undefined
+}
+/** `trace_id`: of this side. */
+export type Served = Result<{ output: unknown; trace_id: string }, { detail: string; trace_id: string }>
+
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
@@ -225,6 +240,13 @@ export interface ScopeApi {
   workState(work: KeyedWork): Promise<WorkState>
   /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
   raise(alert: Alert): Promise<boolean>
+  /**
+   * The Ledger's push after a commit: the scope's part of the market, and what happened. Each event
+   * is accepted once. `accepted` is false if the inbox is full: the Ledger repeats the push.
+   */
+  marketChanged(view: MarketView, events: MarketEvent[]): Promise<{ accepted: boolean }>
+  /** Serves a call under a contract, once per `invocation_id`: JSON of `Served`. */
+  serve(call: ServiceCall): Promise<string>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>
   /** Recovers from a lost alarm; returns the next wake-up time in ms. */

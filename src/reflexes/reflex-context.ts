@@ -1,4 +1,5 @@
 import type { Action } from '../contract/action.ts'
+import type { PendingContract, PendingPurchase } from '../contract/market/view.ts'
 import type { Event } from '../core/event.ts'
 
 /** The events that the scope perceived within a time window, including the current one. */
@@ -7,25 +8,22 @@ export type WindowCounts = { total: number; by_type: Record<string, number>; by_
 /** An earlier action of the reflex itself, newest last. */
 export type RecentAction = { at: string; seconds_ago: number; event_id: string; action: Action }
 
-/** An offer in escrow that waits for this agent's answer. Empty until there is a market. */
-type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
-/** A contract that another agent proposes. Empty until there is a market. */
-type PendingContract = { contract_id: string; proposer: string; terms: string }
-
 /** A copy of all that a reflex sees, as plain JSON. */
 export type ReflexContext = {
   agent_id: string
   /** The position of the current event among those that the scope accepted. */
   tick: number
-  /** In scrip; 0 until there is a market. */
+  /** Of the scope's account, in scrip. */
   balance: number
   /** Tokens that the scope's budget still allows its model; null where there is no budget. */
   llm_tokens_remaining: number | null
   /** The last 10 of the context, oldest first; the last one is `event`. */
   recent_events: (Event & Record<string, unknown>)[]
-  pending_purchases: PendingPurchase[]
-  pending_contracts: PendingContract[]
-  /** Ids of the artifacts that the agent owns. */
+  /** Deals that wait for this agent's answer as their seller, oldest first. */
+  pending_purchases: readonly PendingPurchase[]
+  /** Proposals of contracts that wait for this agent's answer, oldest first. */
+  pending_contracts: readonly PendingContract[]
+  /** Ids of the reflexes and skills that the agent owns. */
   owned_artifacts: readonly string[]
   /** The current event, with the fields of its type. */
   event: Event & Record<string, unknown>

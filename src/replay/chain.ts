@@ -15,7 +15,8 @@ import { decide, type Decision, type Fire, type Perceived, type Situation, type 
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import {
-  ANY_INPUT,
+  marketTools,
+  ownTools,
   contextsOf,
   fuelLeft,
   linkOf,
@@ -148,7 +149,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
   const now = Date.parse(accepted.at)
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools(steps) })
-  toolbox.offer({ write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT })
+  toolbox.offer(ownTools, marketTools)
   const logged = contextsOf(steps, source.recording.contexts?.[one.perceived.event.id])
   const contexts = departures ? new Map(Array.from(logged, ([hash, context]) => [hash, departures.context(context)])) : logged
   const history = (who: string) => recordedHistory(who, steps, contexts)

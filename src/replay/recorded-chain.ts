@@ -10,6 +10,7 @@ import { sampleContext, type RecentAction, type ReflexContext } from '../reflexe
 import { defineTool } from '../tools/define-tool.ts'
 import type { Given } from './given.ts'
 import { Unrecorded } from './report.ts'
+import { marketToolNames } from '../contract/market/genesis.ts'
 
 export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
@@ -113,8 +114,12 @@ export function recordedTools(steps: readonly ReflexEntry[]): OutsideTools {
 
 export const OUTSIDE = /^(?:http|mcp)\./
 
-export const ANY_INPUT = defineTool({
+const ANY_INPUT = defineTool({
   description: '',
   input: z.unknown(),
   execute: () => Promise.reject(new Unrecorded('a replay calls no tool')),
 })
+
+/** The scope's own tools, by name. */
+export const ownTools = { write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT }
+export const marketTools = Object.fromEntries(marketToolNames.map((name) => [name, ANY_INPUT]))

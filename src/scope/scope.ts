@@ -5,12 +5,12 @@ import { limits } from '../base/limits.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { ConnectedObject } from './live/connected-object.ts'
-import { useTicket } from './live/connections.ts'
 import { openScope } from './open.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
+import { marketChanged, serve } from './context/market-calls.ts'
 import { chainOf, contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
 import { judge } from './learning/feedback.ts'
 import { adoptSkill, skillGrounds } from './learning/skill-adoption.ts'
@@ -44,8 +44,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
 
   async outcomes(ids: string[], timeout_ms: number): Promise<api.Waited> {
     const { view, waiters, outcomes } = this.#parts
-    const settled = await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms))
-    return { settled, records: outcomes.of(ids) }
+    return { settled: await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms)), records: outcomes.of(ids) }
   }
 
   async state() {
@@ -223,8 +222,12 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.unit((unit) => this.#parts.notices.raise(unit, alert), CALLER)
   }
 
-  async useTicket(nonce: string, expires_at: number) {
-    return this.#parts.unit((unit) => useTicket(unit, nonce, expires_at), CALLER)
+  async marketChanged(view: api.MarketView, events: api.MarketEvent[]) {
+    return marketChanged(this.#parts, view, events)
+  }
+
+  async serve(call: api.ServiceCall) {
+    return serve(this.#parts, call)
   }
 
   async poke() {
@@ -242,7 +245,6 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
   async #wake(): Promise<void> {
     this.#parts = openScope(this.ctx, this.env, this.#agents)
     this.#own = new OwnWork(this.#parts)
-    this.#parts.alarm.onRearm(() => this.#own.rest())
     await this.#own.onWaking()
   }
 }

@@ -27,6 +27,11 @@ export type ToolDefinition<Input = unknown> = {
    * A key with the prefix `global:` holds in all scopes of the deployment.
    */
   idempotence_key?: (input: Input, scope: string) => string
+  /**
+   * Without a key of its own, each call gets one, which a repeated attempt of the call has as well:
+   * for tools whose equal calls are different effects, such as two payments.
+   */
+  keyed_by_call?: boolean
   timeout_ms?: number
   /**
    * Undoes `tool` for equal values of the fields `match`, of which that tool's key must consist.

@@ -3,6 +3,7 @@ import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
 import { eventTypes } from './event-types.ts'
 import { decisionModelSetting } from './decision-model.ts'
+import { marketPatch, marketSettings, mergeMarket } from './market.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
 import { defaultLearning, learningPatch, learningSettings, mergeLearning } from './learning.ts'
@@ -144,6 +145,12 @@ const fields = {
     'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
     { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, trusted_sources: [], audit_share: 0.02 },
   ),
+  market: setting(
+    marketSettings,
+    'What this scope may spend in the market. Unset: its agent gets no tools of the market, and no events of it. A patch changes only the fields it ' +
+      'contains. See docs/market.md.',
+    { opening_grant: 1000, per_transaction: 100, per_hour: 500, per_day: 1000, counterparties: ['scope:team-*'], without_approval: 10 },
+  ),
   decision_model: setting(
     decisionModelSetting,
     'A question to a decision model about each event that no reflex decided, and the action for each answer. The turn considers what it does not ' +
@@ -189,6 +196,7 @@ export const settings = z.strictObject(fields).partial({
   repo: true,
   goal_postconditions: true,
   decision_model: true,
+  market: true,
   k_cards: true,
   tau: true,
   policy_mode: true,
@@ -203,11 +211,12 @@ function patchOf(schema: z.ZodType): z.ZodType {
   return schema.nullable().optional().meta({ description, examples })
 }
 
-/** `retry` and `learning` are patched field by field. */
+/** `retry`, `learning` and `market` are patched field by field. */
 const patchFields = {
   ...fields,
   retry: retryPatch.meta(fields.retry.meta() ?? {}),
   learning: learningPatch.meta(fields.learning.meta() ?? {}),
+  market: marketPatch.meta(fields.market.meta() ?? {}),
 }
 
 /** A merge patch: omitted settings stay, null restores the default. */
@@ -245,6 +254,6 @@ export const defaultSettings: Settings = {
 }
 
 export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
-  const merged = { ...current, ...patch, ...mergeRetry(current, patch), ...mergeLearning(current, patch) }
+  const merged = { ...current, ...patch, ...mergeRetry(current, patch), ...mergeLearning(current, patch), ...mergeMarket(current, patch) }
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
 }

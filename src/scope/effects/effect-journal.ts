@@ -4,14 +4,14 @@ import type { Database } from '../storage/database.ts'
 import type { WorkState } from '../../contract/scope-api.ts'
 import { keptOutput, type DoneKeys, type DoneRow } from './done-keys.ts'
 import type { Unit } from '../storage/unit.ts'
-import { ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
+import { isCallKey, ownerOfRun, type EffectPlace, type EffectResult } from './effect.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
 type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
-export type RecordedEffect = { id: string; status: RowStatus; output: string | null; error: string | null }
+export type RecordedEffect = { id: string; status: RowStatus; output: string | null; error: string | null; key?: string | null }
 type NewEffect = EffectPlace & { tool: string; arguments_hash: string; key: string | null; log_seq: number; started_at: number }
 /** An effect that a crash cut off. `log_seq` is its first log entry. */
 export type LostEffect = { id: string; tool: string; key: string | null; log_seq: number }
@@ -55,8 +55,8 @@ export class EffectJournal {
       phase,
       place,
       tool,
-      // Only calls without a key are looked up by their arguments.
-      phase === 'call' && key === null ? arguments_hash : null,
+      // Only calls without a key of their tool are looked up by their arguments.
+      phase === 'call' && (key === null || isCallKey(key)) ? arguments_hash : null,
       key,
       log_seq,
       started_at,
@@ -131,10 +131,10 @@ export class EffectJournal {
     return recorded ? recorded.ended_at < before : this.isDone(tool, key)
   }
 
-  /** Calls without a key and with equal arguments, of earlier turns or with an unknown end. */
+  /** Calls without a key of their tool and with equal arguments, of earlier turns or with an unknown end. */
   sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
-    const sql = `SELECT ${ID} AS id, status, output, error FROM effects WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2)
-        AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4 AND idempotence_key IS NULL
+    const sql = `SELECT ${ID} AS id, status, output, error, idempotence_key AS key FROM effects
+        WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4
         AND (status = 'unknown' OR status = 'ok' AND owner IN (SELECT value FROM json_each(?1))) ORDER BY started_at, place`
     return this.#database.all<RecordedEffect>(sql, JSON.stringify(call.earlier), call.owner, call.tool, call.arguments_hash)
   }

@@ -8,6 +8,7 @@ import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import {
+  callKey,
   fillSecrets,
   type Filled,
   effectInput,
@@ -120,16 +121,15 @@ export class EffectLane {
   async #inLane(request: ReadyRequest, leave: () => void): Promise<HeldEffect> {
     request.signal.throwIfAborted()
     const { journal, global_keys, scope, unit, now } = this.#parts
-    const { tool } = request
-    const key = effectKey(request, scope)
+    const own = effectKey(request, scope)
     const arguments_hash = argumentsHash(request.input)
     const place = this.#placeOf(request)
-    const claimed = key !== null && place && request.definition.idempotence_key && isGlobalKey(key) ? { key, place } : null
-    const own = () => (key === null ? this.#earlier(request, arguments_hash) : journal.byKey(tool, key))
-    const earlier = claimed ? await global_keys.claimEffect(request, claimed, journal) : own()
+    const claimed = own !== null && place && request.definition.idempotence_key && isGlobalKey(own) ? { key: own, place } : null
+    const earlier = claimed ? await global_keys.claimEffect(request, claimed, journal) : this.#earlier(request, arguments_hash, own)
+    const key = own ?? callKey(request.definition, earlier, place)
     if (earlier?.status === 'ok') return this.#reuse(request, earlier, { key, leave })
     if (earlier?.status === 'unknown' && key === null) {
-      throw new Error(`effect ${tool} may have happened in an earlier attempt and has no idempotency key: it is not repeated`)
+      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and has no idempotency key: it is not repeated`)
     }
     const head = childHead(request.head)
     const started = now()
@@ -144,7 +144,6 @@ export class EffectLane {
   }
 
   #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id'> & { arguments_hash: string }): BegunEffect {
-    const { tool, cause } = request
     const { place, key, arguments_hash, head, started } = effect
     const id = place ? effectId(place) : uuidv7()
     const step = request.step && stepOf(request.step)
@@ -152,13 +151,13 @@ export class EffectLane {
       ...head,
       kind: 'effect-started',
       effect_id: id,
-      tool,
+      tool: request.tool,
       input: this.#shown(request.input, request),
       idempotence_key: key,
-      cause,
+      cause: request.cause,
       ...(step && { step }),
     })
-    if (place) this.#parts.journal.begin(unit, { ...place, tool, arguments_hash, key, log_seq, started_at: started })
+    if (place) this.#parts.journal.begin(unit, { ...place, tool: request.tool, arguments_hash, key, log_seq, started_at: started })
     return { id, place, key, head, started }
   }
 
@@ -238,8 +237,9 @@ export class EffectLane {
     return this.#parts.log.clean(hidden(value, request), request.head.trace_id)
   }
 
-  /** Finds the same call of an earlier attempt. Plans match steps by place instead. */
-  #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string): RecordedEffect | undefined {
+  /** Finds the same call of an earlier attempt, by its key if it has one. Plans match steps by place. */
+  #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string, key: string | null): RecordedEffect | undefined {
+    if (key !== null) return this.#parts.journal.byKey(tool, key)
     if (turn_id === null || step) return undefined
     const reused = this.#reused.get(turn_id) ?? new Set()
     const same = this.#parts.journal.sameCalls({ owner: turn_id, earlier: earlier_turns, tool, arguments_hash })

@@ -71,6 +71,19 @@ export function effectKey(
   throw new TypeError(`the idempotency key of tool ${tool} must be a string of 1 to ${limits.idempotence_key} characters`)
 }
 
+const CALL = 'call:'
+export const isCallKey = (key: string): boolean => key.startsWith(CALL)
+
+/** The key of a call of a tool that is keyed by call: that of its earlier attempt, else a new one. */
+export function callKey(
+  { keyed_by_call = false }: ToolDefinition,
+  earlier: { key?: string | null } | undefined,
+  place: EffectPlace | null,
+): string | null {
+  if (!keyed_by_call || place === null) return null
+  return earlier?.key ?? `${CALL}${place.owner}/${place.phase}/${place.place}`
+}
+
 /** An ended effect whose end is not written yet. It keeps the lane until it is closed. */
 export type HeldEffect = {
   result: EffectResult

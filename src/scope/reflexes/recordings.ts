@@ -7,6 +7,8 @@ import { type Decision, type Recording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
+import type { MarketCopy } from '../context/market-copy.ts'
+import { ownedBy } from './reflex-context.ts'
 import type { Log } from '../log/log.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { shownOf } from '../../reflexes/context/fitted.ts'
@@ -31,7 +33,14 @@ type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
 type Shown = { event: Event; at: number; scratch: Record<string, unknown> }
 type Page = { recordings: string[]; next: number | null }
-type Parts = { database: Database; log: Log; agent: () => Agent; toolbox: Toolbox; owned: { readonly ids: readonly string[] } }
+type Parts = {
+  database: Database
+  log: Log
+  agent: () => Agent
+  toolbox: Toolbox
+  owned: { readonly ids: readonly string[] }
+  market: MarketCopy
+}
 
 /**
  * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
@@ -140,7 +149,7 @@ export class Recordings {
   }
 
   #rebuilt(seq: number, { event, at, scratch }: Shown, newest: Newest): ReflexContext {
-    const { database, agent, owned } = this.#parts
+    const { database, agent, owned, market } = this.#parts
     const before = newest.upTo(seq)
     // Skip events that would not fit into the context.
     const recent = database.all<{ payload: string }>(
@@ -158,12 +167,13 @@ export class Recordings {
     return shownOf({
       agent_id: agent().name,
       tick: seq,
-      balance: 0,
+      balance: market.view.account.balance,
       llm_tokens_remaining: null,
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
+      // What waited at that time is not recorded.
       pending_purchases: [],
       pending_contracts: [],
-      owned_artifacts: owned.ids,
+      owned_artifacts: ownedBy(owned, market),
       event,
       window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
       recent_actions: [],

@@ -8,6 +8,7 @@ import type { Budget } from '../turns/budget.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
 import type { Shown } from '../../reflexes/context/context-json.ts'
+import type { MarketCopy } from '../context/market-copy.ts'
 import type { OwnedReflexes } from './versions.ts'
 import type { Database } from '../storage/database.ts'
 
@@ -16,6 +17,7 @@ type Parts = {
   budget: Budget
   agent: () => Agent
   owned: Pick<OwnedReflexes, 'ids'>
+  market: Pick<MarketCopy, 'view' | 'owned'>
   turns: { readonly current: { since: number } | null }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
@@ -30,19 +32,20 @@ export class ReflexContexts {
 
   /** Builds an event's context, then each reflex's own variant. */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
-    const { windows, budget, agent, owned, turns } = this.#parts
+    const { windows, budget, agent, owned, market, turns } = this.#parts
+    const { account, pending_purchases, pending_contracts } = market.view
     const event = stored.event as Event & Record<string, unknown>
     const turn = turns.current
     windows.add(event, now, stored.seq)
     const base: ReflexContext = {
       agent_id: agent().name,
       tick: stored.seq,
-      balance: 0,
+      balance: account.balance,
       llm_tokens_remaining: budget.remaining(),
       recent_events: recentOf(context.events, event),
-      pending_purchases: [],
-      pending_contracts: [],
-      owned_artifacts: owned.ids,
+      pending_purchases,
+      pending_contracts,
+      owned_artifacts: ownedBy(owned, market),
       event,
       window: windows.counts(now, event),
       recent_actions: [],
@@ -67,6 +70,10 @@ export class ReflexContexts {
     return Array.from(texts.values())
   }
 }
+
+/** Ids of what the scope's agent wrote, then of what it bought. */
+export const ownedBy = (written: Pick<OwnedReflexes, 'ids'>, { owned: bought }: Pick<MarketCopy, 'owned'>): readonly string[] =>
+  bought.length === 0 ? written.ids : Array.from(new Set([...written.ids, ...bought]))
 
 /** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
 export class Windows {

@@ -10,6 +10,7 @@ import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import { ActionKeys } from './action-keys.ts'
 import { Certificates } from './certificates.ts'
+import { MarketCopy } from '../context/market-copy.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
 import { Promotions, riskIn } from './promotions.ts'
@@ -29,6 +30,7 @@ export function composeReflexes(parts: Ground) {
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
   const owned = new OwnedReflexes(database, unit)
+  const market = new MarketCopy(database)
   const teachers = new Teachers(parts)
   const certificates = new Certificates({ ...parts, teacher: () => teachers.current() })
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
@@ -46,8 +48,9 @@ export function composeReflexes(parts: Ground) {
     proving,
     judgements,
     windows: new Windows(database),
-    recordings: new Recordings({ ...parts, toolbox, owned }),
+    recordings: new Recordings({ ...parts, toolbox, owned, market }),
     owned,
+    market,
     action_keys: new ActionKeys({ database, keyOf: toolbox.keyOf }),
   }
 }

@@ -5,10 +5,12 @@ import { fitsBytes } from '../../base/byte-length.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
+import { marketToolNames } from '../../contract/market/genesis.ts'
 import type { Refused } from '../../base/result.ts'
 import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
 import { effectiveLearning } from '../../contract/settings/learning.ts'
+import { effectiveMarket } from '../../contract/settings/market.ts'
 import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
@@ -77,6 +79,7 @@ export class SettingsStore {
       ...declared.map(({ name }) => name),
       ...servers.map((prefix) => `${prefix}…`),
       ...reflexToolNames,
+      ...marketToolNames,
     ]
     const isKnown = (tool: string) => known.includes(tool) || servers.some((prefix) => tool.startsWith(prefix))
     const unknown = tools?.find((tool) => !isKnown(tool))
@@ -123,8 +126,10 @@ export class SettingsStore {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
     const retry = effectiveRetry([agent.settings ?? {}, set])
     const learning = effectiveLearning([agent.settings ?? {}, set])
+    const market = effectiveMarket([agent.settings ?? {}, set])
     const { max_attempts } = retry
-    return [agent, settings.parse({ ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, learning, agent: agent.name })]
+    const merged = { ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, learning, market, agent: agent.name }
+    return [agent, settings.parse(merged)]
   }
 }
 

@@ -19,6 +19,7 @@ export class OwnWork {
 
   async onWaking(): Promise<void> {
     const { guard, jobs, loop, turns, alarm } = this.#parts
+    alarm.onRearm(() => this.rest())
     const open = this.#isOpen()
     if (open) await guard.woke()
     this.#parkSettings()

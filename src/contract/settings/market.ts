@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { spendingLimits } from '../market/account.ts'
+
+const { per_transaction, per_hour, per_day, counterparties } = spendingLimits.shape
+const most = Number.MAX_SAFE_INTEGER
+
+const fields = {
+  opening_grant: z.int().min(0).max(most).describe('Scrip that is minted for the scope, once. Only an admin may set it.'),
+  per_transaction: per_transaction.describe('Maximum amount of a transfer of this scope. null: no limit.'),
+  per_hour: per_hour.describe('Maximum amount that this scope may spend within an hour. null: no limit.'),
+  per_day: per_day.describe('Maximum amount that this scope may spend within a day. null: no limit.'),
+  counterparties: counterparties.describe('Patterns of the accounts that this scope may pay. null: all.'),
+  without_approval: z
+    .int()
+    .min(0)
+    .max(most)
+    .describe('The agent and its reflexes may spend this much at a time without a person; more needs an approval.'),
+}
+
+export const marketSettings = z.strictObject(fields)
+export type MarketSettings = z.infer<typeof marketSettings>
+
+/** A patch changes each field separately. */
+export const marketPatch = z.strictObject(fields).partial()
+export type MarketPatch = z.infer<typeof marketPatch>
+
+export const defaultMarket: MarketSettings = {
+  opening_grant: 0,
+  per_transaction: null,
+  per_hour: null,
+  per_day: null,
+  counterparties: null,
+  without_approval: 0,
+}
+
+type Layer = { market?: MarketPatch | null | undefined }
+
+/** null removes all of it: the scope's agent takes no part in the market. */
+export function mergeMarket({ market: before }: Layer, { market: patch }: Layer): Layer {
+  if (patch === undefined) return { market: before ?? undefined }
+  return { market: patch === null ? undefined : { ...before, ...patch } }
+}
+
+/** Merges the layers, later ones first. */
+export function effectiveMarket(layers: readonly Layer[]): MarketSettings | undefined {
+  const { market } = layers.reduce<Layer>(mergeMarket, {})
+  return market ? marketSettings.parse({ ...defaultMarket, ...market }) : undefined
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import type { JsonFields } from '../../base/json.ts'
+import type { Via } from '../../contract/log-entry.ts'
+import type { Accepted, MarketEvent, MarketView, Served, ServiceCall } from '../../contract/scope-api.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import { newTraceId, randomHex, withDefaults, type Event } from '../../core/event.ts'
+import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
+import { sampleWith, type ReflexContext } from '../../reflexes/reflex-context.ts'
+import { runReflex } from '../../reflexes/run-reflex.ts'
+import type { OperatorCalls } from '../effects/operator-calls.ts'
+import type { ReflexVersions } from '../reflexes/versions.ts'
+import type { UnitOfWork } from '../storage/unit.ts'
+import type { MarketCopy } from './market-copy.ts'
+
+type Pushed = {
+  scope: string
+  unit: UnitOfWork
+  market: MarketCopy
+  settings: () => Settings
+  loop: { accept: (events: readonly Event[], via: Via) => Accepted }
+  now: () => number
+}
+
+/** Copies the view, then accepts the events, if the scope takes part in the market. */
+export function marketChanged(parts: Pushed, view: MarketView, events: readonly MarketEvent[]): { accepted: boolean } {
+  const { scope, unit, market, settings, loop, now } = parts
+  unit((unit) => market.replace(unit, view))
+  if (!settings().market || events.length === 0) return { accepted: true }
+  const known = events.map((event) => ({ ...event, id: eventId(event.id) }))
+  const accepted = loop.accept(
+    known.map((event) => withDefaults(event, { now: now(), source: 'ledger', scope }) as Event),
+    'ledger',
+  )
+  return { accepted: accepted.ok }
+}
+
+/** An id of the Ledger may be longer than one of an event. */
+const eventId = (id: string): string => `ledger:${id.length <= 120 ? id : createHash('sha256').update(id).digest('hex')}`
+
+type Serving = {
+  scope: string
+  operator_calls: OperatorCalls
+  programs: ReflexVersions
+  market: MarketCopy
+  agent: () => { name: string }
+  skills: { readonly agentRoles: string[] }
+  now: () => number
+}
+
+/**
+ * Serves a call under a contract: a skill runs here as if its own agent had asked, gated as always;
+ * a reflex of the chain answers with the action that it would take, which is not carried out.
+ */
+export async function serve(parts: Serving, call: ServiceCall): Promise<string> {
+  const [kind, id] = [call.service.slice(0, call.service.indexOf(':')), call.service.slice(call.service.indexOf(':') + 1)]
+  const trace_id = call.trace?.trace_id ?? newTraceId()
+  const of = { id, trace_id }
+  return JSON.stringify(kind === 'skill' ? await serveSkill(parts, call, of) : serveReflex(parts, call, of))
+}
+
+type Of = { id: string; trace_id: string }
+
+/** A repeated call gets the run that it had. */
+async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall, { id, trace_id }: Of): Promise<Served> {
+  const { contract_id, invocation_id, caller, input, trace } = call
+  const proposal = { skill_id: id, inputs: input as JsonFields, why: `contract ${contract_id} with ${caller}` }
+  const by = { name: caller, key_id: `contract:${contract_id}`, from: 'caller' as const, roles: skills.agentRoles }
+  const result = await operator_calls.propose(proposal, {
+    ...by,
+    dry_run: false,
+    call_id: `invocation:${invocation_id}`,
+    ...(trace && { trace }),
+  })
+  if (result.status === 'ok') return { ok: true, output: result.outputs, trace_id }
+  return { ok: false, detail: `skill ${id} ended as ${result.status}: ${result.reason ?? 'no reason'}`, trace_id }
+}
+
+function serveReflex({ programs, scope, market, agent, now }: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
+  const version = programs.links.find(({ reference }) => reference.id === id)?.acting
+  if (!version) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
+  const { caller, input, invocation_id } = call
+  const at = new Date(now()).toISOString()
+  const fields = {
+    ...input,
+    type: 'invocation',
+    id: `service:${randomHex(8)}`,
+    scope,
+    source: 'ledger',
+    timestamp: at,
+    caller,
+    artifact: id,
+  }
+  const context: ReflexContext = { ...sampleWith(fields), agent_id: agent().name, balance: market.view.account.balance, scratch: {} }
+  const { action, reason, error } = runReflex(isolateSandbox(), { hash: version.hash, code: version.code }, context)
+  if (error !== null && error !== undefined) return { ok: false, detail: `reflex ${id} failed: ${error}`, trace_id }
+  return { ok: true, output: { action, reason, invocation_id }, trace_id }
+}

@@ -1,0 +1,40 @@
+import type { MarketView } from '../../contract/market/view.ts'
+import type { Database } from '../storage/database.ts'
+import type { Unit } from '../storage/unit.ts'
+
+const KEY = 'market'
+const EMPTY: MarketView = {
+  revision: 0,
+  account: { balance: 0, available: 0 },
+  pending_purchases: [],
+  pending_contracts: [],
+  owned: [],
+  licences: [],
+  contracts: [],
+}
+
+/** The scope's part of the market, as the Ledger last pushed it, so that a reflex waits for no call. */
+export class MarketCopy {
+  #view: MarketView
+
+  constructor(database: Database) {
+    this.#view = database.read(KEY, EMPTY)
+  }
+
+  get view(): MarketView {
+    return this.#view
+  }
+
+  /** False if it is not newer than the copy. */
+  replace(unit: Unit, view: MarketView): boolean {
+    if (view.revision <= this.#view.revision) return false
+    unit.write(KEY, view)
+    this.#view = view
+    return true
+  }
+
+  /** Ids of reflexes and skills that the scope bought, without their kinds. */
+  get owned(): string[] {
+    return this.#view.owned.map((reference) => reference.slice(reference.indexOf(':') + 1))
+  }
+}
