@@ -13,10 +13,9 @@ import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
-import type { MarketEvent, MarketView } from './market/view.ts'
-export type { MarketEvent, MarketView }
+import type { MarketEvent, MarketView, ServiceCall } from './market/view.ts'
 
-export type { Alert, Feedback, LearnedSkill, LearnedVersion, Schedule, SettingsPatch, ToolCall, Via }
+export type { Alert, Feedback, LearnedSkill, LearnedVersion, MarketEvent, MarketView, Schedule, ServiceCall, SettingsPatch, ToolCall, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
@@ -130,19 +129,6 @@ export type KeyHolder = KeyedWork & { scope: string }
 export type KeyedOutput = { output: string | null; output_bytes: number; at: number }
 /** `free`: the work did not succeed and does not run, so that other work may take its key. */
 export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'done' } & KeyedOutput)
-
-/** A call of this scope's skill or reflex by another scope, which has reserved the money for it. */
-export type ServiceCall = {
-  contract_id: string
-  invocation_id: string
-  /** The account of the caller. */
-  caller: string
-  service: string
-  input: Record<string, unknown>
-  trace?: TraceContext | undefined
-}
-/** `trace_id`: of this side. */
-export type Served = Result<{ output: unknown; trace_id: string }, { detail: string; trace_id: string }>
 
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {

@@ -14,17 +14,7 @@ import { ContextJson } from '../reflexes/context/context-json.ts'
 import { decide, type Decision, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
-import {
-  marketTools,
-  ownTools,
-  contextsOf,
-  fuelLeft,
-  linkOf,
-  recordedHistory,
-  recordedTools,
-  showRecorded,
-  type ReflexEntry,
-} from './recorded-chain.ts'
+import { ownTools, contextsOf, fuelLeft, linkOf, recordedHistory, recordedTools, showRecorded, type ReflexEntry } from './recorded-chain.ts'
 import { asRecorded, type Around } from './given.ts'
 import { differences, Unrecorded, type Comparison } from './report.ts'
 
@@ -149,7 +139,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
   const now = Date.parse(accepted.at)
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools(steps) })
-  toolbox.offer(ownTools, marketTools)
+  toolbox.offer(...ownTools)
   const logged = contextsOf(steps, source.recording.contexts?.[one.perceived.event.id])
   const contexts = departures ? new Map(Array.from(logged, ([hash, context]) => [hash, departures.context(context)])) : logged
   const history = (who: string) => recordedHistory(who, steps, contexts)

@@ -7,7 +7,7 @@ import type { DecisionModelSetting } from '../contract/settings/decision-model.t
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Acted, Chains } from './chain.ts'
 import type { Around } from './given.ts'
-import { marketTools, ownTools, recordedTools } from './recorded-chain.ts'
+import { ownTools, recordedTools } from './recorded-chain.ts'
 import type { RecordedEvent } from './recording.ts'
 
 type DecisionMade = Extract<LogEntry, { kind: 'decision-made' }>
@@ -87,7 +87,7 @@ function judgeAgain(
   const { scope } = source
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools([]) })
-  toolbox.offer(ownTools, marketTools)
+  toolbox.offer(...ownTools)
   const version = authorOf(setting, middle.version, '')
   const asked = { scope, event, version, toolbox, has_trigger: true, agents: host.agents, scratch: {}, now: 0 }
   const threshold = setting.threshold ?? middle.threshold

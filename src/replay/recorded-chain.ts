@@ -120,6 +120,8 @@ const ANY_INPUT = defineTool({
   execute: () => Promise.reject(new Unrecorded('a replay calls no tool')),
 })
 
-/** The scope's own tools, by name. */
-export const ownTools = { write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT }
-export const marketTools = Object.fromEntries(marketToolNames.map((name) => [name, ANY_INPUT]))
+/** The scope's own tools that a reflex may call, by name. */
+export const ownTools = [
+  { write_reflex: ANY_INPUT, update_agent_config: ANY_INPUT },
+  Object.fromEntries(marketToolNames.map((name) => [name, ANY_INPUT])),
+] as const

@@ -1,14 +1,9 @@
 import { z } from 'zod'
+import { spendingLimits } from '../settings/market.ts'
 
 const sum = z.int().min(0)
 
-/** Limits on what an account may spend, which settings of its scope set. All in scrip. */
-export const spendingLimits = z.strictObject({
-  per_transaction: z.int().min(0).nullable(),
-  per_hour: z.int().min(0).nullable(),
-  per_day: z.int().min(0).nullable(),
-  counterparties: z.array(z.string().min(1).max(256)).max(100).nullable().describe('Patterns of account ids; null: all.'),
-})
+export { spendingLimits }
 export type SpendingLimits = z.infer<typeof spendingLimits>
 
 export const account = z

@@ -1,3 +1,4 @@
+import type { Result } from '../../base/result.ts'
 import type { Account } from './account.ts'
 
 /** A deal that waits for the answer of its seller. */
@@ -43,3 +44,16 @@ export type MarketView = {
 
 /** A transfer or a change of a deal or contract, which becomes an event of the scope. */
 export type MarketEvent = { id: string; type: 'transfer' | 'offer' | 'deal' | 'contract' | 'invocation'; [field: string]: unknown }
+
+/** A call of a scope's skill or reflex by another scope, which has reserved the money for it. */
+export type ServiceCall = {
+  contract_id: string
+  invocation_id: string
+  /** The account of the caller. */
+  caller: string
+  service: string
+  input: Record<string, unknown>
+  trace?: { trace_id: string; parent_id: string | null } | undefined
+}
+/** `trace_id`: of this side. */
+export type Served = Result<{ output: unknown; trace_id: string }, { detail: string; trace_id: string }>

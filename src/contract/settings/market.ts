@@ -1,6 +1,13 @@
 import { z } from 'zod'
-import { spendingLimits } from '../market/account.ts'
+import { setting } from './setting.ts'
 
+/** Limits on what an account may spend, which settings of its scope set. All in scrip. */
+export const spendingLimits = z.strictObject({
+  per_transaction: z.int().min(0).nullable(),
+  per_hour: z.int().min(0).nullable(),
+  per_day: z.int().min(0).nullable(),
+  counterparties: z.array(z.string().min(1).max(256)).max(100).nullable().describe('Patterns of account ids; null: all.'),
+})
 const { per_transaction, per_hour, per_day, counterparties } = spendingLimits.shape
 const most = Number.MAX_SAFE_INTEGER
 
@@ -19,6 +26,13 @@ const fields = {
 
 export const marketSettings = z.strictObject(fields)
 export type MarketSettings = z.infer<typeof marketSettings>
+
+export const marketSetting = setting(
+  marketSettings,
+  'What this scope may spend in the market. Unset: its agent gets no tools of the market, and no events of it. A patch changes only the fields it ' +
+    'contains. See docs/market.md.',
+  { opening_grant: 1000, per_transaction: 100, per_hour: 500, per_day: 1000, counterparties: ['scope:team-*'], without_approval: 10 },
+)
 
 /** A patch changes each field separately. */
 export const marketPatch = z.strictObject(fields).partial()

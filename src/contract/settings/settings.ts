@@ -3,28 +3,18 @@ import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
 import { eventTypes } from './event-types.ts'
 import { decisionModelSetting } from './decision-model.ts'
-import { marketPatch, marketSettings, mergeMarket } from './market.ts'
+import { marketPatch, marketSetting, mergeMarket } from './market.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
 import { defaultLearning, learningPatch, learningSettings, mergeLearning } from './learning.ts'
 import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { skillSettings } from './skill-settings.ts'
-import { whenFunctions, whenWindows } from './when.ts'
+import { overlap, whenFunctions, whenWindows } from './when.ts'
 import { setting } from './setting.ts'
 import { webhooks } from './webhooks.ts'
 
 const WHEN = Object.keys(whenWindows)
-
-export const overlap = z.union([
-  z.enum(['queue', 'interrupt', 'drop']),
-  z.strictObject({
-    debounce: z.strictObject({
-      quiet_ms: z.int().min(1).max(3_600_000).meta({ description: 'A turn starts this long after the latest event.' }),
-      max_ms: z.int().min(1).max(86_400_000).meta({ description: 'Maximum delay after the first event.' }),
-    }),
-  }),
-])
 
 const tokenBudget = z.strictObject({
   tokens: z.int().min(0).meta({ description: 'Input and output tokens together.' }),
@@ -145,12 +135,7 @@ const fields = {
     'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
     { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, trusted_sources: [], audit_share: 0.02 },
   ),
-  market: setting(
-    marketSettings,
-    'What this scope may spend in the market. Unset: its agent gets no tools of the market, and no events of it. A patch changes only the fields it ' +
-      'contains. See docs/market.md.',
-    { opening_grant: 1000, per_transaction: 100, per_hour: 500, per_day: 1000, counterparties: ['scope:team-*'], without_approval: 10 },
-  ),
+  market: marketSetting,
   decision_model: setting(
     decisionModelSetting,
     'A question to a decision model about each event that no reflex decided, and the action for each answer. The turn considers what it does not ' +
