@@ -125,6 +125,10 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ contracts }, now) => contracts.payInvocation(id, of, now))
   }
 
+  async settleInvocation(id: string, of: Parameters<LedgerApi['settleInvocation']>[1]) {
+    return this.#market.act(({ contracts }, now) => contracts.settleInvocation(id, of, now))
+  }
+
   async view(scope: string) {
     return this.#market.act(({ views }) => views.view(scope))
   }

@@ -1,5 +1,7 @@
 import { LEDGER_TABLES } from '../ledger/tables.ts'
 import { DEAL_TABLES } from './deals/tables.ts'
+import { CONTRACT_TABLES } from './contracts/tables.ts'
+import { VIEW_TABLES } from './views.ts'
 
 /** Steps of the schema of the Ledger's SQLite, by room. Steps are only appended. */
 export const TABLES: Readonly<Record<string, readonly string[]>> = {
@@ -8,4 +10,6 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
     'CREATE TABLE outbox (seq INTEGER PRIMARY KEY, topic TEXT NOT NULL, "key" TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (topic, "key"))',
   ],
   deals: DEAL_TABLES,
+  contracts: CONTRACT_TABLES,
+  views: VIEW_TABLES,
 }

@@ -98,8 +98,14 @@ export interface LedgerApi {
     by: { account: string; reason?: string | undefined; traces?: string[] | undefined },
   ): Promise<Result<{ contract: Contract }, ContractRefused>>
   contract(id: string): Promise<Contract | null>
-  /** Pays for a call under a contract, once per `invocation_id`. */
+  /** Reserves the price of a call under a contract, once per `invocation_id`. */
   payInvocation(id: string, of: { caller: string; invocation_id: string }): Promise<Result<{ contract: Contract }, ContractRefused>>
+
+  /** Pays for a call that was served, or returns the money. `trace_id` has the entries of both sides. */
+  settleInvocation(
+    id: string,
+    of: { invocation_id: string; served: boolean; trace_id: string | null },
+  ): Promise<Result<{ contract: Contract }, ContractRefused>>
 
   /** The view of a scope as of now, for a scope that has none. */
   view(scope: string): Promise<MarketView>

@@ -1,47 +1,128 @@
 import type { ContractRefused, LedgerApi, LedgerCaller } from '../../contract/market/ledger-api.ts'
 import type { Result } from '../../base/result.ts'
-import type { Contract, NewContract } from '../../contract/market/service.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { newContract, type Contract, type NewContract } from '../../contract/market/service.ts'
+import type { MarketView, PendingContract } from '../../contract/market/view.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
+import { notifyAccounts } from '../news.ts'
 import type { Parts, Room } from '../room.ts'
+import { ContractStore } from './contract-store.ts'
+import { hold, settle, unserved } from './invocations.ts'
 
-/** Contracts: a caller pays a provider for each call of a skill or reflex. */
+/** Maximum number of open contracts of a proposer. */
+export const MOST_CONTRACTS = 1000
+const MOST_DISPUTES = 20
+const MOST_TRACES = 20
+
+type Answer = Result<{ contract: Contract }, ContractRefused>
+type Decision = Parameters<LedgerApi['decideContract']>[1]
+type By = Parameters<LedgerApi['decideContract']>[2]
+
+/** Contracts: a proposer pays the counterparty for each call of its skill or reflex. */
 export class Contracts implements Room {
   readonly #parts: Parts
+  readonly #store: ContractStore
 
   constructor(parts: Parts) {
     this.#parts = parts
+    this.#store = new ContractStore(parts.sql)
   }
 
+  /** The money of a call has the timeout; nothing else of a contract expires. */
   get due(): number | null {
     return null
   }
 
-  expire(_at: number, _timed_out: readonly TimedOut[]): void {}
-
-  propose(_asked: NewContract, _by: LedgerCaller, _now: number): Result<{ contract: Contract; created: boolean }, ContractRefused> {
-    throw notBuilt(this.#parts)
+  expire(_at: number, timed_out: readonly TimedOut[]): void {
+    for (const { id } of timed_out) unserved(this.#store, id)
   }
 
-  decide(
-    _id: string,
-    _decision: Parameters<LedgerApi['decideContract']>[1],
-    _by: Parameters<LedgerApi['decideContract']>[2],
-    _now: number,
-  ): Result<{ contract: Contract }, ContractRefused> {
-    throw notBuilt(this.#parts)
+  propose(asked: NewContract, _by: LedgerCaller, now: number): Result<{ contract: Contract; created: boolean }, ContractRefused> {
+    const known = this.#store.find(asked.id)
+    if (known) return repeated(known, asked)
+    const { id, proposer, counterparty } = asked
+    if (proposer === counterparty) return refuse('own', `${proposer} proposes it: nobody makes a contract with himself.`)
+    if (this.#store.openOf(proposer) >= MOST_CONTRACTS)
+      return refuse('limit', `${proposer} has ${MOST_CONTRACTS} open contracts, which is the limit.`)
+    const made = { status: 'proposed', invocations: 0, paid: 0, reason: null, ended_at: null, disputes: [] } as const
+    const contract: Contract = { ...asked, ...made, contract_id: id, created_at: new Date(now).toISOString(), disputes: [] }
+    return { ok: true, contract: this.#enter(contract), created: true }
   }
 
-  contract(_id: string): Contract | null {
-    throw notBuilt(this.#parts)
+  decide(id: string, decision: Decision, by: By, now: number): Answer {
+    const contract = this.#store.find(id)
+    const is_side = contract?.proposer === by.account || contract?.counterparty === by.account
+    if (!contract || !is_side) return refuse('not_found', `${by.account} has no contract ${id}.`)
+    const refused = refusalOf(contract, decision, by.account)
+    if (refused) return refused
+    const reason = by.reason ?? contract.reason
+    if (decision === 'dispute') return { ok: true, contract: this.#enter(this.#disputed(contract, by, now)) }
+    if (contract.status === AFTER[decision]) return { ok: true, contract }
+    const ended_at = decision === 'accept' ? null : new Date(now).toISOString()
+    return { ok: true, contract: this.#enter({ ...contract, status: AFTER[decision], reason, ended_at }) }
   }
 
-  payInvocation(
-    _id: string,
-    _of: { caller: string; invocation_id: string },
-    _now: number,
-  ): Result<{ contract: Contract }, ContractRefused> {
-    throw notBuilt(this.#parts)
+  contract(id: string): Contract | null {
+    return this.#store.find(id)
+  }
+
+  /** Reserves the price of a call, and notifies the provider of it. */
+  payInvocation(id: string, of: { caller: string; invocation_id: string }, now: number): Answer {
+    return hold({ ...this.#parts, store: this.#store }, id, of, now)
+  }
+
+  /** Pays for a call that was served, or returns the money. */
+  settleInvocation(id: string, of: { invocation_id: string; served: boolean; trace_id: string | null }, now: number): Answer {
+    return settle({ ...this.#parts, store: this.#store }, id, of, now)
+  }
+
+  pendingFor(account: string, limit: number): PendingContract[] {
+    return this.#store.waitingFor(account, limit).map(({ contract_id, proposer, service, price_per_invocation, limit: most }) => ({
+      contract_id,
+      proposer,
+      terms: { service, price_per_invocation, limit: most },
+    }))
+  }
+
+  inForce(account: string, limit: number): MarketView['contracts'] {
+    return this.#store.inForce(account, limit).map(({ contract_id, proposer, counterparty, service }) => {
+      const calls = proposer === account
+      return { contract_id, role: calls ? 'caller' : 'provider', service, other: calls ? counterparty : proposer } as const
+    })
+  }
+
+  /** A dispute ends the calls, and keeps what a person needs to judge it. */
+  #disputed(contract: Contract, { account, reason = '', traces = [] }: By, now: number): Contract {
+    const calls = this.#store.traces(contract.contract_id, MOST_TRACES)
+    const dispute = { by: account, reason, traces: Array.from(new Set([...traces, ...calls])), at: new Date(now).toISOString() }
+    return { ...contract, status: 'disputed', reason, disputes: [...contract.disputes, dispute].slice(-MOST_DISPUTES) }
+  }
+
+  #enter(contract: Contract): Contract {
+    this.#store.write(contract)
+    const { contract_id, status, proposer, counterparty, service, price_per_invocation, limit, reason, disputes } = contract
+    const event = { contract_id, status, proposer, counterparty, service, price_per_invocation, limit, reason }
+    const id = `contract:${contract_id}:${status}${disputes.length > 0 ? `:${disputes.length}` : ''}`
+    notifyAccounts(this.#parts.outbox, [proposer, counterparty], { id, type: 'contract', ...event })
+    return contract
   }
 }
 
-const notBuilt = (_parts: Parts): Error => new Error('not built')
+const AFTER = { accept: 'accepted', reject: 'rejected', end: 'ended', dispute: 'disputed' } as const
+
+function refusalOf({ status, counterparty, contract_id }: Contract, decision: Decision, account: string): ContractRefused | null {
+  if (status === AFTER[decision] && decision !== 'dispute') return null
+  const answers = decision === 'accept' || decision === 'reject'
+  if (answers && account !== counterparty) return refuse('own', `The contract ${contract_id} is answered by ${counterparty}.`)
+  const open = answers ? ['proposed'] : decision === 'end' ? ['proposed', 'accepted', 'disputed'] : ['accepted', 'ended', 'disputed']
+  return open.includes(status) ? null : refuse('decided', `The contract ${contract_id} is ${status}.`)
+}
+
+function repeated(known: Contract, asked: NewContract): Result<{ contract: Contract; created: boolean }, ContractRefused> {
+  const fields = Object.keys(newContract.shape) as (keyof NewContract)[]
+  const differs = fields.find((field) => canonicalJson(known[field]) !== canonicalJson(asked[field]))
+  if (differs) return refuse('other_content', `The contract ${asked.id} exists with a different ${differs}.`)
+  return { ok: true, contract: known, created: false }
+}
+
+const refuse = (reason: ContractRefused['reason'], detail: string): ContractRefused => ({ ok: false, reason, detail })

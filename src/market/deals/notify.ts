@@ -1,5 +1,4 @@
-import { scopeOfOwner } from '../../contract/reflex.ts'
-import type { MarketEvent } from '../../contract/market/view.ts'
+import { notifyAccounts } from '../news.ts'
 import type { Outbox } from '../outbox.ts'
 import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import type { Used } from './earned.ts'
@@ -13,10 +12,6 @@ export const DEAL_TOPICS = {
   /** D1's copy of a deal, and its consequences for the artifact. */
   deals: 'deals',
 } as const
-
-/** An event for a scope, whose view has changed too. Its key is the scope and the event's id. */
-export type ScopeNews = { scope: string; event: MarketEvent }
-export const SCOPE_NEWS = 'scope-news'
 
 export function publishListing(outbox: Out, record: ListingRecord): void {
   outbox.put(DEAL_TOPICS.listings, record.listing_id, { listing: presentListing(record), revision: record.revision })
@@ -43,8 +38,5 @@ export function notifySides(outbox: Out, deal: DealRecord): void {
     status,
     reason,
   } as const
-  for (const account of [buyer, seller]) {
-    const scope = scopeOfOwner(account)
-    if (scope !== null) outbox.put(SCOPE_NEWS, `${scope} ${event.id}`, { scope, event } satisfies ScopeNews)
-  }
+  notifyAccounts(outbox, [buyer, seller], event)
 }
