@@ -78,7 +78,7 @@ function accepts(definition: ToolDefinition, name: string, input: unknown): Perm
   return refused(`tool ${name} does not take these arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim())
 }
 
-/** Lets a reflex change its agent's chain through `update_agent_config`, and take part in the market. */
+/** Lets a reflex change its agent's chain, and take part in the market. */
 function invocation(action: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
   const { artifact_id, method, args } = action
   if (method === 'update_agent_config') return tool(asked, 'update_agent_config', args[0] ?? {})

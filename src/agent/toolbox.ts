@@ -24,7 +24,7 @@ export class Toolbox {
     this.#parts = parts
   }
 
-  /** Its own tools: for reflexes if the agent writes them, for the market if the settings have it. */
+  /** The scope's own tools. Those of the market need the setting `market`. */
   offer(own: Tools, market: Tools = {}): void {
     this.#own = own
     this.#market = market

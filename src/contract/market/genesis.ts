@@ -24,7 +24,7 @@ const methods = {
 export type MarketToolName = keyof typeof methods
 export const marketToolNames = Object.keys(methods) as MarketToolName[]
 
-/** Calls the service of a contract in force: `invoke_artifact {artifact_id: SERVICE, method: "run"}`. */
+/** The method that calls the service of a contract in force. */
 export const SERVICE_METHOD = 'run'
 
 const named = (name: string): readonly string[] | undefined => (Object.hasOwn(methods, name) ? methods[name as MarketToolName] : undefined)

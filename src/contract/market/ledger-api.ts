@@ -101,7 +101,7 @@ export interface LedgerApi {
   /** Reserves the price of a call under a contract, once per `invocation_id`. */
   payInvocation(id: string, of: { caller: string; invocation_id: string }): Promise<Result<{ contract: Contract }, ContractRefused>>
 
-  /** Pays for a call that was served, or returns the money. `trace_id` has the entries of both sides. */
+  /** Pays for a call that was served, or returns the money. */
   settleInvocation(
     id: string,
     of: { invocation_id: string; served: boolean; trace_id: string | null },

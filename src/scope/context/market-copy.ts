@@ -13,7 +13,7 @@ const EMPTY: MarketView = {
   contracts: [],
 }
 
-/** The scope's part of the market, as the Ledger last pushed it, so that a reflex waits for no call. */
+/** The scope's part of the market, as the Ledger last pushed it. Reflexes wait for no call. */
 export class MarketCopy {
   #view: MarketView
 

@@ -131,7 +131,7 @@ export class EffectJournal {
     return recorded ? recorded.ended_at < before : this.isDone(tool, key)
   }
 
-  /** Calls without a key of their tool and with equal arguments, of earlier turns or with an unknown end. */
+  /** Equal calls without a key of their tool, of earlier turns or with an unknown end. */
   sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
     const sql = `SELECT ${ID} AS id, status, output, error, idempotence_key AS key FROM effects
         WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4

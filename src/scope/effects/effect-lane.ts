@@ -237,7 +237,7 @@ export class EffectLane {
     return this.#parts.log.clean(hidden(value, request), request.head.trace_id)
   }
 
-  /** Finds the same call of an earlier attempt, by its key if it has one. Plans match steps by place. */
+  /** Finds the same call of an earlier attempt. Plans match steps by place. */
   #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string, key: string | null): RecordedEffect | undefined {
     if (key !== null) return this.#parts.journal.byKey(tool, key)
     if (turn_id === null || step) return undefined

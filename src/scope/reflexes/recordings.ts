@@ -170,7 +170,7 @@ export class Recordings {
       balance: market.view.account.balance,
       llm_tokens_remaining: null,
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
-      // What waited at that time is not recorded.
+      // Offers and proposals of that time are not recorded.
       pending_purchases: [],
       pending_contracts: [],
       owned_artifacts: ownedBy(owned, market),
