@@ -350,6 +350,39 @@ CREATE TABLE `ledger_transfers` (
 --> statement-breakpoint
 CREATE INDEX `ledger_transfers_debit` ON `ledger_transfers` (`debit`);--> statement-breakpoint
 CREATE INDEX `ledger_transfers_credit` ON `ledger_transfers` (`credit`);--> statement-breakpoint
+CREATE TABLE `listings` (
+	`listing_id` text PRIMARY KEY NOT NULL,
+	`revision` integer NOT NULL,
+	`artifact_kind` text NOT NULL,
+	`artifact_id` text NOT NULL,
+	`version` text NOT NULL,
+	`kind` text NOT NULL,
+	`price` integer NOT NULL,
+	`seller` text NOT NULL,
+	`state` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer,
+	`listing` text NOT NULL,
+	`measured_at` integer DEFAULT 0 NOT NULL,
+	`figures` text,
+	`score` real DEFAULT 0 NOT NULL,
+	`because` text
+);
+--> statement-breakpoint
+CREATE INDEX `listings_measured` ON `listings` (`measured_at`) WHERE state = 'open';--> statement-breakpoint
+CREATE INDEX `listings_artifact` ON `listings` (`artifact_kind`,`artifact_id`,`version`);--> statement-breakpoint
+CREATE INDEX `listings_seller` ON `listings` (`seller`,`listing_id`);--> statement-breakpoint
+CREATE TABLE `trials` (
+	`listing_id` text NOT NULL,
+	`scope` text NOT NULL,
+	`id` text NOT NULL,
+	`since` integer NOT NULL,
+	`started_at` integer NOT NULL,
+	`report` text,
+	PRIMARY KEY(`listing_id`, `scope`, `id`)
+);
+--> statement-breakpoint
+CREATE INDEX `trials_age` ON `trials` (`started_at`);--> statement-breakpoint
 CREATE TABLE `blocks` (
 	`scope` text NOT NULL,
 	`address` text NOT NULL,

@@ -38,14 +38,22 @@ export type NewListing = z.infer<typeof newListing>
 /** Figures that the platform measured; nothing that a seller claims. Null if nothing is known. */
 export const provenFigures = z.object({
   scopes: z.int().describe('Scopes that run it.'),
-  fires: z.int(),
+  other_scopes: z.int().describe('Of these, the ones that its owner does not cover.'),
+  event_types: z.array(z.string()).describe('Types of events on which its decisions were compared.'),
+  fires: z.int().describe('Without those in shadow mode. Of a skill: its runs, in all versions.'),
   failures: z.int(),
   overruled: z.int(),
   agreement: z
-    .object({ share: z.number(), lower_bound: z.number(), compared: z.int(), state: z.string() })
+    .object({
+      share: z.number(),
+      lower_bound: z.number(),
+      compared: z.int(),
+      state: z.string().describe('`proven`: by certificates in force. `compared`: no certificate. `lapsed`: its certificates lapsed.'),
+    })
     .nullable()
     .describe('Agreement with the slow path, with its certified bound.'),
-  model_calls_saved_per_1000: z.number().nullable(),
+  tests: z.enum(['passed', 'failed']).nullable().describe('The last test of the manifest of a skill.'),
+  model_calls_saved_per_1000: z.number().nullable().describe('Per 1,000 events that it saw while it acted.'),
   usd_saved_per_1000: z.number().nullable(),
 })
 export type ProvenFigures = z.infer<typeof provenFigures>
@@ -71,7 +79,14 @@ export const listing = z
 export type Listing = z.infer<typeof listing>
 
 export const foundListing = listing
-  .extend({ figures: provenFigures, rank: z.object({ score: z.number(), because: z.array(z.string()) }) })
+  .extend({
+    figures: provenFigures,
+    rank: z.object({
+      score: z.number().describe('The sum of its reasons.'),
+      because: z.array(z.object({ points: z.number(), reason: z.string() })),
+    }),
+    measured_at: z.iso.datetime().describe('The time as of which the figures are.'),
+  })
   .meta({ id: 'FoundListing' })
 export type FoundListing = z.infer<typeof foundListing>
 

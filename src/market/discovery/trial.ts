@@ -1,0 +1,91 @@
+import type { Refused, Result } from '../../base/result.ts'
+import type { DealRefused, LedgerApi } from '../../contract/market/ledger-api.ts'
+import type { Listing } from '../../contract/market/listing.ts'
+import type { NewTrial, TrialReport } from '../../contract/market/trial.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
+import { agentOwner } from '../../contract/reflex.ts'
+import type { EvaluationReport } from '../../contract/reports/reflex-report.ts'
+import type { ScopeApi } from '../../contract/scope-api.ts'
+import { evaluateRecordings } from '../../reflexes/evaluation.ts'
+import type { Sandbox } from '../../reflexes/sandbox.ts'
+import { beginTrial, endTrial } from '../../store/market/trials.ts'
+
+/** Recordings per page. The scope limits a page by its bytes, too. */
+const PAGE = 100
+
+export type TrialParts = {
+  db: D1Database
+  ledger: Pick<LedgerApi, 'payTrial'>
+  scope: Pick<ScopeApi, 'identify' | 'recordings' | 'state'>
+  sandbox: Sandbox
+  now: number
+}
+export type TrialRefused = DealRefused | Refused<'other_content' | 'goods_changed'>
+type Asked = NewTrial & { id: string; listing: Listing; program: ReflexVersion | null }
+
+/**
+ * Runs a listed reflex on what a scope recorded, without acting and without showing its code. The
+ * id has one fee and one range of recordings, so that repeating it shows nothing more.
+ */
+export async function tryListing(
+  parts: TrialParts,
+  { listing, program, scope, since, id }: Asked,
+): Promise<Result<{ report: TrialReport }, TrialRefused>> {
+  const { db, ledger, now } = parts
+  const { listing_id, hash } = listing
+  if (!program || program.hash !== hash || program.state === 'retired')
+    return { ok: false, reason: 'goods_changed', detail: `${listing.artifact} was retired or is no longer there.` }
+  const row = { listing_id, scope, id, since: Date.parse(since) }
+  const begun = await beginTrial(db, row, now)
+  if (begun.since !== row.since)
+    return { ok: false, reason: 'other_content', detail: `The trial ${id} has another \`since\`: use another id.` }
+  if (begun.report) return { ok: true, report: begun.report }
+  const paid = await ledger.payTrial(listing_id, { buyer: agentOwner(scope), id })
+  if (!paid.ok) return paid
+  const evaluated = await evaluate(parts, program, row.since)
+  const { turns, model_calls, cost_usd } = (await parts.scope.state()).counters
+  const report: TrialReport = {
+    ...shown(evaluated),
+    trial_id: id,
+    listing_id,
+    artifact: listing.artifact,
+    scope,
+    since: new Date(row.since).toISOString(),
+    fee: listing.terms.trial_fee ?? 0,
+    would_save: saving(evaluated, { turns, model_calls, cost_usd }),
+  }
+  await endTrial(db, row, report)
+  return { ok: true, report }
+}
+
+type Evaluated = EvaluationReport & { truncated: boolean }
+
+const evaluate = ({ sandbox, scope }: TrialParts, program: ReflexVersion, since: number): Promise<Evaluated> =>
+  evaluateRecordings({
+    sandbox,
+    program,
+    identify: (calls) => scope.identify(calls),
+    read: (after) => scope.recordings({ since, after, limit: PAGE }),
+  })
+
+/** Arguments, errors and fuel would show more of the program than its decisions do. */
+function shown({ contexts, fires, passes, agreement, missed, truncated, disagreements }: Evaluated) {
+  return {
+    contexts,
+    fires,
+    passes,
+    agreement,
+    missed,
+    truncated,
+    disagreements: disagreements.map(({ event_id, action, decided }) => ({ event_id, action_type: action.action_type, decided })),
+  }
+}
+
+type Spent = { turns: number; model_calls: number; cost_usd: number }
+
+function saving({ agreement: { agreed }, contexts }: Evaluated, { turns, model_calls, cost_usd }: Spent): TrialReport['would_save'] {
+  const seen = contexts.recorded + contexts.rebuilt
+  if (turns === 0 || seen === 0) return null
+  const usd = (agreed * cost_usd) / turns
+  return { model_calls: (agreed * model_calls) / turns, usd, per_1000_events_usd: (usd / seen) * 1000 }
+}
