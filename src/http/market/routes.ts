@@ -1,6 +1,7 @@
 import { resource } from '../describe/describe.ts'
 import { dealRoutes } from './deals.ts'
+import { discoveryRoutes } from './discovery.ts'
 import { listingRoutes } from './listings.ts'
 
 /** The routes of the ledger and of the market. */
-export const marketRoutes = resource().route('/', listingRoutes).route('/', dealRoutes)
+export const marketRoutes = resource().route('/', discoveryRoutes).route('/', listingRoutes).route('/', dealRoutes)

@@ -108,6 +108,8 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/stats/summary', 'viewer'],
   ['GET', '/v1/key', 'viewer', 'publisher'],
   ['GET', '/metrics', 'viewer'],
+  ['GET', '/v1/market/listings', 'viewer'],
+  ['POST', '/v1/market/listings/{id}/try', 'viewer'],
   ['GET', '/v1/incidents', 'viewer'],
   ['POST', '/v1/incidents/{id}/close', 'operator'],
   ['GET', '/v1/blocks', 'viewer'],
