@@ -22,7 +22,7 @@ export type SkillTested = { id: string; version: string; hash: string; passed: 0
 
 type Version = { artifact_id: string; version: string; hash: string }
 
-/** What D1 has measured of these reflexes and skills. `now` in ms. */
+/** Reads the measurements of these reflexes and skills. `now` in ms. */
 export async function readFigures(db: D1Database, of: { reflexes: readonly Version[]; skills: readonly Version[]; now: number }) {
   const asked = (versions: readonly Version[]) =>
     JSON.stringify(versions.map(({ artifact_id, version, hash }) => [artifact_id, version, hash]))

@@ -29,7 +29,7 @@ const UPSERT = `INSERT INTO listings
 export const listingSorts = ['rank', 'price', 'newest', 'agreement', 'saved', 'fires'] as const
 export type ListingSort = (typeof listingSorts)[number]
 
-/** What a list is sorted by, in rising order; ties are in the order of ids. */
+/** The sort key of each order, rising; ties are in the order of ids. */
 const places: Record<ListingSort, SQL> = {
   rank: sql`-${listings.score}`,
   price: sql`${listings.price}`,

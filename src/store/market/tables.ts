@@ -36,7 +36,7 @@ export const listings = sqliteTable(
   ],
 )
 
-/** Trials by the id that the buyer made. `report` is null while it runs, or if it was interrupted. */
+/** Trials by the id that the buyer made. `report` is null until it has ended. */
 export const trials = sqliteTable(
   'trials',
   {
