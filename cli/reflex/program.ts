@@ -10,6 +10,7 @@ import { addDeadLetters } from './operations/dead-letters.ts'
 import { addPolicy, addPromotions } from './operations/promotions.ts'
 import { addTimers } from './operations/timers.ts'
 import { addLearn } from './learn/commands.ts'
+import { addMarket } from './market/commands.ts'
 import { addDeploy } from './project/deploy.ts'
 import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
@@ -58,6 +59,7 @@ export function reflexProgram(): Command {
     addReflex,
     addSkill,
     addLearn,
+    addMarket,
     addBulletin,
     addApprovals,
     addPromotions,
