@@ -120,7 +120,7 @@ function addSelling(market: Command): void {
     .action(handler(list))
   market
     .command('unlist <listing>')
-    .description('End a listing; deals that were accepted go on')
+    .description('End a listing; licences that were sold stay')
     .action(
       handler(async ({ api, print, signal }, id: string) => {
         await api().json(route(['market', 'listings', id]), { method: 'DELETE', signal })
