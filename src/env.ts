@@ -3,8 +3,11 @@ import type { LedgerApi } from './contract/market/ledger-api.ts'
 import type { LearnerApi } from './contract/reports/learning/learner-api.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
-/** A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`. */
-export type QueueMessage = { scope: string; events: Event[]; batch?: string }
+/**
+ * A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`.
+ * `sender`, which another producer may give, is that of events without `meta.sender`.
+ */
+export type QueueMessage = { scope: string; events: Event[]; batch?: string; sender?: string }
 
 export interface SweeperApi {
   /** Ensures a sweep within 30 s, even if the process dies now. */

@@ -24,7 +24,9 @@ export const event = z
       sender: z
         .string()
         .optional()
-        .describe('`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone.'),
+        .describe(
+          '`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone, or by a producer of queue messages.',
+        ),
     }),
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>

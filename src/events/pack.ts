@@ -3,14 +3,21 @@ import { scopeName, type Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 
+/** As long as a source. */
+const MOST_SENDER = 256
+
 /** Checks only what the consumers rely on: the events were validated when they were accepted. */
 export function readMessage(body: unknown): QueueMessage | null {
   if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
-  const { scope, events } = body
+  const { scope, events, sender } = body
   if (!scopeName.safeParse(scope).success) return null
   const isOfScope = (event: unknown): boolean =>
     isFields(event) && event['scope'] === scope && typeof event['id'] === 'string' && typeof event['type'] === 'string'
-  return events.every(isOfScope) ? (body as QueueMessage) : null
+  if (!events.every(isOfScope)) return null
+  const message = body as QueueMessage
+  if (sender === undefined) return message
+  if (typeof sender !== 'string' || sender === '' || sender.length > MOST_SENDER) return null
+  return { ...message, events: message.events.map((event) => ({ ...event, meta: { sender, ...event.meta } })) }
 }
 
 const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null

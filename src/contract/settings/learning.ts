@@ -20,7 +20,7 @@ const fields = {
     .array(z.string().min(1).max(256))
     .max(100)
     .describe(
-      'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or else its source, as for timers.',
+      'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or the `sender` of its queue message, or else its source, as for timers.',
     ),
   audit_share: z
     .number()

@@ -114,11 +114,25 @@ export const hookDeliveryRoutes = resource().openapi(receive, async (c) => {
   }
 })
 
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+const FORM = new RegExp(`^${FORM_TYPE} *(?:;|$)`, 'i')
+
+/** A form as an object of texts. GitHub's has the JSON of the delivery in its only field. */
+function parseForm(body: string): ReturnType<typeof parseJson> {
+  const fields = Map.groupBy(new URLSearchParams(body), ([name]) => name)
+  const values = Array.from(fields, ([name, pairs]) => [name, pairs.map(([, value]) => value)] as const)
+  const [[name, [payload, ...more]] = ['', []]] = values
+  if (fields.size === 1 && name === 'payload' && payload !== undefined && more.length === 0) return parseJson(payload)
+  return { ok: true, value: Object.fromEntries(values.map(([field, all]) => [field, all.length === 1 ? all[0] : all])) }
+}
+
 /** Verifies a delivery and sends its events to the scope, all or none. */
 async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) => void) {
   const { name, scope, scheme, mapping } = row
-  if (!/^application\/(?:[\w.-]+\+)?json *(?:;|$)/i.test(c.req.header('Content-Type') ?? ''))
-    throw refusal('unsupported-media-type', 'A delivery is JSON.', { headers: { Accept: 'application/json' } })
+  const type = c.req.header('Content-Type') ?? ''
+  const isForm = FORM.test(type)
+  if (!isForm && !/^application\/(?:[\w.-]+\+)?json *(?:;|$)/i.test(type))
+    throw refusal('unsupported-media-type', 'A delivery is JSON or a form.', { headers: { Accept: `application/json, ${FORM_TYPE}` } })
   const secret = c.env[secretOfHook(name)]
   if (secret === undefined || secret === '') throw unavailable(`The deployment has no secret for the hook ${name}.`)
   const body = await readBody(c.req.raw)
@@ -126,7 +140,7 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const verified = await verifyHook(scheme, { secret, headers, body, now: Date.now() })
   if (!verified.ok && verified.reason === 'misconfigured') throw unavailable(verified.detail)
   if (!verified.ok) throw refusal(verified.reason === 'stale' ? 'stale-delivery' : 'bad-signature', verified.detail)
-  const parsed = parseJson(body)
+  const parsed = isForm ? parseForm(body) : parseJson(body)
   if (!parsed.ok) throw refusal('malformed-body', `The body is not JSON: ${parsed.message}.`)
   const mapped = mapDelivery(mapping, { name, delivery: verified.delivery, body: parsed.value, headers })
   if (!mapped.ok) throw invalid(mapped.detail)

@@ -21,8 +21,6 @@ type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' |
  */
 export class OperatorCalls {
   readonly #parts: Parts
-  /** Of the calls in progress, by their cause. */
-  readonly #stops = new Map<string, AbortController>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -61,24 +59,21 @@ export class OperatorCalls {
     { skill_id, inputs, why }: Pick<SkillProposal, 'skill_id' | 'why'> & { inputs: Record<string, unknown> },
     { call_id = crypto.randomUUID(), name, key_id, from, roles, dry_run, trace }: ProposalCaller,
   ): Promise<ProposalResult> {
-    const { unit, skills, memory } = this.#parts
+    const { unit, skills, runs, memory } = this.#parts
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
     const request = { from, proposer: { name, key_id }, roles, text: why, dry_run }
     const cause = `call:${call_id}`
-    const stop = new AbortController()
-    this.#stops.set(cause, stop)
-    const owner: SessionFor = { head, causes: [cause], events: memory.live.events, signal: stop.signal }
-    try {
-      return await skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
-    } finally {
-      this.#stops.delete(cause)
-    }
+    return runs.stoppable(cause, (signal) => {
+      const owner: SessionFor = { head, causes: [cause], events: memory.live.events, signal }
+      return skills.propose({ skill_id, inputs: inputs as JsonFields, why }, request, owner)
+    })
   }
 
-  /** A run that was resumed after a crash is not stopped: it has lost its caller. */
+  /** With `stop`, the name of who cancels it, the run is stopped and compensated. */
   run(cause: string, stop?: string): SkillCall | null {
-    if (stop !== undefined) this.#stops.get(cause)?.abort(new Error(`${stop} cancelled the call`))
-    return this.#parts.database.laid ? this.#parts.runs.ofCause(cause) : null
+    const { database, runs } = this.#parts
+    if (stop !== undefined) runs.stop(cause, stop)
+    return database.laid ? runs.ofCause(cause) : null
   }
 }

@@ -69,8 +69,10 @@ async function runApproved(
     if (!result) return undefined
   }
   if (!result) {
-    const session = await skills.sessionFor({ head: approvalHead(head, run), causes: [cause] })
-    result = await session.runApproved(run)
+    result = await runs.stoppable(cause, async (signal) => {
+      const session = await skills.sessionFor({ head: approvalHead(head, run), causes: [cause], signal })
+      return session.runApproved(run, { signal })
+    })
     guard.done({ kind: 'run', id: approval_id })
     unit((going) => jobs.progressed(going, 'approved-run', approval_id))
     if (hasToWait(result) && now() < expires_at) return { again_ms: WAIT_MS }

@@ -36,9 +36,27 @@ type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects'
  */
 export class SkillRuns {
   readonly #parts: RunParts
+  /** Of calls and approved runs in progress, by their cause. */
+  readonly #stops = new Map<string, AbortController>()
 
   constructor(parts: RunParts) {
     this.#parts = parts
+  }
+
+  /** Does work that `stop` aborts. */
+  async stoppable<Result>(cause: string, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const stop = new AbortController()
+    this.#stops.set(cause, stop)
+    try {
+      return await work(stop.signal)
+    } finally {
+      this.#stops.delete(cause)
+    }
+  }
+
+  /** A run that was resumed after a crash is not stopped: it has lost its caller. */
+  stop(cause: string, by: string): void {
+    this.#stops.get(cause)?.abort(new Error(`${by} cancelled the call`))
   }
 
   /** `asker` may change from one run to the next. */

@@ -87,7 +87,7 @@ export class Skills {
 
   /** Opens a session for a resumed or approved run. */
   async sessionFor(owner: SessionFor): Promise<SkillSession> {
-    return this.#session(owner, { cause: owner.causes[0], inputs_hash: '', head: owner.head })
+    return this.#session(owner, { cause: owner.causes[0], inputs_hash: '', head: owner.head, signal: owner.signal })
   }
 
   async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {

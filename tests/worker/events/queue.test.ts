@@ -45,20 +45,30 @@ describe('the consumer', () => {
     expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
   })
 
-  test.each([['a string'], [null], [{ scope: 'bad scope!', events: [] }], [{ scope: 'x', events: 'none' }]])(
-    'a message that cannot be read (%j) goes to the dead letters at once, and the others are delivered',
-    async (body) => {
-      const scope = freshScope()
-      const event = note(scope, 'fine')
-      const result = await deliver('reflex-events', [body, { scope, events: [event] }])
-      expect(result.explicitAcks).toHaveLength(2)
-      expect(result.retryMessages).toEqual([])
-      const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
-      expect(results).toMatchObject([
-        { origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('malformed message') },
-      ])
-    },
-  )
+  test('takes a sender that the message names for events that name none', async () => {
+    const scope = freshScope()
+    const [own, none] = [note(scope, 'a'), note(scope, 'b')]
+    const events = [{ ...own, meta: { ...own.meta, sender: 'key:abc' } }, none]
+    await deliver('reflex-events', [{ scope, sender: 'meter-7', events }])
+    const senders = await Promise.all([own, none].map(async ({ id }) => (await stubOf(scope).event(id))?.event.meta.sender))
+    expect(senders).toEqual(['key:abc', 'meter-7'])
+  })
+
+  test.each([
+    ['a string'],
+    [null],
+    [{ scope: 'x', sender: 7, events: [{ scope: 'x', id: 'a', type: 'test.note' }] }],
+    [{ scope: 'bad scope!', events: [] }],
+    [{ scope: 'x', events: 'none' }],
+  ])('a message that cannot be read (%j) goes to the dead letters at once, and the others are delivered', async (body) => {
+    const scope = freshScope()
+    const event = note(scope, 'fine')
+    const result = await deliver('reflex-events', [body, { scope, events: [event] }])
+    expect(result.explicitAcks).toHaveLength(2)
+    expect(result.retryMessages).toEqual([])
+    const { results } = await env.DB.prepare('SELECT * FROM dead_letters WHERE scope IS NULL').all()
+    expect(results).toMatchObject([{ origin: 'queue', payload: JSON.stringify(body), error: expect.stringContaining('malformed message') }])
+  })
 
   test('an event that its scope cannot take goes back alone: the others of its message, and other messages, are accepted', async () => {
     const scope = freshScope()

@@ -108,7 +108,7 @@ describe.each(['billing', 'ci', 'shop'])('a hook with the scheme of %s', (name) 
   })
 
   test.each([
-    ['a form', { type: 'application/x-www-form-urlencoded' }, 415, 'unsupported-media-type'],
+    ['a text', { type: 'text/plain' }, 415, 'unsupported-media-type'],
     ['text that is not JSON', { content: 'not json' }, 400, 'malformed-body'],
     ['an empty body', { content: '' }, 400, 'malformed-body'],
     ['a body over the limit', { content: JSON.stringify({ text: 'x'.repeat(1_100_000) }) }, 413, 'body-too-large'],
@@ -127,6 +127,21 @@ test.each(['billing', 'shop'])('a delivery to %s that was signed long ago, or in
   for (const at of [Date.now() - 600_000, Date.now() + 600_000])
     expect(await deliver(name, bodies[name], { at })).toMatchObject(problem(401, 'stale-delivery'))
   expect(await logOf(stubOf(scope))).toEqual([])
+})
+
+test('a form of GitHub is taken as the JSON in its field, under the signature of the whole form', async () => {
+  const scope = await hookOf('ci')
+  const type = 'application/x-www-form-urlencoded'
+  const { status, body } = await deliver('ci', `payload=${encodeURIComponent(JSON.stringify(push))}`, { type })
+  expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1 } })
+  expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({ body: push })
+  expect(await deliver('ci', 'payload=%7Bbroken', { type })).toMatchObject(problem(400, 'malformed-body'))
+})
+
+test('any other form is an object of texts, and of lists where a field is repeated', async () => {
+  const scope = await hookOf('ci')
+  const { body } = await deliver('ci', 'tag=a&text=two+words&tag=b', { type: 'application/x-www-form-urlencoded; charset=UTF-8' })
+  expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({ body: { tag: ['a', 'b'], text: 'two words' } })
 })
 
 test('a body of GitHub that is replayed under another delivery id is a duplicate', async () => {

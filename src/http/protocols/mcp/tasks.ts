@@ -101,8 +101,10 @@ async function cancel(c: Caller, id: string): Promise<void> {
     env,
     var: { scope, principal },
   } = c
-  if (id.startsWith('call:')) return void (await env.SCOPE.getByName(scope).skillCall(id, principal.name))
+  const stop = () => env.SCOPE.getByName(scope).skillCall(id, principal.name)
+  if (id.startsWith('call:')) return void (await stop())
   const { id: approval_id, status } = await approvalHere(c, idOf(id))
+  if (status === 'approved') await stop()
   if (status !== 'pending') return
   const reason = 'its task was cancelled'
   await decide(env, principal, { id: approval_id, status: 'rejected', reason, traceparent: c.req.header('traceparent') })

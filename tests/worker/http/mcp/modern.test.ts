@@ -273,12 +273,17 @@ describe('a task', () => {
     })
   })
 
-  test('that is cancelled stops its run, and says how it ended', async () => {
+  test.each(['called', 'approved'])('that is cancelled stops its run, which was %s, and says how it ended', async (begun) => {
     const scope = freshScope()
     const steps = [{ tool: 'act', args: { text: 'hang on {{what}}' }, timeout_ms: 60_000 }]
     const plan = { ...twoSteps('x').plan, budget: { max_cost_usd: 1, max_latency_ms: 60_000 }, steps }
-    const { body } = await askModern(scope, 'tools/call', { name: nameOf(await skill({ plan })), arguments: asked }, { capabilities })
+    const policy = { allow_roles: ['publisher'], ...(begun === 'approved' && { needs_approval_if: ['true'] }) }
+    const name = nameOf(await skill({ plan, policy }))
+    const { body } = await askModern(scope, 'tools/call', { name, arguments: asked }, { capabilities })
     const { taskId } = body.result
+    const inputResponses = { approval: { action: 'accept', content: { decision: 'approve' } } }
+    if (begun === 'approved') await of(scope, 'tasks/update', taskId, { inputResponses })
+    await until(async () => (await entriesOf(stubOf(scope), 'effect-started')).length > 0, 'its step runs')
     await of(scope, 'tasks/cancel', taskId)
     await completed(scope, taskId)
     const { result } = (await of(scope, 'tasks/get', taskId)).body

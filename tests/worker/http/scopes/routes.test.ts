@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
 import { call, problem, fetchRaw, keyFor, message, scopePath } from '../../../support/http.ts'
-import { freshScope, hurry, stubOf, until } from '../../../support/scopes.ts'
+import { freshScope, hurry, note, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours } from '../../../support/test-agents.ts'
 import { propose, skill } from '../../../support/two-step-skill.ts'
 
@@ -308,6 +308,27 @@ describe('a scope', () => {
       expect(elsewhere).toMatchObject(problem(400))
       expect((await call(scopePath(scope))).body.counters.accepted).toBe(0)
     })
+
+    test.each(['itself', 'another scope'])(
+      'refuses what a turn publishes to %s and does not fit, with all that it publishes',
+      async (to) => {
+        const scope = freshScope()
+        const other = to === 'itself' ? scope : freshScope()
+        await declare(other, { 'order.placed': order })
+        const placed = (fields: object) => ({ ...note(other, 'x'), type: 'order.placed', ...fields })
+        const fits = placed({ order: 'a', total: 1 })
+        const refused: unknown[] = []
+        behaviours.set(scope, async (context, deps) => {
+          if (context.events.some(({ type }) => type !== 'ws.message')) return
+          await deps.store.publish(fits, placed({ order: 'b', total: -1 })).catch((error: Error) => refused.push(error.message))
+          if (refused.length > 0) await deps.store.publish({ ...fits, id: 'again' })
+        })
+        await settle(scope, message())
+        expect(refused).toEqual([expect.stringContaining(`is not a order.placed as ${other} declares it: total`)])
+        await until(async () => (await stubOf(other).event('again')) !== null, 'what fits is published')
+        expect(await stubOf(other).event(fits.id)).toBeNull()
+      },
+    )
 
     test.each([
       [{ 'ws.message': { type: 'object' } }, 'a type of the deployment'],
