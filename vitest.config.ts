@@ -68,7 +68,8 @@ export default defineConfig(async () => ({
     onUnhandledError: ({ name, message }: { name?: string | undefined; message: string }) =>
       name !== 'EnvironmentTeardownError' || !message.includes('onUserConsoleLog'),
     coverage: {
-      provider: 'istanbul' as const,
+      provider: 'custom' as const,
+      customProviderModule: 'tests/support/coverage.ts',
       include: ['src/**/*.ts'],
       reporter: ['text-summary', 'html', 'json-summary'],
       thresholds: { lines: 90 },
