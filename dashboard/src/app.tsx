@@ -20,6 +20,7 @@ const Skills = page(() => import('./pages/skills/page.tsx'))
 const Skill = page(() => import('./pages/skill/page.tsx'))
 const Learning = page(() => import('./pages/learning/page.tsx'))
 const Decisions = page(() => import('./pages/decisions/page.tsx'))
+const Market = page(() => import('./pages/market/page.tsx'))
 const Approvals = page(() => import('./pages/approvals/page.tsx'))
 const DeadLetters = page(() => import('./pages/dead-letters/page.tsx'))
 const Incidents = page(() => import('./pages/incidents/page.tsx'))
@@ -50,6 +51,7 @@ export function App() {
               <Route path="/skills/:id" component={Skill} />
               <Route path="/learning" component={Learning} />
               <Route path="/decisions" component={Decisions} />
+              <Route path="/market" component={Market} />
               <Route path="/approvals" component={Approvals} />
               <Route path="/dead-letters" component={DeadLetters} />
               <Route path="/incidents" component={Incidents} />

@@ -8,6 +8,7 @@ const entries: { path: string; text: string }[] = [
   { path: '/decisions', text: 'Decision models' },
   { path: '/skills', text: 'Skills' },
   { path: '/learning', text: 'Learning' },
+  { path: '/market', text: 'Market' },
   { path: '/approvals', text: 'Approvals' },
   { path: '/dead-letters', text: 'Dead letters' },
   { path: '/incidents', text: 'Incidents' },

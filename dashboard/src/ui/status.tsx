@@ -23,6 +23,11 @@ const approvals: Record<Exclude<ApprovalStatus, 'pending'>, Shown> = {
   rejected: { text: 'rejected', tone: 'idle' },
   expired: { text: 'expired', tone: 'idle' },
 }
+const deals: Record<string, Shown> = {
+  offered: { text: 'offered', tone: 'wait' },
+  accepted: { text: 'accepted', tone: 'ok' },
+  settled: { text: 'settled', tone: 'ok' },
+}
 const artifacts: Record<string, Shown> = {
   draft: { text: 'draft', tone: 'idle' },
   candidate: { text: 'candidate', tone: 'wait' },
@@ -55,7 +60,7 @@ const work: Record<string, Shown> = {
   open: { text: 'open', tone: 'wait' },
   closed: { text: 'closed', tone: 'idle' },
 }
-const all: Readonly<Record<string, Shown>> = { ...work, ...artifacts, ...approvals, ...events }
+const all: Readonly<Record<string, Shown>> = { ...work, ...deals, ...artifacts, ...approvals, ...events }
 
 /** The tone has a shape, too: colours alone say nothing to some people. */
 const shapes: Record<Tone, string> = { ok: '✓', run: '▸', wait: '◷', bad: '✕', idle: '–' }

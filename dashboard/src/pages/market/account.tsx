@@ -1,0 +1,92 @@
+import type { Account } from '../../../../src/contract/market/account.ts'
+import type { Deal } from '../../../../src/contract/market/deal.ts'
+import type { Transfer } from '../../../../src/contract/market/transfer.ts'
+import { part, query, useGet } from '../../api/index.ts'
+import { usePages } from '../../api/use-pages.ts'
+import { Empty, Loaded, LoadedList } from '../../ui/feedback.tsx'
+import { count } from '../../ui/numbers.ts'
+import { Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Fact, Facts, visible } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { AccountLink, dealLink, Path } from './links.tsx'
+
+/** The balance of an account, its deals and its statement. */
+export function AccountPage({ id }: { id: string }) {
+  const path = `/v1/ledger/accounts/${part(id)}`
+  const data = useGet<Account>(path)
+  return (
+    <Page title={visible(id)} path={<Path />}>
+      <Loaded data={data}>
+        {({ balance, available, debits_pending, credits_pending, closed }) => (
+          <Facts>
+            <Fact name="Balance">{count(balance)}</Fact>
+            <Fact name="Available">{count(available)}</Fact>
+            <Fact name="Pending">
+              −{count(debits_pending)}, +{count(credits_pending)}
+            </Fact>
+            {closed && <Fact name="State">closed</Fact>}
+          </Facts>
+        )}
+      </Loaded>
+      <Deals account={id} />
+      <Statement account={id} path={path} />
+    </Page>
+  )
+}
+
+function Deals({ account }: { account: string }) {
+  const list = usePages<Deal>(`/v1/market/deals${query({ account, limit: 100 })}`)
+  return (
+    <Section title="Deals">
+      <LoadedList pages={list} empty={<Empty title="It has no deals." />}>
+        {(rows) => (
+          <Table
+            label="Deals"
+            rows={rows}
+            keyOf={({ deal_id }) => deal_id}
+            onEnd={list.loadMore}
+            columns={[
+              { title: 'Goods', cell: ({ deal_id, artifact }) => <a href={dealLink(deal_id)}>{visible(artifact)}</a> },
+              { title: 'Side', cell: ({ buyer }) => (buyer === account ? 'buys' : 'sells'), width: '5rem' },
+              { title: 'Price', cell: ({ price }) => count(price), width: '7rem', numeric: true },
+              { title: 'Status', cell: ({ status }) => <Status status={status} />, width: '8rem' },
+              { title: 'Offered', cell: ({ offered_at }) => <Time at={offered_at} />, width: '9rem' },
+            ]}
+          />
+        )}
+      </LoadedList>
+    </Section>
+  )
+}
+
+function Statement({ account, path }: { account: string; path: string }) {
+  const list = usePages<Transfer>(`${path}/statement?limit=100`)
+  return (
+    <Section title="Statement">
+      <LoadedList pages={list} empty={<Empty title="No transfer took part." />}>
+        {(rows) => (
+          <Table
+            label="Statement"
+            rows={rows}
+            keyOf={({ seq }) => String(seq)}
+            onEnd={list.loadMore}
+            columns={[
+              { title: 'Time', cell: ({ at }) => <Time at={at} />, width: '9rem' },
+              { title: 'Kind', cell: ({ kind }) => kind, width: '6rem' },
+              {
+                title: 'Amount',
+                cell: ({ debit, amount }) => `${debit === account ? '−' : '+'}${count(amount)}`,
+                width: '7rem',
+                numeric: true,
+              },
+              { title: 'With', cell: ({ debit, credit }) => <AccountLink id={debit === account ? credit : debit} />, width: '14rem' },
+              { title: 'Transfer', cell: ({ id, memo }) => visible(memo ?? id) },
+            ]}
+          />
+        )}
+      </LoadedList>
+    </Section>
+  )
+}

@@ -1,0 +1,169 @@
+import { useLocation } from 'preact-iso'
+import { useSignal } from '@preact/signals'
+import type { Deal } from '../../../../src/contract/market/deal.ts'
+import type { FoundListing, Listing } from '../../../../src/contract/market/listing.ts'
+import type { TrialReport } from '../../../../src/contract/market/trial.ts'
+import { hasRole, part, post, query, useGet } from '../../api/index.ts'
+import { submitted, useAction } from '../../api/use-action.ts'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { count, percent, usd } from '../../ui/numbers.ts'
+import { Page, Section } from '../../ui/page.tsx'
+import { Status } from '../../ui/status.tsx'
+import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Time } from '../../ui/time.tsx'
+import { AccountLink, dealLink, Path } from './links.tsx'
+
+const DAY_MS = 86_400_000
+
+export function ListingPage({ id }: { id: string }) {
+  const data = useGet<Listing>(`/v1/market/listings/${part(id)}`)
+  return (
+    <Page title={data.value?.artifact ?? 'Listing'} path={<Path />}>
+      <Loaded data={data}>
+        {(listing) => (
+          <>
+            <Terms listing={listing} />
+            {listing.state === 'open' && (
+              <>
+                <Proof listing={listing} />
+                {listing.artifact.startsWith('reflex:') && <Trial id={id} fee={listing.terms.trial_fee ?? 0} />}
+                {hasRole('operator') && <Offer listing={listing} />}
+              </>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Terms({ listing: { description, kind, price, seller, state, state_reason, expires_at, terms } }: { listing: Listing }) {
+  return (
+    <>
+      <p>
+        <Text text={description} most={2000} />
+      </p>
+      <Facts>
+        <Fact name="State">
+          <Status status={state} /> {state_reason}
+        </Fact>
+        <Fact name="Kind">{kind}</Fact>
+        <Fact name="Price">{count(price)}</Fact>
+        <Fact name="Seller">
+          <AccountLink id={seller} />
+        </Fact>
+        {expires_at !== null && (
+          <Fact name="Expires">
+            <Time at={expires_at} />
+          </Fact>
+        )}
+        {Object.entries(terms).map(([name, value]) => (
+          <Fact key={name} name={name.replaceAll('_', ' ')}>
+            {String(value)}
+          </Fact>
+        ))}
+      </Facts>
+    </>
+  )
+}
+
+/** The measured figures are part of the list, not of one listing. */
+function Proof({ listing: { listing_id, artifact, seller } }: { listing: Listing }) {
+  const data = useGet<{ items: FoundListing[] }>(`/v1/market/listings${query({ artifact, seller, limit: 100 })}`)
+  return (
+    <Section title="Proof">
+      <Loaded data={data}>
+        {({ items }) => {
+          const found = items.find((one) => one.listing_id === listing_id)
+          if (!found) return <p class="quiet">Nothing has been measured yet.</p>
+          const { figures, rank, measured_at } = found
+          return (
+            <>
+              <Facts>
+                <Fact name="Certificate">{figures.agreement?.state ?? 'none'}</Fact>
+                <Fact name="Agrees, at least">{percent(figures.agreement?.lower_bound)}</Fact>
+                <Fact name="Compared">{count(figures.agreement?.compared)}</Fact>
+                <Fact name="Saves per 1,000 events">{usd(figures.usd_saved_per_1000)}</Fact>
+                <Fact name="Fires">{count(figures.fires)}</Fact>
+                <Fact name="Scopes">
+                  {figures.scopes}, {figures.other_scopes} not the owner's
+                </Fact>
+                <Fact name="Event types">{figures.event_types.join(', ') || '–'}</Fact>
+              </Facts>
+              <p>
+                {rank.score} points, measured <Time at={measured_at} />:
+              </p>
+              <ul>
+                {rank.because.map(({ points, reason }) => (
+                  <li key={reason}>
+                    <b>{points}</b> {reason}
+                  </li>
+                ))}
+              </ul>
+            </>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Trial({ id, fee }: { id: string; fee: number }) {
+  const report = useSignal<TrialReport | null>(null)
+  const { run, busy, problem } = useAction((scope: string) =>
+    post<TrialReport>(`/v1/market/listings/${part(id)}/try`, { scope, since: new Date(Date.now() - 7 * DAY_MS).toISOString() }),
+  )
+  const submit = async (event: SubmitEvent) => {
+    const answer = await run(submitted(event)('scope'))
+    if (answer.ok) report.value = answer.value
+  }
+  return (
+    <Section title="Try it on your recordings">
+      <form class="filters" onSubmit={(event) => void submit(event)}>
+        <label class="inline">
+          Your scope <input name="scope" required />
+        </label>
+        <button type="submit" disabled={busy}>
+          Evaluate on the last 7 days{fee > 0 && ` for ${fee}`}
+        </button>
+      </form>
+      {problem && <ErrorBox problem={problem} />}
+      {report.value && <Tried report={report.value} />}
+    </Section>
+  )
+}
+
+const Tried = ({ report: { contexts, fires, agreement, missed, would_save } }: { report: TrialReport }) => (
+  <p role="status">
+    On {count(contexts.recorded + contexts.rebuilt)} events it fires {count(fires)} times: {count(agreement.agreed)} decisions agree,{' '}
+    {count(agreement.disagreed)} differ. It leaves {count(missed)} events with an action to others.
+    {would_save && ` It would have saved about ${would_save.model_calls.toFixed(1)} model calls and ${usd(would_save.usd)}.`}
+  </p>
+)
+
+function Offer({ listing: { listing_id, price } }: { listing: Listing }) {
+  const { route } = useLocation()
+  /** Repeating the form makes no second offer. */
+  const id = useSignal(crypto.randomUUID())
+  const { run, busy, problem } = useAction((buyer: string) =>
+    post<Deal>(`/v1/market/listings/${part(listing_id)}/offers`, { id: id.value, buyer }),
+  )
+  const submit = async (event: SubmitEvent) => {
+    const answer = await run(submitted(event)('buyer'))
+    if (answer.ok) route(dealLink(answer.value.deal_id))
+  }
+  return (
+    <Section title="Buy">
+      <form class="filters" onSubmit={(event) => void submit(event)}>
+        <label class="inline">
+          Account <input name="buyer" required placeholder="scope:NAME" />
+        </label>
+        <button type="submit" class="primary" disabled={busy}>
+          Offer {count(price)}
+        </button>
+      </form>
+      <p class="quiet">The money is held until the seller answers. A licence begins in shadow mode in your scope.</p>
+      {problem && <ErrorBox problem={problem} />}
+    </Section>
+  )
+}
