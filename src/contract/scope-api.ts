@@ -66,13 +66,13 @@ export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailabl
 export type ReplayNote = Omit<Extract<EntryBody, { kind: 'replay-done' }>, 'kind' | 'by'>
 
 /**
- * Entries of a trace or of a kind. `related` adds those about events of the trace, of which it may
- * name some, such as turns of other traces. `contexts`: false if the caller does not read the
+ * Entries of a trace or of some kinds. `related` adds those about events of the trace, of which it
+ * may name some, such as turns of other traces. `contexts`: false if the caller does not read the
  * contexts of reflexes, which may then be null.
  */
 export type LogFilter = {
   trace_id?: string | undefined
-  kind?: string | undefined
+  kinds?: readonly string[] | undefined
   related?: readonly string[]
   contexts?: false
 }

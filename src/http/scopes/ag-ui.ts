@@ -111,7 +111,7 @@ async function resumed(c: Asked, { threadId, runId, parentRunId }: RunInput, ans
 /** The first entry of the kind that matches. */
 async function entryIn(env: Env, scope: string, kind: LogEntry['kind'], matches: (entry: LogEntry) => boolean): Promise<LogEntry | null> {
   for (let after: number | null = 0; after !== null;) {
-    const page: LogRead = await env.SCOPE.getByName(scope).readLog(after, PAGE, undefined, { kind })
+    const page: LogRead = await env.SCOPE.getByName(scope).readLog(after, PAGE, undefined, { kinds: [kind] })
     const found = page.entries.map((text) => JSON.parse(text) as LogEntry).find(matches)
     if (found) return found
     after = page.next

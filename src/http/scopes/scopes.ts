@@ -90,7 +90,12 @@ const log = route('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest
       after: seq.default(0).describe('Entries with a greater `seq`.'),
       before: seq.optional().describe('Entries with a smaller `seq`.'),
       trace_id: traceId.optional().describe('Entries of this trace.'),
-      kind: z.string().min(1).max(64).optional().describe('Entries of this kind, such as `skill-decided`.'),
+      kind: z
+        .string()
+        .min(1)
+        .max(1000)
+        .optional()
+        .describe('Entries of these kinds, separated by commas, such as `skill-decided,skill-applied`.'),
       limit: pageLimit(limits.log_page),
     }),
   },
@@ -160,7 +165,8 @@ export const scopeRoutes = resource()
     throw past.reason === 'unavailable' ? unavailable(detail) : notFound(detail)
   })
   .openapi(log, async (c) => {
-    const { after, before, limit, ...only } = c.req.valid('query')
+    const { after, before, limit, kind, trace_id } = c.req.valid('query')
+    const only = { trace_id, kinds: kind?.split(',') }
     const { entries, next, unavailable: why } = await c.env.SCOPE.getByName(c.var.scope).readLog(after, limit, before, only)
     if (why !== undefined) throw unavailable(`Part of the log is in the archive: ${why}.`)
     // Entries are JSON text already, up to 1000 of them.

@@ -6,7 +6,7 @@ import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { learnRun } from '../../../src/contract/reports/learning/runs.ts'
 import type { Span, Trace } from '../../../src/contract/reports/trace.ts'
 import { ask, eventually, scopePath } from '../api.ts'
-import { expectSound, startDashboard, type Dashboard } from './harness.ts'
+import { audit, expectSound, startDashboard, type Dashboard } from './harness.ts'
 import { seedDemo } from './seed.ts'
 
 const SCOPE = 'ssh/web-1'
@@ -126,7 +126,14 @@ test('replays a trace, and asks what would have happened without a reflex', asyn
   await dialog.getByRole('button', { name: 'Decide again' }).click()
   await dialog.getByText('The value is not JSON.').waitFor()
   await value.fill('[]')
-  await dialog.getByRole('button', { name: 'Decide again' }).click()
+  await dialog.getByRole('button', { name: 'Keep it, and change another' }).click()
+  await dialog.getByText('Also changed: Which reflexes run').waitFor()
+  expect(await audit(page)).toEqual([])
+  await dialog.getByLabel('Change').selectOption('setting')
+  await expect.poll(() => value.inputValue()).not.toContain('[')
+  await value.fill('0.9')
+  const [request] = await Promise.all([page.waitForRequest(/\/replay/), dialog.getByRole('button', { name: 'Decide again' }).click()])
+  expect(request.postDataJSON()).toEqual({ mode: 'what_if', changes: { reflexes: [], settings: { tau: 0.9 } } })
   const report = page.getByRole('region', { name: 'What if' })
   await report.getByText(/decisions would change/).waitFor()
   await report.getByText(/Would not happen: .*block/).waitFor()

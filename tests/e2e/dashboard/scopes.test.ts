@@ -120,7 +120,7 @@ test('the log reads as sentences while events happen, and each line leads to its
   await page.context().close()
 })
 
-test('somebody shows one kind alone, by a link that can be shared', async () => {
+test('somebody shows some kinds alone, by a link that can be shared', async () => {
   const scope = 'chat/kinds'
   await send(scope, message('one'))
   await send(scope, message('two'))
@@ -132,6 +132,14 @@ test('somebody shows one kind alone, by a link that can be shared', async () => 
   await live(page)
   await send(scope, message('three'))
   await eventually(async () => (await shownKinds(page)).join() === 'turn-ended,turn-ended,turn-ended', 'the new one is shown, too')
+  await page.getByLabel('Show').selectOption('event-ended')
+  await eventually(async () => {
+    const shown = await shownKinds(page)
+    return shown.length === 6 && new Set(shown).size === 2
+  }, 'both kinds are shown')
+  await page.getByRole('button', { name: 'turn-ended ✕' }).click()
+  await eventually(async () => (await shownKinds(page)).join() === 'event-ended,event-ended,event-ended', 'one kind is left out again')
+  expect(page.url()).toContain('kind=event-ended')
   await page.context().close()
 })
 

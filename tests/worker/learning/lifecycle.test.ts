@@ -52,7 +52,7 @@ test('what a model repeats becomes reflexes, which are proved, take over, and ar
     return items.find(({ started_by }: { started_by: string }) => started_by === 'drift')
   }, 'a drift starts a run')
   expect(drift).toMatchObject({ by: 'audits' })
-  const { entries } = await stubOf(scope).readLog(0, 1000, undefined, { kind: 'certificate-changed' })
+  const { entries } = await stubOf(scope).readLog(0, 1000, undefined, { kinds: ['certificate-changed'] })
   const changes = entries.map((text) => (JSON.parse(text) as { change: string }).change)
   expect(changes).toEqual(expect.arrayContaining(['issued', 'proven', 'drifted']))
 }, 120_000)

@@ -109,18 +109,25 @@ function Evaluated({ report: { contexts, fires, agreement, missed, errors, disag
 
 function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
   const code = useSignal(reflex.code ?? '')
-  const report = useSignal<RangeReport | null>(null)
-  const { run, busy, problem } = useAction(() =>
-    post<RangeReport>(`/v1/scopes/${part(scope)}/replay`, {
-      since: new Date(Date.now() - (windows[range]?.[1] ?? 0)).toISOString(),
-      mode: 'what_if',
-      changes: { reflex_code: { [reflex.id]: code.value } },
-    }),
-  )
+  const reports = useSignal<RangeReport[]>([])
+  const { run, busy, problem } = useAction((asked: object) => post<RangeReport>(`/v1/scopes/${part(scope)}/replay`, asked))
+  /** A long range is decided again in parts, which are shown as they come. */
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
-    const answer = await run(undefined)
-    if (answer.ok) report.value = answer.value
+    reports.value = []
+    const until = Date.now()
+    const asked = {
+      since: new Date(until - (windows[range]?.[1] ?? 0)).toISOString(),
+      until: new Date(until).toISOString(),
+      mode: 'what_if',
+      changes: { reflex_code: { [reflex.id]: code.value } },
+    }
+    for (let cursor: string | null | undefined; cursor !== null;) {
+      const answer = await run(cursor === undefined ? asked : { ...asked, cursor })
+      if (!answer.ok) return
+      reports.value = [...reports.value, answer.value]
+      cursor = answer.value.next_cursor
+    }
   }
   return (
     <Section title="What if its code were another">
@@ -131,7 +138,9 @@ function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range
         </button>
       </form>
       {problem && <ErrorBox problem={problem} />}
-      {report.value && <RangeView report={report.value} />}
+      {reports.value.map((report, index) => (
+        <RangeView key={index} report={report} part={reports.value.length === 1 && report.next_cursor === null ? null : index + 1} />
+      ))}
     </Section>
   )
 }

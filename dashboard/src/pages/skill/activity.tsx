@@ -25,8 +25,6 @@ type Entry = {
   decision: Decision
 }
 
-const MOST = 30
-
 /** The latest proposals of a skill in a scope: what the gate decided, and the run step by step. */
 export function Activity({ id }: { id: string }) {
   const traces = useGet<{ items: TraceSummary[] }>(`/v1/traces${query({ skill: id, limit: 100 })}`)
@@ -39,7 +37,7 @@ export function Activity({ id }: { id: string }) {
             kinds={{ 'skill-decided': 'Gate decisions' }}
             match={({ skill_id }) => skill_id === id}
           >
-            {(entries) => entries.slice(0, MOST).map((entry) => <Proposal key={entry.seq} entry={entry} />)}
+            {(entries) => entries.map((entry) => <Proposal key={entry.seq} entry={entry} />)}
           </Entries>
         )}
       </Loaded>

@@ -51,18 +51,20 @@ export function Report({ report, onSelect }: { report: ReplayReport; onSelect: (
   )
 }
 
-/** A time range of a scope, decided again: numbers, and the most telling changes. */
-export function RangeView({ report }: { report: RangeReport }) {
-  const { events, same, changed, unknown, effects, examples, decisions, reasons, recorded, replayed, next_cursor } = report
+/**
+ * A time range of a scope, or a part of it, decided again: numbers, and the most telling changes.
+ */
+export function RangeView({ report, part }: { report: RangeReport; part: number | null }) {
+  const { events, same, changed, unknown, effects, examples, decisions, reasons, recorded, replayed } = report
   return (
     <div class="card details" role="status">
       <p>
         <b>
+          {part !== null && `Part ${part}: `}
           {count(changed)} of {count(same + changed)} decisions on {count(events)} events would change.
         </b>{' '}
         {count(effects.appear)} effects would be new, {count(effects.vanish)} would not have happened; {count(unknown)} decisions are
         unknown.
-        {next_cursor !== null && ' This is the first part of the range: the rest was too long for one request.'}
       </p>
       <Sides recorded={recorded} replayed={replayed} />
       <Table

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { useSignal, type Signal } from '@preact/signals'
 import type { ReflexReference } from '../../../../src/contract/reflex.ts'
 import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
 import type { ReplayChanges } from '../../../../src/contract/reports/what-if.ts'
@@ -8,6 +8,7 @@ import { useAction } from '../../api/use-action.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
+import { visible } from '../../ui/text.tsx'
 import { numberOf, textOf } from './spans.ts'
 
 const kinds = {
@@ -19,32 +20,98 @@ const kinds = {
 }
 type Kind = keyof typeof kinds
 type State = { settings: Record<string, unknown> & { reflexes?: ReflexReference[]; instructions?: string } }
+type Added = { title: string; changes: ReplayChanges }
 type WhatIfProps = { trace: Trace; onClose: () => void; onReport: (report: ReplayReport) => void }
 
-/** One change is named, and the trace is decided again with it. Nothing acts. */
+/** Changes are named, and the trace is decided again with them. Nothing acts. */
 export function WhatIf(props: WhatIfProps) {
   const state = useGet<State>(`/v1/scopes/${part(props.trace.scopes[0] ?? '')}`)
   return (
     <Dialog title="What if" onClose={props.onClose} wide>
-      <p class="quiet">Change one thing, and see which decisions of this trace change. No tool is called and no model is asked.</p>
+      <p class="quiet">
+        Change one thing or several, and see which decisions of this trace change. No tool is called and no model is asked.
+      </p>
       <Loaded data={state}>{({ settings }) => <Form {...props} settings={settings} />}</Loaded>
     </Dialog>
   )
 }
 
 function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
-  const kind = useSignal<Kind>('setting')
-  const name = useSignal('tau')
-  const text = useSignal(JSON.stringify(settings['tau'] ?? null))
+  const { kind, name, text, load, choose } = useChoice(trace, settings)
   const wrong = useSignal<string | null>(null)
+  const added = useSignal<Added[]>([])
   const [scope = ''] = trace.scopes
-  const named = namesIn(trace, kind.value)
   const { run, busy, problem } = useAction((changes: ReplayChanges) =>
     post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: trace.scopes.length === 1 ? scope : null })}`, {
       mode: 'what_if',
       changes,
     }),
   )
+  /** The added changes and the one in the form, or null if one of them is wrong. */
+  const all = (): Added[] | null => {
+    const title = `${kinds[kind.value]}${kind.value === 'chain' || kind.value === 'instructions' ? '' : ` ${name.value}`}`
+    const changes = changesOf(kind.value, name.value, text.value)
+    const others = added.value.filter((one) => one.title !== title)
+    const isSecond = typeof changes === 'object' && 'manifest' in changes && others.some((one) => 'manifest' in one.changes)
+    wrong.value = isSecond ? 'One skill can be changed at a time.' : typeof changes === 'string' ? changes : null
+    return isSecond || typeof changes === 'string' ? null : [...others, { title, changes }]
+  }
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const list = all()
+    const answer = list && (await run(together(list)))
+    if (!answer?.ok) return
+    onReport(answer.value)
+    onClose()
+  }
+  return (
+    <form class="stack" onSubmit={(event) => void submit(event)}>
+      <Select stacked label="Change" value={kind.value} options={kinds} onChange={(one) => choose(one as Kind)} />
+      {kind.value === 'setting' && (
+        <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
+      )}
+      {(kind.value === 'code' || kind.value === 'skill') && (
+        <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={namesIn(trace, kind.value)} value={name.value} onChange={load} />
+      )}
+      <Field
+        label={labels[kind.value]}
+        rows={kind.value === 'setting' ? 4 : 14}
+        value={text.value}
+        onInput={(value) => (text.value = value)}
+      />
+      {wrong.value !== null && <p role="alert">{wrong.value}</p>}
+      {problem && <ErrorBox problem={problem} />}
+      <AddedChanges added={added} />
+      <div class="actions">
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? 'Deciding again …' : 'Decide again'}
+        </button>
+        <button type="button" onClick={() => (added.value = all() ?? added.value)}>
+          Keep it, and change another
+        </button>
+      </div>
+    </form>
+  )
+}
+
+const AddedChanges = ({ added }: { added: Signal<Added[]> }) => (
+  <>
+    {added.value.map(({ title }) => (
+      <p key={title}>
+        Also changed: {visible(title)}{' '}
+        <button type="button" class="plain" onClick={() => (added.value = added.value.filter((one) => one.title !== title))}>
+          Leave it out
+        </button>
+      </p>
+    ))}
+  </>
+)
+
+/** The change in the form: its kind, the name of what it changes, and the new text. */
+function useChoice(trace: Trace, settings: State['settings']) {
+  const kind = useSignal<Kind>('setting')
+  const name = useSignal('tau')
+  const text = useSignal(JSON.stringify(settings['tau'] ?? null))
   const load = async (chosen: string) => {
     name.value = chosen
     const of = kind.value
@@ -57,39 +124,7 @@ function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
     const [first] = namesIn(trace, next)
     void load(next === 'setting' ? 'tau' : (first ?? ''))
   }
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const changes = changesOf(kind.value, name.value, text.value)
-    wrong.value = typeof changes === 'string' ? changes : null
-    if (typeof changes === 'string') return
-    const answer = await run(changes)
-    if (answer.ok) {
-      onReport(answer.value)
-      onClose()
-    }
-  }
-  return (
-    <form class="stack" onSubmit={(event) => void submit(event)}>
-      <Select stacked label="Change" value={kind.value} options={kinds} onChange={(one) => choose(one as Kind)} />
-      {kind.value === 'setting' && (
-        <Choice label="Setting" values={Object.keys({ tau: null, ...settings })} value={name.value} onChange={load} />
-      )}
-      {(kind.value === 'code' || kind.value === 'skill') && (
-        <Choice label={kind.value === 'code' ? 'Reflex' : 'Skill'} values={named} value={name.value} onChange={load} />
-      )}
-      <Field
-        label={labels[kind.value]}
-        rows={kind.value === 'setting' ? 4 : 14}
-        value={text.value}
-        onInput={(value) => (text.value = value)}
-      />
-      {wrong.value !== null && <p role="alert">{wrong.value}</p>}
-      {problem && <ErrorBox problem={problem} />}
-      <button type="submit" class="primary" disabled={busy}>
-        {busy ? 'Deciding again …' : 'Decide again'}
-      </button>
-    </form>
-  )
+  return { kind, name, text, load, choose }
 }
 
 type ChoiceProps = { label: string; values: readonly string[]; value: string; onChange: (value: string) => Promise<void> }
@@ -130,6 +165,16 @@ async function initial(kind: Kind, name: string, settings: State['settings']): P
   const answer = await get<{ code?: string; manifest?: unknown }>(`/v1/${kind === 'code' ? 'reflexes' : 'skills'}/${part(name)}`)
   if (!answer.ok) return ''
   return answer.value.code ?? JSON.stringify(answer.value.manifest, null, 2)
+}
+
+/** One request has all of them; of the same setting or reflex the last counts. */
+function together(added: readonly Added[]): ReplayChanges {
+  const changes: Record<string, unknown> = {}
+  const isOf = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  for (const [name, value] of added.flatMap((one) => Object.entries(one.changes))) {
+    changes[name] = isOf(value) ? { ...(changes[name] as object | undefined), ...(value as object) } : value
+  }
+  return changes
 }
 
 /** The changes, or what is wrong with them. */

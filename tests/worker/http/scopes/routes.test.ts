@@ -392,6 +392,8 @@ describe('a scope', () => {
     const { items } = (await call(scopePath(scope, '/log'))).body
     const accepted = await call(scopePath(scope, '/log?kind=event-accepted'))
     expect(accepted.body.items).toEqual(items.filter(({ kind }: { kind: string }) => kind === 'event-accepted'))
+    const several = await call(scopePath(scope, '/log?kind=event-accepted,event-ended'))
+    expect(several.body.items).toEqual(items.filter(({ kind }: { kind: string }) => kind === 'event-accepted' || kind === 'event-ended'))
     const [{ trace_id }] = items
     const traced = await call(scopePath(scope, `/log?trace_id=${trace_id}&kind=event-ended`))
     expect(traced.body.items).toHaveLength(1)

@@ -7,7 +7,7 @@ import { lineOf, type Line } from './story.ts'
 const MOST = 5000
 const SLACK = 500
 const FIRST = 300
-/** Entries that are searched at once for one kind. */
+/** Entries that are searched at once for some kinds. */
 const SEARCHED = 5000
 const PAGE = 1000
 
@@ -30,11 +30,12 @@ export class LogWindow {
   /** Lines that the last change put in front. */
   prepended = 0
   readonly #scope: string
+  /** Kinds, separated by commas, as the API takes them. Empty: all. */
   readonly #kind: string
   #incoming: Line[] = []
   #frame = 0
   #loading = true
-  /** The entries after `#from` and up to `#reached` are in `lines`, or not of the kind. */
+  /** The entries after `#from` and up to `#reached` are in `lines`, or of no chosen kind. */
   #from = 0
   #reached = 0
   /** The newest entry of the scope that was heard of. */
@@ -63,7 +64,7 @@ export class LogWindow {
 
   add(entry: LogEntry): void {
     this.#newest = entry.seq
-    if (this.#kind !== '' && entry.kind !== this.#kind) return
+    if (this.#kind !== '' && !this.#kind.split(',').includes(entry.kind)) return
     this.#incoming.push(lineOf(entry))
     // A hidden page has no frames.
     if (this.#incoming.length > 2 * MOST) this.#flush()

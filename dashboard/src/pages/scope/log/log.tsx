@@ -6,7 +6,7 @@ import { followScope } from '../../../api/socket.ts'
 import { ErrorBox } from '../../../ui/feedback.tsx'
 import { count } from '../../../ui/numbers.ts'
 import { later } from '../../../ui/page.tsx'
-import { Text } from '../../../ui/text.tsx'
+import { Text, visible } from '../../../ui/text.tsx'
 import { useKeys } from '../../../ui/use-keys.ts'
 import { LogWindow } from './log-window.ts'
 import { Rows } from './rows.tsx'
@@ -17,24 +17,28 @@ const Entry = later(() => import('./entry.tsx').then((module) => module.Entry))
 
 type Connection = 'connecting' | 'live' | 'lost' | 'ended'
 
-/** The log as a story that continues by itself. The kind is in the address. */
+/** The log as a story that continues by itself. The kinds are in the address. */
 export function Log({ scope }: { scope: string }) {
   const { path, query: asked, route } = useLocation()
   const { kind = '' } = asked
+  const chosen = kind.split(',').filter(Boolean)
+  const show = (names: string[]) => route(`${path}${query({ ...asked, kind: names.join(',') })}`, true)
   return (
     <div class="log">
-      <label class="inline">
-        Show
-        <select value={kind} onChange={({ currentTarget }) => route(`${path}${query({ ...asked, kind: currentTarget.value })}`, true)}>
-          <option value="">every kind</option>
-          {kinds.includes(kind) || kind === '' ? null : <option value={kind}>{kind}</option>}
-          {kinds.map((name) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
+      <div class="actions">
+        <label class="inline">
+          Show
+          <select value="" onChange={({ currentTarget }) => show([...chosen, currentTarget.value])}>
+            <option value="">{kind === '' ? 'every kind' : 'one more kind'}</option>
+            {kinds.map((name) => !chosen.includes(name) && <option key={name}>{name}</option>)}
+          </select>
+        </label>
+        {chosen.map((name) => (
+          <button key={name} type="button" title="Leave it out" onClick={() => show(chosen.filter((one) => one !== name))}>
+            {visible(name)} ✕
+          </button>
+        ))}
+      </div>
       <Story key={`${scope} ${kind}`} scope={scope} kind={kind} />
     </div>
   )
@@ -87,7 +91,9 @@ const words: Record<Connection, string> = {
   ended: 'The connection has ended',
 }
 const nothing = (kind: string): string =>
-  kind === '' ? 'Nothing has happened in this scope yet. Entries appear here by themselves.' : `No recent entry is of the kind ${kind}.`
+  kind === ''
+    ? 'Nothing has happened in this scope yet. Entries appear here by themselves.'
+    : `No recent entry is of the kind ${kind.replaceAll(',', ' or ')}.`
 
 /** Loads the newest part of the log, then follows it over any number of connections. */
 function useFollowing(scope: string, shown: LogWindow) {

@@ -56,7 +56,7 @@ export const inspections: readonly Inspection[] = [
     input: {
       scope,
       after: z.int().min(0).optional().describe('Entries with a greater `seq`.'),
-      kind: z.string().max(64).optional().describe('Such as `reflex-fired`, `skill-decided`, `turn-ended`, `effect-ended`.'),
+      kind: z.string().max(1000).optional().describe('Kinds, separated by commas: `reflex-fired`, `skill-decided`, `turn-ended`, …'),
       limit: some.limit,
     },
   },
