@@ -12,7 +12,7 @@ export type Values = Record<string, Record<string, number>>
 export type BucketRow = { family: Family; bucket: Bucket; start: number; values: Values }
 
 /** Numbers that are histograms have a name for each of their buckets, such as `turn_ms.56`. */
-export const histograms: readonly string[] = ['turn_ms', 'run_ms', 'reflex_us']
+export const histograms: readonly string[] = ['turn_ms', 'run_ms', 'reflex_us', 'gate_us']
 
 /** The label of all ids beyond the number of labels that a bucket has. */
 export const OTHER_LABEL = '(other)'

@@ -61,6 +61,13 @@ const timed = (family: Family, name: string, share: number, description: string)
   keys: [name],
   of: (sums) => percentileOf(sums, name, share),
 })
+const timedInUs = (name: string, share: number, description: string): Metric => ({
+  ...timed('scope', name, share, description),
+  of: (sums) => {
+    const us = percentileOf(sums, name, share)
+    return us === null ? null : us / 1000
+  },
+})
 /** The sums of the turns that did without it. */
 const without = (used: Sums, all: Sums): Sums =>
   Object.fromEntries(Object.entries(all).map(([key, value]) => [key, value - (used[key] ?? 0)]))
@@ -134,17 +141,14 @@ export const metrics: Readonly<Record<string, Metric>> = {
     ['decided', 'decided', 'model_calls'],
     'Events decided by a reflex, of those and the model calls.',
   ),
-  'reflexes.p95_ms': {
-    ...timed('scope', 'reflex_us', 0.95, '95th percentile of the duration of a run of a reflex.'),
-    of: (sums) => {
-      const us = percentileOf(sums, 'reflex_us', 0.95)
-      return us === null ? null : us / 1000
-    },
-  },
+  'reflexes.p95_ms': timedInUs('reflex_us', 0.95, '95th percentile of the duration of a run of a reflex.'),
   'reflexes.evictions': counted('scope', 'evictions', 'Active reflexes that were demoted or suspended.'),
   'reflexes.audits': counted('scope', 'audits', 'Decisions of proven reflexes that the slow path repeated without effects.'),
   'reflexes.audits_disagreed': counted('scope', 'audits_disagreed', 'Audits in which the slow path decided otherwise.'),
   'reflexes.corrections': counted('scope', 'corrections', 'Decisions of reflexes that a turn or a person corrected.'),
+  'gate.p50_ms': timedInUs('gate_us', 0.5, 'Median time that the gate takes to decide on a proposal, the control plane included.'),
+  'replays.compared': counted('scope', 'replayed', 'Decisions that a pinned replay compared.'),
+  'replays.changed': counted('scope', 'replayed_otherwise', 'Decisions that a pinned replay decided otherwise.'),
   dry_turns: counted('scope', 'dry_turns', 'Turns without effects, for audits and to ask again.'),
   'dry_turns.cost_usd': counted('scope', 'dry_turn_cost_usd', 'Cost of the dry turns, which is part of that of the model calls.', 'usd'),
   ...saved('scope', 'reflexes'),

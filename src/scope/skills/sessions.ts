@@ -137,6 +137,7 @@ export class Skills {
       log: (entry) => unit((open) => append(open, entry)),
       redact: (value) => log.clean(value, head.trace_id) as Json,
       now,
+      clock: () => performance.now(),
       newId: () => crypto.randomUUID(),
     }
   }

@@ -75,6 +75,9 @@ const handlers: Handlers = {
     add('scope', '', sample('reflex_us', duration_us))
     add('reflex', reflex_id, { runs: 1, errors: reason === 'error' || reason === 'limit' || reason === 'invalid_action' ? 1 : 0 })
   },
+  'replay-done': ({ mode, compared, changed }, { add }) => {
+    if (mode === 'pinned') add('scope', '', { replayed: compared, replayed_otherwise: changed })
+  },
   'reflex-overruled': ({ reflex_id }, { add }) => add('reflex', reflex_id, { overruled: 1 }),
   'dry-turn-ended': ({ usage }, { add }) => add('scope', '', { dry_turns: 1, dry_turn_cost_usd: usage.cost_usd ?? 0 }),
   'reflex-audited': ({ reflex_id, judged_by, agreed }, { add }) => {
@@ -95,7 +98,9 @@ const handlers: Handlers = {
     turn.first = textOf((cards[0] as { skill_id?: unknown } | undefined)?.skill_id) || null
   },
   'skill-decided': (entry, context) => {
-    if (entry.dry_run !== true) countDecision(entry, 1, context)
+    if (entry.dry_run === true) return
+    countDecision(entry, 1, context)
+    if (typeof entry['duration_us'] === 'number') context.add('scope', '', sample('gate_us', entry['duration_us']))
   },
   // The gate decides again with the parsed slots.
   'skill-slots-parsed': (entry, context) => countDecision({ ...entry, decision: { verdict: 'clarify' } }, -1, context),

@@ -50,7 +50,8 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
 
 /** Asks the control plane only about what the gate would run, since that waits for the network. */
 async function decideOnce(context: SessionContext, proposed: Case): Promise<Decided> {
-  const { probes } = context.ports
+  const { probes, clock } = context.ports
+  const begun = clock?.()
   let request = gateRequest(context, proposed)
   let decision = decide({ ...request, probes })
   const control_plane = await controlPlaneVerdict(context, request, decision)
@@ -59,7 +60,8 @@ async function decideOnce(context: SessionContext, proposed: Case): Promise<Deci
     decision = decide({ ...request, probes })
   }
   const enforced = isEnforced(decision, context.settings.policy_mode ?? 'enforce')
-  logDecision(context, proposed, { request, decision, enforced })
+  const duration_us = clock && begun !== undefined ? Math.round((clock() - begun) * 1000) : undefined
+  logDecision(context, proposed, { request, decision, enforced, duration_us })
   const { recent_success, last_run_at, running } = request
   return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
 }
@@ -112,7 +114,12 @@ function absences({ preconditions, plan }: Manifest, tools: readonly string[], p
 function logDecision(
   context: SessionContext,
   { proposal_id, manifest_hash, why, request: { from, dry_run }, approval }: Case,
-  { request, decision, enforced }: { request: GateRequest; decision: GateDecision; enforced: boolean },
+  {
+    request,
+    decision,
+    enforced,
+    duration_us,
+  }: Pick<Decided, 'decision' | 'enforced'> & { request: GateRequest; duration_us: number | undefined },
 ): void {
   const { manifest, inputs, blackboard: _blackboard, ...rest } = request
   const mask = maskFor(manifest, inputs, context)
@@ -121,7 +128,8 @@ function logDecision(
   const asked = mask.value({ ...rest, inputs } as unknown as Json)
   const decided = decision as unknown as Json
   const { revision } = context
-  context.log('skill-decided', { ...head, dry_run: dry_run ?? false, enforced, revision, request: asked, decision: decided })
+  const time = duration_us === undefined ? {} : { duration_us }
+  context.log('skill-decided', { ...head, ...time, dry_run: dry_run ?? false, enforced, revision, request: asked, decision: decided })
 }
 
 export const maskFor = (manifest: Manifest, inputs: JsonFields, { blackboard }: Pick<SessionContext, 'blackboard'>): Mask =>

@@ -114,6 +114,8 @@ export type SessionPorts = {
   /** Masks what is logged. Values that a manifest declares secret are masked anyway. */
   redact(value: Json): Json
   now(): number
+  /** A clock that measures the gate, in fractions of ms. Without one its time is not logged. */
+  clock?: () => number
   newId(): string
 }
 
