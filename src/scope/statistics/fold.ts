@@ -100,7 +100,7 @@ const handlers: Handlers = {
   'skill-decided': (entry, context) => {
     if (entry.dry_run === true) return
     countDecision(entry, 1, context)
-    if (typeof entry['duration_us'] === 'number') context.add('scope', '', sample('gate_us', entry['duration_us']))
+    if (entry.duration_ms !== null) context.add('scope', '', sample('gate_us', 1000 * entry.duration_ms))
   },
   // The gate decides again with the parsed slots.
   'skill-slots-parsed': (entry, context) => countDecision({ ...entry, decision: { verdict: 'clarify' } }, -1, context),

@@ -60,8 +60,8 @@ async function decideOnce(context: SessionContext, proposed: Case): Promise<Deci
     decision = decide({ ...request, probes })
   }
   const enforced = isEnforced(decision, context.settings.policy_mode ?? 'enforce')
-  const duration_us = clock && begun !== undefined ? Math.round((clock() - begun) * 1000) : undefined
-  logDecision(context, proposed, { request, decision, enforced, duration_us })
+  const duration_ms = clock && begun !== undefined ? clock() - begun : undefined
+  logDecision(context, proposed, { request, decision, enforced, duration_ms })
   const { recent_success, last_run_at, running } = request
   return { decision, inputs: proposed.inputs, enforced, recent_success, usage: { last_run_at, running }, unparsed: [] }
 }
@@ -118,8 +118,8 @@ function logDecision(
     request,
     decision,
     enforced,
-    duration_us,
-  }: Pick<Decided, 'decision' | 'enforced'> & { request: GateRequest; duration_us: number | undefined },
+    duration_ms,
+  }: Pick<Decided, 'decision' | 'enforced'> & { request: GateRequest; duration_ms: number | undefined },
 ): void {
   const { manifest, inputs, blackboard: _blackboard, ...rest } = request
   const mask = maskFor(manifest, inputs, context)
@@ -128,7 +128,7 @@ function logDecision(
   const asked = mask.value({ ...rest, inputs } as unknown as Json)
   const decided = decision as unknown as Json
   const { revision } = context
-  const time = duration_us === undefined ? {} : { duration_us }
+  const time = duration_ms === undefined ? {} : { duration_ms }
   context.log('skill-decided', { ...head, ...time, dry_run: dry_run ?? false, enforced, revision, request: asked, decision: decided })
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ask, eventually } from '../api.ts'
+import { FAILING_CONDITION } from '../../../cli/demo/failing-scope.ts'
+import { ask, eventually, scopePath } from '../api.ts'
 import { audit, expectSound, startDashboard, type Dashboard } from './harness.ts'
 import { seedDemo } from './seed.ts'
 
@@ -70,6 +71,7 @@ test('a dead letter is retried, and an edited copy of it is sent', async () => {
   await page.reload()
   await letter.getByRole('button', { name: 'Edit a copy' }).click()
   const text = page.getByLabel('Event, as JSON')
+  expect(await audit(page)).toEqual([])
   await text.fill('{')
   await page.getByRole('button', { name: 'Send the copy' }).click()
   await page.getByRole('alert').getByText('This is not JSON').waitFor()
@@ -94,6 +96,7 @@ test('a key is shown once, works, and does not after it was revoked', async () =
   await page.getByLabel('Scopes: patterns').fill('ssh/*')
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   const key = await page.getByLabel('Key', { exact: true }).inputValue()
+  expect(await audit(page)).toEqual([])
   const works = async () => (await fetch(`${dashboard.url}/v1/scopes`, { headers: { authorization: `Bearer ${key}` } })).status
   expect(await works()).toBe(200)
   await page.getByRole('button', { name: 'Done' }).click()
@@ -104,5 +107,58 @@ test('a key is shown once, works, and does not after it was revoked', async () =
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
   await page.getByText('No key was created yet.').waitFor()
   expect(await works()).toBe(401)
+  await page.context().close()
+})
+
+test('many dead letters are discarded and retried at once', async () => {
+  const scope = 'demo/bulk'
+  const set = (body: object) => ask(dashboard.url, scopePath(scope), { method: 'PATCH', body })
+  await set({ instructions: 'Say what arrives.', when: FAILING_CONDITION, max_attempts: 1 })
+  for (const id of ['one', 'two', 'three']) {
+    await ask(dashboard.url, '/v1/events', { body: { id, type: 'ws.message', scope, source: 'test', connection_id: 'c', content: id } })
+  }
+  const left = async () => (await ask<{ items: object[] }>(dashboard.url, `/v1/dlq?scope=${encodeURIComponent(scope)}`)).items.length
+  await eventually(async () => (await left()) === 3, 'the events are dead letters')
+  const { page, faults } = await dashboard.open(`/dead-letters?scope=${encodeURIComponent(scope)}`)
+  const dialog = page.getByRole('dialog')
+  await page
+    .getByLabel(/^Choose ws\.message /)
+    .first()
+    .check()
+  await page.getByRole('button', { name: 'Discard 1 …' }).click()
+  await dialog.getByText('They leave this list.').waitFor()
+  expect(await audit(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Discard' }).click()
+  await page.getByText('1 discarded').waitFor()
+  expect(await left()).toBe(2)
+  // With another condition they succeed.
+  await set({ when: null })
+  await page.getByLabel('All 2 shown').check()
+  await page.getByRole('button', { name: 'Retry 2 …' }).click()
+  await dialog.getByRole('button', { name: 'Retry' }).click()
+  await page.getByText('2 retried').waitFor()
+  await page.getByText('No dead letter matches the filter.').waitFor()
+  await eventually(async () => (await left()) === 0, 'both are retried')
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
+test('an incident is closed with a reason, and a block is lifted', async () => {
+  const { page, faults } = await dashboard.open('/incidents?tab=open')
+  const card = page.getByRole('article').first()
+  const title = await card.getByRole('heading').textContent()
+  await card.getByLabel('Reason').fill('the attack has ended')
+  await card.getByRole('button', { name: 'Close the incident' }).click()
+  await page.getByText(`${title}: closed`).waitFor()
+  await page.getByRole('link', { name: 'Closed' }).click()
+  await page.getByRole('article').first().locator('.status', { hasText: 'closed' }).waitFor()
+  expect(await audit(page)).toEqual([])
+  await page.goto(`${dashboard.url}/incidents`)
+  await page.getByRole('button', { name: 'Details of the block of 203.0.113.45' }).click()
+  await page.getByRole('button', { name: 'Lift the block' }).click()
+  await page.getByText('203.0.113.45 is not blocked any more').waitFor()
+  const { items } = await ask<{ items: { address: string }[] }>(dashboard.url, '/v1/blocks')
+  expect(items.map(({ address }) => address)).not.toContain('203.0.113.45')
+  expect(faults).toEqual([])
   await page.context().close()
 })

@@ -189,8 +189,8 @@ describe('statistics of a scope', () => {
 describe('service levels', () => {
   test('have the time of the gate without dry runs, and the decisions that a pinned replay decided otherwise', () => {
     const { statistics, append } = wake()
-    const gate = (duration_us: number, dry_run = false) => ({ skill_id: 'deploy', duration_us, dry_run, decision: { verdict: 'allow' } })
-    append(inTurn('t', 'skill-decided', gate(900)), inTurn('t', 'skill-decided', gate(900)), inTurn('t', 'skill-decided', gate(5, true)))
+    const gate = (duration_ms: number, dry_run = false) => ({ skill_id: 'deploy', duration_ms, dry_run, decision: { verdict: 'allow' } })
+    append(inTurn('t', 'skill-decided', gate(0.9)), inTurn('t', 'skill-decided', gate(0.9)), inTurn('t', 'skill-decided', gate(5, true)))
     const replay = { kind: 'replay-done', of: { trace_id: 'a' }, compared: 7, changed: 1, unknown: 0, by: 'ann' }
     append({ ...head, ...replay, mode: 'pinned' }, { ...head, ...replay, mode: 'what_if' })
     const counts = statistics.values('scope', 'all')['']
