@@ -26,7 +26,7 @@ export function Chart({ label, at, lines, show, note }: ChartProps) {
   const index = Math.min(chosen.value ?? last, last)
   const [from = 0, to = 0] = [at[0], at[last]]
   const share = (ms: number): number => (to === from ? 0.5 : (ms - from) / (to - from))
-  const most = ceiling(Math.max(1, ...lines.flatMap(({ values }) => values)))
+  const most = ceiling(Math.max(2, ...lines.flatMap(({ values }) => values)))
   const x = (place: number) => (WIDTH * share(at[place] ?? 0)).toFixed(1)
   const point = ({ currentTarget, clientX }: PointerEvent & { currentTarget: HTMLElement }) => {
     const { left, width } = currentTarget.getBoundingClientRect()
@@ -98,8 +98,8 @@ function Readout({ at, lines, index, show, note }: ReadoutProps) {
   )
 }
 
-/** The next of 1, 2 and 5 times a power of ten, so that the middle of the axis is short, too. */
+/** The next of 1, 2 and 4 times a power of ten, so that the middle of the axis is whole, too. */
 function ceiling(most: number): number {
   const power = 10 ** Math.floor(Math.log10(most))
-  return power * ([1, 2, 5].find((step) => step * power >= most) ?? 10)
+  return power * ([1, 2, 4].find((step) => step * power >= most) ?? 10)
 }
