@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Family } from '../../contract/reports/statistics.ts'
+import { countsOf, listHooks } from '../../store/access/hooks.ts'
 import { countVersions, sumStatistics } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, problems, resource, routes } from '../describe/describe.ts'
@@ -20,7 +21,7 @@ const route = routes('Statistics')
 const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current totals for Prometheus', {
   description:
     'Text format 0.0.4. Totals over the scopes that the key covers, since each scope exists, as last replicated to D1 (within about a minute). ' +
-    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed.`,
+    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by name.`,
   ...guard({ roles: ['viewer'] }),
   responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } }, ...problems() },
 })
@@ -28,7 +29,7 @@ const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current to
 export const prometheusRoutes = resource().openapi(scrape, async (c) => {
   const { scopes } = c.var.principal
   const db = storeOf(c.env)
-  const [scope, reflex, skill, inboxes, parked, letters, spans, versions] = await Promise.all([
+  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries] = await Promise.all([
     totalsOf(db, 'scope', SCOPE_KEYS, scopes),
     totalsOf(db, 'reflex', Object.values(REFLEX_KEYS), scopes),
     totalsOf(db, 'skill', Object.values(SKILL_KEYS), scopes),
@@ -37,6 +38,7 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
     deadLetterCounts(db, scopes),
     spanCounts(db, scopes),
     countVersions(db, scopes),
+    hookCounts(db, scopes),
   ])
   const gauges = [
     gauge('scopes', 'Scopes.', inboxes.scopes),
@@ -56,6 +58,12 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
     counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
     ...labelled('reflex', REFLEX_KEYS, reflex),
     ...labelled('skill', SKILL_KEYS, skill),
+    {
+      name: 'reflex_hook_deliveries_total',
+      kind: 'counter' as const,
+      help: 'Deliveries of hooks by result; events if they were accepted or duplicates.',
+      samples: deliveries.map(({ hook, result, count: value }) => ({ labels: { hook, result }, value })),
+    },
     ...gauges,
   ]
   return c.text(exposed.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
@@ -78,6 +86,8 @@ const COUNTERS: Record<string, [key: string, help: string]> = {
   saved_tokens: ['saved_tokens', 'Tokens saved by reflexes.'],
   saved_cost_usd: ['saved_cost_usd', 'Money saved by reflexes.'],
   policy_denials: ['policy_denials', 'Proposals that the policy denied.'],
+  notices: ['notices', 'Notices to webhooks that were delivered or given up.'],
+  notices_failed: ['notices_failed', 'Notices to webhooks that were given up.'],
   evictions: ['evictions', 'Active reflexes that were demoted or suspended.'],
 }
 const SCOPE_KEYS = [...STATUSES, ...Object.values(COUNTERS).map(([key]) => key), 'turn_ms', 'turn_time_ms']
@@ -89,6 +99,14 @@ async function totalsOf(db: D1Database, family: Family, keys: readonly string[],
   const sums = await sumStatistics(db, { family, bucket: 'all', since: 0, until: 1, patterns, keys, by })
   const grouped = Map.groupBy(sums, ({ series }) => series)
   return new Map(Array.from(grouped, ([label, of]) => [label, Object.fromEntries(of.map(({ key, value }) => [key, value]))]))
+}
+
+async function hookCounts(db: D1Database, patterns: readonly string[]) {
+  const hooks = await listHooks(db, { patterns, after: '', limit: MOST_LABELS })
+  return countsOf(
+    db,
+    hooks.map(({ name }) => name),
+  )
 }
 
 function ofScopes(sums: Sums): Exposed[] {

@@ -64,6 +64,7 @@ const handlers: Handlers = {
     const { middle } = entry
     if (middle) context.add('reflex', middle.decision_id, { runs: 1, fires: middle.left === null ? 1 : 0 })
   },
+  'notice-ended': ({ status }, { add }) => add('scope', '', { notices: 1, notices_failed: status === 'delivered' ? 0 : 1 }),
   'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),
   'reflex-fired': ({ reflex_id, state, duration_us }, { add }) => {
     add('scope', '', sample('reflex_us', duration_us))

@@ -138,6 +138,14 @@ test('a form of GitHub is taken as the JSON in its field, under the signature of
   expect(await deliver('ci', 'payload=%7Bbroken', { type })).toMatchObject(problem(400, 'malformed-body'))
 })
 
+test('deliveries are counted for Prometheus, for keys that cover the scope of the hook', async () => {
+  const scope = await hookOf('shop')
+  await deliver('shop', bodies['shop'])
+  const line = /^reflex_hook_deliveries_total\{hook="shop",result="accepted"\} \d+$/m
+  await until(async () => line.test((await call('/metrics', { key: await keyFor(['viewer'], [scope]) })).text), 'it is counted')
+  expect((await call('/metrics', { key: await keyFor(['viewer'], ['elsewhere/*']) })).text).not.toContain('hook="')
+})
+
 test('any other form is an object of texts, and of lists where a field is repeated', async () => {
   const scope = await hookOf('ci')
   const { body } = await deliver('ci', 'tag=a&text=two+words&tag=b', { type: 'application/x-www-form-urlencoded; charset=UTF-8' })

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { raiseAlerts } from '../../../src/events/alerts.ts'
-import { problem } from '../../support/http.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
 import { outside, type OutsideRequest } from '../../support/mock-fetch.ts'
 import { configure, HOST, scopeWith } from '../../support/scope-with-remote-tools.ts'
 import { crash, entriesOf, evict, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
@@ -81,6 +81,16 @@ describe('a webhook of a scope', () => {
       await hurryNotices(scope)
     }
     expect(await one(scope)).toMatchObject({ status: 'failed', attempts: 8, http_status: 500, error: 'the webhook responded with 500' })
+    const key = await keyFor(['viewer'], [scope])
+    // Then it counts its log again, and writes to D1 at once instead of in a minute.
+    await inObject(stubOf(scope), (state) => void state.storage.sql.exec(`DELETE FROM state WHERE key = 'statistics'`))
+    await evict(stubOf(scope))
+    await stubOf(scope).state()
+    const counted = ['reflex_notices_total 1', 'reflex_notices_failed_total 1']
+    await until(async () => {
+      const lines = (await call('/metrics', { key })).text.split('\n')
+      return counted.every((line) => lines.includes(line))
+    }, 'it is counted for Prometheus')
     expect(new Set(world.requests.map(({ headers }) => headers.get('webhook-id'))).size).toBe(1)
     expect(pauses.every((pause, index) => pause >= (pauses[index - 1] ?? 0) - 1000)).toBe(true)
     expect(await jobsOf(scope)).toEqual([])
