@@ -1,4 +1,4 @@
-import type { Goods, ListingRefused } from '../../contract/market/ledger-api.ts'
+import type { Goods, LedgerCaller, ListingRefused } from '../../contract/market/ledger-api.ts'
 import type { Listing, NewListing } from '../../contract/market/listing.ts'
 import type { Result } from '../../base/result.ts'
 import type { Desk } from './desk.ts'
@@ -10,7 +10,12 @@ export const MOST_LISTINGS = 1000
 type Asked = NewListing & { listing_id: string }
 
 /** Lists a version for sale. Goods that were bought carry the line of their sellers. */
-export function list(desk: Desk, asked: Asked, goods: Goods, now: number): Result<{ listing: Listing }, ListingRefused> {
+export function list(
+  desk: Desk,
+  asked: Asked,
+  { goods, by }: { goods: Goods; by: LedgerCaller },
+  now: number,
+): Result<{ listing: Listing }, ListingRefused> {
   const known = desk.listings.find(asked.listing_id)
   if (known) return { ok: true, listing: presentListing(known) }
   const expires_at = asked.expires_at === undefined ? null : Date.parse(asked.expires_at)

@@ -25,7 +25,7 @@ export function offer(desk: Desk, listing_id: string, asked: NewOffer, by: Ledge
   if (refused) return refused
   const timeout_s = asked.timeout_s ?? STANDARD_TIMEOUT_S
   const deal = newDeal({ listing, asked, scopes, timeout_s, now })
-  const failure = desk.payments.hold(deal, { timeout_s, opens: by.opens }, now)
+  const failure = desk.payments.hold(deal, { timeout_s, by }, now)
   if (failure === 'insufficient_funds' || failure === 'debit_account_not_found')
     return refuse('insufficient_funds', `${asked.buyer} has less than ${deal.price} available.`)
   if (failure !== null) return refuse(isLimit(failure) ? 'limit' : 'insufficient_funds', `The money is not reserved: ${failure}.`)
@@ -52,6 +52,7 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
   if (kind === 'licence' && scopes === null) return refuse('not_licensable', `A licence names \`scopes\`: ${buyer} is not a scope.`)
   if (kind !== 'licence' && asked.scopes) return refuse('not_licensable', `Only a licence names scopes; the listing sells: ${kind}.`)
   if (desk.payments.isClosed(seller)) return refuse('not_open', `The account ${seller} is closed.`)
+  if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
   if (desk.deals.offersBy(buyer) >= MOST_OFFERS) return refuse('limit', `${buyer} has ${MOST_OFFERS} open offers, which is the limit.`)
   if (desk.deals.offersOn(listing_id).length >= MOST_OFFERS_ON_LISTING)
     return refuse('limit', `The listing ${listing_id} has ${MOST_OFFERS_ON_LISTING} open offers, which is the limit.`)
@@ -59,8 +60,8 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
 }
 
 function newDeal({ listing, asked, scopes, timeout_s, now }: Wanted & { timeout_s: number; now: number }): DealRecord {
-  const { listing_id, artifact, hash, kind, terms, seller, line, goods_state } = listing
-  const goods = { listing_id, artifact, hash, kind, terms, seller, line, goods_state }
+  const { listing_id, artifact, hash, kind, terms, seller, owner, line, goods_state } = listing
+  const goods = { listing_id, artifact, hash, kind, terms, seller, owner, line, goods_state }
   const wanted = { deal_id: asked.id, price: asked.price ?? listing.price, buyer: asked.buyer, asked }
   const at = { offered_at: now, expires_at: now + timeout_s * 1000 }
   const named = scopes && [...new Set(scopes)]

@@ -1,9 +1,10 @@
-import { ESCROW, GENESIS, type NewTransfer, type TransferFailure, type TransferResult } from '../../contract/market/transfer.ts'
+import { ESCROW, GENESIS, MOST_SCRIP, type NewTransfer, type TransferFailure, type TransferResult } from '../../contract/market/transfer.ts'
+import type { LedgerCaller } from '../../contract/market/ledger-api.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { DealRecord } from './records.ts'
 import { sharesBetween } from './royalties.ts'
 
-type Money = Pick<Ledger, 'transfer' | 'account'>
+type Money = Pick<Ledger, 'transfer' | 'account' | 'mayPay'>
 
 /**
  * The money of a deal: held in escrow from the offer on, paid as it is earned, the rest returned.
@@ -19,22 +20,22 @@ export class Payments {
   }
 
   /** Reserves the price. The reason, if the buyer cannot pay it. */
-  hold({ deal_id, buyer, seller, price }: DealRecord, { timeout_s, opens }: { timeout_s: number; opens: readonly string[] }, now: number) {
+  hold({ deal_id, buyer, seller, price }: DealRecord, { timeout_s, by }: { timeout_s: number; by: LedgerCaller }, now: number) {
     const id = idOf(deal_id, 'hold')
     const hold = { id, debit: buyer, credit: ESCROW, amount: price, code: 'offer', memo: seller, pending: true, timeout_s }
-    const [result] = this.#ledger.transfer([hold], { opens, privileged: true }, now)
+    const [result] = this.#ledger.transfer([hold], { opens: by.opens, owners: by.owners, privileged: true }, now)
     return result?.status === 'failed' ? result.reason : null
   }
 
   /** Moves the held money to escrow. */
   take(deal: DealRecord, now: number): string[] {
     const id = idOf(deal.deal_id, 'post')
-    return this.#demand([{ id, pending_id: idOf(deal.deal_id, 'hold'), post: true, code: 'accept' }], now)
+    return this.#demand(deal, [{ id, pending_id: idOf(deal.deal_id, 'hold'), post: true, code: 'accept' }], now)
   }
 
   /** Returns the held money of an offer. */
   release(deal: DealRecord, now: number): string[] {
-    return this.#demand([{ id: idOf(deal.deal_id, 'void'), pending_id: idOf(deal.deal_id, 'hold'), void: true, code: 'offer' }], now)
+    return this.#demand(deal, [{ id: idOf(deal.deal_id, 'void'), pending_id: idOf(deal.deal_id, 'hold'), void: true, code: 'offer' }], now)
   }
 
   /** Pays what is earned: `earned` is the sum so far. Closed accounts receive nothing. */
@@ -47,7 +48,7 @@ export class Payments {
       code: account === seller ? 'sale' : 'royalty',
       memo: deal.artifact,
     }))
-    const ids = this.#demand(chained(transfers), now)
+    const ids = this.#demand(deal, chained(transfers), now)
     return { deal: { ...deal, paid: earned, held: held - (earned - paid) }, transfers: ids }
   }
 
@@ -55,22 +56,33 @@ export class Payments {
   refund(deal: DealRecord, now: number): { deal: DealRecord; transfers: string[] } {
     if (deal.held === 0) return { deal, transfers: [] }
     const refund = this.#payment(idOf(deal.deal_id, 'refund'), [deal.buyer, deal.seller], deal.held)
-    return { deal: { ...deal, held: 0 }, transfers: this.#demand([{ ...refund, code: 'refund', memo: deal.artifact }], now) }
+    return { deal: { ...deal, held: 0 }, transfers: this.#demand(deal, [{ ...refund, code: 'refund', memo: deal.artifact }], now) }
   }
 
   isClosed(account: string): boolean {
     return this.#ledger.account(account)?.closed === true
   }
 
-  /** To the first of the accounts that is open. What nobody can receive leaves circulation. */
+  /** False if the settings of the buyer exclude the seller: the money itself goes to escrow. */
+  mayPay(buyer: string, seller: string): boolean {
+    return this.#ledger.mayPay(buyer, seller)
+  }
+
+  /** To the first of the accounts that can take it. What none can take leaves circulation. */
   #payment(id: string, to: readonly string[], amount: number): NewTransfer {
-    return { id, debit: ESCROW, credit: to.find((account) => !this.isClosed(account)) ?? GENESIS, amount }
+    return { id, debit: ESCROW, credit: to.find((account) => this.#takes(account, amount)) ?? GENESIS, amount }
+  }
+
+  #takes(id: string, amount: number): boolean {
+    const account = this.#ledger.account(id)
+    return !account || (!account.closed && account.credits_posted + account.credits_pending <= MOST_SCRIP - amount)
   }
 
   /** These cannot fail by the invariants above. If one does, the transaction is rolled back. */
-  #demand(transfers: readonly NewTransfer[], now: number): string[] {
+  #demand({ seller, owner }: DealRecord, transfers: readonly NewTransfer[], now: number): string[] {
     const opens = transfers.flatMap(({ credit }) => credit ?? [])
-    const results = this.#ledger.transfer(transfers, { opens, privileged: true }, now)
+    const owners = owner === null ? undefined : { [seller]: owner }
+    const results = this.#ledger.transfer(transfers, { opens, owners, privileged: true }, now)
     const failed = results.find(({ status }) => status !== 'created')
     if (failed) throw new Error(`the transfer ${failed.id} of a deal ${meaning(failed)}`)
     return transfers.map(({ id }) => id)

@@ -4,8 +4,16 @@ import { iso, withIso, type InMs } from '../../base/time.ts'
 import type { Running, Used } from './earned.ts'
 import type { Line } from './royalties.ts'
 
-/** A listing as stored. `goods_state`: the state of the version when it was listed. */
-export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & { goods_state: string; line: Line; revision: number }
+/**
+ * A listing as stored. `goods_state`: the state of the version when it was listed. `owner`: the id
+ * of the key that the seller's account belongs to.
+ */
+export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & {
+  goods_state: string
+  owner: string | null
+  line: Line
+  revision: number
+}
 
 export type Step = InMs<Deal['history'][number], 'at'>
 /** The goods as delivered. `from`: when it was paid. Times in ms. */
@@ -17,17 +25,19 @@ export type DealRecord = Omit<InMs<Deal, 'offered_at' | 'expires_at'>, 'history'
   scopes: string[] | null
   line: Line
   goods_state: string
+  owner: string | null
   history: Step[]
   delivery: Delivered | null
   revision: number
 }
 
-export function presentListing({ goods_state: _state, line: _line, revision: _revision, ...listing }: ListingRecord): Listing {
+export function presentListing({ goods_state: _state, owner: _owner, line: _line, revision: _revision, ...listing }: ListingRecord): Listing {
   return withIso(listing, ['created_at', 'expires_at'])
 }
 
 export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
-  const { asked: _asked, scopes: _scopes, line: _line, goods_state: _state, revision: _revision, history, delivery, ...deal } = record
+  const { asked: _asked, scopes: _scopes, line: _line, goods_state: _state, owner: _owner, revision: _revision, history, delivery, ...deal } =
+    record
   return {
     ...withIso(deal, ['offered_at', 'expires_at']),
     history: history.map((step) => withIso(step, ['at'])),

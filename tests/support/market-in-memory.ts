@@ -1,0 +1,96 @@
+import type { Goods } from '../../src/contract/market/ledger-api.ts'
+import type { NewListing, NewOffer } from '../../src/contract/market/listing.ts'
+import { layTables } from '../../src/ledger/lay-tables.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { Deals } from '../../src/market/deals/deals.ts'
+import { TABLES } from '../../src/market/tables.ts'
+import { ObjectSql } from './object-sql.ts'
+
+export const START = Date.parse('2026-11-23T00:00:00Z')
+type Rooms = { ledger: Ledger; deals: Deals }
+
+/** The Ledger's rooms over SQLite in memory, with a clock that tests move. */
+export class TestMarket {
+  readonly sql = new ObjectSql()
+  readonly sent = new Map<string, unknown>()
+  now = START
+  #copies = 0
+
+  constructor() {
+    this.sql.transaction(() => {
+      for (const [name, steps] of Object.entries(TABLES)) layTables(this.sql.storage, name, steps)
+    })
+  }
+
+  /** One transaction, after what has expired. A new object each time: the state is on disk. */
+  act<Made>(work: (rooms: Rooms, now: number) => Made): Made {
+    return this.sql.transaction(() => {
+      const rooms = this.#rooms()
+      this.#expire(rooms)
+      return work(rooms, this.now)
+    })
+  }
+
+  mint(to: string, amount: number): void {
+    const id = `mint-${to}-${amount}-${this.now}`
+    this.act(({ ledger }, now) => ledger.mint({ id, to, amount }, [to], now))
+  }
+
+  balance(account: string): { balance: number; available: number } {
+    const { balance, available } = this.act(({ ledger }) => ledger.account(account)) ?? { balance: 0, available: 0 }
+    return { balance, available }
+  }
+
+  list(asked: Partial<NewListing> & { listing_id?: string } = {}, goods: Partial<Goods> = {}) {
+    const whole = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'licence' as const, price: 30, seller: 'scope:alice', ...asked }
+    return this.act(({ deals }, now) => deals.list(whole, { ...goodsOf(whole.artifact), ...goods }, { name: 'test', opens: [] }, now))
+  }
+
+  offer(asked: Partial<NewOffer> = {}, listing_id = 'listing') {
+    const whole = { id: 'deal', buyer: 'scope:bob', ...asked }
+    return this.act(({ deals }, now) => deals.offer(listing_id, whole, { name: 'test', opens: [whole.buyer] }, now))
+  }
+
+  accept(deal_id = 'deal', account = 'scope:alice', goods_state = 'active') {
+    return this.decide('accept', deal_id, account, goods_state)
+  }
+
+  decide(decision: 'accept' | 'reject' | 'cancel' | 'refund', deal_id: string, account: string, goods_state?: string) {
+    return this.act(({ deals }, now) => deals.decide(deal_id, decision, { account, goods_state }, now))
+  }
+
+  deal(id = 'deal') {
+    const found = this.act(({ deals }) => deals.deal(id))
+    if (!found) throw new Error(`no deal ${id}`)
+    return found
+  }
+
+  use(scope: string, fires: number, certified = 0, deal_id = 'deal'): void {
+    this.act(({ deals }, now) => deals.reportUse([{ deal_id, scope, fires, certified }], now))
+  }
+
+  #rooms(): Rooms {
+    const sql = this.sql.storage
+    const ledger = new Ledger(sql)
+    const outbox = { put: (topic: string, key: string, value: unknown) => void this.sent.set(`${topic} ${key}`, value) }
+    return { ledger, deals: new Deals({ sql, ledger, outbox }, () => `c${(this.#copies += 1)}`) }
+  }
+
+  #expire({ ledger, deals }: Rooms): void {
+    for (;;) {
+      const at = Math.min(ledger.due ?? Infinity, deals.due ?? Infinity)
+      if (at > this.now) return
+      deals.expire(at, ledger.expire(at))
+    }
+  }
+}
+
+export const goodsOf = (artifact: string): Goods => ({
+  hash: `hash of ${artifact}`,
+  state: 'active',
+  original: null,
+  description: 'greets',
+  event_types: [],
+  tools: [],
+  line: [],
+})

@@ -1,0 +1,306 @@
+import { describe, expect, test } from 'vitest'
+import { TestMarket } from '../../support/market-in-memory.ts'
+
+const DAY = 86_400_000
+
+/** Alice sells; bob and carol have 100 each. */
+function openMarket(): TestMarket {
+  const market = new TestMarket()
+  for (const name of ['bob', 'carol']) market.mint(`scope:${name}`, 100)
+  return market
+}
+
+const worth = (market: TestMarket, ...names: string[]): number[] => names.map((name) => market.balance(`scope:${name}`).available)
+
+describe('an offer', () => {
+  test('reserves its price until the seller answers', () => {
+    const market = openMarket()
+    market.list()
+    expect(market.offer()).toMatchObject({ ok: true, created: true, deal: { status: 'offered', price: 30, held: 0 } })
+    expect(market.balance('scope:bob')).toEqual({ balance: 100, available: 70 })
+    expect(market.decide('reject', 'deal', 'scope:alice')).toMatchObject({ ok: true, deal: { status: 'rejected', delivery: null } })
+    expect(market.balance('scope:bob')).toEqual({ balance: 100, available: 100 })
+  })
+
+  test('made again with the same content changes nothing, and with other content is refused by the field that differs', () => {
+    const market = openMarket()
+    market.list()
+    market.offer()
+    expect(market.offer()).toMatchObject({ ok: true, created: false, deal: { status: 'offered' } })
+    expect(market.offer({ price: 29 })).toMatchObject({ ok: false, reason: 'other_content', detail: expect.stringContaining('different price') })
+    expect(worth(market, 'bob')).toEqual([70])
+  })
+
+  test('of more than the buyer has is refused, and stays refused under its id', () => {
+    const market = openMarket()
+    market.list()
+    expect(market.offer({ price: 101 })).toMatchObject({ ok: false, reason: 'insufficient_funds' })
+    market.mint('scope:bob', 1)
+    expect(market.offer({ price: 101 })).toMatchObject({ ok: false, reason: 'insufficient_funds' })
+    expect(market.offer({ id: 'another', price: 101 })).toMatchObject({ ok: true })
+  })
+
+  test('that is answered in the millisecond of its timeout has expired', () => {
+    const market = openMarket()
+    market.list()
+    market.offer({ timeout_s: 10 })
+    market.now += 10_000
+    expect(market.accept()).toMatchObject({ ok: false, reason: 'expired' })
+    expect(market.deal()).toMatchObject({ status: 'expired', delivery: null })
+    expect(worth(market, 'alice', 'bob')).toEqual([0, 100])
+  })
+
+  test('is accepted one millisecond before its timeout', () => {
+    const market = openMarket()
+    market.list({ kind: 'copy' })
+    market.offer({ timeout_s: 10 })
+    market.now += 9999
+    expect(market.accept()).toMatchObject({ ok: true })
+    expect(worth(market, 'alice', 'bob')).toEqual([30, 70])
+  })
+
+  test.each([
+    ['of the seller', { buyer: 'scope:alice' }, 'own'],
+    ['of a key that names no scopes for a licence', { buyer: 'key:zoe' }, 'not_licensable'],
+  ] as const)('%s is refused', (_case, asked, reason) => {
+    const market = openMarket()
+    market.list()
+    expect(market.offer(asked)).toMatchObject({ ok: false, reason })
+  })
+
+  test('on a listing that is closed, expired or missing is refused', () => {
+    const market = openMarket()
+    market.list({ expires_at: new Date(market.now + 1000).toISOString() })
+    market.now += 1000
+    expect(market.offer()).toMatchObject({ ok: false, reason: 'expired' })
+    market.list({ listing_id: 'second' })
+    market.act(({ deals }, now) => deals.unlist('second', 'changed my mind', now))
+    expect(market.offer({}, 'second')).toMatchObject({ ok: false, reason: 'not_open' })
+    expect(market.offer({}, 'third')).toMatchObject({ ok: false, reason: 'not_found' })
+  })
+
+  test('returns its money if its listing is closed', () => {
+    const market = openMarket()
+    market.list()
+    market.offer()
+    market.act(({ deals }, now) => deals.unlist('listing', 'closed', now))
+    expect(market.deal()).toMatchObject({ status: 'rejected' })
+    expect(worth(market, 'bob')).toEqual([100])
+  })
+
+  test('is refused beyond the limit of open offers on a listing', () => {
+    const market = openMarket()
+    market.list({ price: 1 })
+    for (let n = 0; n < 100; n++) expect(market.offer({ id: `deal-${n}` })).toMatchObject({ ok: true })
+    expect(market.offer({ id: 'one-more', buyer: 'scope:carol' })).toMatchObject({ ok: false, reason: 'limit' })
+  })
+})
+
+describe('an acceptance', () => {
+  test('pays and delivers a copy at once, once', () => {
+    const market = openMarket()
+    market.list({ kind: 'copy' })
+    market.offer()
+    expect(market.accept()).toMatchObject({
+      ok: true,
+      deal: { status: 'accepted', paid: 30, held: 0, delivery: { kind: 'copy', artifact: 'reflex:greet-c1@1', in_use: true } },
+    })
+    expect(market.accept()).toMatchObject({ ok: false, reason: 'decided' })
+    expect(worth(market, 'alice', 'bob')).toEqual([30, 70])
+    expect(market.act(({ deals }) => deals.owned('scope:bob'))).toEqual(['reflex:greet-c1'])
+  })
+
+  test.each([
+    ['accept', 'scope:bob'],
+    ['reject', 'scope:carol'],
+    ['cancel', 'scope:alice'],
+  ] as const)('%s is refused to %s', (decision, account) => {
+    const market = openMarket()
+    market.list()
+    market.offer()
+    expect(market.decide(decision, 'deal', account)).toMatchObject({ ok: false, reason: 'not_allowed' })
+    expect(market.deal().status).toBe('offered')
+  })
+
+  test.each(['retired', 'deprecated', 'missing', 'shadow'])('of a version that has become %s sells nothing and returns the money', (state) => {
+    const market = openMarket()
+    market.list()
+    market.offer()
+    expect(market.accept('deal', 'scope:alice', state)).toMatchObject({ ok: false, reason: 'goods_changed' })
+    expect(market.deal()).toMatchObject({ status: 'rejected', delivery: null })
+    expect(worth(market, 'alice', 'bob')).toEqual([0, 100])
+  })
+
+  test('of ownership ends the other offers and listings of the artifact', () => {
+    const market = openMarket()
+    market.list({ kind: 'ownership' })
+    market.list({ listing_id: 'licences', kind: 'licence' })
+    market.offer()
+    market.offer({ id: 'late', buyer: 'scope:carol' })
+    market.offer({ id: 'licence', buyer: 'scope:carol' }, 'licences')
+    market.accept()
+    expect(market.deal('late')).toMatchObject({ status: 'rejected' })
+    expect(market.deal('licence')).toMatchObject({ status: 'rejected' })
+    expect(worth(market, 'alice', 'bob', 'carol')).toEqual([30, 70, 100])
+    expect(market.act(({ deals }) => deals.listing('listing'))?.state).toBe('sold')
+    expect(market.list({ listing_id: 'again' })).toMatchObject({ ok: false, reason: 'not_resalable' })
+    expect(market.list({ listing_id: 'bobs', seller: 'scope:bob' })).toMatchObject({ ok: true })
+  })
+})
+
+describe('a listing', () => {
+  test('of a copy needs the right to resell it', () => {
+    const market = openMarket()
+    market.list({ kind: 'copy' })
+    market.offer()
+    market.accept()
+    const { artifact } = market.deal().delivery ?? {}
+    expect(market.list({ listing_id: 'again', artifact, seller: 'scope:bob' })).toMatchObject({ ok: false, reason: 'not_resalable' })
+  })
+
+  test('of the same content under another id is refused', () => {
+    const market = openMarket()
+    const copied = { artifact: 'reflex:mine@1', seller: 'scope:bob' }
+    expect(market.list(copied, { original: 'reflex:greet@1' })).toMatchObject({ ok: false, reason: 'sold_as_new' })
+    market.list({}, { hash: 'same' })
+    expect(market.list({ listing_id: 'twin', artifact: 'reflex:twin@1' }, { hash: 'same' })).toMatchObject({ ok: false, reason: 'sold_as_new' })
+  })
+
+  test('is refused while the same one is open, and if it would have expired', () => {
+    const market = openMarket()
+    market.list()
+    expect(market.list({ listing_id: 'second' })).toMatchObject({ ok: false, reason: 'listed_already' })
+    const expires_at = new Date(market.now).toISOString()
+    expect(market.list({ listing_id: 'third', kind: 'copy', expires_at })).toMatchObject({ ok: false, reason: 'expired' })
+  })
+})
+
+describe('royalties', () => {
+  /** Each buys a copy of the one before, and resells it. */
+  function resale(market: TestMarket, sellers: readonly string[], royalty_percent: number): void {
+    let artifact = 'reflex:greet@1'
+    sellers.slice(0, -1).forEach((name, index) => {
+      const [listing_id, id] = [`listing-${index}`, `deal-${index}`]
+      market.list({ listing_id, artifact, kind: 'copy', price: 10, seller: `scope:${name}`, terms: { resale: true, royalty_percent } })
+      market.offer({ id, buyer: `scope:${sellers[index + 1]}` }, listing_id)
+      market.accept(id, `scope:${name}`)
+      artifact = market.deal(id).delivery?.artifact ?? ''
+    })
+  }
+
+  test('flow along the line: each takes its share of what the next one receives', () => {
+    const market = openMarket()
+    market.mint('scope:dave', 10)
+    resale(market, ['alice', 'bob', 'carol', 'dave'], 50)
+    // 10 to alice; 5 of 10 from bob to alice; 5 of 10 to bob, of which 2 to alice.
+    expect(worth(market, 'alice', 'bob', 'carol', 'dave')).toEqual([17, 98, 95, 0])
+  })
+
+  test('of a line that returns to its beginning add up', () => {
+    const market = openMarket()
+    market.mint('scope:alice', 100)
+    resale(market, ['alice', 'bob', 'alice', 'carol'], 50)
+    const [alice = 0, bob = 0, carol = 0] = worth(market, 'alice', 'bob', 'carol')
+    expect([alice + bob + carol, carol]).toEqual([300, 90])
+    expect(market.act(({ ledger }) => ledger.audit())).toMatchObject({ ok: true, open_pendings: 0 })
+  })
+})
+
+describe('a licence', () => {
+  const buy = (market: TestMarket, terms: object, asked: object = {}): void => {
+    market.list({ terms })
+    market.offer(asked)
+    market.accept()
+  }
+
+  test('is earned by time, and the rest returns if it is revoked', () => {
+    const market = openMarket()
+    buy(market, { days: 10 })
+    expect(worth(market, 'alice', 'bob')).toEqual([0, 70])
+    market.now += 3 * DAY
+    expect(market.deal()).toMatchObject({ paid: 9, held: 21 })
+    market.now += DAY / 2
+    const revocation = { artifact: 'reflex:greet@1', hash: 'hash of reflex:greet@1', reason: 'its certificate has lapsed' }
+    market.act(({ deals }, now) => deals.revoke(revocation, now))
+    expect(market.deal()).toMatchObject({ status: 'refunded', paid: 10, held: 0, delivery: { in_use: false } })
+    expect(worth(market, 'alice', 'bob')).toEqual([10, 90])
+    expect(market.act(({ deals }) => deals.listing('listing'))).toMatchObject({ state: 'closed', state_reason: 'its certificate has lapsed' })
+  })
+
+  test('is settled at its end', () => {
+    const market = openMarket()
+    buy(market, { days: 1 })
+    expect(market.act(({ deals }) => deals.licences('scope:bob'.slice(6)))).toMatchObject([{ deal_id: 'deal', kind: 'reflex', id: 'greet' }])
+    market.now += DAY
+    expect(market.deal()).toMatchObject({ status: 'settled', paid: 30, held: 0, delivery: { in_use: false } })
+    expect(market.act(({ deals }) => deals.licences('bob'))).toEqual([])
+  })
+
+  test('is paid by action, counts reports once, and ends when all are used', () => {
+    const market = openMarket()
+    buy(market, { fires: 10 })
+    market.use('bob', 4)
+    market.use('bob', 4)
+    market.use('bob', 3)
+    market.use('elsewhere', 9)
+    expect(market.deal()).toMatchObject({ paid: 12, held: 18, delivery: { used: { bob: 4 } } })
+    market.use('bob', 10)
+    expect(market.deal()).toMatchObject({ status: 'settled', paid: 30, held: 0 })
+  })
+
+  test('is paid by certified decision out of its budget, and its buyer may end it', () => {
+    const market = openMarket()
+    buy(market, { per_decision: 2 })
+    market.use('bob', 40, 5)
+    expect(market.deal()).toMatchObject({ paid: 10, held: 20 })
+    expect(market.decide('refund', 'deal', 'scope:bob')).toMatchObject({ ok: true, deal: { status: 'refunded' } })
+    expect(worth(market, 'alice', 'bob')).toEqual([10, 90])
+    market.use('bob', 80, 15)
+    expect(worth(market, 'alice', 'bob')).toEqual([10, 90])
+  })
+
+  test('ends with its budget', () => {
+    const market = openMarket()
+    buy(market, { per_decision: 7 })
+    market.use('bob', 9, 9)
+    expect(market.deal()).toMatchObject({ status: 'settled', paid: 30, held: 0 })
+  })
+
+  test('for a time is refunded by its seller alone', () => {
+    const market = openMarket()
+    buy(market, { days: 10 })
+    market.now += DAY
+    expect(market.decide('refund', 'deal', 'scope:bob')).toMatchObject({ ok: false, reason: 'not_allowed' })
+    expect(market.decide('refund', 'deal', 'scope:alice')).toMatchObject({ ok: true, deal: { paid: 3, held: 0 } })
+    expect(market.decide('refund', 'deal', 'scope:alice')).toMatchObject({ ok: false, reason: 'decided' })
+  })
+
+  test('covers the scopes that its offer names, also by pattern', () => {
+    const market = openMarket()
+    buy(market, {}, { scopes: ['shop/*', 'bob'] })
+    expect(['shop/berlin', 'bob', 'other'].map((scope) => market.act(({ deals }) => deals.licences(scope)).length)).toEqual([1, 1, 0])
+  })
+
+  test('pays its buyer back if the account of its seller is closed', () => {
+    const market = openMarket()
+    buy(market, { days: 10 })
+    market.act(({ ledger }) => ledger.closeAccount('scope:alice'))
+    market.now += 10 * DAY
+    expect(market.deal()).toMatchObject({ status: 'settled', held: 0 })
+    expect(market.act(({ ledger }) => ledger.account('escrow'))).toMatchObject({ balance: 0 })
+  })
+})
+
+describe('a trial', () => {
+  test('costs its fee once, and is limited for each buyer', () => {
+    const market = openMarket()
+    market.list({ terms: { trial_fee: 3 } })
+    const attempt = (id: string) => market.act(({ deals }, now) => deals.payTrial('listing', { buyer: 'scope:bob', id }, now))
+    expect([attempt('1'), attempt('1')]).toMatchObject([{ ok: true }, { ok: true }])
+    expect(worth(market, 'alice', 'bob')).toEqual([3, 97])
+    for (const id of ['2', '3', '4', '5']) expect(attempt(id)).toMatchObject({ ok: true })
+    expect(attempt('6')).toMatchObject({ ok: false, reason: 'limit' })
+    market.now += 3_600_000
+    expect(attempt('6')).toMatchObject({ ok: true })
+  })
+})
