@@ -42,7 +42,14 @@ export class TestMarket {
   }
 
   list(asked: Partial<NewListing> & { listing_id?: string } = {}, goods: Partial<Goods> = {}) {
-    const whole = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'licence' as const, price: 30, seller: 'scope:alice', ...asked }
+    const whole = {
+      listing_id: 'listing',
+      artifact: 'reflex:greet@1',
+      kind: 'licence' as const,
+      price: 30,
+      seller: 'scope:alice',
+      ...asked,
+    }
     return this.act(({ deals }, now) => deals.list(whole, { ...goodsOf(whole.artifact), ...goods }, { name: 'test', opens: [] }, now))
   }
 

@@ -56,10 +56,10 @@ export class Deals implements Room {
   list(
     asked: NewListing & { listing_id: string },
     goods: Goods,
-    _by: LedgerCaller,
+    by: LedgerCaller,
     now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
-    return list(this.#desk, asked, goods, now)
+    return list(this.#desk, asked, { goods, by }, now)
   }
 
   /** Closes a listing, once; its open offers are rejected and their money returns. */

@@ -29,6 +29,7 @@ export function list(
   const listing: ListingRecord = {
     ...facts,
     goods_state,
+    owner: by.owners?.[seller] ?? null,
     line,
     state: 'open',
     state_reason: null,

@@ -31,13 +31,28 @@ export type DealRecord = Omit<InMs<Deal, 'offered_at' | 'expires_at'>, 'history'
   revision: number
 }
 
-export function presentListing({ goods_state: _state, owner: _owner, line: _line, revision: _revision, ...listing }: ListingRecord): Listing {
+export function presentListing({
+  goods_state: _state,
+  owner: _owner,
+  line: _line,
+  revision: _revision,
+  ...listing
+}: ListingRecord): Listing {
   return withIso(listing, ['created_at', 'expires_at'])
 }
 
 export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
-  const { asked: _asked, scopes: _scopes, line: _line, goods_state: _state, owner: _owner, revision: _revision, history, delivery, ...deal } =
-    record
+  const {
+    asked: _asked,
+    scopes: _scopes,
+    line: _line,
+    goods_state: _state,
+    owner: _owner,
+    revision: _revision,
+    history,
+    delivery,
+    ...deal
+  } = record
   return {
     ...withIso(deal, ['offered_at', 'expires_at']),
     history: history.map((step) => withIso(step, ['at'])),

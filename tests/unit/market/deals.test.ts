@@ -27,7 +27,11 @@ describe('an offer', () => {
     market.list()
     market.offer()
     expect(market.offer()).toMatchObject({ ok: true, created: false, deal: { status: 'offered' } })
-    expect(market.offer({ price: 29 })).toMatchObject({ ok: false, reason: 'other_content', detail: expect.stringContaining('different price') })
+    expect(market.offer({ price: 29 })).toMatchObject({
+      ok: false,
+      reason: 'other_content',
+      detail: expect.stringContaining('different price'),
+    })
     expect(worth(market, 'bob')).toEqual([70])
   })
 
@@ -122,14 +126,17 @@ describe('an acceptance', () => {
     expect(market.deal().status).toBe('offered')
   })
 
-  test.each(['retired', 'deprecated', 'missing', 'shadow'])('of a version that has become %s sells nothing and returns the money', (state) => {
-    const market = openMarket()
-    market.list()
-    market.offer()
-    expect(market.accept('deal', 'scope:alice', state)).toMatchObject({ ok: false, reason: 'goods_changed' })
-    expect(market.deal()).toMatchObject({ status: 'rejected', delivery: null })
-    expect(worth(market, 'alice', 'bob')).toEqual([0, 100])
-  })
+  test.each(['retired', 'deprecated', 'missing', 'shadow'])(
+    'of a version that has become %s sells nothing and returns the money',
+    (state) => {
+      const market = openMarket()
+      market.list()
+      market.offer()
+      expect(market.accept('deal', 'scope:alice', state)).toMatchObject({ ok: false, reason: 'goods_changed' })
+      expect(market.deal()).toMatchObject({ status: 'rejected', delivery: null })
+      expect(worth(market, 'alice', 'bob')).toEqual([0, 100])
+    },
+  )
 
   test('of ownership ends the other offers and listings of the artifact', () => {
     const market = openMarket()
@@ -154,7 +161,7 @@ describe('a listing', () => {
     market.list({ kind: 'copy' })
     market.offer()
     market.accept()
-    const { artifact } = market.deal().delivery ?? {}
+    const { artifact = '' } = market.deal().delivery ?? {}
     expect(market.list({ listing_id: 'again', artifact, seller: 'scope:bob' })).toMatchObject({ ok: false, reason: 'not_resalable' })
   })
 
@@ -163,7 +170,10 @@ describe('a listing', () => {
     const copied = { artifact: 'reflex:mine@1', seller: 'scope:bob' }
     expect(market.list(copied, { original: 'reflex:greet@1' })).toMatchObject({ ok: false, reason: 'sold_as_new' })
     market.list({}, { hash: 'same' })
-    expect(market.list({ listing_id: 'twin', artifact: 'reflex:twin@1' }, { hash: 'same' })).toMatchObject({ ok: false, reason: 'sold_as_new' })
+    expect(market.list({ listing_id: 'twin', artifact: 'reflex:twin@1' }, { hash: 'same' })).toMatchObject({
+      ok: false,
+      reason: 'sold_as_new',
+    })
   })
 
   test('is refused while the same one is open, and if it would have expired', () => {
@@ -224,13 +234,18 @@ describe('a licence', () => {
     market.act(({ deals }, now) => deals.revoke(revocation, now))
     expect(market.deal()).toMatchObject({ status: 'refunded', paid: 10, held: 0, delivery: { in_use: false } })
     expect(worth(market, 'alice', 'bob')).toEqual([10, 90])
-    expect(market.act(({ deals }) => deals.listing('listing'))).toMatchObject({ state: 'closed', state_reason: 'its certificate has lapsed' })
+    expect(market.act(({ deals }) => deals.listing('listing'))).toMatchObject({
+      state: 'closed',
+      state_reason: 'its certificate has lapsed',
+    })
   })
 
   test('is settled at its end', () => {
     const market = openMarket()
     buy(market, { days: 1 })
-    expect(market.act(({ deals }) => deals.licences('scope:bob'.slice(6)))).toMatchObject([{ deal_id: 'deal', kind: 'reflex', id: 'greet' }])
+    expect(market.act(({ deals }) => deals.licences('scope:bob'.slice(6)))).toMatchObject([
+      { deal_id: 'deal', kind: 'reflex', id: 'greet' },
+    ])
     market.now += DAY
     expect(market.deal()).toMatchObject({ status: 'settled', paid: 30, held: 0, delivery: { in_use: false } })
     expect(market.act(({ deals }) => deals.licences('bob'))).toEqual([])
