@@ -28,7 +28,7 @@ export function payTrial(
   const { seller, artifact } = listing
   const fee = listing.terms.trial_fee ?? 0
   // Its own goods cost a seller nothing.
-  const transfer = fee > 0 && buyer !== seller ? `trial:${listing_id}:${id}` : null
+  const transfer = fee > 0 && buyer !== seller ? `trial:${listing_id}:${buyer}:${id}` : null
   if (transfer !== null) {
     const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
     const [result] = ledger.transfer([payment], { opens: [buyer, seller], privileged: true }, now)

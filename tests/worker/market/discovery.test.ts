@@ -9,8 +9,8 @@ import { tellReflexMetrics } from '../../../src/store/artifacts/reflex-metrics.t
 import { provenCertificate } from '../../support/certificates.ts'
 import { call, callWith, keyFor, problem } from '../../support/http.ts'
 import { buildListing, listed } from '../../support/market.ts'
-import { byAgent, createVersion, freshId } from '../../support/reflexes.ts'
-import { freshScope, stubOf } from '../../support/scopes.ts'
+import { byAgent, createVersion, freshId, replying } from '../../support/reflexes.ts'
+import { freshScope, stubOf, until } from '../../support/scopes.ts'
 
 /** 100 events that it saw while it acted: it fired on 80, which saved 80 model calls and $0.40. */
 const acted = (changes: object = {}) => ({
@@ -267,5 +267,27 @@ describe('a trial', () => {
     const { attempt } = await trying()
     for (const since of ['2020-01-01T00:00:00Z', new Date(Date.now() + 60_000).toISOString(), 'yesterday'])
       expect(await attempt({ since })).toMatchObject(problem(400, 'invalid-request'))
+  })
+})
+
+describe('with the ledger', () => {
+  test('a listing is found once it is made, tried five times an hour, and gone once it is closed', async () => {
+    const seller = freshScope('seller')
+    const version = await createVersion({ ...byAgent(seller), code: replying(seller) })
+    const json = { artifact: `reflex:${version.id}@1`, kind: 'licence', price: 10, seller: `scope:${seller}`, terms: { days: 1 } }
+    const { status, body } = await call('/v1/market/listings', { json })
+    expect(status).toBe(201)
+    const path = `/v1/market/listings/${body.listing_id}`
+    const found = async () => idsOf(await search({ q: version.id }))
+    await until(async () => (await found()).length === 1, 'it is found')
+    expect(await found()).toEqual([body.listing_id])
+    const scope = freshScope('buyer')
+    const attempt = (id: string) => call(`${path}/try`, { json: { scope, since: new Date(Date.now() - 1000).toISOString(), id } })
+    for (let trial = 1; trial <= 5; trial += 1)
+      expect(await attempt(`t${trial}`)).toMatchObject({ status: 200, body: { fires: 0, would_save: null } })
+    expect(await attempt('t6')).toMatchObject(problem(429, 'too-many-requests'))
+    expect((await call(path, { method: 'DELETE' })).status).toBe(200)
+    await until(async () => (await found()).length === 0, 'it is gone')
+    expect(await found()).toEqual([])
   })
 })
