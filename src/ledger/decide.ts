@@ -9,6 +9,8 @@ export type TransferOptions = {
   owners?: Readonly<Record<string, string>> | undefined
   /** The market's own transfers: they may debit escrow, and use ids that clients may not. */
   privileged: boolean
+  /** Pending transfers that the caller may end, beside those that it makes itself; unset: all. */
+  ends?: readonly string[] | undefined
   /** An admin's transfer from genesis. */
   minting?: boolean
 }
@@ -142,11 +144,11 @@ function decideEnd(
   draft: Draft,
   asked: NewTransfer,
   pending_id: string,
-  { privileged }: TransferOptions,
+  { privileged, ends }: TransferOptions,
   now: number,
 ): NewRow | TransferFailure {
   const pending = draft.row(pending_id)
-  if (!pending) return 'pending_transfer_not_found'
+  if (!pending || (ends && !ends.includes(pending_id) && !draft.isMade(pending_id))) return 'pending_transfer_not_found'
   if (pending.kind !== 'pending') return 'pending_transfer_not_pending'
   if (pending.credit === ESCROW && !privileged) return 'escrow_only_deals'
   const end = draft.end(pending_id)

@@ -45,6 +45,7 @@ export class Draft {
   readonly ends = new Map<string, Kind>()
   readonly failed = new Map<string, FailedId>()
   readonly made: NewRow[] = []
+  readonly #own = new Set<string>()
   readonly newly_failed: (FailedId & { at: number })[] = []
 
   constructor(below: Draft | null = null) {
@@ -67,6 +68,11 @@ export class Draft {
     return this.failed.get(id) ?? this.#below?.failure(id)
   }
 
+  /** True for a row that this request makes. */
+  isMade(id: string): boolean {
+    return this.#own.has(id) || this.#below?.isMade(id) === true
+  }
+
   fail(asked: NewTransfer, reason: TransferFailure, at: number): void {
     this.failed.set(asked.id, { asked, reason })
     this.newly_failed.push({ asked, reason, at })
@@ -75,6 +81,7 @@ export class Draft {
   /** Adds a row to the history, and to the sums of its two accounts. */
   make(row: NewRow): void {
     this.made.push(row)
+    this.#own.add(row.id)
     this.rows.set(row.id, row)
     const pending = row.pending_id === null ? undefined : this.row(row.pending_id)
     if (pending) this.ends.set(pending.id, row.kind)
@@ -94,6 +101,7 @@ export class Draft {
     for (const [id, row] of above.rows) this.rows.set(id, row)
     for (const [id, kind] of above.ends) this.ends.set(id, kind)
     this.made.push(...above.made)
+    for (const { id } of above.made) this.#own.add(id)
   }
 
   /** This draft's own copy of an account; a new one if nobody has it yet. */

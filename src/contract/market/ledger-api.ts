@@ -16,8 +16,9 @@ export type LedgerPage<Item> = { items: Item[]; next: string | null }
  * A caller, whom the edge has authorised to act for these accounts. `opens`: accounts that exist
  * by D1 (a scope, a key) and may be opened if the Ledger does not have them yet. `owners`: the ids
  * of the keys to which the `key:` accounts among them belong.
+ * `ends`: the pending transfers that the caller may end, beside its own; unset: all.
  */
-export type LedgerCaller = { name: string; opens: string[]; owners?: Record<string, string> }
+export type LedgerCaller = { name: string; opens: string[]; owners?: Record<string, string>; ends?: string[] }
 
 /** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {

@@ -42,6 +42,20 @@ export const newTransfer = z
   .meta({ id: 'NewTransfer' })
 export type NewTransfer = z.infer<typeof newTransfer>
 
+const only = (given: Record<string, unknown>, fields: readonly string[]): boolean => fields.every((field) => given[field] === undefined)
+
+/** Why the fields do not make a transfer; null if they do. */
+export function misshapen(asked: NewTransfer): string | null {
+  const { pending_id, post, void: voids } = asked
+  if (pending_id !== undefined) {
+    if (!only(asked, ['debit', 'credit', 'amount', 'pending', 'timeout_s'])) return 'a transfer with pending_id has only post or void'
+    return (post === undefined) === (voids === undefined) ? 'give one of post and void' : null
+  }
+  if (!only(asked, ['post', 'void'])) return 'post and void need pending_id'
+  if (asked.debit === undefined || asked.credit === undefined || asked.amount === undefined) return 'give debit, credit and amount'
+  return asked.timeout_s !== undefined && !asked.pending ? 'timeout_s needs pending' : null
+}
+
 /** `exists_with_different_FIELD` names the first field that differs. */
 export const transferFailures = [
   'debit_account_not_found',

@@ -1,7 +1,8 @@
 import { resource } from '../describe/describe.ts'
 import { dealRoutes } from './deals.ts'
 import { discoveryRoutes } from './discovery.ts'
+import { ledgerRoutes } from './ledger.ts'
 import { listingRoutes } from './listings.ts'
 
 /** The routes of the ledger and of the market. */
-export const marketRoutes = resource().route('/', discoveryRoutes).route('/', listingRoutes).route('/', dealRoutes)
+export const marketRoutes = resource().route('/', ledgerRoutes).route('/', discoveryRoutes).route('/', listingRoutes).route('/', dealRoutes)

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
+import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { baseRoles, coversScope, hasRole, key as listedKey, newKey, ownKey, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../store/access/keys.ts'
@@ -33,7 +34,7 @@ const own = route('get /v1/key', 'getOwnKey', 'Get the key of this request', {
 
 const remove = route('delete /v1/keys/{id}', 'deleteKey', 'Delete a key', {
   description:
-    'Takes effect immediately at this location, and everywhere within 30 s. Sockets and streams opened with the key are closed within a minute of use.',
+    'Takes effect immediately at this location, and everywhere within 30 s. Sockets and streams opened with the key are closed within a minute of use. Its account in the ledger is closed.',
   ...guard({ roles: ['admin'] }),
   request: { params: z.object({ id: z.string().min(1).max(64) }) },
   responses: { 204: { description: 'Deleted.' }, ...problems(400, 404) },
@@ -62,7 +63,9 @@ export const keyRoutes = resource()
   .openapi(remove, async (c) => {
     const { id } = c.req.valid('param')
     const key = await findKey(storeOf(c.env), id)
-    if (!key || !coversKey(c.var.principal, key) || !(await deleteKey(storeOf(c.env), id))) throw notFound(`Unknown key ${id}.`)
+    if (!key || !coversKey(c.var.principal, key)) throw notFound(`Unknown key ${id}.`)
+    await c.env.LEDGER.getByName(LEDGER).closeAccount(`key:${key.name}`, id)
+    if (!(await deleteKey(storeOf(c.env), id))) throw notFound(`Unknown key ${id}.`)
     forgetKey(id)
     return c.body(null, 204)
   })

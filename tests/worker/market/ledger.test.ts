@@ -2,7 +2,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
-import { runAlarm } from '../../support/scopes.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
+import { runAlarm, until } from '../../support/scopes.ts'
 
 let ledgers = 0
 /** A ledger of its own, in which these accounts exist. */
@@ -15,6 +16,24 @@ function freshLedger(...opens: string[]) {
   return { stub, transfer, mint }
 }
 const [A, B] = ['scope:a', 'scope:b']
+
+// The first test: copies of other ledgers begin at the same `seq`.
+test('D1 has a copy of the history and of the accounts', async () => {
+  const { stub, mint, transfer } = freshLedger(A, B)
+  await mint(A, 5)
+  await transfer({ id: 'copied', debit: A, credit: B, amount: 2, memo: 'thanks' })
+  const results = await until(async () => {
+    await runAlarm(stub)
+    const found = await env.DB.prepare(`SELECT * FROM ledger_transfers WHERE id = 'copied'`).all()
+    return found.results.length > 0 ? found.results : null
+  }, 'the transfer is copied')
+  expect(results).toMatchObject([{ debit: A, credit: B, amount: 2, kind: 'single', memo: 'thanks' }])
+  const accounts = await env.DB.prepare(`SELECT * FROM ledger_accounts WHERE id IN (?, ?) ORDER BY id`).bind(A, B).all()
+  expect(accounts.results).toMatchObject([
+    { id: A, balance: 3, available: 3 },
+    { id: B, balance: 2, available: 2 },
+  ])
+})
 
 test('a pending transfer reserves its amount, and ends once', async () => {
   const { stub, transfer, mint } = freshLedger(A, B)
@@ -41,18 +60,77 @@ test('the history is never changed or deleted', async () => {
   })
 })
 
-test('D1 has a copy of the history and of the accounts', async () => {
-  // Copies of other tests' ledgers, which begin at the same `seq`.
-  await env.DB.batch([env.DB.prepare('DELETE FROM ledger_transfers'), env.DB.prepare('DELETE FROM ledger_accounts')])
-  const { stub, mint, transfer } = freshLedger(A, B)
-  await mint(A, 5)
-  await transfer({ id: 'copied', debit: A, credit: B, amount: 2, memo: 'thanks' })
-  await runAlarm(stub as never)
-  const { results } = await env.DB.prepare(`SELECT * FROM ledger_transfers WHERE id = 'copied'`).all()
-  expect(results).toMatchObject([{ debit: A, credit: B, amount: 2, kind: 'single', memo: 'thanks' }])
-  const accounts = await env.DB.prepare(`SELECT * FROM ledger_accounts WHERE id IN (?, ?) ORDER BY id`).bind(A, B).all()
-  expect(accounts.results).toMatchObject([
-    { id: A, balance: 3, available: 3 },
-    { id: B, balance: 2, available: 2 },
-  ])
+const send = (json: unknown, key?: string) => call('/v1/ledger/transfers', { json, ...(key === undefined ? {} : { key }) })
+const nameOf = (prefix: string) => `${prefix}/${crypto.randomUUID().slice(0, 8)}`
+async function scopes(...names: string[]): Promise<string[]> {
+  for (const name of names)
+    await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(name, 'prompted').run()
+  return names.map((name) => `scope:${name}`)
+}
+
+test('over HTTP, scopes pay each other, and each id has one outcome', async () => {
+  const [shop = '', cook = ''] = await scopes(nameOf('shop'), nameOf('cook'))
+  const id = crypto.randomUUID()
+  const minted = await call('/v1/ledger/mint', { json: { id: `mint-${id}`, to: shop, amount: 10 } })
+  expect(minted.body).toEqual({ results: [{ id: `mint-${id}`, status: 'created', reason: null }] })
+  const paid = { id, debit: shop, credit: cook, amount: 4, memo: 'soup' }
+  expect((await send(paid)).body.results).toEqual([{ id, status: 'created', reason: null }])
+  expect((await send(paid)).body.results).toEqual([{ id, status: 'exists', reason: null }])
+  expect((await send({ ...paid, amount: 5 })).body.results).toEqual([{ id, status: 'failed', reason: 'exists_with_different_amount' }])
+  const broke = { id: `${id}-broke`, debit: shop, credit: cook, amount: 7 }
+  const failed = [{ id: broke.id, status: 'failed', reason: 'insufficient_funds' }]
+  expect((await send(broke)).body.results).toEqual(failed)
+  await call('/v1/ledger/mint', { json: { id: `mint2-${id}`, to: shop, amount: 10 } })
+  expect((await send(broke)).body.results).toEqual(failed)
+  const statement = await call(`/v1/ledger/accounts/${encodeURIComponent(cook)}/statement`)
+  expect(statement.body).toMatchObject({ items: [{ id, debit: shop, credit: cook, amount: 4, kind: 'single' }], next_cursor: null })
+  expect((await call('/v1/ledger/audit')).body).toMatchObject({ ok: true, problems: [] })
+})
+
+test.each([0, -1, 0.5, 2 ** 53, '5'])('an amount of %s is refused before the ledger sees it', async (amount) => {
+  expect(await send({ id: 'bad', debit: A, credit: B, amount })).toMatchObject(problem(400))
+})
+
+test.each([
+  [{ debit: A }, 'give debit, credit and amount'],
+  [{ debit: A, credit: B, amount: 1, timeout_s: 5 }, 'timeout_s needs pending'],
+  [{ pending_id: 'p' }, 'give one of post and void'],
+  [{ pending_id: 'p', post: true, amount: 3 }, 'a transfer with pending_id has only post or void'],
+])('fields that make no transfer are refused: %o', async (fields, why) => {
+  const answer = await send({ id: 'bad', ...fields })
+  expect(answer).toMatchObject(problem(400))
+  expect(answer.text).toContain(why)
+})
+
+test('nobody pays itself, nobody unknown is paid, and a deleted key is paid no more', async () => {
+  const [shop = ''] = await scopes(nameOf('shop'))
+  await call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: shop, amount: 10 } })
+  const reasonOf = async (fields: object) =>
+    (await send({ id: crypto.randomUUID(), debit: shop, amount: 1, ...fields })).body.results[0].reason
+  expect(await reasonOf({ credit: shop })).toBe('accounts_must_differ')
+  expect(await reasonOf({ credit: 'scope:nobody/here' })).toBe('credit_account_not_found')
+  expect(await reasonOf({ credit: 'escrow' })).toBe('escrow_only_deals')
+  const name = nameOf('bot')
+  const { body: key } = await call('/v1/keys', { json: { name, roles: ['publisher'], scopes: ['*'] } })
+  expect(await reasonOf({ credit: `key:${name}` })).toBeNull()
+  await call(`/v1/keys/${key.id}`, { method: 'DELETE' })
+  expect(await reasonOf({ credit: `key:${name}` })).toBe('credit_account_closed')
+})
+
+test('a key pays from its own account and from scopes that it operates, and from no other', async () => {
+  const [shop = '', cook = ''] = await scopes(nameOf('shop'), nameOf('cook'))
+  await call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: shop, amount: 10 } })
+  const asked = () => ({ id: crypto.randomUUID(), debit: shop, credit: cook, amount: 1 })
+  const operator = await keyFor(['operator'], [shop.slice('scope:'.length)])
+  expect((await send(asked(), operator)).body.results).toMatchObject([{ status: 'created' }])
+  expect(await send({ ...asked(), debit: cook, credit: shop }, operator)).toMatchObject(problem(403))
+  expect(await send(asked(), await keyFor(['publisher'], ['*']))).toMatchObject(problem(403))
+  const pending = { ...asked(), pending: true }
+  await send(pending, operator)
+  const payee = await keyFor(['operator'], [cook.slice('scope:'.length)])
+  expect(await send({ id: crypto.randomUUID(), pending_id: pending.id, post: true }, payee)).toMatchObject(problem(403))
+  const voided = await send({ id: crypto.randomUUID(), pending_id: pending.id, void: true }, payee)
+  expect(voided.body.results).toMatchObject([{ status: 'created' }])
+  for (const debit of ['genesis', 'escrow']) expect(await send({ ...asked(), debit })).toMatchObject(problem(403))
+  expect(await call('/v1/ledger/audit', { key: operator })).toMatchObject(problem(403))
 })

@@ -33,6 +33,7 @@ const tags = [
   { name: 'Learning', description: 'Reflexes and skills that a scope learns from its own decisions, and the evidence for them.' },
   { name: 'Agents', description: 'Other agents and their tools: a scope as an A2A agent, and questions over MCP.' },
   { name: 'Approvals', description: 'Runs of skills that wait for a person to decide.' },
+  { name: 'Ledger', description: 'Accounts of scopes and keys, and transfers between them: double entry, and no account is overdrawn.' },
   { name: 'SSH guard', description: 'What the agent ssh-guard opened and blocked, and how a block is lifted.' },
   { name: 'Dead letters', description: 'Events that could not be processed: inspect, retry or discard them.' },
   { name: 'Keys', description: 'Roles and scopes of callers.' },

@@ -1,0 +1,34 @@
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { layTables } from '../../src/ledger/lay-tables.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { LEDGER_TABLES } from '../../src/ledger/tables.ts'
+
+/** A ledger in SQLite of Node. `before` is called before each statement, for crashes. */
+export function openLedger(file = ':memory:', before: () => void = () => {}) {
+  const database = new DatabaseSync(file)
+  const exec = (query: string, ...bound: SQLInputValue[]) => {
+    before()
+    if (bound.length === 0 && !/^\s*(?:SELECT|WITH)/i.test(query)) {
+      database.exec(query)
+      return cursor([])
+    }
+    return cursor(database.prepare(query).all(...bound))
+  }
+  const sql = { exec } as unknown as SqlStorage
+  const transaction = <Made>(work: () => Made): Made => {
+    database.exec('BEGIN IMMEDIATE')
+    try {
+      const made = work()
+      before()
+      database.exec('COMMIT')
+      return made
+    } catch (error) {
+      database.exec('ROLLBACK')
+      throw error
+    }
+  }
+  transaction(() => layTables(sql, 'ledger', LEDGER_TABLES))
+  return { database, ledger: new Ledger(sql), transaction }
+}
+
+const cursor = (rows: unknown[]) => ({ toArray: () => rows, one: () => rows[0], [Symbol.iterator]: () => rows[Symbol.iterator]() })

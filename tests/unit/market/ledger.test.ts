@@ -1,0 +1,70 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
+import { ModelLedger } from '../../support/model-ledger.ts'
+import { openLedger } from '../../support/ledger.ts'
+
+const REAL = ['scope:a', 'scope:b', 'key:c']
+const side = fc.constantFrom(...REAL, 'scope:nobody', 'genesis', 'escrow')
+/** Few ids, so that they repeat and refer to each other. */
+const id = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: 0, max: 25 }).map((n) => `t${n}`) },
+  { weight: 1, arbitrary: fc.constant('deal:x') },
+)
+const amount = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant(Number.MAX_SAFE_INTEGER))
+const linked = fc.boolean().filter(Boolean)
+const opened: fc.Arbitrary<NewTransfer> = fc
+  .record(
+    { id, debit: side, credit: side, amount, pending: fc.boolean(), timeout_s: fc.integer({ min: 1, max: 4 }), linked },
+    { requiredKeys: ['id', 'debit', 'credit', 'amount'] },
+  )
+  .map(({ timeout_s, ...rest }) => (rest.pending && timeout_s !== undefined ? { ...rest, timeout_s } : rest))
+const ended: fc.Arbitrary<NewTransfer> = fc
+  .record({ id, pending_id: id, post: fc.oneof(fc.constant(true as const), amount), linked }, { requiredKeys: ['id', 'pending_id'] })
+  .map((asked) => (asked.post === undefined ? { ...asked, void: true as const } : asked))
+const step = fc.oneof(
+  { weight: 5, arbitrary: fc.array(fc.oneof(opened, ended), { minLength: 1, maxLength: 6 }).map((batch) => ({ batch })) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      mint: id.filter((one) => one !== 'deal:x'),
+      to: side.filter((to) => to !== 'genesis' && to !== 'escrow'),
+      amount: fc.integer({ min: 1, max: 100 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 3000 }).map((wait) => ({ wait })) },
+)
+
+test('the ledger does what a model of it does, with invalid requests among the valid', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { database, ledger, transaction } = openLedger()
+      const model = new ModelLedger(REAL)
+      let now = 1_000_000
+      for (const asked of steps) {
+        if ('wait' in asked) now += asked.wait
+        model.expire(now)
+        transaction(() => ledger.expire(now))
+        if ('batch' in asked) {
+          const results = transaction(() => ledger.transfer(asked.batch, { opens: REAL, privileged: false }, now))
+          expect(results.map(({ status, reason }) => reason ?? status)).toEqual(model.transfer(asked.batch, now))
+        }
+        if ('mint' in asked) {
+          const { status, reason } = transaction(() => ledger.mint({ id: asked.mint, to: asked.to, amount: asked.amount }, REAL, now))
+          expect(reason ?? status).toBe(model.mint(asked.mint, asked.to, asked.amount))
+        }
+        for (const one of [...REAL, 'genesis', 'escrow']) {
+          const account = ledger.account(one)
+          expect([account?.balance ?? 0, account?.available ?? 0]).toEqual([model.balance(one), model.available(one)])
+        }
+        expect(ledger.audit()).toMatchObject({
+          ok: true,
+          problems: [],
+          open_pendings: [...model.pendings.values()].filter(({ end }) => end === null).length,
+        })
+      }
+      database.close()
+    }),
+    { numRuns: 300 },
+  )
+})
