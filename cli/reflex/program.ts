@@ -9,6 +9,7 @@ import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
 import { addPolicy, addPromotions } from './operations/promotions.ts'
 import { addTimers } from './operations/timers.ts'
+import { addLedger } from './ledger/commands.ts'
 import { addLearn } from './learn/commands.ts'
 import { addMarket } from './market/commands.ts'
 import { addDeploy } from './project/deploy.ts'
@@ -64,6 +65,7 @@ export function reflexProgram(): Command {
     addApprovals,
     addPromotions,
     addPolicy,
+    addLedger,
     addKeys,
   ]
   for (const add of [addInit, addDev, addTest, addDeploy, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto'
+import { Option, type Command } from 'commander'
+import type { Account, LedgerAudit } from '../../../src/contract/market/account.ts'
+import type { Transfer, TransferResult } from '../../../src/contract/market/transfer.ts'
+import { given } from '../market/given.ts'
+import { pages, route } from '../pages.ts'
+import { handler, type Outcome, type Session } from '../session.ts'
+import { fields, written, type Column } from '../table.ts'
+import { limitOption, wholeNumber } from '../values.ts'
+
+const HELP = `
+Accounts are scope:NAME, key:NAME, genesis and escrow.
+
+Examples:
+  reflex ledger mint scope:shop/berlin 1000
+  reflex ledger pay scope:shop/berlin scope:shop/paris 5 --memo "for the reflex"
+  reflex ledger pay scope:shop/berlin scope:shop/paris 5 --pending --timeout 3600 --id order-17
+  reflex ledger post order-17 --amount 3
+  reflex ledger statement scope:shop/berlin`
+
+const accountColumns: Column<Account>[] = [
+  { title: 'BALANCE', of: ({ balance }) => balance },
+  { title: 'AVAILABLE', of: ({ available }) => available },
+  { title: 'ACCOUNT', of: ({ id, closed }) => (closed ? `${id} (closed)` : id) },
+]
+const transferColumns: Column<Transfer>[] = [
+  { title: 'AT', of: ({ at }) => at },
+  { title: 'AMOUNT', of: ({ amount }) => amount },
+  { title: 'KIND', of: ({ kind }) => kind },
+  { title: 'FROM', of: ({ debit }) => debit },
+  { title: 'TO', of: ({ credit }) => credit },
+  { title: 'ID', of: ({ id }) => id },
+  { title: 'MEMO', of: ({ memo }) => memo },
+]
+
+export function addLedger(program: Command): void {
+  const ledger = program.command('ledger').description('Accounts and transfers of scrip').addHelpText('after', HELP)
+  addReading(ledger)
+  addPaying(ledger)
+}
+
+function addReading(ledger: Command): void {
+  ledger
+    .command('accounts')
+    .description('List accounts')
+    .addOption(limitOption())
+    .action(
+      handler(async ({ api, print, signal }, { limit }: { limit: number }) => {
+        print.page(
+          await pages<Account>(api(), { parts: ['ledger', 'accounts'], limit, most: 1000, signal }),
+          accountColumns,
+          'No account is open yet.',
+        )
+      }),
+    )
+  ledger
+    .command('account <id>')
+    .description('Show an account')
+    .action(
+      handler(async ({ api, print, signal }, id: string) => {
+        const account = await api().json<Account>(route(['ledger', 'accounts', id]), { signal })
+        const { limits, ...sums } = account
+        print.result(account, (paint) => fields({ ...sums, limits: limits && JSON.stringify(limits) }, paint))
+      }),
+    )
+  ledger
+    .command('statement <id>')
+    .description('List the transfers of an account, oldest first')
+    .addOption(limitOption())
+    .action(
+      handler(async ({ api, print, signal }, id: string, { limit }: { limit: number }) => {
+        const parts = ['ledger', 'accounts', id, 'statement']
+        print.page(await pages<Transfer>(api(), { parts, limit, most: 1000, signal }), transferColumns, 'No transfer yet.')
+      }),
+    )
+  ledger
+    .command('audit')
+    .description('Recompute all from the history; exit with 1 if it does not add up')
+    .action(
+      handler(async ({ api, print, signal }): Promise<Outcome> => {
+        const audit = await api().json<LedgerAudit>(route(['ledger', 'audit']), { signal })
+        const { problems, ...sums } = audit
+        print.result(audit, (paint) => [...fields(sums, paint), ...problems.map((problem) => written(problem))])
+        return audit.ok ? undefined : 1
+      }),
+    )
+}
+
+type Payment = { id?: string; memo?: string; code?: string; pending?: true; timeout?: number }
+type Ending = { id?: string; amount?: number }
+
+function addPaying(ledger: Command): void {
+  const own = '--id <id>'
+  const once = 'your id of the transfer: repeating it pays no second time'
+  const transfer = ['ledger', 'transfers']
+  ledger
+    .command('mint <account> <amount>')
+    .description('Make new scrip, as an admin')
+    .option(own, once)
+    .option('--memo <text>', 'a note')
+    .action(
+      handler((session, to: string, amount: string, { id = randomUUID(), memo }: Payment) =>
+        paid(session, ['ledger', 'mint'], { id, to, amount: wholeNumber(amount), memo }),
+      ),
+    )
+  ledger
+    .command('pay <from> <to> <amount>')
+    .description('Transfer scrip')
+    .option(own, once)
+    .option('--memo <text>', 'a note')
+    .option('--code <code>', 'the kind of payment, for reports')
+    .option('--pending', 'only reserve the amount, until it is posted or voided')
+    .addOption(new Option('--timeout <seconds>', 'with --pending: it is voided after this time').argParser(wholeNumber))
+    .action(
+      handler((session, debit: string, credit: string, amount: string, options: Payment) => {
+        const { id = randomUUID(), memo, code, pending, timeout: timeout_s } = options
+        return paid(session, transfer, { id, debit, credit, amount: wholeNumber(amount), memo, code, pending, timeout_s })
+      }),
+    )
+  ledger
+    .command('post <pending>')
+    .description('Pay a pending transfer')
+    .option(own, once)
+    .addOption(new Option('--amount <scrip>', 'a part; the rest returns').argParser(wholeNumber))
+    .action(
+      handler((session, pending_id: string, { id = randomUUID(), amount }: Ending) =>
+        paid(session, transfer, { id, pending_id, post: amount ?? true }),
+      ),
+    )
+  ledger
+    .command('void <pending>')
+    .description('Return a pending transfer')
+    .option(own, once)
+    .action(
+      handler((session, pending_id: string, { id = randomUUID() }: Ending) => paid(session, transfer, { id, pending_id, void: true })),
+    )
+}
+
+/** Exits with 1 if the transfer failed. */
+async function paid({ api, print, signal }: Session, parts: string[], body: object): Promise<Outcome> {
+  const answer = await api().json<{ results: TransferResult[] }>(route(parts), { method: 'POST', body: given(body), signal })
+  const [result] = answer.results
+  print.result(answer, (paint) => fields({ id: result?.id, status: result?.status, reason: result?.reason ?? undefined }, paint))
+  return result?.status === 'failed' ? 1 : undefined
+}
