@@ -1,5 +1,4 @@
 import type { Ledger } from '../ledger/ledger.ts'
-import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { copyLedger } from '../store/market/ledger.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
