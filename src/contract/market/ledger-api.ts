@@ -79,11 +79,14 @@ export interface LedgerApi {
   unlist(listing_id: string, reason: string): Promise<Result<{ listing: Listing }, ListingRefused>>
   listing(listing_id: string): Promise<Listing | null>
   offer(listing_id: string, asked: NewOffer, by: LedgerCaller): Promise<Result<{ deal: Deal; created: boolean }, DealRefused>>
-  /** `goods_state`: D1's state of the version just before, for `accept`. */
+  /**
+   * `goods_state`: D1's state of the version just before, for `accept`. `key_id`: the key that acts
+   * for its own account, which must be the account's owner.
+   */
   decide(
     deal_id: string,
     decision: 'accept' | 'reject' | 'cancel' | 'refund',
-    by: { account: string; reason?: string | undefined; goods_state?: string | undefined },
+    by: { account: string; key_id?: string | undefined; reason?: string | undefined; goods_state?: string | undefined },
   ): Promise<Result<{ deal: Deal }, DealRefused>>
   deal(deal_id: string): Promise<Deal | null>
   deals(of: { account: string } & PageAsked): Promise<LedgerPage<Deal>>

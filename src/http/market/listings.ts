@@ -6,7 +6,7 @@ import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { accountOfOwner, callerFor } from './account-access.ts'
-import { demandGoods, type FoundGoods } from './goods.ts'
+import { demandGoods, findGoods, type FoundGoods } from './goods.ts'
 
 const route = routes('Market')
 
@@ -63,6 +63,8 @@ export const listingRoutes = resource()
     const found = await ledger.listing(id)
     if (!found) throw notFound(`There is no listing ${id}.`)
     await callerFor({ env, principal }, found.seller)
+    const goods = await findGoods(storeOf(env), found.artifact)
+    if (goods) demandOwner(found.seller, goods, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
     const closed = await ledger.unlist(id, `closed by ${principal.name}`)
     if (!closed.ok) throw refused(closed)
     return c.json(closed.listing, 200)

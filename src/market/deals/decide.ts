@@ -17,6 +17,9 @@ export function decide(desk: Desk, deal_id: string, decision: Decision, by: Deci
   if (!deal) return refuse('not_found', `There is no deal ${deal_id}.`)
   const refused = mayDecide(deal, decision, by.account)
   if (refused) return refused
+  const owner = desk.payments.ownerOf(deal, by.account)
+  if (by.key_id !== undefined && owner !== null && owner !== by.key_id)
+    return refuse('not_allowed', `${by.account} belongs to another key of this name.`)
   const why = { by: by.account, reason: by.reason ?? null }
   if (decision === 'accept') return accept(desk, deal, by, at)
   if (decision === 'refund') return done(desk, desk.endLicence(deal, 'refunded', why, at.now))

@@ -4,7 +4,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { DealRecord } from './records.ts'
 import { sharesBetween } from './royalties.ts'
 
-type Money = Pick<Ledger, 'transfer' | 'account' | 'mayPay'>
+type Money = Pick<Ledger, 'transfer' | 'account' | 'mayPay' | 'ownerOf'>
 
 /**
  * The money of a deal: held in escrow from the offer on, paid as it is earned, the rest returned.
@@ -57,6 +57,11 @@ export class Payments {
     if (deal.held === 0) return { deal, transfers: [] }
     const refund = this.#payment(idOf(deal.deal_id, 'refund'), [deal.buyer, deal.seller], deal.held)
     return { deal: { ...deal, held: 0 }, transfers: this.#demand(deal, [{ ...refund, code: 'refund', memo: deal.artifact }], now) }
+  }
+
+  /** The id of the key that a side's account belongs to, if it is a key's. */
+  ownerOf(deal: DealRecord, account: string): string | null {
+    return (account === deal.seller ? deal.owner : null) ?? this.#ledger.ownerOf(account)
   }
 
   isClosed(account: string): boolean {
