@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { TestMarket } from '../../support/market-in-memory.ts'
+import { goodsOf, TestMarket } from '../../support/market-in-memory.ts'
 
 const DAY = 86_400_000
 
@@ -124,6 +124,18 @@ describe('an acceptance', () => {
     market.offer()
     expect(market.decide(decision, 'deal', account)).toMatchObject({ ok: false, reason: 'not_allowed' })
     expect(market.deal().status).toBe('offered')
+  })
+
+  test('is refused to another key with the name of the seller', () => {
+    const market = openMarket()
+    const by = { name: 'sam', opens: ['key:sam'], owners: { 'key:sam': 'first' } }
+    const asked = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'copy' as const, price: 30, seller: 'key:sam' }
+    market.act(({ deals }, now) => deals.list(asked, goodsOf(asked.artifact), by, now))
+    market.offer()
+    const accept = (key_id: string) => market.act(({ deals }, now) => deals.decide('deal', 'accept', { account: 'key:sam', key_id }, now))
+    expect(accept('second')).toMatchObject({ ok: false, reason: 'not_allowed' })
+    expect(accept('first')).toMatchObject({ ok: true })
+    expect(market.act(({ ledger }) => ledger.ownerOf('key:sam'))).toBe('first')
   })
 
   test.each(['retired', 'deprecated', 'missing', 'shadow'])(
