@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN_KEY } from '../api.ts'
+import { ADMIN_KEY, ask, eventually } from '../api.ts'
 import { audit, expectSound, faultsOf, startDashboard, type Dashboard } from './harness.ts'
 
 let dashboard: Dashboard
@@ -55,6 +55,17 @@ test('a link loads at most 25 kB of script at first, all pages together have 82 
   expect(gzipped(all.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(8000)
   expect(gzipped(all.filter((file) => file.endsWith('.js')))).toBeLessThanOrEqual(82_000)
   await page.context().close()
+})
+
+test('a listing is found in the market, with the reasons of its rank, its trial and an offer', async () => {
+  const server = dashboard.url
+  const code = 'function reflex(context) {\n  return null\n}\n'
+  await ask(server, '/v1/reflexes', { method: 'POST', body: { id: 'quiet', code } })
+  const listing = { artifact: 'reflex:quiet@1', kind: 'licence', price: 7, seller: 'key:admin', terms: { days: 1 } }
+  const { listing_id } = await ask<{ listing_id: string }>(server, '/v1/market/listings', { method: 'POST', body: listing })
+  await eventually(async () => (await ask<{ items: unknown[] }>(server, '/v1/market/listings')).items.length === 1, 'the listing is found')
+  await expectSound(dashboard, '/market', (page) => page.getByRole('link', { name: 'reflex:quiet@1' }))
+  await expectSound(dashboard, `/market?listing=${listing_id}`, (page) => page.getByText('Nothing has been measured yet.'))
 })
 
 test('an address without a page says so', async () => {
