@@ -1,7 +1,7 @@
 import type { Owner, Stage } from '../contract/artifact.ts'
 import { reflexStates, type Provenance, type ReflexState, type ReflexVersion } from '../contract/reflex.ts'
 import { precedenceOf } from '../base/semantic-version.ts'
-import type { SkillState, SkillVersion } from '../contract/skill.ts'
+import type { SkillProvenance, SkillState, SkillVersion } from '../contract/skill.ts'
 import { Registry, type Draft, type Registered } from './registry.ts'
 
 export type ListedReflex = Omit<ReflexVersion, 'code'>
@@ -34,11 +34,11 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
   // Every scope that may run them keeps a copy.
   quota: { versions: 1000, bytes: 16_000_000 },
   tested: true,
-  head: ({ by_proof: _by_proof, ...row }) => row,
+  head: ({ by_proof: _by_proof, provenance, ...row }) => ({ ...row, provenance: provenance as SkillProvenance }),
   whole: ({ description: _description, ...head }, { content }) => ({ ...head, manifest: JSON.parse(content) as SkillVersion['manifest'] }),
 })
 
-type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over'>
+type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over' | 'sealed'>
 export type NewReflex = Registration & Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'>
 export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenance'>
 

@@ -1,3 +1,4 @@
+import type { UsedLicence } from './market/view.ts'
 import { z } from 'zod'
 import type { Action } from './action.ts'
 import type { Act } from './reflex.ts'
@@ -154,7 +155,7 @@ export type EntryBody =
    * `context` is null if the previous entry has it under the same `context_hash`. `reused`: its
    * key was carried out before.
    */
-  | ({ kind: 'reflex-fired'; action: Action; reused?: true } & ReflexRunEntry)
+  | ({ kind: 'reflex-fired'; action: Action; reused?: true; licence?: UsedLicence } & ReflexRunEntry)
   | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
   /** The outcome of a reflex's action that took the effect lane. */
   | {

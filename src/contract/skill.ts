@@ -20,6 +20,7 @@ const provenance = z.object({
   by: text.describe("A key's name, or the agent of `scope`."),
   scope: text.nullable(),
   run: text.optional().describe('The run of learning that mined it.'),
+  origin: z.object({ id: text, version: text, hash: text }).optional().describe('The version that it was copied from, by a purchase.'),
   forced: z
     .object({ by: text, reason: text, at: z.number().describe('In ms.') })
     .optional()

@@ -10,6 +10,8 @@ import { LATE_MS, send } from './enqueue.ts'
 import { learnAgain } from './learning.ts'
 import { logError, warn } from '../base/warn.ts'
 import { sumEnded } from '../store/statistics/sums.ts'
+import { LEDGER } from '../contract/market/ledger-api.ts'
+import { lapsedGoods } from '../store/market/ownership.ts'
 import { storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
@@ -43,9 +45,17 @@ export async function sweep(
   const expired = await step('expiring approvals', () => expireApprovals(storeOf(env), now))
   await step('summing statistics', () => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE))
   if (Math.floor(now / MINUTE_MS) % 60 === 0) await step('evicting skills', () => evict(env, now))
+  await step('revoking licences', () => revokeLapsed(env))
   await step('starting to learn', () => learnAgain(env, now))
   const { events, approvals } = await forgetOld(env, { now, step, retention })
   return { sent_again, poked, expired, forgotten: events, approvals_forgotten: approvals }
+}
+
+/** Ends the licences of versions that run no more, if the change of their state could not do it. */
+async function revokeLapsed(env: Env): Promise<number> {
+  const lapsed = await lapsedGoods(storeOf(env), PAGE)
+  for (const { artifact, hash, state } of lapsed) await env.LEDGER.getByName(LEDGER).revoke({ artifact, hash, reason: `it is ${state}` })
+  return lapsed.length
 }
 
 /**

@@ -1,5 +1,7 @@
+import type { Deal } from '../contract/market/deal.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { copyLedger } from '../store/market/ledger.ts'
+import { deliver } from './goods/deliver.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
 import type { Source, Topics } from './outbox.ts'
@@ -12,6 +14,10 @@ export const topicsOf = (ledger: Ledger): Topics => ({
   accounts: (items, env) => {
     const accounts = items.flatMap(({ key }) => ledger.account(key) ?? [])
     return copyLedger(storeOf(env), [], accounts, ledger.newest)
+  },
+  /** The newest state of each deal, with its consequences for artifacts. */
+  deals: async (items, env) => {
+    for (const { value } of items) await deliver(env, (value as { deal: Deal }).deal, Date.now())
   },
   listings: (items, env) =>
     writeListings(

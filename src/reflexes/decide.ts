@@ -86,15 +86,14 @@ export type Decision = {
 
 /**
  * Decides on events in order: the agent's filters, then the chain of reflexes, whose first valid
- * action wins, and its permits. Pure. Ends early after a decision that demotes a reflex: the caller
- * applies the decisions and asks again for the rest.
+ * action wins, and its permits. Pure. Ends early after a decision that demotes a reflex or uses a
+ * licence: the caller applies the decisions and asks again.
  */
 export function decide(events: readonly Perceived[], situation: Situation): { decisions: Decision[]; fuel: number } {
-  const batch = new Batch(situation)
-  const decisions: Decision[] = []
+  const [batch, decisions] = [new Batch(situation), [] as Decision[]]
   for (const one of events) {
     decisions.push(batch.decide(one))
-    if (batch.demotes) break
+    if (batch.ends) break
   }
   return { decisions, fuel: batch.fuel }
 }
@@ -102,7 +101,7 @@ export function decide(events: readonly Perceived[], situation: Situation): { de
 /** The situation, advanced by the decisions of the batch so far. */
 class Batch {
   fuel: number
-  demotes = false
+  ends = false
   readonly #situation: Situation
   readonly #context: DecisionContext
   readonly #histories = new Map<string, History>()
@@ -147,6 +146,7 @@ class Batch {
       const { state, fire } = decision.steps.at(-1) ?? {}
       if (!fire || state !== 'active') continue
       decision.acted = fire
+      this.ends ||= fire.version.licences?.some(({ fires }) => fires !== null) === true
       decision.consumed = consumesAtOnce(fire)
     }
   }
@@ -217,7 +217,7 @@ class Batch {
     const name = `${version.id}@${version.version}`
     const trial = countTrial(this.#trials.get(name) ?? this.#situation.trial(version), run)
     this.#trials.set(name, trial)
-    this.demotes ||= demotionOf(trial, version.state) !== null
+    this.ends ||= demotionOf(trial, version.state) !== null
   }
 
   #history(who: string): History {

@@ -12,6 +12,7 @@ import type { Log } from './log/log.ts'
 import type { Actions } from './reflexes/actions.ts'
 import { actsOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
+import { meaningOf } from './log/pass-detail.ts'
 import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
 import type { Decisions } from './turns/decisions/decisions.ts'
@@ -29,7 +30,19 @@ export type Next =
 
 export type ApplyParts = Pick<
   Lanes,
-  'scope' | 'inbox' | 'memory' | 'log' | 'log_parts' | 'basis' | 'records' | 'proving' | 'settlement' | 'turns' | 'toolbox' | 'agent'
+  | 'scope'
+  | 'inbox'
+  | 'memory'
+  | 'log'
+  | 'log_parts'
+  | 'basis'
+  | 'records'
+  | 'proving'
+  | 'licence_use'
+  | 'settlement'
+  | 'turns'
+  | 'toolbox'
+  | 'agent'
 > & {
   actions: Actions
   decisions: Decisions
@@ -69,7 +82,7 @@ function record(
   unit: Unit,
   decision: Decision,
   { via, meeting, basis }: How & { basis: string | null },
-  { log, log_parts, memory, records, proving, agent, decisions }: ApplyParts,
+  { log, log_parts, memory, records, proving, licence_use, agent, decisions }: ApplyParts,
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
@@ -91,7 +104,8 @@ function record(
     })
   else if (in_context) unit.log({ ...headOf(event), kind: 'event-joined' })
   const shown = new Set<string>()
-  const seqs = steps.map((step) => unit.log(entryOf(step, decision, { log, shown })))
+  const used = licence_use.acted(unit, acted, () => proving.savings)
+  const seqs = steps.map((step) => unit.log({ ...entryOf(step, decision, { log, shown }), ...(step.fire === acted && used) }))
   for (const { id, version, state, ran, fire, passed } of steps) {
     if (ran) {
       proving.ran(unit, ran, state)
@@ -223,17 +237,6 @@ function entryOf(
   }
   const why = passed ?? { reason: 'null' as const, error: null }
   return { ...head, kind: 'reflex-passed', ...why, ...meaningOf(why.reason), reflex_id: id, version, hash, state, ...seen }
-}
-
-type Reason = NonNullable<Step['passed']>['reason']
-
-/** Without it, `reflex-passed, reason: error` would read as if a test had passed. */
-function meaningOf(reason: Reason): { detail?: string } {
-  if (reason === 'null') return {}
-  if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
-    return { detail: 'the reflex failed and did nothing: the event continued' }
-  if (reason === 'refused') return { detail: 'the scope does not allow the action that the reflex requested: the event continued' }
-  return { detail: 'the reflex did not run: the event continued' }
 }
 
 /** Hides redacted fields, unless the action would no longer parse. */

@@ -57,3 +57,6 @@ export type ServiceCall = {
 }
 /** `trace_id`: of this side. */
 export type Served = Result<{ output: unknown; trace_id: string }, { detail: string; trace_id: string }>
+
+/** `saves`: the average of a turn, which the action spares if it ends well. */
+export type UsedLicence = { deal_id: string; saves: { model_calls: number; tokens: number; cost_usd: number } | null }

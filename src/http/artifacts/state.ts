@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { revokeLicences } from '../../artifacts/revoke.ts'
+import type { ArtifactKind } from '../../contract/artifact.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
 import { reflexState, type ReflexState, type ReflexVersion, listedReflex } from '../../contract/reflex.ts'
@@ -70,6 +72,8 @@ export const artifactStateRoutes = resource()
     const { id, version } = found
     const { code: _code, ...listed } = changed(await reflexes.setState(storeOf(c.env), { id, version, state, reason: why, now }))
     await notifyScopes(c.env, id)
+    const ends = state !== 'active' && (state !== 'shadow' || found.state === 'active')
+    if (found.sealed && ends) await revokeLicences(c.env, revocationOf('reflex', listed))
     return c.json(presentListedReflex(listed), 200)
   })
   .openapi(ofSkill, async (c) => {
@@ -84,9 +88,17 @@ export const artifactStateRoutes = resource()
     const forced = force && state === 'active' ? { by, reason: demandReason(why), at: now } : null
     if (state === 'active' && found.state !== 'active' && !forced) await demandTests(c, found)
     const after = changed(await skills.setState(storeOf(c.env), { id, version, state, reason: why, forced, now }))
+    if (found.sealed && state === 'deprecated') await revokeLicences(c.env, revocationOf('skill', after))
     if (forced) warn({ message: 'a skill was activated without passing tests', id, version, by, reason: forced.reason })
     return c.json(presentSkillVersion(after), 200)
   })
+
+const revocationOf = (kind: ArtifactKind, { id, version, hash, state }: Revoked) => ({
+  artifact: `${kind}:${id}@${version}`,
+  hash,
+  reason: `${id}@${version} is ${state}`,
+})
+type Revoked = { id: string; version: string | number; hash: string; state: string }
 
 const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active', not_tested: 'not-tested' }
 

@@ -2,6 +2,7 @@ import { LEDGER, type ListingRefused } from '../../contract/market/ledger-api.ts
 import { listing, newListing, type NewListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { hasRole } from '../../contract/principal.ts'
+import { sealVersion } from '../../store/market/ownership.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
@@ -45,6 +46,8 @@ export const listingRoutes = resource()
     const found = await demandGoods(storeOf(env), asked.artifact)
     demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
     if (['retired', 'deprecated'].includes(found.goods.state)) throw conflict('not-for-sale', `${asked.artifact} is ${found.goods.state}.`)
+    // Before anybody can find it.
+    await sealVersion(storeOf(env), found)
     const made = await env.LEDGER.getByName(LEDGER).list({ ...asked, listing_id: crypto.randomUUID() }, found.goods, by)
     if (!made.ok) throw refused(made)
     return c.json(made.listing, 201)

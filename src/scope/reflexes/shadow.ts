@@ -13,6 +13,7 @@ import type { Toolbox } from '../../agent/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import { riskIn, type Promotions } from './promotions.ts'
+import type { LicenceUse } from '../replication/licence-use.ts'
 import type { Judgements, Verdict } from '../learning/judgements.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -22,6 +23,7 @@ type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log
   toolbox: Toolbox
   promotions: Promotions
   judgements: Judgements
+  licence_use: LicenceUse
 }
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `teaches`: the slow path decided, or a version that a person activated. */
@@ -78,7 +80,10 @@ export class Proving {
     if (!ok) {
       metrics.failed += 1
       trial.failed += 1
-    } else if (saves) this.#save(metrics)
+    } else if (saves) {
+      this.#save(metrics)
+      this.#parts.licence_use.saved(unit, version)
+    }
     this.#judge(unit, version)
   }
 
@@ -226,13 +231,19 @@ export class Proving {
 
   /** Counts the average cost of a turn as saved, since no turn sees the event. */
   #save(metrics: ReturnType<Records['of']>['metrics']): void {
+    const { model_calls, tokens, cost_usd } = this.savings
+    metrics.model_calls_saved += model_calls
+    metrics.tokens_saved += tokens
+    metrics.cost_saved_usd += cost_usd
+  }
+
+  /** The average cost of the turns so far, which an action that spares one saves. */
+  get savings(): { model_calls: number; tokens: number; cost_usd: number } {
     const { agent, statistics } = this.#parts
-    if (agent().trigger === null) return
+    if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
     // The counters have the model calls of dry turns, too.
     const { turns, model_calls, tokens, cost_usd } = statistics.turns
     const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
-    metrics.model_calls_saved += turns === 0 ? 1 : share(model_calls)
-    metrics.tokens_saved += share(tokens)
-    metrics.cost_saved_usd += share(cost_usd)
+    return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
   }
 }

@@ -1,4 +1,4 @@
-import type { ReflexReference, ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import { agentOwner, scopeOfOwner, type ReflexReference, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Link } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
@@ -51,16 +51,18 @@ export class ReflexVersions {
   }
 
   /**
-   * True if this scope may change the version's state for all scopes: its agent wrote it, or the
+   * True if this scope may change the version's state for all scopes: its agent owns it, or the
    * key that owns it set the chain. Otherwise the scope can only suspend it for itself.
    */
   governs({ owner_id, provenance }: ReflexVersion): boolean {
-    if (provenance.scope !== null) return provenance.scope === this.#scope
+    // A version that an agent wrote may have been sold since.
+    if (provenance.scope !== null && scopeOfOwner(owner_id) !== null) return owner_id === agentOwner(this.#scope)
     return owner_id === this.#set_by
   }
 
   replace(versions: readonly ReflexVersion[]): void {
-    this.#all = versions
+    // A licensed version acts in this scope as far as its certificate here allows.
+    this.#all = versions.map((one) => (one.licences ? { ...one, by_proof: true } : one))
     this.#links = null
   }
 
@@ -103,7 +105,9 @@ export class ReflexVersions {
   #link(reference: ReflexReference): Link {
     const { id, version: pinned } = reference
     const known = this.#all.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
-    const allowed = known.filter((one) => pinned !== undefined || this.covers(one)).sort((left, right) => right.version - left.version)
+    const allowed = known
+      .filter((one) => pinned !== undefined || one.licences || this.covers(one))
+      .sort((left, right) => right.version - left.version)
     const active = allowed.find(({ state }) => state === 'active') ?? null
     const suspended = active ? this.#suspended[nameOf(active)] : undefined
     const watching = allowed

@@ -9,6 +9,7 @@ import type { Budget } from '../turns/budget.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import { ActionKeys } from './action-keys.ts'
+import { LicenceUse } from '../replication/licence-use.ts'
 import { Certificates } from './certificates.ts'
 import { MarketCopy } from '../context/market-copy.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
@@ -26,6 +27,7 @@ export type Reflexes = Ground & ReturnType<typeof composeReflexes>
 /** Wires the chain of reflexes, its trials and the tools that its actions may call. */
 export function composeReflexes(parts: Ground) {
   const { scope, database, settings, unit } = parts
+  const licence_use = new LicenceUse(parts)
   const programs = new ReflexVersions(database, scope, settings)
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
@@ -37,8 +39,9 @@ export function composeReflexes(parts: Ground) {
   parts.outbox.source({ send: () => certificates.report(tell) })
   const promotions = new Promotions({ ...parts, programs, reflex_sync, certificates, teachers })
   const judgements = new Judgements({ ...parts, programs, certificates, toolbox })
-  const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions })
+  const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions, licence_use })
   return {
+    licence_use,
     programs,
     reflex_sync,
     toolbox,
@@ -81,10 +84,12 @@ export function composeSituation(parts: Parts): (now: number, fuel: number) => S
 
 /** The reason why the proof of a version does not reach an action, or any action if it is null. */
 function obstacleOf(
-  { certificates, toolbox }: Pick<Reflexes, 'certificates' | 'toolbox'>,
+  { certificates, toolbox, licence_use }: Pick<Reflexes, 'certificates' | 'toolbox' | 'licence_use'>,
   version: ReflexVersion,
   { event_type, action, at }: { event_type: string; action: Action | null; at: number },
 ): string | null {
+  const unlicensed = licence_use.obstacle(version, at)
+  if (unlicensed !== null) return unlicensed
   if (action) return certificates.obstacle(version, { event_type, risk: riskIn(toolbox, action), at })
   const reasons = risks.map((risk) => certificates.obstacle(version, { event_type, risk, at }))
   return reasons.includes(null) ? null : (reasons[0] ?? null)

@@ -1,9 +1,11 @@
 import { reflexes } from '../../artifacts/kinds.ts'
+import { revokeLicences } from '../../artifacts/revoke.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
+import { LEDGER, type LicenceUse, type Revocation } from '../../contract/market/ledger-api.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
-import type { ReflexState } from '../../contract/reflex.ts'
+import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Env } from '../../env.ts'
 import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
@@ -18,7 +20,7 @@ const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
-export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys'
+export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
 /**
  * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
  * as the scope knew; null if that is unknown.
@@ -53,15 +55,29 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
       for (const { value } of items) {
         const { since, ...move } = JSON.parse(value) as ReflexMove
         const by = inScope(scope)
-        await reflexes.setState(db, { ...move, reason: move.reason + by, unless: since === null ? null : { since, by }, now: now() })
+        const moved = await reflexes.setState(db, {
+          ...move,
+          reason: move.reason + by,
+          unless: since === null ? null : { since, by },
+          now: now(),
+        })
         await notifyScopes(env, move.id, scope)
+        if (moved.ok && moved.version.sealed && moved.version.state !== 'active') await revokeLicences(env, demoted(moved.version))
       }
     },
+    'licence-use': (items) => env.LEDGER.getByName(LEDGER).reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),
     'released-keys': async (items) => {
       for (const { key, value } of items) await env.GLOBAL_KEYS.getByName(key).release(JSON.parse(value) as string)
     },
   }
 }
+
+/** A version that a scope demotes has lost its certificate there: its licences are refunded. */
+const demoted = ({ id, version, hash, state, state_reason }: ReflexVersion): Revocation => ({
+  artifact: `reflex:${id}@${version}`,
+  hash,
+  reason: `${id}@${version} is ${state}: ${state_reason ?? 'demoted'}`.slice(0, 500),
+})
 
 /** `due`: when it has to be sent although nothing else changes. */
 export type Source = { send: () => Promise<void>; due?: () => number | null }

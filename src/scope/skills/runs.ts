@@ -26,13 +26,14 @@ export type RunAsker = {
 /** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string; head: EntryHead }
 
-type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'outbox' | 'jobs' | 'unit' | 'guard'>
+type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'outbox' | 'jobs' | 'unit' | 'guard'> & {
+  count: (unit: Unit, record: RunRecord) => void
+}
 
 /**
  * The runs of skills. A row and a job are written before the first step; the run's end, its result
- * and its log entries in one unit, with the end of the job. If the process dies before the first,
- * nothing ran. Before the second, the job resumes the run, or undoes it if it was being stopped.
- * After it, the same asker gets the result.
+ * and its log entries in one unit, with the job's end. A process that dies before the first has run
+ * nothing; before the second, the job resumes the run, or undoes it if it was being stopped.
  */
 export class SkillRuns {
   readonly #parts: RunParts
@@ -183,26 +184,25 @@ export class SkillRuns {
   }
 
   #begin(unit: Unit, record: RunRecord, { cause, inputs_hash, head }: RunAsker): void {
-    const { jobs, outbox } = this.#parts
     const { run_id, skill_id, approval_id, started_at } = record
+    this.#parts.count(unit, record)
     const sql = `INSERT INTO skill_runs (cause, run_id, skill_id, inputs_hash, status, started_at) VALUES (?, ?, ?, ?, 'running', ?)`
     unit.all(sql, cause, run_id, skill_id, inputs_hash, started_at)
-    jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause, head } satisfies OpenRun })
-    if (approval_id !== null) outbox.put(unit, 'approved-runs', approval_id, begunRun(run_id))
+    this.#parts.jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause, head } satisfies OpenRun })
+    if (approval_id !== null) this.#parts.outbox.put(unit, 'approved-runs', approval_id, begunRun(run_id))
   }
 
   #end(unit: Unit, run_id: string, { status, ended_at, result }: Parameters<RunsPort['end']>[1], entry: SessionEntry | undefined): void {
-    const { jobs, outbox } = this.#parts
     // A stopped and compensated run no longer belongs to its turn, which may ask for it again. A
     // call may not: its caller asks how it ended.
     const undone = `status = 'stopping' AND cause NOT LIKE 'call:%' AND ?2 IN ('failed', 'partial_failure')`
-    const job = jobs.done(unit, 'run', run_id) as OpenRun | undefined
+    const job = this.#parts.jobs.done(unit, 'run', run_id) as OpenRun | undefined
     const cause = job?.cause ?? ''
     unit.all(`UPDATE skill_runs SET cause = '' WHERE cause = ?3 AND run_id = ?1 AND ${undone}`, run_id, status, cause)
     const sql = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4 WHERE cause IN (?5, '') AND run_id = ?1`
     unit.all(sql, run_id, status, ended_at, JSON.stringify(result), cause)
     const approval_id = job?.record.approval_id ?? null
-    if (approval_id !== null) outbox.put(unit, 'approved-runs', approval_id, endedRun(result, entry, ended_at))
+    if (approval_id !== null) this.#parts.outbox.put(unit, 'approved-runs', approval_id, endedRun(result, entry, ended_at))
   }
 
   #stop(cause: string, run_id: string): void {

@@ -8,7 +8,10 @@ import { sessionHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'log_parts' | 'basis'> & { shown: () => readonly Manifest[] }
+type Parts = Pick<Lanes, 'log_parts' | 'basis'> & {
+  shown: () => readonly Manifest[]
+  goodsOf: (manifest: Manifest) => { sealed: boolean }
+}
 
 /** The entries of one session, and the manifests and settings that a replay needs with them. */
 export class SessionLog {
@@ -47,7 +50,9 @@ export class SessionLog {
   }
 
   #keep(unit: Unit, manifest: Manifest): string {
-    return this.#parts.log_parts.put(unit, manifest, { named: hashOf(manifest) })
+    const named = hashOf(manifest)
+    // Every reader of the log would read it.
+    return this.#parts.goodsOf(manifest).sealed ? named : this.#parts.log_parts.put(unit, manifest, { named })
   }
 }
 

@@ -113,7 +113,7 @@ export class Skills {
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
     const { shelf, runs, parked, policy, toolbox, agent, log, unit, now } = this.#parts
-    const session_log = new SessionLog({ ...this.#parts, shown: () => shelf.shown() }, head)
+    const session_log = new SessionLog({ ...this.#parts, shown: () => shelf.shown(), goodsOf: (of) => shelf.goodsOf(of) }, head)
     const { append } = session_log
     return {
       registry: {

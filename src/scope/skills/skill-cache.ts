@@ -2,7 +2,7 @@ import { skills as registry } from '../../artifacts/kinds.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
-import { SkillCopy } from '../../skills/bulletin/copy.ts'
+import { SkillCopy, type Goods } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
 const STALLED_MS = 10_000
 
-type Parts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now'>
+type Parts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now' | 'licence_use'>
 
 /**
  * The active skills that this scope may use. The cache serves them while D1 is unavailable, also
@@ -101,11 +101,18 @@ export class SkillCache {
     return this.#loaded.manifests.flatMap(secretPathsOf)
   }
 
-  /** Also returns inactive versions; the gate rejects them with a reason. Null if not found. */
+  goodsOf(of: { id: string; version: string }): Goods {
+    return this.#loaded.goodsOf(of)
+  }
+
+  /**
+   * Also returns inactive versions; the gate rejects them with a reason. Null if not found, or if
+   * its licence has ended.
+   */
   async find(id: string, version?: string): Promise<FoundSkill | null> {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
-    if (cached) return { manifest: cached, state: 'active' }
-    const { env, scope } = this.#parts
+    const { env, scope, licence_use, now } = this.#parts
+    if (cached) return licence_use.obstacle(this.goodsOf(cached), now()) === null ? { manifest: cached, state: 'active' } : null
     const look = async () => registry.find(storeOf(env), id, version, await runnableIn(storeOf(env), scope))
     const stored = await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
     if (!stored) return null

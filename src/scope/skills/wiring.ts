@@ -14,7 +14,10 @@ export type Skilled = Lanes & ReturnType<typeof composeSkills>
 
 export function composeSkills(parts: Lanes) {
   const shelf = new SkillCache(parts)
-  const runs = new SkillRuns(parts)
+  const runs = new SkillRuns({
+    ...parts,
+    count: (unit, { skill_id: id, version }) => parts.licence_use.fired(unit, shelf.goodsOf({ id, version })),
+  })
   const parked = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
   const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts) })

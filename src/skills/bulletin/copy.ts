@@ -1,11 +1,15 @@
-import type { ArtifactChanges } from '../../contract/artifact.ts'
+import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import { compareVersions } from '../../base/semantic-version.ts'
 import { isCompatible } from '../manifest/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 
+/** `licences`: those under which the scope runs a version, if it needs one. */
+export type Goods = Pick<Artifact, 'sealed' | 'licences'>
+
 export class SkillCopy {
   readonly #held = new Map<string, Manifest>()
+  readonly #goods = new Map<string, Goods>()
   #unreadable: string[] = []
 
   /** Active versions whose manifest the current schema rejects: they are left out. */
@@ -15,6 +19,10 @@ export class SkillCopy {
 
   get manifests(): Manifest[] {
     return [...this.#held.values()]
+  }
+
+  goodsOf({ id, version }: { id: string; version: string }): Goods {
+    return this.#goods.get(`${id}@${version}`) ?? { sealed: false }
   }
 
   newestFor(place: Place): Manifest[] {
@@ -35,13 +43,17 @@ export class SkillCopy {
   apply({ changes, whole = false, restart = false }: ArtifactChanges): void {
     if (whole || restart) {
       this.#held.clear()
+      this.#goods.clear()
       this.#unreadable = []
     }
     for (const { id, version, artifact } of changes) {
       const name = `${id}@${version}`
       this.#held.delete(name)
+      this.#goods.delete(name)
       this.#unreadable = this.#unreadable.filter((other) => other !== name)
       if (artifact === null) continue
+      const { sealed, licences } = artifact
+      if (sealed || licences) this.#goods.set(name, { sealed, ...(licences && { licences }) })
       const read = manifestSchema.safeParse(JSON.parse(artifact.content))
       if (read.success) this.#held.set(name, read.data)
       else this.#unreadable.push(name)

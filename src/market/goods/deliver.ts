@@ -1,0 +1,77 @@
+import { reflexes, registerReflex, registerSkill, skills } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
+import type { ArtifactKind, Owner } from '../../contract/artifact.ts'
+import type { Deal } from '../../contract/market/deal.ts'
+import type { Env } from '../../env.ts'
+import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
+import { changeOwner, deliverLicence, ownerOf } from '../../store/market/ownership.ts'
+import { storeOf } from '../../store/store.ts'
+import { warn } from '../../base/warn.ts'
+
+type Named = { kind: ArtifactKind; id: string; version: string }
+type Delivered = Deal & { delivery: NonNullable<Deal['delivery']> }
+
+/**
+ * The consequences of a deal in D1, once the Ledger has delivered: an entitlement, a copy, or a new
+ * owner. Idempotent: each newer state of the deal comes here, and each may come again.
+ */
+export async function deliver(env: Env, deal: Deal, now: number): Promise<void> {
+  const { delivery } = deal
+  if (!delivery) return
+  const goods = namedIn(deal.artifact)
+  const changed = await changedBy(env, { ...deal, delivery }, goods, now)
+  if (changed && goods.kind === 'reflex') await notifyScopes(env, goods.id)
+}
+
+async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): Promise<boolean> {
+  const db = storeOf(env)
+  const { deal_id, hash, terms, delivery } = deal
+  if (delivery.kind === 'licence') {
+    const { expires_at, fires, in_use } = delivery
+    const ends = expires_at === null ? null : Date.parse(expires_at)
+    const right = { deal_id, ...goods, hash, expires_at: ends, fires, metered: terms.per_decision !== undefined, in_use }
+    return deliverLicence(
+      db,
+      goods,
+      (delivery.scopes ?? []).map((pattern) => ({ ...right, pattern })),
+    )
+  }
+  const [seller, buyer] = await Promise.all([ownerOf(db, deal.seller), ownerOf(db, deal.buyer)])
+  if (!seller || !buyer) {
+    warn({ message: 'goods wait for an account that names one key', deal_id, seller: deal.seller, buyer: deal.buyer })
+    return false
+  }
+  if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller, buyer })
+  const made = { ...buyer, now, sealed: true }
+  await (goods.kind === 'reflex'
+    ? copyReflex(db, goods, namedIn(delivery.artifact), made)
+    : copySkill(db, goods, namedIn(delivery.artifact), made))
+  return false
+}
+
+type Copier = Owner & { now: number; sealed: boolean }
+
+async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
+  const found = await reflexes.find(db, of.id, Number(of.version))
+  if (!found || (await reflexes.find(db, to.id))) return
+  const { code, hash, description } = found
+  const origin = { id: of.id, version: Number(of.version), hash }
+  const provenance = { by: made.owner, scope: null, template: null, origin }
+  await registerReflex(db, { ...made, id: to.id, code, hash, description, state: 'shadow', provenance })
+}
+
+/** The id is part of a manifest, so that a copy has a hash of its own. */
+async function copySkill(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
+  const found = await skills.find(db, of.id, of.version)
+  if (!found) return
+  const manifest = manifestSchema.parse({ ...found.manifest, id: to.id, scope: 'project' })
+  const origin = { id: of.id, version: of.version, hash: found.hash }
+  const provenance = { by: made.owner, scope: null, origin }
+  await registerSkill(db, { ...made, manifest, hash: await hashManifest(manifest), provenance })
+}
+
+/** The parts of `reflex:ID@V` or `skill:ID@V`. */
+function namedIn(artifact: string): Named {
+  const [from, at] = [artifact.indexOf(':') + 1, artifact.lastIndexOf('@')]
+  return { kind: artifact.startsWith('skill:') ? 'skill' : 'reflex', id: artifact.slice(from, at), version: artifact.slice(at + 1) }
+}

@@ -1,0 +1,98 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { ArtifactKind, Owner } from '../../contract/artifact.ts'
+import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
+import { putEntitlements, type Entitlement } from '../artifacts/entitlements.ts'
+import { insertPatterns } from '../artifacts/patterns.ts'
+import { artifactPatterns, artifacts, artifactVersions, entitlements } from '../artifacts/tables.ts'
+import { keys } from '../schema.ts'
+
+type Name = { kind: ArtifactKind; id: string }
+
+/** Hides the content of a version from all but its owner and admins, before it is listed. */
+export async function sealVersion(db: D1Database, { kind, id, version }: Name & { version: string }): Promise<void> {
+  const { kind: kinds, id: ids, version: versions, sealed } = artifactVersions
+  const named = and(eq(kinds, kind), eq(ids, id), eq(versions, version), eq(sealed, false))
+  await drizzle(db).update(artifactVersions).set({ sealed: true, revision: nextRevision }).where(named)
+}
+
+const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
+
+/** Copies of scopes read a version again after its revision has changed. */
+const renew = (db: D1Database, { kind, id, version }: Name & { version?: string }) => {
+  const { kind: kinds, id: ids, version: versions } = artifactVersions
+  const named = and(eq(kinds, kind), eq(ids, id), version === undefined ? undefined : eq(versions, version))
+  return drizzle(db).update(artifactVersions).set({ revision: nextRevision }).where(named)
+}
+
+/** Writes what a deal entitles to. False if D1 has it already. */
+export async function deliverLicence(
+  db: D1Database,
+  of: Name & { version: string },
+  rows: readonly Omit<Entitlement, 'prefix'>[],
+): Promise<boolean> {
+  const deal_id = rows[0]?.deal_id ?? ''
+  const known = await drizzle(db).select().from(entitlements).where(eq(entitlements.deal_id, deal_id))
+  const isKnown = (row: Omit<Entitlement, 'prefix'>) =>
+    known.some((one) => one.pattern === row.pattern && (!one.in_use || (row.in_use && one.expires_at === row.expires_at)))
+  if (rows.every(isKnown)) return false
+  await drizzle(db).batch([renew(db, of), ...putEntitlements(db, rows)])
+  return true
+}
+
+/** The owner that an account stands for; null if there is no such key, or several. */
+export async function ownerOf(db: D1Database, account: string): Promise<Owner | null> {
+  const scope = scopeOfOwner(account)
+  if (scope !== null) return { owner: account, owner_id: agentOwner(scope), scopes: [scope] }
+  const name = account.slice('key:'.length)
+  const [found, ...others] = await drizzle(db).select().from(keys).where(eq(keys.name, name)).limit(2)
+  return found && others.length === 0 ? { owner: name, owner_id: found.id, scopes: found.scopes } : null
+}
+
+/**
+ * Gives an artifact from its seller to its buyer, with all its versions. A repeated call changes
+ * nothing, since the seller owns it no more. The scopes of the seller lose it.
+ */
+export async function changeOwner(
+  db: D1Database,
+  { kind, id }: Name,
+  { deal_id, seller, buyer }: { deal_id: string; seller: Owner; buyer: Owner },
+): Promise<boolean> {
+  const database = drizzle(db)
+  const is = and(eq(artifacts.kind, kind), eq(artifacts.id, id), eq(artifacts.owner_id, seller.owner_id))
+  const before = await database.select().from(artifacts).where(is).get()
+  if (!before) return false
+  const ended = sql`SELECT ${deal_id}, versions.kind, versions.id, versions.version, value, substr(value, 1, instr(value || '*', '*') - 1),
+      versions.hash, NULL, NULL, 0, 0
+    FROM artifact_versions AS versions, json_each(${JSON.stringify(before.scopes)}) WHERE versions.kind = ${kind} AND versions.id = ${id}`
+  const had_patterns = and(eq(artifactPatterns.kind, kind), eq(artifactPatterns.id, id))
+  const patterns = await database.select().from(artifactPatterns).where(had_patterns).limit(1)
+  await database.batch([
+    database.insert(entitlements).select(ended).onConflictDoNothing(),
+    database
+      .update(artifacts)
+      .set({ owner: buyer.owner, owner_id: buyer.owner_id, scopes: [...buyer.scopes] })
+      .where(is),
+    database.delete(artifactPatterns).where(had_patterns),
+    renew(db, { kind, id }),
+    ...(patterns.length > 0 ? [insertPatterns(db, kind, id)] : []),
+  ])
+  return true
+}
+
+/** Versions with licences that no longer run: retired or demoted since. */
+export async function lapsedGoods(db: D1Database, limit: number): Promise<{ artifact: string; hash: string; state: string }[]> {
+  const named = and(
+    eq(entitlements.kind, artifactVersions.kind),
+    eq(entitlements.id, artifactVersions.id),
+    eq(entitlements.version, artifactVersions.version),
+  )
+  const { kind, id, version, hash, state } = artifactVersions
+  const rows = await drizzle(db)
+    .selectDistinct({ kind, id, version, hash, state })
+    .from(entitlements)
+    .innerJoin(artifactVersions, named)
+    .where(and(eq(entitlements.in_use, true), sql`${state} IN ('retired', 'draft')`))
+    .limit(limit)
+  return rows.map((row) => ({ artifact: `${row.kind}:${row.id}@${row.version}`, hash: row.hash, state: row.state }))
+}
