@@ -41,6 +41,7 @@ export function reflexClient(url: string, key: string) {
       await post(`${url}/v1/skills?tools=any`, JSON.stringify(manifest))
       await post(`${url}/v1/skills/${manifest.id}/state`, JSON.stringify({ state: 'active', force: true, reason: 'a benchmark' }))
     },
+    ledger: (route: 'mint' | 'transfers', body: unknown) => post(`${url}/v1/ledger/${route}`, JSON.stringify(body)),
     configure: (scope: string, patch: Record<string, unknown>) =>
       send(at(scope), { method: 'PATCH', headers, body: JSON.stringify(patch) }),
     async log(scope: string, after: number): Promise<Page<LogEntry>> {

@@ -14,7 +14,7 @@ export type Bench = {
 
 /** One side of a comparison, ready to be measured. Each call of `measure` is one sample. */
 export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
-type Unit = 'events/s' | 'ms' | 'µs' | 'MB'
+type Unit = 'events/s' | 'transfers/s' | 'ms' | 'µs' | 'MB'
 
 /** The target of the ratio to the bare loop, or of the value itself without a bare loop. */
 export type Figure = {

@@ -11,6 +11,7 @@ import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
+import { ledgerBatches, ledgerSingle } from './figures/ledger.ts'
 import { replayOfTurn } from './figures/replay.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
 import { miningFigure, skillTests } from './figures/skills.ts'
@@ -43,6 +44,8 @@ const figures: Figure[] = [
   statisticsOfMillion,
   miningFigure,
   skillTests,
+  ledgerBatches,
+  ledgerSingle,
 ]
 const COST = 'cost'
 const KEY = 'bench-admin-key'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ReflexClient } from '../clients.ts'
 import type { Figure } from '../figure.ts'
-import { rate } from '../load.ts'
+import { loginLines, rate } from '../load.ts'
 
 const TRANSFERS = 20_000
 const BATCH = 1000
@@ -59,6 +59,6 @@ export const ledgerSingle: Figure = {
     return { measure: () => median(bench.count(SINGLES), () => reflex.ledger('transfers', transfersOf(debit, credit, 1))) }
   },
   async bare({ bare, ...bench }) {
-    return { measure: () => median(bench.count(SINGLES), () => bare.insert(JSON.stringify([{ id: randomUUID(), type: 'transfer' }]))) }
+    return { measure: () => median(bench.count(SINGLES), () => bare.insert(JSON.stringify(loginLines(1, () => 'ledger')))) }
   },
 }
