@@ -20,6 +20,7 @@ import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
+import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
@@ -92,7 +93,8 @@ function composeEntrances(parts: Looped) {
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration = new Configuration(parts)
   const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
-  toolbox.offer(reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null }))
+  const own = reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null })
+  toolbox.offer(own, { ...marketTools({ ...parts, view: () => parts.market.view }), 'genesis_store.read': own.read_reflex })
   const adopting = new Adopting({ ...parts, rechain: (change, by) => configuration.rechain(change, by) })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })

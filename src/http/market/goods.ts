@@ -1,55 +1,10 @@
-import { reflexes, skills } from '../../artifacts/kinds.ts'
-import type { ArtifactKind } from '../../contract/artifact.ts'
-import type { Goods } from '../../contract/market/ledger-api.ts'
-import type { Owner } from '../../contract/artifact.ts'
-import { manifestSchema } from '../../skills/manifest/manifest.ts'
-import { originalOf } from '../../store/market/goods.ts'
+import { findGoods, type FoundGoods } from '../../market/goods.ts'
 import { notFound } from '../problems/refusals.ts'
 
-/** A version as the Ledger lists it, and its owner. */
-export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: Goods }
-
-/** `reflex:ID@V` or `skill:ID@V` in D1, as far as it exists. */
-export async function findGoods(db: D1Database, reference: string): Promise<FoundGoods | null> {
-  const [, kind, id = '', version = ''] = /^(reflex|skill):([^@]+)@(.+)$/.exec(reference) ?? []
-  const found = kind === 'reflex' ? await reflexGoods(db, id, version) : await skillGoods(db, id, version)
-  if (!found) return null
-  const named = { kind: kind === 'reflex' ? ('reflex' as const) : ('skill' as const), id, version }
-  const { owner, created_at, ...facts } = found
-  const original = await originalOf(db, { ...named, hash: facts.hash, created_at })
-  return { ...named, owner, goods: { ...facts, original, line: [] } }
-}
+export { stateOfGoods, type FoundGoods } from '../../market/goods.ts'
 
 export async function demandGoods(db: D1Database, reference: string): Promise<FoundGoods> {
   const found = await findGoods(db, reference)
   if (!found) throw notFound(`There is no version ${reference}.`)
   return found
 }
-
-/** The state of a version; `missing` without one. */
-export const stateOfGoods = async (db: D1Database, reference: string): Promise<string> =>
-  (await findGoods(db, reference))?.goods.state ?? 'missing'
-
-type Facts = Omit<Goods, 'original' | 'line'> & { owner: Owner; created_at: number }
-
-async function reflexGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
-  const found = /^[1-9]\d{0,5}$/.test(version) ? await reflexes.find(db, id, Number(version)) : null
-  if (!found) return null
-  const { hash, state, description, created_at, code, owner, owner_id, scopes } = found
-  const tools = literals(code, /action_type["']?\s*:\s*["']([\w.-]{1,64})["']/g)
-  const event_types = literals(code, /\btype\s*===?\s*["']([\w.:-]{1,100})["']/g)
-  return { hash, state, description, created_at, tools, event_types, owner: { owner, owner_id, scopes } }
-}
-
-async function skillGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
-  const found = await skills.find(db, id, version)
-  if (!found) return null
-  const { hash, state, created_at, manifest, owner, owner_id, scopes } = found
-  const { description = '' } = manifest
-  const parsed = manifestSchema.safeParse(manifest)
-  const tools = [...new Set(parsed.data?.plan.steps.map(({ tool }) => tool))]
-  return { hash, state, description, created_at, tools, event_types: [], owner: { owner, owner_id, scopes } }
-}
-
-const literals = (code: string, pattern: RegExp): string[] =>
-  [...new Set(Array.from(code.matchAll(pattern), ([, literal = '']) => literal))].slice(0, 20)
