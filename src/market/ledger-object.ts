@@ -28,7 +28,7 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
   }
 
   async mint(mint: NewMint, by: LedgerCaller) {
-    return this.#market.act(({ ledger }, now) => ledger.mint(mint, by.opens, now))
+    return this.#market.act(({ ledger }, now) => ledger.mint(mint, by, now))
   }
 
   async account(id: string) {

@@ -31,7 +31,11 @@ export class Market {
     this.#env = env
     const { sql } = context.storage
     const ledger = new Ledger(sql)
-    this.#outbox = new Outbox(sql, topicsOf(ledger), sourcesOf(ledger))
+    this.#outbox = new Outbox(
+      sql,
+      topicsOf(ledger, (scope) => this.act(({ views }) => views.view(scope))),
+      sourcesOf(ledger, () => this.#outbox),
+    )
     const parts = { sql, ledger, outbox: this.#outbox }
     context.storage.transactionSync(() => {
       for (const [name, steps] of Object.entries(TABLES)) layTables(sql, name, steps)

@@ -1,6 +1,8 @@
 import type { Env } from '../env.ts'
 import { scopeOfOwner } from '../contract/reflex.ts'
 import type { MarketEvent, MarketView } from '../contract/market/view.ts'
+import type { Transfer } from '../contract/market/transfer.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import type { Item } from './outbox.ts'
 import type { Parts } from './room.ts'
 
@@ -17,6 +19,15 @@ export function notifyAccounts(outbox: Parts['outbox'], accounts: readonly strin
   }
 }
 
+/** The side that acted knows of it: only its view is pushed, so that its event starts no turn. */
+export function notifyOthers(
+  outbox: Parts['outbox'],
+  sides: readonly string[],
+  { by, event }: { by: string | undefined; event: MarketEvent },
+): void {
+  for (const side of sides) notifyAccounts(outbox, [side], side === by ? null : event)
+}
+
 /** Sends the events of one scope with its view as of now. */
 export async function sendNews(items: readonly Item[], env: Env, view: (scope: string) => MarketView): Promise<void> {
   const news = items.map(({ value }) => value as ScopeNews)
@@ -25,4 +36,27 @@ export async function sendNews(items: readonly Item[], env: Env, view: (scope: s
   const events = news.flatMap(({ event }) => event ?? [])
   const { accepted } = await env.SCOPE.getByName(scope).marketChanged(view(scope), events)
   if (!accepted) throw new Error(`the inbox of scope ${scope} is full`)
+}
+
+const PAGE = 500
+/** Ids of the payments that a scope's own tools make: it knows them. */
+const OWN = 'agent:'
+
+/** Writes the messages about transfers that have none yet. Both sides get new views. */
+export function newsOfTransfers(ledger: Ledger, outbox: Parts['outbox']): void {
+  for (;;) {
+    const { items } = ledger.history({ after: String(ledger.mark('news')), limit: PAGE })
+    const last = items.at(-1)
+    if (!last) return
+    for (const transfer of items) notifyOf(outbox, transfer)
+    ledger.setMark('news', last.seq)
+  }
+}
+
+/** Money that is only reserved, or returns, changes the views alone. */
+function notifyOf(outbox: Parts['outbox'], { seq, id, kind, debit, credit, amount, code, memo }: Transfer): void {
+  const moved = (kind === 'single' || kind === 'post') && amount > 0
+  const event = { id: `transfer:${seq}`, type: 'transfer' as const, from: debit, to: credit, amount, code, memo, transfer_id: id }
+  notifyAccounts(outbox, [credit], moved ? event : null)
+  notifyAccounts(outbox, [debit], moved && !id.startsWith(OWN) ? event : null)
 }

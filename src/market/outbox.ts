@@ -67,7 +67,8 @@ export class Outbox {
   }
 
   async #sendTopic(topic: string, env: Env): Promise<void> {
-    const send = this.#topics[topic]
+    // A topic may have a part for each recipient, after a space.
+    const send = this.#topics[topic.split(' ', 1)[0] ?? topic]
     if (!send) throw new Error(`no function sends the topic ${topic}`)
     for (;;) {
       const rows = this.#sql

@@ -4,12 +4,15 @@ import { copyLedger } from '../store/market/ledger.ts'
 import { deliver } from './goods/deliver.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
-import type { Source, Topics } from './outbox.ts'
+import type { MarketView } from '../contract/market/view.ts'
+import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
+import type { Outbox, Source, Topics } from './outbox.ts'
 
 const PAGE = 500
 
 /** The functions that send the topics of the outbox. Each is idempotent. */
-export const topicsOf = (ledger: Ledger): Topics => ({
+export const topicsOf = (ledger: Ledger, view: (scope: string) => MarketView): Topics => ({
+  [SCOPE_NEWS]: (items, env) => sendNews(items, env, view),
   /** Accounts that changed without a transfer. */
   accounts: (items, env) => {
     const accounts = items.flatMap(({ key }) => ledger.account(key) ?? [])
@@ -27,7 +30,14 @@ export const topicsOf = (ledger: Ledger): Topics => ({
 })
 
 /** State that is sent from the tables of the ledger. */
-export const sourcesOf = (ledger: Ledger): Readonly<Record<string, Source>> => ({
+export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Readonly<Record<string, Source>> => ({
+  /** Turns the history into messages for the scopes whose accounts took part. */
+  news: {
+    get waiting() {
+      return ledger.mark('news') < ledger.newest
+    },
+    send: async () => newsOfTransfers(ledger, outbox()),
+  },
   transfers: {
     get waiting() {
       return ledger.mark('copied') < ledger.newest

@@ -33,7 +33,7 @@ export class TestMarket {
 
   mint(to: string, amount: number): void {
     const id = `mint-${to}-${amount}-${this.now}`
-    this.act(({ ledger }, now) => ledger.mint({ id, to, amount }, [to], now))
+    this.act(({ ledger }, now) => ledger.mint({ id, to, amount }, { opens: [to] }, now))
   }
 
   balance(account: string): { balance: number; available: number } {

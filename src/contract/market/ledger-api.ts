@@ -17,8 +17,9 @@ export type LedgerPage<Item> = { items: Item[]; next: string | null }
  * by D1 (a scope, a key) and may be opened if the Ledger does not have them yet. `owners`: the ids
  * of the keys to which the `key:` accounts among them belong.
  * `ends`: the pending transfers that the caller may end, beside its own; unset: all.
+ * `privileged`: the market itself.
  */
-export type LedgerCaller = { name: string; opens: string[]; owners?: Record<string, string>; ends?: string[] }
+export type LedgerCaller = { name: string; opens: string[]; owners?: Record<string, string>; ends?: string[]; privileged?: true }
 
 /** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {

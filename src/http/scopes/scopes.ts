@@ -6,7 +6,7 @@ import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath, traceId } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
-import { coversScope, type Principal } from '../../contract/principal.ts'
+import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { archivedFile, contextView, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
@@ -145,6 +145,8 @@ export const scopeRoutes = resource()
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
     refuseGlobalKeys(principal, patch)
+    if (patch.market?.opening_grant !== undefined && !hasRole(principal, 'admin'))
+      throw forbidden('Only an admin sets market.opening_grant.')
     const changed = await c.env.SCOPE.getByName(scope).configure(
       patch,
       principal.name,

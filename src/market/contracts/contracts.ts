@@ -4,7 +4,7 @@ import { canonicalJson } from '../../base/json.ts'
 import { newContract, type Contract, type NewContract } from '../../contract/market/service.ts'
 import type { MarketView, PendingContract } from '../../contract/market/view.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
-import { notifyAccounts } from '../news.ts'
+import { notifyOthers } from '../news.ts'
 import type { Parts, Room } from '../room.ts'
 import { ContractStore } from './contract-store.ts'
 import { hold, settle, unserved } from './invocations.ts'
@@ -46,7 +46,7 @@ export class Contracts implements Room {
       return refuse('limit', `${proposer} has ${MOST_CONTRACTS} open contracts, which is the limit.`)
     const made = { status: 'proposed', invocations: 0, paid: 0, reason: null, ended_at: null, disputes: [] } as const
     const contract: Contract = { ...asked, ...made, contract_id: id, created_at: new Date(now).toISOString(), disputes: [] }
-    return { ok: true, contract: this.#enter(contract), created: true }
+    return { ok: true, contract: this.#enter(contract, proposer), created: true }
   }
 
   decide(id: string, decision: Decision, by: By, now: number): Answer {
@@ -56,10 +56,10 @@ export class Contracts implements Room {
     const refused = refusalOf(contract, decision, by.account)
     if (refused) return refused
     const reason = by.reason ?? contract.reason
-    if (decision === 'dispute') return { ok: true, contract: this.#enter(this.#disputed(contract, by, now)) }
+    if (decision === 'dispute') return { ok: true, contract: this.#enter(this.#disputed(contract, by, now), by.account) }
     if (contract.status === AFTER[decision]) return { ok: true, contract }
     const ended_at = decision === 'accept' ? null : new Date(now).toISOString()
-    return { ok: true, contract: this.#enter({ ...contract, status: AFTER[decision], reason, ended_at }) }
+    return { ok: true, contract: this.#enter({ ...contract, status: AFTER[decision], reason, ended_at }, by.account) }
   }
 
   contract(id: string): Contract | null {
@@ -98,12 +98,12 @@ export class Contracts implements Room {
     return { ...contract, status: 'disputed', reason, disputes: [...contract.disputes, dispute].slice(-MOST_DISPUTES) }
   }
 
-  #enter(contract: Contract): Contract {
+  #enter(contract: Contract, by: string): Contract {
     this.#store.write(contract)
     const { contract_id, status, proposer, counterparty, service, price_per_invocation, limit, reason, disputes } = contract
     const event = { contract_id, status, proposer, counterparty, service, price_per_invocation, limit, reason }
     const id = `contract:${contract_id}:${status}${disputes.length > 0 ? `:${disputes.length}` : ''}`
-    notifyAccounts(this.#parts.outbox, [proposer, counterparty], { id, type: 'contract', ...event })
+    notifyOthers(this.#parts.outbox, [proposer, counterparty], { by, event: { id, type: 'contract', ...event } })
     return contract
   }
 }

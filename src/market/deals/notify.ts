@@ -1,4 +1,4 @@
-import { notifyAccounts } from '../news.ts'
+import { notifyOthers } from '../news.ts'
 import type { Outbox } from '../outbox.ts'
 import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import type { Used } from './earned.ts'
@@ -38,5 +38,5 @@ export function notifySides(outbox: Out, deal: DealRecord): void {
     status,
     reason,
   } as const
-  notifyAccounts(outbox, [buyer, seller], event)
+  notifyOthers(outbox, [buyer, seller], { by: history.at(-1)?.by, event })
 }

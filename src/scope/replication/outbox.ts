@@ -5,10 +5,11 @@ import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { LEDGER, type LicenceUse, type Revocation } from '../../contract/market/ledger-api.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
-import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
+import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import type { Env } from '../../env.ts'
 import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
+import { replicateMarket, type MarketSetting } from './market-setting.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
@@ -20,7 +21,7 @@ const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
-export type Topic = 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
+export type Topic = 'market' | 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
 /**
  * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
  * as the scope knew; null if that is unknown.
@@ -66,6 +67,10 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
       }
     },
     'licence-use': (items) => env.LEDGER.getByName(LEDGER).reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),
+    market: async (items) => {
+      for (const { value } of items)
+        await replicateMarket(env.LEDGER.getByName(LEDGER), agentOwner(scope), JSON.parse(value) as MarketSetting)
+    },
     'released-keys': async (items) => {
       for (const { key, value } of items) await env.GLOBAL_KEYS.getByName(key).release(JSON.parse(value) as string)
     },

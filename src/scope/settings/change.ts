@@ -1,5 +1,6 @@
 import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
+import type { MarketSetting } from '../replication/market-setting.ts'
 import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
@@ -11,7 +12,19 @@ import type { ReflexReference } from '../../contract/reflex.ts'
 
 type Parts = Pick<
   Lanes,
-  'guard' | 'store' | 'unit' | 'log' | 'memory' | 'parking' | 'outage' | 'turns' | 'programs' | 'reflex_sync' | 'windows' | 'alarm'
+  | 'outbox'
+  | 'guard'
+  | 'store'
+  | 'unit'
+  | 'log'
+  | 'memory'
+  | 'parking'
+  | 'outage'
+  | 'turns'
+  | 'programs'
+  | 'reflex_sync'
+  | 'windows'
+  | 'alarm'
 > & {
   secret_settings: SecretSettings
   loop: Loop
@@ -77,14 +90,17 @@ export class Configuration {
   }
 
   #change(unit: Unit, patch: SettingsPatch, { by, trace }: Changer): ReturnType<SettingsStore['change']> {
-    const { store, log, secret_settings } = this.#parts
+    const { store, log, secret_settings, outbox } = this.#parts
     const result = store.change(unit, patch)
     if (!result.ok) return result
     const { settings } = result
     log.masks.redact(settings.redact)
     const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
-    unit.write('settings_revision', unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown }))
+    const revision = unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })
+    unit.write('settings_revision', revision)
+    if (patch.market !== undefined)
+      outbox.put(unit, 'market', 'setting', { market: settings.market ?? null, revision } satisfies MarketSetting)
     return result
   }
 }

@@ -26,7 +26,7 @@ for (let index = 0; index < OPERATIONS; index += 1) {
   const earlier = `${Math.max(0, Number(round) - random(3))}-${random(OPERATIONS)}`
   const made = transaction(() => {
     ledger.expire(now)
-    if (random(5) === 0) return [ledger.mint({ id, to: any(), amount: 1 + random(100) }, ACCOUNTS, now)]
+    if (random(5) === 0) return [ledger.mint({ id, to: any(), amount: 1 + random(100) }, { opens: ACCOUNTS }, now)]
     const asked = [
       { id, debit: any(), credit: any(), amount: 1 + random(60), pending: random(2) === 0 },
       { id, pending_id: earlier, post: 1 + random(40) },

@@ -43,7 +43,7 @@ function answers(ledger: Ledger, asked: Step, now: number): string[] {
   const results =
     'batch' in asked
       ? ledger.transfer(asked.batch, { opens: REAL, privileged: false }, now)
-      : [ledger.mint({ id: asked.mint, to: asked.to, amount: asked.amount }, REAL, now)]
+      : [ledger.mint({ id: asked.mint, to: asked.to, amount: asked.amount }, { opens: REAL }, now)]
   return results.map(({ status, reason }) => reason ?? status)
 }
 

@@ -15,6 +15,7 @@ function outboxOf(source: () => Promise<void>) {
     now: () => 5000,
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
     topics: {
+      market: async () => {},
       approvals: async () => {},
       'approved-runs': async () => {},
       'reflex-moves': async () => {},

@@ -1,0 +1,145 @@
+import { env } from 'cloudflare:workers'
+import { expect, test } from 'vitest'
+import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import type { MarketView } from '../../../src/contract/market/view.ts'
+import { reflexes } from '../../../src/artifacts/kinds.ts'
+import { acting } from '../../support/reflex-chain.ts'
+import { entriesOf, evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+
+const ledger = env.LEDGER.getByName(LEDGER)
+const pushed = () => runAlarm(ledger)
+
+/** As in the second document: accepts what costs at most 10. */
+const TRADING = `
+  for (const deal of context.pending_purchases) {
+    if (deal.price <= 10)
+      return { action_type: 'invoke_artifact', artifact_id: 'genesis_escrow', method: 'accept', args: [deal.deal_id] }
+  }
+  return null`
+
+async function buyer(balance: number) {
+  const scope = freshScope()
+  const account = `scope:${scope}`
+  const by = { name: 'test', opens: [account] }
+  await ledger.mint({ id: `mint:${account}`, to: account, amount: balance }, by)
+  return { scope, account, by }
+}
+
+/** A scope whose reflex trades, and a listing of what it sells. */
+async function seller(price: number) {
+  const { id, scope, stub } = await acting(TRADING)
+  await stub.configure({ market: { without_approval: 0 } }, 'test')
+  const account = `scope:${scope}`
+  const version = await reflexes.find(env.DB, id)
+  if (!version) throw new Error('the reflex is missing')
+  const by = { name: 'test', opens: [account] }
+  const asked = { artifact: `reflex:${id}@${version.version}`, kind: 'licence' as const, price, seller: account, terms: { days: 30 } }
+  const { hash, state } = version
+  const goods = { hash, state, original: null, description: '', event_types: [], tools: [], line: [] }
+  const made = await ledger.list({ ...asked, listing_id: `listing:${scope}` }, goods, by)
+  if (!made.ok) throw new Error(made.detail)
+  return { scope, stub, account, listing_id: made.listing.listing_id }
+}
+
+test('a reflex accepts a cheap offer on its own, without a model', async () => {
+  const [sells, buys] = [await seller(10), await buyer(50)]
+  const deal_id = crypto.randomUUID()
+  expect(await ledger.offer(sells.listing_id, { id: deal_id, buyer: buys.account }, buys.by)).toMatchObject({ ok: true })
+  await pushed()
+  await until(async () => (await ledger.deal(deal_id))?.status === 'accepted', 'the deal is accepted')
+  await until(async () => (await entriesOf(sells.stub, 'action-ended')).length > 0, 'the action has ended')
+  const [fired] = await entriesOf(sells.stub, 'reflex-fired')
+  expect(fired?.context).toMatchObject({
+    pending_purchases: [{ deal_id, price: 10, buyer: buys.account }],
+    event: { type: 'offer', deal_id },
+  })
+  expect(await entriesOf(sells.stub, 'effect-ended')).toMatchObject([
+    { tool: 'genesis_escrow.accept', idempotence_key: `accept:${deal_id}` },
+  ])
+  expect((await sells.stub.state()).counters).toMatchObject({ turns: 0 })
+  await pushed()
+  expect(await ledger.view(sells.scope)).toMatchObject({ pending_purchases: [] })
+  expect(await ledger.view(buys.scope)).toMatchObject({ account: { balance: 40 }, licences: [{ deal_id }] })
+})
+
+const view = (revision: number, balance: number): MarketView => ({
+  revision,
+  account: { balance, available: balance },
+  pending_purchases: [],
+  pending_contracts: [],
+  owned: ['skill:deploy'],
+  licences: [],
+  contracts: [],
+})
+
+test('a scope keeps the newest view on its disk, and accepts each event once', async () => {
+  const { scope, stub } = await acting('return { action_type: "ignore", reason: String(context.balance) + context.owned_artifacts }')
+  await stub.configure({ market: {} }, 'test')
+  const event = { id: 'transfer:1', type: 'transfer' as const, from: 'scope:bob', to: `scope:${scope}`, amount: 5 }
+  expect(await stub.marketChanged(view(2, 7), [event])).toEqual({ accepted: true })
+  await stub.marketChanged(view(1, 3), [event])
+  await evict(stub)
+  await stubOf(scope).marketChanged(view(2, 9), [{ ...event, id: 'transfer:2' }])
+  const fired = await entriesOf(stubOf(scope), 'reflex-fired')
+  expect(fired.map(({ action }) => action)).toMatchObject([{ reason: '7deploy' }, { reason: '7deploy' }])
+  expect(await entriesOf(stubOf(scope), 'event-accepted')).toMatchObject([{ via: 'ledger' }, { via: 'ledger' }])
+})
+
+test('a scope without the setting takes no events of the market, and its agent no tools', async () => {
+  const { stub } = await acting(TRADING)
+  const offer = { id: 'offer:1', type: 'offer' as const }
+  await stub.marketChanged({ ...view(1, 0), pending_purchases: [{ deal_id: 'd', artifact_id: 'a', price: 1, buyer: 'scope:b' }] }, [offer])
+  expect(await entriesOf(stub, 'event-accepted')).toEqual([])
+})
+
+test('a contract is paid for each call that is served, and for no other', async () => {
+  const [caller, provider] = [await buyer(10), await buyer(1)]
+  const id = crypto.randomUUID()
+  const asked = { proposer: caller.account, counterparty: provider.account, service: 'reflex:greet', price_per_invocation: 4, limit: 2 }
+  expect(await ledger.propose({ id, ...asked }, caller.by)).toMatchObject({ ok: true, created: true })
+  expect(await ledger.propose({ id, ...asked }, caller.by)).toMatchObject({ ok: true, created: false })
+  expect(await ledger.propose({ id, ...asked, limit: 3 }, caller.by)).toMatchObject({ ok: false, reason: 'other_content' })
+  expect(await ledger.decideContract(id, 'accept', { account: caller.account })).toMatchObject({ ok: false, reason: 'own' })
+  const pay = (invocation_id: string) => ledger.payInvocation(id, { caller: caller.account, invocation_id: `${id}${invocation_id}` })
+  const settle = (invocation_id: string, served: boolean) =>
+    ledger.settleInvocation(id, { invocation_id: `${id}${invocation_id}`, served, trace_id: 'a'.repeat(32) })
+  expect(await pay('1')).toMatchObject({ ok: false, reason: 'decided' })
+  expect((await ledger.view(provider.scope)).pending_contracts).toMatchObject([{ contract_id: id, proposer: caller.account }])
+  expect(await ledger.decideContract(id, 'accept', { account: provider.account })).toMatchObject({ ok: true })
+  expect((await ledger.view(caller.scope)).contracts).toEqual([
+    { contract_id: id, role: 'caller', service: 'reflex:greet', other: provider.account },
+  ])
+  for (const call of ['1', '1', '2']) expect(await pay(call)).toMatchObject({ ok: true })
+  expect(await pay('3')).toMatchObject({ ok: false, reason: 'used_up' })
+  await settle('1', true)
+  expect(await settle('1', true)).toMatchObject({ ok: true, contract: { invocations: 1, paid: 4 } })
+  await settle('2', false)
+  expect(await pay('2')).toMatchObject({ ok: false, reason: 'used_up' })
+  expect(await ledger.account(caller.account)).toMatchObject({ balance: 6, available: 6 })
+  expect(await ledger.account(provider.account)).toMatchObject({ balance: 5 })
+  const disputed = await ledger.decideContract(id, 'dispute', { account: caller.account, reason: 'wrong answer' })
+  expect(disputed).toMatchObject({ ok: true, contract: { status: 'disputed', disputes: [{ traces: ['a'.repeat(32)] }] } })
+  expect(await pay('4')).toMatchObject({ ok: false, reason: 'decided' })
+})
+
+test('a scope gets its opening grant once, and spends within its limits alone', async () => {
+  const pays = (amount: number) => `
+    if (context.event.type !== 'test.note') return null
+    return { action_type: 'invoke_artifact', artifact_id: 'genesis_ledger', method: 'transfer', args: ['scope:' + context.event.text, ${amount}] }`
+  const { scope: paid } = await buyer(1)
+  const { scope, stub } = await acting(pays(6))
+  for (const without_approval of [5, 8]) {
+    await stub.configure({ market: { opening_grant: 30, per_day: 7, without_approval } }, 'test')
+    await stub.poke()
+  }
+  const account = `scope:${scope}`
+  expect(await ledger.account(account)).toMatchObject({ balance: 30, limits: { per_day: 7 } })
+  await sendAndSettle(stub, note(scope, paid))
+  expect(await ledger.account(account)).toMatchObject({ balance: 24 })
+  await sendAndSettle(stub, note(scope, paid))
+  expect(await ledger.account(account)).toMatchObject({ balance: 24 })
+  expect((await entriesOf(stub, 'effect-ended')).map(({ error }) => error)).toMatchObject([null, expect.stringContaining('per_day')])
+  await stub.configure({ market: { without_approval: 5 } }, 'test')
+  await sendAndSettle(stub, note(scope, paid))
+  expect((await entriesOf(stub, 'effect-ended')).at(-1)?.error).toContain('more than this agent may spend without a person')
+})
