@@ -73,7 +73,7 @@ function whyNot(
   if (status === 'expired')
     return {
       reason: 'expired',
-      detail: `It expired at ${iso(expires_at)}: ${kind === 'run' ? 'the skill has to be proposed' : 'the scope will ask'} again.`,
+      detail: `It expired at ${iso(expires_at)}: ${AFTER_EXPIRY[kind]}.`,
     }
   if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
   if (!by.is_admin && !self_approval && requested_key === by.key_id) {
@@ -82,6 +82,12 @@ function whyNot(
   }
   const detail = `${skill_id}@${version} is no longer active: propose another version. It may be rejected.`
   return { reason: 'skill_inactive', detail }
+}
+
+const AFTER_EXPIRY: Readonly<Record<Approval['kind'], string>> = {
+  run: 'the skill has to be proposed again',
+  promotion: 'the scope will ask again',
+  activation: 'set the state of the skill to active instead',
 }
 
 export type RunReport = { approval_id: string; run: string }
@@ -123,7 +129,8 @@ const isOverdue = (now: number): SQL | undefined => and(eq(approvals.status, 'pe
 /** Versions are never deleted, so an unknown version was never registered here. */
 function isActive(): SQL {
   const { kind, id, version, state } = artifactVersions
-  const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'))
+  const isNew = and(eq(approvals.kind, 'activation'), eq(state, 'draft'))
+  const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'), not(sql`(${isNew})`))
   return sql`(${approvals.kind} = 'promotion' OR NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same}))`
 }
 

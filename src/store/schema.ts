@@ -164,13 +164,13 @@ export const statisticsChanges = sqliteTable('statistics_changes', bucketOf, (ta
   primaryKey({ columns: [table.family, table.bucket, table.start] }),
 ])
 
-/** Skill runs that await a decision. `pending` after `expires_at` means expired. */
+/** Questions that await a person's decision. `pending` after `expires_at` means expired. */
 export const approvals = sqliteTable(
   'approvals',
   {
     id: text().primaryKey(),
     scope: text().notNull(),
-    kind: text({ enum: ['run', 'promotion'] })
+    kind: text({ enum: ['run', 'promotion', 'activation'] })
       .notNull()
       .default('run'),
     skill_id: text().notNull(),

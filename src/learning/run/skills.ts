@@ -84,9 +84,10 @@ function foundOf(
   ]
   const decision = steps.map(({ tool }) => tool).join(' → ')
   const examples = [...new Set([0, Math.floor(places.length / 2), places.length - 1])].flatMap((at) => places[at] ?? [])
+  const mined: Mined = { ...measured, tests: { unit, fuzz } }
   return {
-    skill: { run_id, manifest, cases: cases as unknown as LearnedSkill['cases'], report },
-    candidate: { kind: 'skill', decision, mined: { ...measured, tests: { unit, fuzz } }, examples },
+    skill: { run_id, manifest, cases: cases as unknown as LearnedSkill['cases'], report, mined },
+    candidate: { kind: 'skill', decision, mined, examples },
     // Two skills may call the same tools with other arguments: the id tells them apart.
     grounds: { decision: manifest.id, train: places, agreed: [], differed: [] },
   }

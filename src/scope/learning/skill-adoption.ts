@@ -6,9 +6,10 @@ import { agentRoles } from '../../skills/session/owner.ts'
 import { saveSkillCases, saveSkillTest } from '../../store/artifacts/skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
 import { factsOf } from '../../tools/tool-facts.ts'
-import type { Lanes } from '../effects/wiring.ts'
+import type { Activation } from '../skills/approvals.ts'
+import type { Skilled } from '../skills/wiring.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now'>
+type Parts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked'>
 
 /** Allowed tools only: no skill is compiled from the others. */
 export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillGrounds> {
@@ -19,9 +20,11 @@ export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillG
 
 /**
  * Registers what was mined from the scope's decisions as its agent's own, as a candidate, with its
- * cases and its report. Each step changes nothing when it is repeated.
+ * cases and its report. By `learning.mode` it then acts, or a person is asked. Each step changes
+ * nothing when it is repeated.
  */
-export async function adoptSkill(parts: Parts, { run_id, manifest, cases, report }: LearnedSkill): Promise<SkillAdoption> {
+export async function adoptSkill(parts: Parts, learned: LearnedSkill): Promise<SkillAdoption> {
+  const { run_id, manifest, cases, report } = learned
   const { env, scope, agent, now } = parts
   const hash = await hashManifest(manifest as Manifest)
   if (!report.passed || report.hash !== hash) return { ok: false, reason: 'untested', detail: `${manifest.id} has not passed its tests` }
@@ -34,18 +37,32 @@ export async function adoptSkill(parts: Parts, { run_id, manifest, cases, report
   const { id, version } = registered.version
   await saveSkillCases(db, id, cases)
   await saveSkillTest(db, report, { by: 'learner', now: now() })
-  if (registered.version.state === 'candidate' && actsByItself(parts, manifest as Manifest)) {
-    const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
-    await skills.setState(db, { id, version, from: 'candidate', state: 'active', reason, now: now() })
-  }
+  if (registered.version.state === 'candidate') await activate(parts, { id, version, hash }, learned)
   return { ok: true, id, version }
 }
 
-/** With the mode `auto`, a skill acts without a person if no call of it is final. */
-function actsByItself({ settings, toolbox }: Parts, { plan }: Manifest): boolean {
+/** `auto` activates a skill without final calls. Else, and with `propose`, a person decides. */
+async function activate({ env, scope, settings, toolbox, parked, now }: Parts, skill: Activation, learned: LearnedSkill): Promise<void> {
+  const { mode } = settings().learning
+  if (mode !== 'auto' && mode !== 'propose') return
   const facts = factsOf(toolbox.all)
-  const isSafe = (tool: string): boolean => facts.get(tool)?.repeatable === true || facts.get(tool)?.inverse != null
-  return settings().learning.mode === 'auto' && plan.steps.every(({ tool }) => isSafe(tool))
+  const isFinal = (tool: string): boolean => facts.get(tool)?.repeatable !== true && facts.get(tool)?.inverse == null
+  const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
+  if (mode === 'propose' || final.size > 0) return parked.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
+  const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
+  await skills.setState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
+}
+
+/** The evidence that a person decides on. */
+function why({ manifest, mined: { turns, support, success, delta_cost, tests } }: LearnedSkill, final: readonly string[]): string {
+  const share = (of: number): string => `${Math.round(of * 100)} %`
+  const sequence = (manifest as Manifest).plan.steps.map(({ tool }) => tool).join(' → ')
+  return [
+    `${turns} turns did ${sequence}: ${share(support)} of those that ended well. ${share(success)} of its occurrences ended well.`,
+    `It passed ${tests.unit.passed} of ${tests.unit.n} cases and ${tests.fuzz.passed} of ${tests.fuzz.n} mutations.`,
+    `Against these turns, the cost changes by ${share(delta_cost)}.`,
+    ...(final.length > 0 ? [`Neither undone nor repeated can be: ${final.join(', ')}.`] : []),
+  ].join(' ')
 }
 
 /** A learned skill never does what its agent cannot do, not even to undo a step. */

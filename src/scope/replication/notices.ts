@@ -44,7 +44,7 @@ export class Notices {
     })
   }
 
-  /** Called in the unit that asks. Promotions of reflexes have no log entry of their own. */
+  /** Called in the unit that asks. Of the questions, only runs have a log entry. */
   approvalRequested(unit: Unit, { id, created_at, expires_at, ...request }: ApprovalRequest): void {
     const { scope: _scope, requested_key: _key, ...asked } = request
     const times = { created_at: new Date(created_at).toISOString(), expires_at: new Date(expires_at).toISOString() }

@@ -1,3 +1,4 @@
+import { skills } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
@@ -15,12 +16,16 @@ import type { Lanes } from '../effects/wiring.ts'
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
-const PROMOTION_WITHIN_MS = 7 * 86_400_000
+const ANSWER_WITHIN_MS = 7 * 86_400_000
 
 /** `head`: the span whose proposal it was. */
 export type HeldRun = ParkedRun & { head: EntryHead }
 /** A proven action of a reflex that a person must allow. */
 type HeldPromotion = { promotion: Promotion; expires_at: number }
+/** A mined skill that passed its tests. */
+export type Activation = { id: string; version: string; hash: string }
+type HeldActivation = { activation: Activation; expires_at: number }
+type Held = HeldRun | HeldPromotion | HeldActivation
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
@@ -29,9 +34,9 @@ type ApprovalParts = Pick<
 >
 
 /**
- * Runs and promotions that wait for an approval: first a row here, then the question in D1, where
- * exactly one decision is taken. The row goes in the unit that logs the decision; if it is an
- * approval of a run, the unit also adds the job that begins it.
+ * Runs, promotions and activations that wait for an approval: first a row here, then the question
+ * in D1, where exactly one decision is taken. The row goes in the unit that logs the decision; if
+ * it is an approval of a run, the unit also adds the job that begins it.
  *
  * If the process dies before D1 has the question, it is asked again. After the decision, the next
  * poll finds it.
@@ -57,10 +62,10 @@ export class ParkedRuns {
   async park(run: HeldRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
     const held = this.#waiting().map(({ run: parked, approval_id }) => ({
-      ...(JSON.parse(parked) as HeldRun | HeldPromotion),
+      ...(JSON.parse(parked) as Held),
       approval_id,
     }))
-    const waiting = held.flatMap((one) => ('promotion' in one ? [] : [one]))
+    const waiting = held.flatMap((one) => ('promotion' in one || 'activation' in one ? [] : [one]))
     const known = parkedBefore(waiting, run, this.#parts.now())
     if (known) return known
     const approval_id = crypto.randomUUID()
@@ -102,6 +107,7 @@ export class ParkedRuns {
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
     const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
     const approvals = new Map(found.map((approval) => [approval.id, approval]))
+    for (const row of this.#waiting()) await this.#activate(row, approvals.get(row.approval_id))
     unit((deciding) => {
       for (const row of this.#waiting()) {
         const verdict = this.#verdictOn(row, approvals.get(row.approval_id))
@@ -115,13 +121,14 @@ export class ParkedRuns {
   }
 
   #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: Verdict): void {
-    const parked = JSON.parse(run) as HeldRun | HeldPromotion
+    const parked = JSON.parse(run) as Held
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if ('promotion' in parked) {
       if (status !== 'expired')
         this.#parts.promotions.decided(unit, parked.promotion, { approval_id, person: by ?? '', allows: status === 'approved', reason })
       return
     }
+    if ('activation' in parked) return
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
     if (status === 'rejected' && parked.from === 'reflex')
       this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
@@ -140,25 +147,52 @@ export class ParkedRuns {
 
   /** Asks once for each proven action. Null if the question waits already. */
   #askPromotion(unit: Unit, question: PromotionQuestion): string | null {
-    const { scope, agent } = this.#parts
     const { promotion, why } = question
-    const waiting = this.#waiting().map(({ run }) => JSON.parse(run) as HeldRun | HeldPromotion)
-    if (waiting.some((one) => 'promotion' in one && sameJson(one.promotion, promotion))) return null
-    const approval_id = crypto.randomUUID()
-    const expires_at = unit.now + PROMOTION_WITHIN_MS
-    const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
-    unit.all(sql, approval_id, JSON.stringify({ promotion, expires_at } satisfies HeldPromotion), expires_at, unit.now)
     const { id, version, hash, ...inputs } = promotion
-    const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
-    const of = {
-      kind: 'promotion' as const,
-      skill_id: id,
-      version: String(version),
-      manifest_hash: hash,
-      inputs,
-      inputs_hash: hashOf(canonicalJson(inputs)),
+    const of = { kind: 'promotion', skill_id: id, version: String(version), manifest_hash: hash, inputs, why } as const
+    return this.#askOnce(unit, { promotion }, of)
+  }
+
+  /** Asks once whether a mined skill becomes active. */
+  async askActivation(activation: Activation, { run_id, why }: { run_id: string; why: string }): Promise<void> {
+    const { unit, outbox } = this.#parts
+    const { id: skill_id, version, hash: manifest_hash } = activation
+    unit((asking) =>
+      this.#askOnce(asking, { activation }, { kind: 'activation', skill_id, version, manifest_hash, inputs: { learn_run: run_id }, why }),
+    )
+    await outbox.push('approvals')
+  }
+
+  /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
+  async #activate({ run }: WaitingRow, approval: Approval | undefined): Promise<void> {
+    const parked = JSON.parse(run) as Held
+    if (!('activation' in parked) || (approval?.status !== 'approved' && approval?.status !== 'rejected')) return
+    const { env, scope, now } = this.#parts
+    const { status, decided_by, reason: said } = approval
+    const reason = `${decided_by} ${status} it in scope ${scope}${said === null ? '' : `: ${said}`}`
+    const state = status === 'approved' ? 'active' : 'deprecated'
+    const changed = await skills.setState(storeOf(env), { ...parked.activation, from: 'candidate', state, reason, now: now() })
+    if (changed.ok && changed.version.state === state) return
+    warn({ message: 'a decision about a mined skill had no effect', scope, skill: parked.activation, status })
+  }
+
+  #askOnce(
+    unit: Unit,
+    held: Omit<HeldPromotion, 'expires_at'> | Omit<HeldActivation, 'expires_at'>,
+    of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
+  ): string | null {
+    const { scope, agent } = this.#parts
+    for (const { run } of this.#waiting()) {
+      const { expires_at: _at, ...one } = JSON.parse(run) as Held
+      if (sameJson(one, held)) return null
     }
-    this.#put(unit, { id: approval_id, scope, ...of, why, ...asked, created_at: unit.now, expires_at })
+    const approval_id = crypto.randomUUID()
+    const expires_at = unit.now + ANSWER_WITHIN_MS
+    const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
+    unit.all(sql, approval_id, JSON.stringify({ ...held, expires_at }), expires_at, unit.now)
+    const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
+    const inputs_hash = hashOf(canonicalJson(of.inputs))
+    this.#put(unit, { id: approval_id, scope, ...of, inputs_hash, ...asked, created_at: unit.now, expires_at })
     this.#pollIn(POLL_MS)
     return approval_id
   }

@@ -96,6 +96,41 @@ describe('a run of learning', () => {
     })
   })
 
+  test.each([
+    ['approve', 'active', 'approved'],
+    ['reject', 'deprecated', 'rejected'],
+  ])('asks a person about a mined skill with the mode propose: %s makes it %s', async (how, state, said) => {
+    const scope = await scopeWith({ http_tools: [readTicket], learning: { mode: 'propose' } })
+    const mine = async () => {
+      histories.set(scope, (after) => batches(resolved(40), after))
+      return ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)
+    }
+    const run = await mine()
+    expect(run).toMatchObject({ found: 1, candidates: [{ state: 'candidate' }] })
+    const { id } = run.candidates[0]
+    const asked = async () => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items
+    const [approval] = await until(async () => ((await asked()).length > 0 ? asked() : null), 'D1 has the question')
+    const { hash } = (await call(`/v1/skills/${id}`)).body
+    expect(approval).toMatchObject({ kind: 'activation', skill_id: id, version: '1.0.0', manifest_hash: hash, status: 'pending' })
+    expect(approval).toMatchObject({
+      inputs: { learn_run: run.run_id },
+      why: expect.stringContaining('20 turns did http.tickets.read → act_global'),
+    })
+    await evict(stubOf(scope))
+    expect(await call(`/v1/approvals/${approval.id}/${how}`, { json: { reason: 'I looked' } })).toMatchObject({ status: 200 })
+    const decided = await until(async () => {
+      const { body } = await call(`/v1/skills/${id}`)
+      return body.state === 'candidate' ? null : body
+    }, 'the scope has applied the decision')
+    expect(decided).toMatchObject({ state, state_reason: expect.stringMatching(new RegExp(`${said} it in scope .*: I looked`)) })
+    await until(
+      () => inObject(stubOf(scope), ({ storage }) => storage.sql.exec('SELECT 1 FROM parked_runs').toArray().length === 0),
+      'no row is left',
+    )
+    expect(await mine()).toMatchObject({ found: 0 })
+    expect(await asked()).toHaveLength(1)
+  })
+
   test('keeps what it found however long it is', async () => {
     const scope = freshScope()
     histories.set(scope, (after) => batches(decided(10), after))

@@ -30,7 +30,7 @@ const columns = (isPending: boolean): Column<Approval>[] => [
     title: 'Request',
     cell: ({ kind, skill_id, version }) => (
       <>
-        {kind === 'promotion' && 'promotion of '}
+        {kind !== 'run' && `${kind} of `}
         <b>{skill_id}</b> <span class="quiet">{version}</span>
       </>
     ),

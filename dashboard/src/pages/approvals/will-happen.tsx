@@ -20,7 +20,8 @@ export function WillHappen({ approval }: { approval: Approval }) {
   if (!isRun)
     return (
       <p>
-        The reflex <b>{skill_id}</b> {version} becomes active in {approval.scope}: it acts without a model call.
+        The {kind === 'promotion' ? 'reflex' : 'skill'} <b>{skill_id}</b> {version} becomes active in {approval.scope}
+        {kind === 'promotion' ? ': it acts without a model call.' : ': it was mined from what the agent repeats, and passed its tests.'}
       </p>
     )
   if (!skill?.manifest)

@@ -2,7 +2,7 @@ import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import type { StoredManifest } from '../../skill.ts'
 import type { CiReport } from '../skill-test.ts'
-import type { EvidencePart, LearnRequest, Place, StartedRun, startedBy } from './runs.ts'
+import type { EvidencePart, LearnRequest, Mined, Place, StartedRun, startedBy } from './runs.ts'
 
 /** A version that audits sent back to shadow mode: they disagree since a place in the log. */
 export type Drift = { id: string; version: number; since_seq: number }
@@ -47,6 +47,7 @@ export type LearnedSkill = {
   manifest: StoredManifest
   cases: ({ name: string } & JsonFields)[]
   report: CiReport
+  mined: Mined
 }
 export type SkillAdoption = Result<
   { id: string; version: string },
