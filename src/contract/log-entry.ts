@@ -46,7 +46,7 @@ export type Requested = { by: string; traceparent?: string | undefined }
 /** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
-  | { kind: 'call-received'; call: 'skill' | 'tool'; name: string; by: string }
+  | { kind: 'call-received'; call: 'skill' | 'reflex' | 'tool'; name: string; by: string }
   /** `basis`: hash of the part with agent, deployment and settings. `joined`: the context. */
   | ({ kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false } & Meeting & TraceMarks)
   /** It had not joined the context when it was accepted, and does now. */

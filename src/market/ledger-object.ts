@@ -121,6 +121,10 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ contracts }) => contracts.contract(id))
   }
 
+  async contracts(of: { account: string } & PageAsked) {
+    return this.#market.act(({ contracts }) => contracts.page(of))
+  }
+
   async payInvocation(id: string, of: { caller: string; invocation_id: string }) {
     return this.#market.act(({ contracts }, now) => contracts.payInvocation(id, of, now))
   }

@@ -14,6 +14,8 @@ export type ToolCall = {
   /** Names of the deployment's secrets whose values are in the input. */
   secrets?: readonly string[]
   now: () => number
+  /** The span of the call, for calls of other scopes. */
+  trace?: { trace_id: string; span_id: string }
 }
 
 export type ToolDefinition<Input = unknown> = {

@@ -40,7 +40,7 @@ const describers: Describers = {
   'call-received': ({ call, name, by }) => ({
     name: `${call === 'skill' ? 'propose' : 'call'} ${name}`,
     contains: true,
-    attributes: { 'reflex.call': call, 'enduser.id': by, [call === 'skill' ? 'gen_ai.skill.name' : 'gen_ai.tool.name']: name },
+    attributes: { 'reflex.call': call, 'enduser.id': by, [call === 'tool' ? 'gen_ai.tool.name' : `gen_ai.${call}.name`]: name },
   }),
   'event-accepted': ({ at, event_type, source, via, event_ids: [id = ''] }, scope) => ({
     name: `process ${scope}`,

@@ -103,6 +103,7 @@ export interface LedgerApi {
     by: { account: string; reason?: string | undefined; traces?: string[] | undefined },
   ): Promise<Result<{ contract: Contract }, ContractRefused>>
   contract(id: string): Promise<Contract | null>
+  contracts(of: { account: string } & PageAsked): Promise<LedgerPage<Contract>>
   /** Reserves the price of a call under a contract, once per `invocation_id`. */
   payInvocation(id: string, of: { caller: string; invocation_id: string }): Promise<Result<{ contract: Contract }, ContractRefused>>
 

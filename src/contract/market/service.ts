@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { accountId, amount } from './transfer.ts'
 
+const scopeAccount = accountId.regex(/^scope:/, 'a contract is between two scopes: scope:NAME')
+
 export const contractStates = ['proposed', 'accepted', 'rejected', 'ended', 'disputed'] as const
 
 export const serviceReference = z
@@ -12,8 +14,8 @@ export const serviceReference = z
 export const newContract = z
   .strictObject({
     id: z.string().min(1).max(128).describe('Made by the client.'),
-    proposer: accountId.describe('The account that pays.'),
-    counterparty: accountId.describe('The account of the scope whose skill or reflex is called.'),
+    proposer: scopeAccount.describe('The account of the scope that calls, which pays.'),
+    counterparty: scopeAccount.describe('The account of the scope whose skill or reflex is called.'),
     service: serviceReference,
     price_per_invocation: amount,
     limit: z.int().min(1).max(1_000_000).describe('Maximum number of calls.'),
@@ -35,3 +37,12 @@ export const contract = z
   })
   .meta({ id: 'Contract' })
 export type Contract = z.infer<typeof contract>
+
+export const contractReason = z.strictObject({
+  reason: z.string().max(500).optional(),
+  traces: z
+    .array(z.string().regex(/^[0-9a-f]{32}$/))
+    .max(20)
+    .optional()
+    .describe('For a dispute: ids of traces that show the fault.'),
+})

@@ -1,8 +1,14 @@
 import { resource } from '../describe/describe.ts'
+import { contractRoutes } from './contracts.ts'
 import { dealRoutes } from './deals.ts'
 import { discoveryRoutes } from './discovery.ts'
 import { ledgerRoutes } from './ledger.ts'
 import { listingRoutes } from './listings.ts'
 
 /** The routes of the ledger and of the market. */
-export const marketRoutes = resource().route('/', ledgerRoutes).route('/', discoveryRoutes).route('/', listingRoutes).route('/', dealRoutes)
+export const marketRoutes = resource()
+  .route('/', ledgerRoutes)
+  .route('/', discoveryRoutes)
+  .route('/', listingRoutes)
+  .route('/', dealRoutes)
+  .route('/', contractRoutes)

@@ -1,3 +1,4 @@
+import type { LedgerPage, PageAsked } from '../../contract/market/ledger-api.ts'
 import type { Contract } from '../../contract/market/service.ts'
 
 type Kept = { record: string }
@@ -33,6 +34,17 @@ export class ContractStore {
   openOf(proposer: string): number {
     const sql = `SELECT count(*) AS n FROM contracts WHERE proposer = ? AND status IN ('proposed', 'accepted')`
     return this.#sql.exec<{ n: number }>(sql, proposer).one().n
+  }
+
+  /** Oldest first; `after` is a `seq`. */
+  page(account: string, { after, limit }: PageAsked): LedgerPage<Contract> {
+    const sql = `SELECT seq, record FROM contracts WHERE seq > ?1 AND (proposer = ?2 OR counterparty = ?2) ORDER BY seq LIMIT ?3`
+    const rows = this.#sql.exec<Kept & { seq: number }>(sql, Number(after ?? 0), account, limit + 1).toArray()
+    const items = rows.slice(0, limit)
+    return {
+      items: items.map(({ record }) => JSON.parse(record) as Contract),
+      next: rows.length > limit ? String(items.at(-1)?.seq) : null,
+    }
   }
 
   waitingFor(counterparty: string, limit: number): Contract[] {

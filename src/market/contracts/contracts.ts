@@ -1,4 +1,4 @@
-import type { ContractRefused, LedgerApi, LedgerCaller } from '../../contract/market/ledger-api.ts'
+import type { ContractRefused, LedgerApi, LedgerCaller, LedgerPage, PageAsked } from '../../contract/market/ledger-api.ts'
 import type { Result } from '../../base/result.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { newContract, type Contract, type NewContract } from '../../contract/market/service.ts'
@@ -37,11 +37,13 @@ export class Contracts implements Room {
     for (const { id } of timed_out) unserved(this.#store, id)
   }
 
-  propose(asked: NewContract, _by: LedgerCaller, now: number): Result<{ contract: Contract; created: boolean }, ContractRefused> {
+  propose(asked: NewContract, by: LedgerCaller, now: number): Result<{ contract: Contract; created: boolean }, ContractRefused> {
     const known = this.#store.find(asked.id)
     if (known) return repeated(known, asked)
     const { id, proposer, counterparty } = asked
     if (proposer === counterparty) return refuse('own', `${proposer} proposes it: nobody makes a contract with himself.`)
+    if (!by.opens.includes(counterparty) && !this.#parts.ledger.account(counterparty))
+      return refuse('not_found', `There is no scope of the account ${counterparty}.`)
     if (this.#store.openOf(proposer) >= MOST_CONTRACTS)
       return refuse('limit', `${proposer} has ${MOST_CONTRACTS} open contracts, which is the limit.`)
     const made = { status: 'proposed', invocations: 0, paid: 0, reason: null, ended_at: null, disputes: [] } as const
@@ -64,6 +66,10 @@ export class Contracts implements Room {
 
   contract(id: string): Contract | null {
     return this.#store.find(id)
+  }
+
+  page({ account, ...page }: { account: string } & PageAsked): LedgerPage<Contract> {
+    return this.#store.page(account, page)
   }
 
   /** Reserves the price of a call, and notifies the provider of it. */

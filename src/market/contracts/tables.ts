@@ -6,4 +6,6 @@ export const CONTRACT_TABLES = [
   `CREATE INDEX contracts_counterparty ON contracts (counterparty) WHERE status IN ('proposed', 'accepted')`,
   `CREATE TABLE invocations (seq INTEGER PRIMARY KEY, contract_id TEXT NOT NULL, invocation_id TEXT NOT NULL, transfer TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL, trace_id TEXT, at INTEGER NOT NULL, UNIQUE (contract_id, invocation_id))`,
+  `CREATE INDEX contracts_by_proposer ON contracts (proposer, seq)`,
+  `CREATE INDEX contracts_by_counterparty ON contracts (counterparty, seq)`,
 ] as const

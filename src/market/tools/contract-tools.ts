@@ -1,26 +1,18 @@
 import { z } from 'zod'
-import { serviceReference } from '../../contract/market/service.ts'
-import { accountId, amount } from '../../contract/market/transfer.ts'
-import type { Served } from '../../contract/market/view.ts'
+import { contractReason, newContract } from '../../contract/market/service.ts'
+import type { Served, ServiceCall } from '../../contract/market/view.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
-import { newTraceId } from '../../core/event.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import { made, type Desk } from './desk.ts'
 
 const contract_id = z.string().min(1).max(128)
-const reason = z.string().max(500).optional()
 
 /** The methods of `genesis_contracts`. */
 export const contractTools = (desk: Desk) => ({
   'genesis_contracts.propose': defineTool({
     keyed_by_call: true,
     description: 'Proposes to pay another scope for each call of a skill or reflex of it.',
-    input: z.strictObject({
-      counterparty: accountId,
-      service: serviceReference,
-      price_per_invocation: amount,
-      limit: z.int().min(1).max(1_000_000),
-    }),
+    input: newContract.omit({ id: true, proposer: true }),
     async execute(asked, call) {
       desk.demandAllowance(asked.price_per_invocation * asked.limit)
       const id = desk.idOf(call)
@@ -35,7 +27,13 @@ export const contractTools = (desk: Desk) => ({
     keyed_by_call: true,
     description: 'Calls the skill or reflex of a contract in force. It is paid for if it is served.',
     input: z.strictObject({ service: z.string().min(1).max(200), input: z.record(z.string(), z.unknown()).default({}) }),
-    execute: ({ service, input }, call) => invoke(desk, { service, input, invocation_id: desk.idOf(call) }),
+    execute: ({ service, input }, call) =>
+      invoke(desk, {
+        service,
+        input,
+        invocation_id: desk.idOf(call),
+        trace: call.trace && { trace_id: call.trace.trace_id, parent_id: call.trace.span_id },
+      }),
   }),
 })
 
@@ -43,14 +41,7 @@ function deciding(desk: Desk, decision: 'accept' | 'reject' | 'end' | 'dispute',
   return defineTool({
     idempotence_key: (input) => `${decision}:${input.contract_id}`,
     description,
-    input: z.strictObject({
-      contract_id,
-      reason,
-      traces: z
-        .array(z.string().regex(/^[0-9a-f]{32}$/))
-        .max(20)
-        .optional(),
-    }),
+    input: contractReason.extend({ contract_id }),
     execute: async (input) => {
       const by = { account: desk.account, reason: input.reason, traces: input.traces }
       return made(await desk.ledger.decideContract(input.contract_id, decision, by)).contract
@@ -58,16 +49,15 @@ function deciding(desk: Desk, decision: 'accept' | 'reject' | 'end' | 'dispute',
   })
 }
 
-type Invoked = { service: string; input: Record<string, unknown>; invocation_id: string }
+type Invoked = { service: string; input: Record<string, unknown>; invocation_id: string; trace: ServiceCall['trace'] }
 
 /** Reserves the price, has the provider serve the call, and pays if it did. */
-async function invoke(desk: Desk, { service, input, invocation_id }: Invoked): Promise<unknown> {
+async function invoke(desk: Desk, { service, input, invocation_id, trace }: Invoked): Promise<unknown> {
   const found = desk.view.contracts.find((one) => one.role === 'caller' && [one.service, idOf(one.service)].includes(service))
   const provider = found && scopeOfOwner(found.other)
   if (!found || provider == null) throw new Error(`no contract in force lets this scope call ${service}`)
   const { contract_id: id } = found
   made(await desk.ledger.payInvocation(id, { caller: desk.account, invocation_id }))
-  const trace = { trace_id: newTraceId(), parent_id: null }
   const call = { contract_id: id, invocation_id, caller: desk.account, service: found.service, input, trace }
   const served = JSON.parse(await desk.env.SCOPE.getByName(provider).serve(call)) as Served
   await desk.ledger.settleInvocation(id, { invocation_id, served: served.ok, trace_id: served.trace_id })

@@ -10,6 +10,7 @@ import { sampleWith, type ReflexContext } from '../../reflexes/reflex-context.ts
 import { runReflex } from '../../reflexes/run-reflex.ts'
 import type { OperatorCalls } from '../effects/operator-calls.ts'
 import type { ReflexVersions } from '../reflexes/versions.ts'
+import { scopeHead } from '../log/spans.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 import type { MarketCopy } from './market-copy.ts'
 
@@ -40,6 +41,7 @@ const eventId = (id: string): string => `ledger:${id.length <= 120 ? id : create
 
 type Serving = {
   scope: string
+  unit: UnitOfWork
   operator_calls: OperatorCalls
   programs: ReflexVersions
   market: MarketCopy
@@ -76,10 +78,13 @@ async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall
   return { ok: false, detail: `skill ${id} ended as ${result.status}: ${result.reason ?? 'no reason'}`, trace_id }
 }
 
-function serveReflex({ programs, scope, market, agent, now }: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
+function serveReflex({ programs, scope, unit, market, agent, now }: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
   const version = programs.links.find(({ reference }) => reference.id === id)?.acting
   if (!version) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
-  const { caller, input, invocation_id } = call
+  const { caller, input, invocation_id, trace } = call
+  unit((unit) =>
+    unit.log({ ...scopeHead(trace ?? { trace_id, parent_id: null }), kind: 'call-received', call: 'reflex', name: id, by: caller }),
+  )
   const at = new Date(now()).toISOString()
   const fields = {
     ...input,

@@ -166,14 +166,14 @@ export class EffectLane {
     const fetch = tracedFetch(this.#parts.fetch, head, () => trace_marks.of(head))
     const { tool, definition, filled } = request
     const { hider, names: secrets } = filled
-    const { parameters } = settings()
+    const call = { env, fetch, scope, parameters: settings().parameters, idempotence_key: key, secrets, now, trace: head }
     let stopped = false
     let work: Promise<unknown> = Promise.resolve()
     try {
       const returned = await withDeadline(
         (signal) => {
           signal.addEventListener('abort', () => (stopped = true), { once: true })
-          return (work = definition.execute(filled.input, { env, fetch, scope, parameters, signal, idempotence_key: key, secrets, now }))
+          return (work = definition.execute(filled.input, { ...call, signal }))
         },
         { signal: request.signal, timeout_ms: definition.timeout_ms ?? request.timeout_ms, what: `effect ${tool}` },
       )
