@@ -1,8 +1,16 @@
 import { deduplicator } from './deduplicator.ts'
 import type { Template } from './define-template.ts'
+import { genesisTradingReflex } from './genesis-trading-reflex.ts'
 import { keywordRouter } from './keyword-router.ts'
 import { rateLimiter } from './rate-limiter.ts'
 import { smallPurchases } from './small-purchases.ts'
 import { thresholdInWindow } from './threshold-in-window.ts'
 
-export const templates: readonly Template[] = [thresholdInWindow, rateLimiter, deduplicator, keywordRouter, smallPurchases]
+export const templates: readonly Template[] = [
+  thresholdInWindow,
+  rateLimiter,
+  deduplicator,
+  keywordRouter,
+  smallPurchases,
+  genesisTradingReflex,
+]

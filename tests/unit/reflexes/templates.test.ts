@@ -5,6 +5,7 @@ import { dryRun, runReflex } from '../../../src/reflexes/run-reflex.ts'
 import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { deduplicator } from '../../../src/reflexes/templates/deduplicator.ts'
 import { instantiateTemplate, type Template } from '../../../src/reflexes/templates/define-template.ts'
+import { genesisTradingReflex } from '../../../src/reflexes/templates/genesis-trading-reflex.ts'
 import { templates } from '../../../src/reflexes/templates/index.ts'
 import { keywordRouter } from '../../../src/reflexes/templates/keyword-router.ts'
 import { rateLimiter } from '../../../src/reflexes/templates/rate-limiter.ts'
@@ -32,6 +33,7 @@ const params: Record<string, unknown> = {
     ],
   },
   'small-purchases': { max_price: 10 },
+  genesis_trading_reflex: { max_price: 10, min_price: 3, buyers: ['scope:shop/*'], refused_buyers: ['scope:shop/bad'] },
 }
 
 function codeOf(template: Template, input: unknown): string {
@@ -183,5 +185,44 @@ describe('small-purchases', () => {
   test('leaves the dear ones to the model', () => {
     expect(act(11, 20)).toBeNull()
     expect(act()).toBeNull()
+  })
+})
+
+describe('genesis_trading_reflex', () => {
+  const offer = (price: number, buyer = 'scope:shop/a') => ({ deal_id: `${buyer}-${price}`, artifact_id: 'reflex:r', price, buyer })
+  const other = { ...offer(5), deal_id: 'other' }
+  const act = (deal: ReturnType<typeof offer>, of: Record<string, unknown> = { type: 'offer', deal_id: deal.deal_id }) =>
+    actionOf(genesisTradingReflex, params.genesis_trading_reflex, { pending_purchases: [other, deal], event: event(of) })
+  const rejects = (reason: RegExp) => ({ method: 'reject', args: [expect.any(String), expect.stringMatching(reason)] })
+
+  test.each([3, 10])('accepts an offer of %d at its event', (price) => {
+    expect(act(offer(price))).toEqual({
+      action_type: 'invoke_artifact',
+      artifact_id: 'genesis_escrow',
+      method: 'accept',
+      args: [`scope:shop/a-${price}`],
+      idempotence_key: `accept:scope:shop/a-${price}`,
+    })
+  })
+
+  test('rejects an offer below the floor', () => {
+    expect(act(offer(2))).toMatchObject(rejects(/below 3/))
+  })
+
+  test.each(['scope:other', 'scope:shop/bad', 'key:shop/a'])('rejects an offer of %s', (buyer) => {
+    expect(act(offer(5, buyer))).toMatchObject(rejects(/does not sell to this buyer/))
+  })
+
+  test('leaves dear offers and other events to the model', () => {
+    expect(act(offer(11))).toBeNull()
+    expect(act(offer(5), { type: 'ws.message' })).toBeNull()
+    expect(act(offer(5), { type: 'offer', deal_id: 'answered' })).toBeNull()
+  })
+
+  test('refuses a floor above the highest price', () => {
+    expect(instantiateTemplate(genesisTradingReflex, { max_price: 1, min_price: 2 })).toMatchObject({
+      ok: false,
+      errors: [{ path: 'min_price' }],
+    })
   })
 })
