@@ -5,7 +5,7 @@
 const methods = {
   'genesis_ledger.balance': [],
   'genesis_ledger.transfer': ['to', 'amount', 'memo'],
-  'genesis_store.search': ['q'],
+  'genesis_store.search': ['q', 'kind', 'type', 'max_price', 'sort'],
   'genesis_store.read': ['id', 'version'],
   'genesis_escrow.list': ['artifact', 'kind', 'price', 'terms'],
   'genesis_escrow.unlist': ['listing_id'],

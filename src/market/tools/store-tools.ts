@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { goodsKinds } from '../../contract/market/listing.ts'
+import { listingSorts, searchListings } from '../../store/market/listings.ts'
 import { storeOf } from '../../store/store.ts'
 import { defineTool } from '../../tools/define-tool.ts'
+import { measureListings } from '../discovery/measure.ts'
 import type { Desk } from './desk.ts'
 
 const MOST_FOUND = 20
@@ -10,15 +12,19 @@ const MOST_FOUND = 20
 export const storeTools = (desk: Desk) => ({
   'genesis_store.search': defineTool({
     repeatable: true,
-    description: 'Searches reflexes and skills by text.',
-    input: z.strictObject({ q: z.string().min(1).max(100).optional() }),
-    async execute(query) {
-      const asked = { ...query, limit: MOST_FOUND }
-      const [found, plans] = await Promise.all([reflexes.list(storeOf(desk.env), asked), skills.list(storeOf(desk.env), asked)])
-      return {
-        reflexes: found.items.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
-        skills: plans.items.map(({ id, version, owner, state }) => ({ id, version, owner, state })),
-      }
+    description: 'Searches what is for sale, with figures that the platform measured and the reasons of its rank. Code is not shown.',
+    input: z.strictObject({
+      q: z.string().min(1).max(100).optional(),
+      kind: z.enum(goodsKinds).optional(),
+      type: z.string().min(1).max(128).optional().describe('A type of event that it handles.'),
+      max_price: z.int().min(0).optional(),
+      sort: z.enum(listingSorts).default('rank'),
+    }),
+    async execute(query, { now }) {
+      const db = storeOf(desk.env)
+      await measureListings(db, now())
+      const { items } = await searchListings(db, { ...query, limit: MOST_FOUND, now: now() })
+      return { listings: items }
     },
   }),
 })

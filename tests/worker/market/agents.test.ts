@@ -1,10 +1,15 @@
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 import type { MarketView } from '../../../src/contract/market/view.ts'
 import { reflexes } from '../../../src/artifacts/kinds.ts'
 import { call, keyFor } from '../../support/http.ts'
-import { acting } from '../../support/reflex-chain.ts'
+import { marketTools } from '../../../src/market/tools/tools.ts'
+import { instantiateTemplate } from '../../../src/reflexes/templates/define-template.ts'
+import { genesisTradingReflex } from '../../../src/reflexes/templates/genesis-trading-reflex.ts'
+import { listed } from '../../support/market.ts'
+import { acting, write } from '../../support/reflex-chain.ts'
 import { entriesOf, evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
 const ledger = env.LEDGER.getByName(LEDGER)
@@ -27,8 +32,8 @@ async function buyer(balance: number) {
 }
 
 /** A scope whose reflex trades, and a listing of what it sells. */
-async function seller(price: number) {
-  const { id, scope, stub } = await acting(TRADING)
+async function seller(price: number, trading = TRADING) {
+  const { id, scope, stub } = await acting(trading)
   await stub.configure({ market: { without_approval: 0 } }, 'test')
   const account = `scope:${scope}`
   const version = await reflexes.find(env.DB, id)
@@ -61,6 +66,60 @@ test('a reflex accepts a cheap offer on its own, without a model', async () => {
   await pushed()
   expect(await ledger.view(sells.scope)).toMatchObject({ pending_purchases: [] })
   expect(await ledger.view(buys.scope)).toMatchObject({ account: { balance: 40 }, licences: [{ deal_id }] })
+})
+
+test('the template trades: it accepts up to a price, rejects below a floor and by buyer, and leaves the rest', async () => {
+  const [shop, refused] = [await buyer(100), await buyer(100)]
+  const instance = instantiateTemplate(genesisTradingReflex, { max_price: 10, min_price: 3, refused_buyers: [refused.account] })
+  if (!instance.ok) throw new Error(JSON.stringify(instance.errors))
+  const sells = await seller(20, `${instance.code}\nreturn reflex(context)`)
+  const offers = async (by: typeof shop, price: number) => {
+    const id = crypto.randomUUID()
+    expect(await ledger.offer(sells.listing_id, { id, buyer: by.account, price }, by.by)).toMatchObject({ ok: true })
+    return id
+  }
+  const deals = [await offers(shop, 20), await offers(shop, 2), await offers(refused, 5), await offers(shop, 9)]
+  const states = () => Promise.all(deals.map(async (deal) => (await ledger.deal(deal))?.status))
+  await until(async () => {
+    await pushed()
+    return (await states()).filter((status) => status === 'offered').length === 1
+  }, 'three deals are decided')
+  expect(await states()).toEqual(['offered', 'rejected', 'rejected', 'accepted'])
+  await until(async () => (await entriesOf(sells.stub, 'action-ended')).length === 3, 'the actions have ended')
+  expect((await entriesOf(sells.stub, 'effect-ended')).map(({ tool, idempotence_key }) => [tool, idempotence_key])).toEqual(
+    expect.arrayContaining([
+      ['genesis_escrow.reject', `reject:${deals[1]}`],
+      ['genesis_escrow.reject', `reject:${deals[2]}`],
+      ['genesis_escrow.accept', `accept:${deals[3]}`],
+    ]),
+  )
+  await until(async () => (await sells.stub.state()).counters.turns === 1, 'the dear offer is left to a turn')
+  await pushed()
+  expect(await ledger.account(shop.account)).toMatchObject({ balance: 91, available: 71 })
+  expect(await ledger.account(refused.account)).toMatchObject({ balance: 100, available: 100 })
+})
+
+test('a search by an agent finds listings with figures and the reasons of their rank, without code', async () => {
+  const version = await write('return null // a secret of the trade')
+  await listed(version, { description: 'sorts the post', price: 7 })
+  await listed(await write('return null'), { description: 'sorts the post, dearer', price: 70 })
+  const { 'genesis_store.search': search } = marketTools({ scope: 's', env, settings: () => defaultSettings, view: () => view(1, 0) })
+  const now = Date.now()
+  const tool_call = { env, fetch, scope: 's', parameters: {}, signal: AbortSignal.timeout(10_000), idempotence_key: null, now: () => now }
+  const input = search?.input.parse({ q: 'sorts post', max_price: 10 })
+  const found = await search?.execute(input, tool_call)
+  expect(found).toEqual({
+    listings: [
+      expect.objectContaining({
+        artifact: `reflex:${version.id}@${version.version}`,
+        price: 7,
+        figures: expect.objectContaining({ fires: 0 }),
+        rank: { score: expect.any(Number), because: expect.any(Array) },
+        measured_at: new Date(now).toISOString(),
+      }),
+    ],
+  })
+  expect(JSON.stringify(found)).not.toContain('secret of the trade')
 })
 
 const view = (revision: number, balance: number): MarketView => ({
