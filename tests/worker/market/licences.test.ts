@@ -1,0 +1,231 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import type { ListingTerms } from '../../../src/contract/market/listing.ts'
+import type { ReflexVersion } from '../../../src/contract/reflex.ts'
+import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
+import { certify } from '../../support/certificates.ts'
+import { call } from '../../support/http.ts'
+import { notes, write } from '../../support/reflex-chain.ts'
+import { crash, entriesOf, evict, freshScope, hurry, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { behaviours } from '../../support/test-agents.ts'
+
+const ledger = env.LEDGER.getByName(LEDGER)
+const DAY_MS = 86_400_000
+
+/** A scope that D1 knows, whose agent answers each note. */
+async function agentIn(): Promise<string> {
+  const scope = freshScope()
+  await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(scope, 'test-agent').run()
+  behaviours.set(scope, async ({ events }, deps) => {
+    for (const _ of events) deps.reply('hi')
+    return { done: true }
+  })
+  return scope
+}
+
+async function posted(path: string, json: unknown, status = 200) {
+  const answer = await call(path, { method: 'POST', ...(json !== null && { json }) })
+  expect(answer).toMatchObject({ status })
+  return answer.body
+}
+
+type Sale = { artifact: string; seller: string; buyer: string; price: number; terms: ListingTerms; kind?: 'licence' | 'copy' }
+
+/** Lists, offers and accepts over HTTP. Returns the deal once its delivery has been sent. */
+async function sell({ artifact, seller, buyer, price, terms, kind = 'licence' }: Sale) {
+  const deal_id = crypto.randomUUID()
+  await posted('/v1/ledger/mint', { id: `mint-${deal_id}`, to: `scope:${buyer}`, amount: price })
+  const listing = await posted('/v1/market/listings', { artifact, kind, price, seller: `scope:${seller}`, terms }, 201)
+  await posted(`/v1/market/listings/${listing.listing_id}/offers`, { id: deal_id, buyer: `scope:${buyer}` }, 201)
+  const deal = await posted(`/v1/market/deals/${deal_id}/accept`, null)
+  await delivered()
+  return deal as { deal_id: string; delivery: { artifact: string } }
+}
+
+/** Waits until the Ledger has sent the consequences of its deals. */
+async function delivered(): Promise<void> {
+  const waiting = () =>
+    runInDurableObject(ledger as never, (_, { storage }: DurableObjectState) =>
+      Number(storage.sql.exec("SELECT count(*) AS n FROM outbox WHERE topic = 'deals'").one()['n']),
+    )
+  await runAlarm(ledger)
+  await until(async () => (await waiting()) === 0, 'the deals are delivered')
+}
+const setState = (artifact: string, state: string) =>
+  posted(`/v1/reflexes/${artifact.replace('reflex:', '')}/state`, { state, force: true, reason: 'a test' })
+
+const on_sale = new Set<string>()
+/** A version that answers notes, of the agent of a scope. */
+async function versionOf(scope: string): Promise<ReflexVersion & { artifact: string }> {
+  const version = await write(`return { action_type: 'reply', content: 'hi' } // ${crypto.randomUUID()}`, { scope })
+  const artifact = `reflex:${version.id}@${version.version}`
+  on_sale.add(artifact)
+  return { ...version, artifact }
+}
+
+/** A licence that was sold to a scope, in whose chain the version is. */
+async function licensed(terms: ListingTerms, price = 100) {
+  const [seller, buyer] = [await agentIn(), await agentIn()]
+  const version = await versionOf(seller)
+  const { artifact } = version
+  const { deal_id } = await sell({ artifact, seller, buyer, price, terms })
+  await stubOf(buyer).configure({ reflexes: [{ id: version.id }] }, 'ops')
+  return { seller, buyer, version, artifact, deal_id }
+}
+
+/** As `licensed`; the version is proven in the scope, so that it acts. */
+async function acting(terms: ListingTerms, price = 100) {
+  const made = await licensed(terms, price)
+  await certify(made.buyer, made.version)
+  return made
+}
+
+const decidedBy = async (scope: string, ...texts: string[]) => {
+  const records = await sendAndSettle(stubOf(scope), ...texts.map((text) => note(scope, text)))
+  return records.map(({ outcome }) => outcome?.by)
+}
+const dealOf = async (deal_id: string) => {
+  const deal = await ledger.deal(deal_id)
+  if (!deal) throw new Error(`there is no deal ${deal_id}`)
+  return deal
+}
+const balanceOf = async (scope: string) => (await ledger.account(`scope:${scope}`))?.balance ?? 0
+/** Once the scope has reported as many actions. */
+async function reported(scope: string, deal_id: string, fires: number) {
+  await hurry(stubOf(scope))
+  return until(async () => {
+    const deal = await dealOf(deal_id)
+    return deal.delivery?.used[scope] === fires && deal
+  }, `${fires} actions are reported`)
+}
+const passesIn = async (scope: string) =>
+  (await entriesOf(stubOf(scope), 'reflex-passed')).map(({ reason, error }) => `${reason}: ${error}`)
+
+/** No money is held once no version is on sale, and the sums agree. */
+async function expectSettled(): Promise<void> {
+  expect(await ledger.account('escrow')).toMatchObject({ balance: 0, credits_pending: 0 })
+  expect(await call('/v1/ledger/audit')).toMatchObject({ status: 200, body: { ok: true, open_pendings: 0, problems: [] } })
+}
+
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const artifact of on_sale) await setState(artifact, 'retired')
+  on_sale.clear()
+  await expectSettled()
+})
+
+describe('a version under licence', () => {
+  test('is compared first, and acts once it is proven in the scope of its buyer', async () => {
+    const { buyer, deal_id } = await licensed({ fires: 5 })
+    const needed = agreementsNeeded('inside')
+    const records = await sendAndSettle(stubOf(buyer), ...notes(buyer, needed))
+    expect(new Set(records.map(({ outcome }) => outcome?.by))).toEqual(new Set(['turn']))
+    expect(await entriesOf(stubOf(buyer), 'reflex-fired')).toMatchObject(Array.from({ length: needed }, () => ({ state: 'shadow' })))
+    expect(await decidedBy(buyer, 'proven')).toEqual(['reflex'])
+    expect(await reported(buyer, deal_id, 1)).toMatchObject({ status: 'accepted', paid: 20, held: 80 })
+  })
+
+  test('acts as often as the licence allows, and each action names the turn that it saves', async () => {
+    const { buyer, seller, deal_id } = await acting({ fires: 3 })
+    expect(await decidedBy(buyer, 'a')).toEqual(['reflex'])
+    expect(await decidedBy(buyer, 'b', 'c', 'd', 'e')).toEqual(['reflex', 'reflex', 'turn', 'turn'])
+    const [first, ...later] = await entriesOf(stubOf(buyer), 'reflex-fired')
+    expect(first).toMatchObject({ state: 'active', licence: { deal_id, saves: { model_calls: 1, tokens: 0, cost_usd: 0 } } })
+    expect(later.filter((one) => one.licence)).toHaveLength(2)
+    expect((await passesIn(buyer)).at(-1)).toContain(`the licence of the deal ${deal_id} is used up: it was for 3 actions`)
+    expect(await reported(buyer, deal_id, 3)).toMatchObject({ status: 'settled', paid: 100, held: 0, delivery: { in_use: false } })
+    expect(await balanceOf(seller)).toBe(100)
+    expect(await decidedBy(buyer, 'f')).toEqual(['turn'])
+  })
+
+  test.each([
+    ['evicted', (scope: string) => evict(stubOf(scope))],
+    ['killed', crash],
+  ])('acts no more often although its scope is %s', async (_, stop) => {
+    const { buyer, deal_id } = await acting({ fires: 2 })
+    const found: unknown[] = []
+    for (const text of ['a', 'b', 'c']) {
+      found.push(...(await decidedBy(buyer, text)))
+      await stop(buyer)
+    }
+    expect(found).toEqual(['reflex', 'reflex', 'turn'])
+    expect(await reported(buyer, deal_id, 2)).toMatchObject({ status: 'settled', paid: 100 })
+  })
+
+  test('does not run in a scope that the licence does not name', async () => {
+    const { version } = await acting({ days: 30 })
+    const other = await agentIn()
+    await stubOf(other).configure({ reflexes: [{ id: version.id, version: version.version }] }, 'ops')
+    await certify(other, version)
+    expect(await decidedBy(other, 'a')).toEqual(['turn'])
+    expect(await entriesOf(stubOf(other), 'reflex-fired')).toEqual([])
+    expect(await passesIn(other)).toEqual([expect.stringMatching(/^missing/)])
+  })
+
+  test('acts until the licence ends, to the millisecond, before the scope hears from the Ledger', async () => {
+    const { buyer, seller, deal_id } = await acting({ days: 1 })
+    const end = Date.parse((await dealOf(deal_id)).delivery?.expires_at ?? '')
+    vi.useFakeTimers({ toFake: ['Date'], now: end - DAY_MS / 2 })
+    expect(await decidedBy(buyer, 'a')).toEqual(['reflex'])
+    vi.setSystemTime(end)
+    expect(await decidedBy(buyer, 'b')).toEqual(['turn'])
+    expect((await passesIn(buyer)).at(-1)).toContain(`the licence of the deal ${deal_id} expired at ${new Date(end).toISOString()}`)
+    expect(await dealOf(deal_id)).toMatchObject({ status: 'settled', paid: 100, held: 0, delivery: { in_use: false } })
+    expect(await balanceOf(seller)).toBe(100)
+  })
+
+  test('that is retired stops, and its buyer has the rest of the price back', async () => {
+    const { buyer, seller, artifact, deal_id } = await acting({ fires: 4 })
+    expect(await decidedBy(buyer, 'a')).toEqual(['reflex'])
+    await reported(buyer, deal_id, 1)
+    await setState(artifact, 'retired')
+    expect(await dealOf(deal_id)).toMatchObject({ status: 'refunded', paid: 25, held: 0, delivery: { in_use: false } })
+    expect([await balanceOf(seller), await balanceOf(buyer)]).toEqual([25, 75])
+    await delivered()
+    expect(await decidedBy(buyer, 'b')).toEqual(['turn'])
+    expect((await passesIn(buyer)).at(-1)).toMatch(/^missing/)
+  })
+})
+
+describe('the use of a licence', () => {
+  test('is paid once, although its report is repeated or arrives late', async () => {
+    const { buyer, seller, deal_id } = await acting({ fires: 4 })
+    expect(await decidedBy(buyer, 'a', 'b')).toEqual(['reflex', 'reflex'])
+    await reported(buyer, deal_id, 2)
+    const use = { deal_id, scope: buyer, certified: 2 }
+    for (const fires of [2, 1, 2]) await ledger.reportUse([{ ...use, fires }])
+    expect(await balanceOf(seller)).toBe(50)
+    await ledger.reportUse([{ ...use, scope: freshScope(), fires: 4 }])
+    expect(await dealOf(deal_id)).toMatchObject({ paid: 50, held: 50, delivery: { used: { [buyer]: 2 } } })
+  })
+
+  test('is paid by certified decision, out of a budget that ends the licence', async () => {
+    const { buyer, seller, deal_id } = await acting({ per_decision: 4 }, 10)
+    expect(await decidedBy(buyer, 'a', 'b')).toEqual(['reflex', 'reflex'])
+    expect(await reported(buyer, deal_id, 2)).toMatchObject({ status: 'accepted', paid: 8, held: 2 })
+    expect(await decidedBy(buyer, 'c')).toEqual(['reflex'])
+    expect(await reported(buyer, deal_id, 3)).toMatchObject({ status: 'settled', paid: 10, held: 0 })
+    expect(await balanceOf(seller)).toBe(10)
+    await delivered()
+    expect(await decidedBy(buyer, 'd')).toEqual(['turn'])
+  })
+
+  test('of a copy pays a royalty to the author of the original', async () => {
+    const [author, dealer, user] = [await agentIn(), await agentIn(), await agentIn()]
+    const { artifact } = await versionOf(author)
+    const resale = { resale: true, royalty_percent: 20 }
+    const bought = await sell({ artifact, seller: author, buyer: dealer, price: 10, terms: resale, kind: 'copy' })
+    const copy = bought.delivery.artifact
+    on_sale.add(copy)
+    await setState(copy, 'active')
+    const { deal_id } = await sell({ artifact: copy, seller: dealer, buyer: user, price: 100, terms: { fires: 2 } })
+    const { id, version, hash } = (await call(`/v1/reflexes/${copy.replace('reflex:', '')}`)).body
+    await stubOf(user).configure({ reflexes: [{ id }] }, 'ops')
+    await certify(user, { id, version, hash } as ReflexVersion)
+    expect(await decidedBy(user, 'a')).toEqual(['reflex'])
+    await reported(user, deal_id, 1)
+    expect([await balanceOf(dealer), await balanceOf(author)]).toEqual([40, 10 + 10])
+  })
+})
