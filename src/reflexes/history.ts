@@ -2,8 +2,8 @@ import type { Action } from '../contract/action.ts'
 import type { ReflexReference } from '../contract/reflex.ts'
 import type { RecentAction } from './reflex-context.ts'
 
-/** `at` is ISO 8601, as reflexes are shown it. */
-type FireRecord = { at: string; event_id: string; action: Action; overruled?: true }
+/** `at` is ISO 8601, as reflexes are shown it. `version`: unknown in a replay. */
+export type FireRecord = { at: string; event_id: string; version?: number; action: Action; overruled?: true }
 /** `minute` counts from the epoch. */
 export type Pace = { last_at: number | null; minute: number; fired: number }
 export type HistoryRecord = { fires: FireRecord[] } & Pace
@@ -53,20 +53,23 @@ export class History {
     return minute === Math.floor(now / 60_000) && fired >= rate ? 'rate' : null
   }
 
-  fired({ at, event_id, action }: { at: number; event_id: string; action: Action }): void {
+  fired({ at, event_id, version, action }: Omit<FireRecord, 'at' | 'overruled'> & { at: number }): void {
     const minute = Math.floor(at / 60_000)
     const fired = (this.#record.minute === minute ? this.#record.fired : 0) + 1
-    const fires = [...this.#record.fires, { at: new Date(at).toISOString(), event_id, action: brief(action) }].slice(-RECENT)
+    const fires = [
+      ...this.#record.fires,
+      { at: new Date(at).toISOString(), event_id, action: brief(action), ...(version !== undefined && { version }) },
+    ].slice(-RECENT)
     this.#record = { fires, last_at: at, minute, fired }
   }
 
-  /** Marks the latest action that fits, once, and returns its event's id; null if none fits. */
-  overrule(fits: (action: Action, event_id: string) => boolean): string | null {
+  /** Marks the latest action that fits, once, and returns it; null if none fits. */
+  overrule(fits: (action: Action, event_id: string) => boolean): FireRecord | null {
     const { fires } = this.#record
     const fire = fires.findLast(({ overruled, action, event_id }) => !overruled && fits(action, event_id))
     if (!fire) return null
     this.#record = { ...this.#record, fires: fires.map((one) => (one === fire ? { ...one, overruled: true } : one)) }
-    return fire.event_id
+    return fire
   }
 }
 

@@ -112,7 +112,7 @@ function record(
       // Every reader of the log would read it.
       if (!ran.version.sealed) log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
     }
-    if (fire && state) records.fired(historyOf(fire.version, state), { at: unit.now, event_id: event.id, action: fire.action })
+    if (fire && state) records.fired(historyOf(fire.version, state), fire, { at: unit.now, event_id: event.id })
     if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })
   }
   if (in_context) memory.add(one)

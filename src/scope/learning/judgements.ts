@@ -8,7 +8,7 @@ import { isAudited } from '../../proof/draw.ts'
 import { shapeOf } from '../../proof/shape.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
-import { childHead, eventHead, headOf } from '../log/spans.ts'
+import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../reflexes/certificates.ts'
@@ -26,7 +26,7 @@ export type Verdict = {
   reason?: string
   usage?: Extract<AuditEntry, { kind: 'reflex-audited' }>['usage']
 }
-type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs'> & {
+type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | 'records'> & {
   programs: ReflexVersions
   certificates: Certificates
   toolbox: Toolbox
@@ -100,6 +100,20 @@ export class Judgements {
     if (fired?.kind !== 'reflex-fired') return
     const head = childHead(eventHead({ ...row, id: event_id }))
     this.said(unit, version, { ...said, event_type: row.type, seq: row.seq, own: fired.action, log_seq, head, agreed: false })
+  }
+
+  /** Logs that acts of reflexes were overruled that no longer act, so that it is learned from. */
+  overruledLater(
+    unit: Unit,
+    { acting, ...said }: { acting: readonly string[]; turn_id: string | null; reason: string },
+    fits: (action: Action) => boolean,
+  ): void {
+    const { records } = this.#parts
+    for (const reflex_id of records.acted().filter((id) => !acting.includes(id))) {
+      const { event_id, version } = records.overrule(reflex_id, fits) ?? {}
+      if (event_id === undefined || version === undefined) continue
+      unit.log({ ...scopeHead(), event_ids: [event_id], kind: 'reflex-overruled', reflex_id, version, ...said })
+    }
   }
 
   /** Counts that a person rejected a run that a reflex had asked for. */

@@ -156,13 +156,13 @@ export class Proving {
   ): boolean {
     const { programs, records, judgements } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
-    const event_id = version ? records.overrule(version.id, fits) : null
-    if (!version || event_id === null) return false
+    const fire = version ? records.overrule(version.id, fits) : null
+    if (!version || !fire) return false
     const { metrics, trial } = records.of(version)
     metrics.overruled += 1
     trial.overruled += 1
-    unit.log({ ...scopeHead(), event_ids: [event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
-    judgements.overruled(unit, version, event_id, { ...said, reason })
+    unit.log({ ...scopeHead(), event_ids: [fire.event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
+    judgements.overruled(unit, version, fire.event_id, { ...said, reason })
     this.#judge(unit, version)
     return true
   }
@@ -175,9 +175,10 @@ export class Proving {
       action.action_type === 'call_tool' &&
       action.tool === undoes.tool &&
       undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
-    for (const { acting } of this.#parts.programs.links) {
-      if (acting) this.overruled(unit, acting.id, turn_id, `${who} called ${tool}, which undoes its ${undoes.tool}`, fits)
-    }
+    const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
+    const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
+    const overruled = acting.filter((id) => this.overruled(unit, id, turn_id, reason, fits))
+    if (overruled.length === 0) this.#parts.judgements.overruledLater(unit, { acting, turn_id, reason }, fits)
   }
 
   /** Undefined where nothing is learned: no shapes are guarded there. */

@@ -1,6 +1,6 @@
 import type { Action } from '../../contract/action.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
-import { History, type HistoryRecord } from '../../reflexes/history.ts'
+import { History, type FireRecord, type HistoryRecord } from '../../reflexes/history.ts'
 import { emptyMetrics } from '../../reflexes/metrics.ts'
 import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
 import type { Database, StateChange } from '../storage/database.ts'
@@ -29,15 +29,22 @@ export class Records {
     this.of(version).trial = emptyTrial(version.state)
   }
 
-  /** Marks the latest action that fits as overruled. Returns its event's id; null if none fits. */
-  overrule(who: string, fits: (action: Action, event_id: string) => boolean): string | null {
+  /** Marks the latest action that fits as overruled, and returns it; null if none fits. */
+  overrule(who: string, fits: (action: Action, event_id: string) => boolean): FireRecord | null {
     const overruled = this.history(who).overrule(fits)
     if (overruled !== null) this.#changed.add(`history:${who}`)
     return overruled
   }
 
-  fired(who: string, fire: { at: number; event_id: string; action: Action }): void {
-    this.history(who).fired(fire)
+  /** The ids of all reflexes that have acted. The histories of shadow mode name a version, too. */
+  acted(): string[] {
+    const stored = this.#database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'history:*'`)
+    const all = new Set([...stored.map(({ key }) => key.slice('history:'.length)), ...this.#histories.keys()])
+    return Array.from(all).filter((who) => !who.includes('@'))
+  }
+
+  fired(who: string, { version, action }: { version: { version: number }; action: Action }, on: { at: number; event_id: string }): void {
+    this.history(who).fired({ ...on, version: version.version, action })
     this.#changed.add(`history:${who}`)
   }
 

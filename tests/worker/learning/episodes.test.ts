@@ -196,14 +196,21 @@ describe('what people say about decisions', () => {
     expect(corrections).toMatchObject([{ id: event.id, by: 'person', outcome: 'corrected', acts: [{ input: { content: 'at nine' } }] }])
   })
 
-  test('that overrules an act of a reflex says that nothing should have been done', async () => {
+  test.each([
+    ['that is in the chain', () => null],
+    ['that has left the chain', (stub: Stub) => stub.configure({ reflexes: [] }, 'ops')],
+    ['that has left the chain, after an eviction', (stub: Stub) => stub.configure({ reflexes: [] }, 'ops').then(() => evict(stub))],
+  ])('that overrules an act of a reflex %s says that nothing should have been done', async (_, meanwhile) => {
     const scope = freshScope()
     const code = `function reflex({ event }) { return { action_type: 'call_tool', tool: 'act_global', args: { text: event.text }, consume: true } }`
     const { id } = await createVersion({ code })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     const event = note(scope, '192.0.2.1')
-    await sendAndSettle(stubOf(scope), event)
-    await stubOf(scope).callTool({ tool: 'undo_global', input: { text: '192.0.2.1' }, key: 'undo' }, 'ops')
+    await sendAndSettle(stubOf(scope), event, note(scope, '192.0.2.2'))
+    await meanwhile(stubOf(scope))
+    for (const key of ['undo', 'again']) await stubOf(scope).callTool({ tool: 'undo_global', input: { text: '192.0.2.1' }, key }, 'ops')
+    const overruled = (await logOf(stubOf(scope))).filter(({ kind }) => kind === 'reflex-overruled')
+    expect(overruled).toMatchObject([{ reflex_id: id, version: 1, turn_id: null, event_ids: [event.id] }])
     expect((await taught(stubOf(scope))).get(event.id)).toMatchObject({ by: 'person', outcome: 'corrected', acts: [] })
   })
 })
