@@ -88,7 +88,12 @@ export type Connect = {
   may_send: boolean
   decides_as: Decider | null
   after: number | null
+  /** Of a stream: send the parts of answers, too. */
+  parts?: true
 }
+
+/** Part of the answer of a turn; `from` counts the characters before it. */
+export type AnswerPart = { turn_id: string; from: number; content: string }
 
 /** Close codes. `keyDeleted`: do not reconnect. `tooFarBehind`: the client is too slow. */
 export const keyDeleted = { code: 4401, reason: 'the key that opened this socket was deleted' } as const

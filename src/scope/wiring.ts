@@ -52,8 +52,8 @@ export function compose(host: Host) {
 function composeLive(parts: Skilled) {
   const { db, scope, now } = parts
   const key_check = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), now })
-  const sockets = new Sockets({ ...parts, key_check })
   const streams = new Streams({ ...parts, key_check })
+  const sockets = new Sockets({ ...parts, key_check, streams })
   return { key_check, sockets, streams }
 }
 type Live = Skilled & ReturnType<typeof composeLive>

@@ -1,7 +1,8 @@
+import { isJsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
+import type { AnswerPart } from '../../contract/scope-api.ts'
+import { Texts, type UiEvent } from './ag-ui-texts.ts'
 
-/** An event of AG-UI 1.0, as it is sent. */
-export type UiEvent = { type: string } & Readonly<Record<string, unknown>>
 /** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
 export type Run = { threadId: string; runId: string; parentRunId?: string | undefined } & (
   | { event_id: string; approval_id: null }
@@ -15,6 +16,8 @@ const answer = {
   required: ['approved'],
 } as const
 const reply = { type: 'string' } as const
+/** Characters of an answer that are kept until its turn is known. */
+const MOST_EARLY = 65_536
 /** Ids of interrupts that ask for more input begin with this. */
 export const CLARIFY = 'clarify:'
 
@@ -28,6 +31,11 @@ export class RunEvents {
   readonly #steps = new Set<string>()
   readonly #calls = new Set<string>()
   readonly #interrupts: Interrupt[] = []
+  readonly #texts = new Texts()
+  /** The answer of a turn that is not known to be of the run. */
+  #early: AnswerPart = { turn_id: '', from: 0, content: '' }
+  /** The scratch that was sent last. */
+  #state: unknown = undefined
   #said = false
   #decided = false
   ended = false
@@ -49,13 +57,31 @@ export class RunEvents {
     return made.map((event) => ({ ...event, timestamp: Date.parse(entry.at) }))
   }
 
+  /** Part of the answer of a turn. It can precede the entry that the turn started. */
+  part(part: AnswerPart): UiEvent[] {
+    if (this.ended) return []
+    if (this.#steps.has(part.turn_id)) return this.#texts.part(part)
+    const { turn_id, from, content } = this.#early
+    if (turn_id !== part.turn_id) this.#early = part
+    else if (from + content.length === part.from && part.from < MOST_EARLY) this.#early = { turn_id, from, content: content + part.content }
+    return []
+  }
+
+  #started(turn_id: string): UiEvent[] {
+    const early = this.#early.turn_id === turn_id ? this.#early : null
+    return [...this.#texts.close(), ...this.#step(turn_id), ...(early ? this.#texts.part(early) : [])]
+  }
+
   #common(entry: LogEntry): UiEvent[] {
-    if (entry.kind === 'turn-started') return this.#step(entry.turn_id)
+    if (entry.kind === 'turn-started') return this.#started(entry.turn_id)
     if (entry.kind === 'turn-ended') {
-      const state = this.#shows_work ? [{ type: 'STATE_SNAPSHOT', snapshot: entry.scratch ?? {} }] : []
+      const state = this.#shows_work ? this.#changed(entry.scratch ?? {}) : []
       return [...state, ...this.#endStep(entry.turn_id)]
     }
-    if (entry.kind === 'reply-sent') return this.#say(entry.span_id, entry.content)
+    if (entry.kind === 'reply-sent') {
+      this.#said = true
+      return entry.turn_id === null ? say(entry.span_id, entry.content) : this.#texts.whole(entry.turn_id, entry.content)
+    }
     if (entry.kind === 'effect-started') return this.#shows_work ? this.#call(entry) : []
     if (entry.kind === 'effect-ended') return this.#shows_work ? this.#result(entry) : []
     if (entry.kind === 'approval-requested') this.#interrupts.push(approvalOf(entry))
@@ -69,9 +95,10 @@ export class RunEvents {
     if (status === 'dead_lettered')
       return this.#end({ type: 'RUN_ERROR', message: error ?? 'the event became a dead letter', code: status })
     if (status === 'cancelled') return this.#end(this.#finished({ type: 'cancelled' }))
-    const result = 'result' in outcome ? outcome.result : undefined
+    const result = outcome.by === 'turn' ? outcome.result : undefined
+    const is_text = outcome.by === 'turn' && !this.#said && typeof result === 'string' && result !== ''
     // Some agents return their text instead of replying.
-    const text = !this.#said && typeof result === 'string' && result !== '' ? this.#say(`${entry.span_id}:result`, result) : []
+    const text = is_text ? this.#texts.whole(outcome.turn_id, result) : []
     const outcomes = this.#interrupts.length > 0 ? { type: 'interrupt', interrupts: this.#interrupts } : { type: 'success' }
     return [...text, ...this.#end(this.#finished(outcomes, { status, by: outcome.by, ...(result !== undefined && { result }) }))]
   }
@@ -93,10 +120,10 @@ export class RunEvents {
     return { type: 'RUN_FINISHED', threadId, runId, outcome, ...(result !== undefined && { result }) }
   }
 
-  /** A run ends with no step open. */
+  /** A run ends with no message and no step open. */
   #end(last: UiEvent): UiEvent[] {
     this.ended = true
-    return [...Array.from(this.#steps, (stepName) => ({ type: 'STEP_FINISHED', stepName })), last]
+    return [...this.#texts.close(), ...Array.from(this.#steps, (stepName) => ({ type: 'STEP_FINISHED', stepName })), last]
   }
 
   #step(turn_id: string): UiEvent[] {
@@ -108,13 +135,13 @@ export class RunEvents {
     return this.#steps.delete(turn_id) ? [{ type: 'STEP_FINISHED', stepName: turn_id }] : []
   }
 
-  #say(messageId: string, delta: string): UiEvent[] {
-    this.#said = true
-    return [
-      { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' },
-      { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
-      { type: 'TEXT_MESSAGE_END', messageId },
-    ]
+  /** The client's state is unknown until a snapshot; then changes suffice. */
+  #changed(state: unknown): UiEvent[] {
+    const before = this.#state
+    this.#state = state
+    if (!isJsonFields(before) || !isJsonFields(state)) return [{ type: 'STATE_SNAPSHOT', snapshot: state }]
+    const delta = patchOf(before, state)
+    return delta.length > 0 ? [{ type: 'STATE_DELTA', delta }] : []
   }
 
   #call({ effect_id: toolCallId, tool: toolCallName, input }: { effect_id: string; tool: string; input?: unknown }): UiEvent[] {
@@ -136,6 +163,25 @@ export class RunEvents {
 }
 
 type Fields = Readonly<Record<string, unknown>>
+
+const say = (messageId: string, delta: string): UiEvent[] => [
+  { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' },
+  { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
+  { type: 'TEXT_MESSAGE_END', messageId },
+]
+
+/** The changes of the top-level fields as a JSON Patch. */
+function patchOf(before: Fields, after: Fields): object[] {
+  const path = (name: string) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name))
+  const changed = Object.entries(after).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value))
+  // `add` replaces a field that exists.
+  return [
+    ...removed.map((name) => ({ op: 'remove', path: path(name) })),
+    ...changed.map(([name, value]) => ({ op: 'add', path: path(name), value })),
+  ]
+}
+
 const verdictOf = ({ decision }: Fields): unknown => (decision as { verdict?: unknown } | null | undefined)?.verdict
 const isRejection = (entry: LogEntry): boolean => entry.kind === 'skill-decided' && verdictOf(entry) !== 'allow'
 

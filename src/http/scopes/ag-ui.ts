@@ -3,14 +3,15 @@ import type { Context } from 'hono'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import { hasRole } from '../../contract/principal.ts'
 import { Problem } from '../../contract/problem.ts'
-import type { LogRead } from '../../contract/scope-api.ts'
+import type { AnswerPart, LogRead } from '../../contract/scope-api.ts'
 import type { Env } from '../../env.ts'
 import { demandRole, type AuthEnv } from '../auth/middleware.ts'
 import { eventRules, readEvent } from '../body/parse-events.ts'
 import { guard, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { inboxFull, invalid, notFound } from '../problems/refusals.ts'
 import { decide } from '../skills/approvals.ts'
-import { CLARIFY, RunEvents, type Run, type UiEvent } from './ag-ui-events.ts'
+import { CLARIFY, RunEvents, type Run } from './ag-ui-events.ts'
+import type { UiEvent } from './ag-ui-texts.ts'
 import { connect } from './sockets.ts'
 
 const id = z
@@ -37,7 +38,7 @@ type RunInput = z.infer<typeof runInput>
 
 const run = routes('Scopes')('post /v1/scopes/{scope}/ag-ui', 'runAgUi', 'Run the agent by AG-UI', {
   description:
-    'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on. ' +
+    'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on; text arrives as the model makes it. ' +
     'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers one. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
   ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
   request: {
@@ -62,7 +63,7 @@ export const agUiRoutes = resource().openapi(run, async (c) => {
   const { run, after, trace_id } = resumes ? await resumed(c, input, entry) : await begun(c, input)
   const events = new RunEvents(run, { shows_work: hasRole(principal, 'viewer') })
   const key = { connection_id: principal.name, key_id: principal.key_id, source: principal.name }
-  const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after })
+  const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after, parts: true })
   const is_own = (one: LogEntry) => one.trace_id === trace_id || (run.event_id !== null && one.event_ids.includes(run.event_id))
   return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
 })
@@ -125,8 +126,9 @@ function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) =>
   const lines = async function* () {
     for (const event of events.start()) yield line(event)
     for await (const block of blocksOf(log, stop.signal)) {
-      const [, data] = /^data: (.*)$/m.exec(block) ?? []
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
       if (data === undefined) yield ': the run continues\n\n'
+      else if (name === 'part') for (const event of events.part(JSON.parse(data) as AnswerPart)) yield line(event)
       else {
         const entry = JSON.parse(data) as LogEntry
         if (is_own(entry)) for (const event of events.of(entry)) yield line(event)

@@ -11,7 +11,7 @@ export function openConnection(request: Request, { sockets, streams }: { sockets
   if (!connect) return new Response(null, { status: 400 })
   const own = [...sockets.keys, ...streams.keys].filter((key_id) => key_id === connect.key_id)
   if (own.length >= limits.connections_per_key) return new Response(null, { status: 429 })
-  return request.headers.get('upgrade')?.toLowerCase() === 'websocket' ? sockets.connect(connect) : streams.open(connect)
+  return request.headers.get('upgrade')?.toLowerCase() === 'websocket' ? sockets.connect(connect) : streams.open(connect, sockets.answer)
 }
 
 /**

@@ -1,12 +1,14 @@
-import { keyDeleted, type Connect } from '../../contract/scope-api.ts'
+import { keyDeleted, type AnswerPart, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import type { KeyCheck } from './key-check.ts'
 import { SocketFeed, type Attachment } from './socket-feed.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import type { Streams } from './sse.ts'
 
 type Parts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
   turns: { readonly current: { turn_id: string } | null }
   key_check: Pick<KeyCheck, 'used' | 'watch'>
+  streams: Pick<Streams, 'part'>
 }
 type Entry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
@@ -22,7 +24,7 @@ export class Sockets {
   #gathered: Entry[] = []
   #replies: Delta[] = []
   /** The answer of the turn in flight so far, for sockets that open meanwhile. Not stored. */
-  #partial = { turn_id: '', content: '' }
+  #partial = { turn_id: '', content: '', length: 0 }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -75,15 +77,22 @@ export class Sockets {
   }
 
   #note({ turn_id, content }: { turn_id: string; content: string }): void {
-    const so_far = this.#partial.turn_id === turn_id ? this.#partial.content : ''
-    this.#partial = { turn_id, content: (so_far + content).slice(0, MOST_PARTIAL) }
+    const { content: so_far, length } = this.#partial.turn_id === turn_id ? this.#partial : { content: '', length: 0 }
+    const shown = this.#parts.hider.text(content)
+    this.#parts.streams.part({ turn_id, from: length, content: shown })
+    this.#partial = { turn_id, content: (so_far + content).slice(0, MOST_PARTIAL), length: length + shown.length }
   }
 
-  /** Without the whole beginning, a client waits for the entry `reply-sent`. */
-  #catchUp(socket: WebSocket): void {
+  /** Null without its whole beginning: a client then waits for the entry `reply-sent`. */
+  get answer(): AnswerPart | null {
     const { turn_id, content } = this.#partial
-    if (this.#parts.turns.current?.turn_id !== turn_id || content.length === MOST_PARTIAL) return
-    this.feed.deliver(socket, this.#parts.hider.text(JSON.stringify({ type: 'delta', turn_id, content, from: 0 })))
+    if (this.#parts.turns.current?.turn_id !== turn_id || content.length === MOST_PARTIAL) return null
+    return { turn_id, content: this.#parts.hider.text(content), from: 0 }
+  }
+
+  #catchUp(socket: WebSocket): void {
+    const { answer } = this
+    if (answer) this.feed.deliver(socket, JSON.stringify({ type: 'delta', ...answer }))
   }
 
   /** Sends a reply at the end of the current task, after its acknowledgements. */

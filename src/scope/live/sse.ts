@@ -1,16 +1,29 @@
 import { limits } from '../../base/limits.ts'
-import type { Connect } from '../../contract/scope-api.ts'
+import type { AnswerPart, Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
 import type { KeyCheck } from './key-check.ts'
 
 const PAGE = 200
+/** Characters of answers that wait for one reader. Others are dropped: the log has the answer. */
+const MOST_HELD = 65_536
 const KEEP_ALIVE_MS = 15_000
 /** Drop a reader that takes nothing for this long. */
 const PATIENCE_MS = 60_000
 const CHECK_MS = 10_000
 
 /** `given_at` is when the reader got the chunk that it has not taken yet. */
-type Reader = { key_id: string; given_at: number | null; end: () => void; drop: () => void }
+type Reader = {
+  key_id: string
+  cursor: number
+  given_at: number | null
+  /** Parts of answers that it has not taken; null if it did not ask for them. */
+  held: Held[] | null
+  wake: () => void
+  end: () => void
+  drop: () => void
+}
+/** `after`: the last entry of the log when it was made. */
+type Held = AnswerPart & { after: number }
 type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () => number }
 
 /**
@@ -20,7 +33,6 @@ type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () =>
  */
 export class Streams {
   readonly #parts: Parts
-  readonly #waiting = new Set<() => void>()
   readonly #readers = new Set<Reader>()
   #watching = false
 
@@ -28,7 +40,7 @@ export class Streams {
     this.#parts = parts
     parts.key_check.watch(this)
     parts.log.listen(() => {
-      for (const wake of this.#waiting) wake()
+      for (const { wake } of this.#readers) wake()
     })
   }
 
@@ -36,11 +48,14 @@ export class Streams {
     return Array.from(this.#readers, ({ key_id }) => key_id)
   }
 
-  open({ after, key_id }: Pick<Connect, 'after' | 'key_id'>): Response {
+  /** `so_far`: the answer in progress, for a reader that takes parts of answers. */
+  open({ after, key_id, parts }: Pick<Connect, 'after' | 'key_id' | 'parts'>, so_far: AnswerPart | null = null): Response {
     if (this.#readers.size >= limits.streams_per_scope) return new Response(null, { status: 503 })
     const encoder = new TextEncoder()
-    let cursor = after ?? this.#parts.log.last
-    const reader: Reader = { key_id, given_at: this.#parts.now(), end: () => {}, drop: () => {} }
+    const { last } = this.#parts.log
+    const cursor = after ?? last
+    const held = parts === true ? (so_far ? [{ ...so_far, after: last }] : []) : null
+    const reader: Reader = { key_id, cursor, given_at: this.#parts.now(), held, wake: () => {}, end: () => {}, drop: () => {} }
     const stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -61,14 +76,12 @@ export class Streams {
         pull: async (controller) => {
           this.#parts.key_check.used()
           reader.given_at = null
-          const entries = this.#page(cursor)
-          const written = entries.length > 0 || (await this.#written())
+          const frames = this.#take(reader)
+          const written = frames !== '' || (await this.#written(reader))
           if (!this.#readers.has(reader)) return
           reader.given_at = this.#parts.now()
           if (!written) return controller.enqueue(encoder.encode(': still here\n\n'))
-          const fresh = entries.length > 0 ? entries : this.#page(cursor)
-          cursor = fresh.at(-1)?.seq ?? cursor
-          controller.enqueue(encoder.encode(fresh.map(({ seq, text }) => `id: ${seq}\nevent: log\ndata: ${text}\n\n`).join('')))
+          controller.enqueue(encoder.encode(frames || this.#take(reader)))
         },
         cancel: () => {
           this.#readers.delete(reader)
@@ -89,9 +102,28 @@ export class Streams {
     }
   }
 
-  /** Pages are small because each reader buffers one. */
-  #page(cursor: number) {
-    return this.#parts.log.read(cursor, PAGE, undefined, limits.stream_page_bytes)
+  /** Sends part of an answer to the readers that asked for parts. */
+  part(part: AnswerPart): void {
+    const after = this.#parts.log.last
+    for (const { held, wake } of this.#readers) {
+      if (held === null || lengthOf(held) + part.content.length > MOST_HELD) continue
+      held.push({ ...part, after })
+      wake()
+    }
+  }
+
+  /** The next page of the log, with each part of an answer after the entries that preceded it. */
+  #take(reader: Reader): string {
+    // Pages are small because each reader buffers one.
+    const entries = this.#parts.log.read(reader.cursor, PAGE, undefined, limits.stream_page_bytes)
+    reader.cursor = entries.at(-1)?.seq ?? reader.cursor
+    const frames = entries.map(({ seq, text }) => ({ seq, frame: `id: ${seq}\nevent: log\ndata: ${text}\n\n` }))
+    const due = reader.held?.filter(({ after }) => after <= reader.cursor || entries.length === 0) ?? []
+    reader.held?.splice(0, due.length)
+    const parts = due.map(({ after, ...part }) => ({ seq: after, frame: `event: part\ndata: ${JSON.stringify(part)}\n\n` }))
+    // The sort is stable: an entry comes before the parts that follow it.
+    const all = parts.length === 0 ? frames : [...frames, ...parts].toSorted((one, other) => one.seq - other.seq)
+    return all.map(({ frame }) => frame).join('')
   }
 
   /** Checks for readers that are gone for as long as there are readers. */
@@ -114,14 +146,12 @@ export class Streams {
   }
 
   /** True once something was written, false when a keep-alive comment is due. */
-  #written(): Promise<boolean> {
+  #written(reader: Reader): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const wake = () => resolve(true)
+    reader.wake = () => resolve(true)
     const timer = setTimeout(() => resolve(false), KEEP_ALIVE_MS)
-    this.#waiting.add(wake)
-    return promise.finally(() => {
-      clearTimeout(timer)
-      this.#waiting.delete(wake)
-    })
+    return promise.finally(() => clearTimeout(timer))
   }
 }
+
+const lengthOf = (held: readonly Held[]): number => held.reduce((sum, { content }) => sum + content.length, 0)

@@ -83,3 +83,58 @@ test('a skill that lacks input is an interrupt that asks for text', () => {
     outcome: { type: 'interrupt', interrupts: [{ id: 'clarify:p-1', reason: 'input_required', message: 'deploy: app is missing' }] },
   })
 })
+
+const started = entry({ kind: 'turn-started', turn_id: 't-1' })
+const replied = (content: string) => entry({ kind: 'reply-sent', turn_id: 't-1', reflex_id: null, content })
+const parts = (...given: [from: number, content: string][]) => given.map(([from, content]) => ({ turn_id: 't-1', from, content }))
+
+test.each([
+  ['is completed by its entry', parts([0, 'he'], [2, 'll']), [replied('hello')], ['he', 'll', 'o']],
+  ['with a gap is completed by its entry', parts([0, 'he'], [4, 'o']), [replied('hello')], ['he', 'llo']],
+  ['that began unseen comes from its entry', parts([2, 'llo']), [replied('hello')], ['hello']],
+  ['of two replies is not repeated', parts([0, 'one'], [3, '\n\n'], [5, 'two']), [replied('one'), replied('two')], ['one', '\n\n', 'two']],
+  ['that differs from its entry is followed by it', parts([0, 'draft']), [replied('final')], ['draft', 'final']],
+  ['that was not replied stays', parts([0, 'draft']), [], ['draft']],
+])('a streamed text %s, and each message ends', (_, streamed, entries, deltas) => {
+  const events = new RunEvents(run, { shows_work: false })
+  const made = [
+    events.of(started),
+    ...streamed.map((one) => events.part(one)),
+    ...[...entries, ended()].map((one) => events.of(one)),
+  ].flat()
+  expect(made.flatMap(({ delta }) => (delta === undefined ? [] : [delta]))).toEqual(deltas)
+  const idsOf = (kind: string) => made.flatMap(({ type, messageId }) => (type === kind ? [messageId] : []))
+  expect(idsOf('TEXT_MESSAGE_END')).toEqual(idsOf('TEXT_MESSAGE_START'))
+  expect(new Set(idsOf('TEXT_MESSAGE_START')).size).toBe(idsOf('TEXT_MESSAGE_START').length)
+})
+
+test('a text that precedes the entry of its turn follows it', () => {
+  const events = new RunEvents(run, { shows_work: true })
+  for (const one of parts([0, 'he'], [2, 'll'])) expect(events.part(one)).toEqual([])
+  expect(events.of(started).map(({ delta, type }) => delta ?? type)).toEqual(['STEP_STARTED', 'TEXT_MESSAGE_START', 'hell'])
+  expect(events.part({ turn_id: 't-1', from: 4, content: 'o' })).toMatchObject([{ delta: 'o' }])
+})
+
+test('text of the turn of another run is not sent', () => {
+  expect(new RunEvents(run, { shows_work: true }).part({ turn_id: 't-2', from: 0, content: 'x' })).toEqual([])
+})
+
+test('the first state is a snapshot, later ones are changes as a JSON Patch', () => {
+  const turn = (scratch: unknown) => entry({ kind: 'turn-ended', turn_id: 't-1', scratch })
+  const states = [
+    { count: 1, 'a/b~': [1], old: true },
+    { count: 2, 'a/b~': [1, 2] },
+    { count: 2, 'a/b~': [1, 2] },
+  ]
+  expect(eventsOf(states.map(turn))).toMatchObject([
+    { type: 'STATE_SNAPSHOT', snapshot: states[0] },
+    {
+      type: 'STATE_DELTA',
+      delta: [
+        { op: 'remove', path: '/old' },
+        { op: 'add', path: '/count', value: 2 },
+        { op: 'add', path: '/a~1b~0', value: [1, 2] },
+      ],
+    },
+  ])
+})

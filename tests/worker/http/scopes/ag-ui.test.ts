@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { adminKey, call, fetchRaw, keyFor, problem, scopePath, workerFetch } from '../../../support/http.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { freshScope, logOf, stubOf } from '../../../support/scopes.ts'
-import { effects } from '../../../support/test-agents.ts'
+import { behaviours, effects } from '../../../support/test-agents.ts'
 import { skill } from '../../../support/two-step-skill.ts'
 
 const inputOf = (changes: Partial<RunAgentInput> = {}): RunAgentInput => ({
@@ -18,6 +18,35 @@ const run = async (scope: string, json: unknown, key = adminKey): Promise<BaseEv
   const { status, text } = await call(scopePath(scope, '/ag-ui'), { json, key })
   expect({ status, text }).toMatchObject({ status: 200 })
   return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [JSON.parse(line.slice(6)) as BaseEvent] : []))
+}
+/** Text that was streamed has more parts, without times. */
+const joined = (events: readonly BaseEvent[]): BaseEvent[] => {
+  const whole: (BaseEvent & { messageId?: string; delta?: string })[] = []
+  for (const event of events) {
+    const { timestamp: _, ...text } = event as BaseEvent & { messageId: string; delta: string }
+    const last = whole.at(-1)
+    const continues = 'delta' in text && last?.type === text.type && last.messageId === text.messageId
+    if (continues) last.delta += text.delta
+    else whole.push(text.type.startsWith('TEXT_MESSAGE') ? text : event)
+  }
+  return whole
+}
+/** The texts of a response as they come. */
+async function* deltasOf({ body }: Response): AsyncGenerator<string> {
+  let rest = ''
+  for await (const text of body!.pipeThrough(new TextDecoderStream())) {
+    const lines = `${rest}${text}`.split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.includes('"TEXT_MESSAGE_CONTENT"')) yield (JSON.parse(line.slice(6)) as { delta: string }).delta
+  }
+}
+const ended = (): never => {
+  throw new Error('the run ended')
+}
+const restOf = async (texts: AsyncGenerator<string>): Promise<string[]> => {
+  const all: string[] = []
+  for await (const text of texts) all.push(text)
+  return all
 }
 const typesOf = (events: readonly BaseEvent[]) => events.map(({ type }): string => type)
 
@@ -40,7 +69,7 @@ describe('a run by AG-UI', () => {
     const scope = freshScope('chat')
     const input = inputOf()
     const first = await run(scope, input)
-    expect(typesOf(first)).toEqual([
+    expect(typesOf(joined(first))).toEqual([
       'RUN_STARTED',
       'STEP_STARTED',
       'TEXT_MESSAGE_START',
@@ -52,7 +81,7 @@ describe('a run by AG-UI', () => {
     ])
     expect(first.at(-1)).toMatchObject({ runId: input.runId, outcome: { type: 'success' } })
     await run(scope, inputOf())
-    expect(await run(scope, input)).toEqual(first)
+    expect(joined(await run(scope, input))).toEqual(joined(first))
     expect((await logOf(stubOf(scope))).filter(({ kind }) => kind === 'turn-started')).toHaveLength(2)
   })
 
@@ -63,6 +92,29 @@ describe('a run by AG-UI', () => {
     await response.body?.cancel()
     expect(typesOf(await run(scope, input)).at(-1)).toBe('RUN_FINISHED')
     expect((await stubOf(scope).state()).counters.accepted).toBe(1)
+  })
+
+  test('sends text as the model makes it, and the text so far to who joins', async () => {
+    const scope = freshScope()
+    const gate = Promise.withResolvers<void>()
+    behaviours.set(scope, async (_, deps) => {
+      for (const delta of ['a', 'b']) deps.stream(delta)
+      await gate.promise
+      deps.stream('c')
+      deps.reply('abcd')
+      return null
+    })
+    const input = inputOf()
+    const early = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input }))
+    for (let text = ''; text !== 'ab';) text += (await early.next()).value ?? ended()
+    const late = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input, key: await keyFor(['publisher']) }))
+    expect(await late.next()).toMatchObject({ value: 'ab' })
+    const other = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: inputOf() }))
+    behaviours.delete(scope)
+    gate.resolve()
+    expect(await restOf(early)).toEqual(['c', 'd'])
+    expect(await restOf(late)).toEqual(['c', 'd'])
+    expect(await restOf(other)).not.toContain('c')
   })
 
   test('shows its work to viewers alone', async () => {
