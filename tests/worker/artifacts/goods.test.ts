@@ -4,10 +4,12 @@ import { reflexes } from '../../../src/artifacts/kinds.ts'
 import type { Deal } from '../../../src/contract/market/deal.ts'
 import { deliver } from '../../../src/market/goods/deliver.ts'
 import { readFeed } from '../../../src/store/artifacts/feed.ts'
+import { readSkillFeed } from '../../../src/store/artifacts/skill-feed.ts'
 import { lapsedGoods, sealVersion } from '../../../src/store/market/ownership.ts'
 import { call, keyFor } from '../../support/http.ts'
 import { createVersion, freshId } from '../../support/reflexes.ts'
 import { freshScope } from '../../support/scopes.ts'
+import { putVersion } from '../../support/skills.ts'
 
 const PASSED = '2026-01-01T00:00:00.000Z'
 
@@ -135,4 +137,34 @@ test('ownership changes once: the scopes of the seller lose it, and the buyer ma
   await deliver(env, { ...deal, deal_id: 'second', seller: `scope:${buyer}`, buyer: `scope:${third}` }, 2)
   await delivered()
   expect(await reflexes.find(env.DB, version.id)).toMatchObject({ owner_id: `scope:${third}` })
+})
+
+describe('a skill for sale', () => {
+  const owned = (scope: string) => ({ owner: `scope:${scope}`, owner_id: `scope:${scope}`, scopes: [scope] })
+
+  test('with the content of an older one under another id is not sold as new', async () => {
+    const [author, other] = [freshScope('author'), freshScope('other')]
+    for (const scope of [author, other])
+      await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(scope, 'test-agent').run()
+    const description = `Deploys ${freshId()}`
+    const first = await putVersion({ changes: { description }, ...owned(author), now: 1 })
+    const second = await putVersion({ changes: { description }, ...owned(other), now: 2 })
+    const list = ({ id, version }: typeof first, scope: string) =>
+      call('/v1/market/listings', { json: { artifact: `skill:${id}@${version}`, kind: 'copy', price: 5, seller: `scope:${scope}` } })
+    expect(await list(second, other)).toMatchObject({
+      status: 409,
+      body: { type: 'urn:reflex:problem:sold-as-new', detail: expect.stringContaining(`skill:${first.id}@${first.version}`) },
+    })
+    expect(await list(first, author)).toMatchObject({ status: 201 })
+  })
+
+  test('is given to its owner by the feed of skills, and to other keys without its manifest', async () => {
+    const project = freshId('project')
+    const { id, version } = await putVersion({ changes: { 'compat.project': project }, state: 'active' })
+    await sealVersion(env.DB, { kind: 'skill', id, version })
+    const of = { key_scopes: ['*'], project, since: 0 }
+    const sent = async (key_id: string) => (await readSkillFeed(env.DB, { ...of, key_id })).items.filter((one) => one.id === id)
+    expect(await sent('key-of-alice')).toMatchObject([{ version, manifest: { id } }])
+    expect(await sent('key-of-bob')).toMatchObject([{ version, manifest: null }])
+  })
 })
