@@ -19,7 +19,9 @@ import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
-import type { SettingsPatch } from '../contract/settings/settings.ts'
+import type { Settings, SettingsPatch } from '../contract/settings/settings.ts'
+import type { Payment } from '../contract/market/payment.ts'
+import { handlePayments } from './skills/payments.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
@@ -94,7 +96,13 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
   const own = reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null })
-  toolbox.offer(own, { ...marketTools({ ...parts, view: () => parts.market.view }), 'genesis_store.read': own.read_reflex })
+  const desk = { ...parts, view: () => parts.market.view, ask: (payment: Payment, why: string) => parts.parked.askPayment(payment, why) }
+  const allowed = (): Settings => {
+    const { market, ...rest } = parts.settings()
+    return { ...rest, ...(market && { market: { ...market, without_approval: Number.MAX_SAFE_INTEGER } }) }
+  }
+  handlePayments(parts, marketTools({ ...desk, settings: allowed }))
+  toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
   const adopting = new Adopting({ ...parts, rechain: (change, by) => configuration.rechain(change, by) })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })

@@ -87,6 +87,7 @@ function whyNot(
 const AFTER_EXPIRY: Readonly<Record<Approval['kind'], string>> = {
   run: 'the skill has to be proposed again',
   promotion: 'the scope will ask again',
+  payment: 'the agent has to try to pay again',
   activation: 'set the state of the skill to active instead',
 }
 

@@ -170,7 +170,7 @@ export const approvals = sqliteTable(
   {
     id: text().primaryKey(),
     scope: text().notNull(),
-    kind: text({ enum: ['run', 'promotion', 'activation'] })
+    kind: text({ enum: ['run', 'promotion', 'activation', 'payment'] })
       .notNull()
       .default('run'),
     skill_id: text().notNull(),

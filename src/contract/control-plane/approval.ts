@@ -38,9 +38,9 @@ export const approval = z
     id: z.string(),
     scope: z.string(),
     kind: z
-      .enum(['run', 'promotion', 'activation'])
+      .enum(['run', 'promotion', 'activation', 'payment'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence. `activation`: a mined skill that passed its tests.',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more than the agent may without a person.',
       ),
     skill_id: z.string(),
     version: z.string(),

@@ -14,7 +14,8 @@ export const contractTools = (desk: Desk) => ({
     description: 'Proposes to pay another scope for each call of a skill or reflex of it.',
     input: newContract.omit({ id: true, proposer: true }),
     async execute(asked, call) {
-      desk.demandAllowance(asked.price_per_invocation * asked.limit)
+      const amount = asked.price_per_invocation * asked.limit
+      await desk.demandAllowance({ tool: 'genesis_contracts.propose', input: asked, to: asked.counterparty, amount })
       const id = desk.idOf(call)
       return made(await desk.ledger.propose({ ...asked, id, proposer: desk.account }, await desk.caller(asked.counterparty))).contract
     },

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LEDGER, type LedgerApi, type LedgerCaller } from '../../contract/market/ledger-api.ts'
+import type { Payment } from '../../contract/market/payment.ts'
 import type { MarketView } from '../../contract/market/view.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
@@ -8,7 +9,9 @@ import { scopeExists } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
 
-export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView }
+export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
+/** Asks a person for a payment. Returns the id of the approval; null if it waits already. */
+type Ask = (payment: Payment, why: string) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */
 export class Desk {
@@ -46,11 +49,13 @@ export class Desk {
       .digest('hex')}`
   }
 
-  /** Throws if a person must pay so much. */
-  demandAllowance(amount: number): void {
+  /** Throws if a person must allow the payment, who is then asked for it. */
+  async demandAllowance(payment: Payment): Promise<void> {
     const most = this.#parts.settings().market?.without_approval ?? 0
-    if (amount > most)
-      throw new Error(`${amount} is more than this agent may spend without a person, which is ${most}: ask an operator to pay it`)
+    if (payment.amount <= most) return
+    const why = `${payment.amount} is more than this agent may spend without a person, which is ${most}`
+    const approval_id = await this.#parts.ask(payment, why)
+    throw new Error(`${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`)
   }
 }
 

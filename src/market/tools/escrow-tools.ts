@@ -66,7 +66,9 @@ function buying(desk: Desk) {
       async execute({ listing_id, price }, call) {
         const listing = await desk.ledger.listing(listing_id)
         if (!listing) throw new Error(`there is no listing ${listing_id}`)
-        desk.demandAllowance(price ?? listing.price)
+        const pays = price ?? listing.price
+        const input = { listing_id, price: pays }
+        await desk.demandAllowance({ tool: 'genesis_escrow.offer', input, to: listing.seller, amount: pays })
         const seller = scopeOfOwner(listing.seller)
         const by = await desk.caller(seller === null ? undefined : agentOwner(seller))
         const asked = { id: desk.idOf(call), buyer: desk.account, ...(price !== undefined && { price }) }

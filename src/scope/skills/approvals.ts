@@ -1,6 +1,7 @@
 import { skills } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
+import type { Payment } from '../../contract/market/payment.ts'
 import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
@@ -16,6 +17,7 @@ import type { Lanes } from '../effects/wiring.ts'
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
+const MOST_WAITING = 100
 const ANSWER_WITHIN_MS = 7 * 86_400_000
 
 /** `head`: the span whose proposal it was. */
@@ -25,7 +27,8 @@ type HeldPromotion = { promotion: Promotion; expires_at: number }
 /** A mined skill that passed its tests. */
 export type Activation = { id: string; version: string; hash: string }
 type HeldActivation = { activation: Activation; expires_at: number }
-type Held = HeldRun | HeldPromotion | HeldActivation
+type HeldPayment = { payment: Payment; expires_at: number }
+type Held = HeldRun | HeldPromotion | HeldActivation | HeldPayment
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
@@ -34,7 +37,7 @@ type ApprovalParts = Pick<
 >
 
 /**
- * Runs, promotions and activations that wait for an approval: first a row here, then the question
+ * Runs and other questions that wait for an approval: first a row here, then the question
  * in D1, where exactly one decision is taken. The row goes in the unit that logs the decision; if
  * it is an approval of a run, the unit also adds the job that begins it.
  *
@@ -65,7 +68,7 @@ export class ParkedRuns {
       ...(JSON.parse(parked) as Held),
       approval_id,
     }))
-    const waiting = held.flatMap((one) => ('promotion' in one || 'activation' in one ? [] : [one]))
+    const waiting = held.flatMap((one) => ('skill_id' in one ? [one] : []))
     const known = parkedBefore(waiting, run, this.#parts.now())
     if (known) return known
     const approval_id = crypto.randomUUID()
@@ -129,6 +132,10 @@ export class ParkedRuns {
       return
     }
     if ('activation' in parked) return
+    if ('payment' in parked) {
+      if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: parked.payment })
+      return
+    }
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
     if (status === 'rejected' && parked.from === 'reflex')
       this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
@@ -163,6 +170,18 @@ export class ParkedRuns {
     await outbox.push('approvals')
   }
 
+  /** Asks once for a payment that waits. Null if it waits already. */
+  async askPayment(payment: Payment, why: string): Promise<string | null> {
+    const { unit, outbox, log } = this.#parts
+    const { tool: skill_id, input, to, amount } = payment
+    if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
+    const inputs = log.clean({ ...input, to, amount }) as ApprovalRequest['inputs']
+    const of = { kind: 'payment', skill_id, version: '', manifest_hash: '', inputs, why } as const
+    const asked = unit((asking) => this.#askOnce(asking, { payment }, of))
+    await outbox.push('approvals')
+    return asked
+  }
+
   /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
   async #activate({ run }: WaitingRow, approval: Approval | undefined): Promise<void> {
     const parked = JSON.parse(run) as Held
@@ -178,7 +197,7 @@ export class ParkedRuns {
 
   #askOnce(
     unit: Unit,
-    held: Omit<HeldPromotion, 'expires_at'> | Omit<HeldActivation, 'expires_at'>,
+    held: Omit<HeldPromotion, 'expires_at'> | Omit<HeldActivation, 'expires_at'> | Omit<HeldPayment, 'expires_at'>,
     of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
   ): string | null {
     const { scope, agent } = this.#parts
@@ -202,20 +221,8 @@ export class ParkedRuns {
     const { scope, log, agent } = this.#parts
     const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
     const asked = { requested_by: proposer?.name ?? `agent:${agent().name}`, requested_key: proposer?.key_id ?? null, self_approval }
-    const shown = log.clean(inputs) as ParkedRun['inputs']
-    const question = {
-      id: approval_id,
-      scope,
-      kind: 'run' as const,
-      skill_id,
-      version,
-      manifest_hash,
-      inputs_hash,
-      inputs: shown,
-      why,
-      ...asked,
-    }
-    this.#put(unit, { ...question, created_at: parked_at, expires_at })
+    const of = { skill_id, version, manifest_hash, inputs_hash, inputs: log.clean(inputs) as ParkedRun['inputs'], why }
+    this.#put(unit, { id: approval_id, scope, kind: 'run', ...of, ...asked, created_at: parked_at, expires_at })
   }
 
   #put(unit: Unit, request: ApprovalRequest): void {

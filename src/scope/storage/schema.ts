@@ -134,7 +134,9 @@ export const artifacts = sqliteTable(
 /** Durable background work: a row is deleted in the unit that records the job's result. */
 export const jobs = sqliteTable('jobs', {
   seq: integer().primaryKey(),
-  kind: text({ enum: ['action', 'plan', 'run', 'approved-run', 'decision', 'audit', 'learn-again', 'notice'] }).notNull(),
+  kind: text({
+    enum: ['action', 'plan', 'run', 'approved-run', 'approved-payment', 'decision', 'audit', 'learn-again', 'notice'],
+  }).notNull(),
   /** Unique per kind. */
   key: text().notNull(),
   payload: text().notNull(),

@@ -103,7 +103,13 @@ test('a search by an agent finds listings with figures and the reasons of their 
   const version = await write('return null // a secret of the trade')
   await listed(version, { description: 'sorts the post', price: 7 })
   await listed(await write('return null'), { description: 'sorts the post, dearer', price: 70 })
-  const { 'genesis_store.search': search } = marketTools({ scope: 's', env, settings: () => defaultSettings, view: () => view(1, 0) })
+  const { 'genesis_store.search': search } = marketTools({
+    scope: 's',
+    env,
+    settings: () => defaultSettings,
+    view: () => view(1, 0),
+    ask: () => Promise.resolve(null),
+  })
   const now = Date.now()
   const tool_call = { env, fetch, scope: 's', parameters: {}, signal: AbortSignal.timeout(10_000), idempotence_key: null, now: () => now }
   const input = search?.input.parse({ q: 'sorts post', max_price: 10 })
@@ -259,4 +265,29 @@ test('a scope gets its opening grant once, and spends within its limits alone', 
   await stub.configure({ market: { without_approval: 5 } }, 'test')
   await sendAndSettle(stub, note(scope, paid))
   expect((await entriesOf(stub, 'effect-ended')).at(-1)?.error).toContain('more than this agent may spend without a person')
+})
+
+test('a payment above what an agent may spend waits for a person, and is made once', async () => {
+  const { account: paid } = await buyer(1)
+  const { scope, stub } = await acting(`
+    if (context.event.type !== 'test.note') return null
+    return { action_type: 'invoke_artifact', artifact_id: 'genesis_ledger', method: 'transfer', args: [context.event.text, 6] }`)
+  await stub.configure({ market: { opening_grant: 30, without_approval: 5 } }, 'test')
+  await stub.poke()
+  const account = `scope:${scope}`
+  for (const _ of [1, 2]) await sendAndSettle(stub, note(scope, paid))
+  const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
+  expect(body.items).toMatchObject([{ kind: 'payment', skill_id: 'genesis_ledger.transfer', inputs: { to: paid, amount: 6 } }])
+  expect(await ledger.account(account)).toMatchObject({ balance: 30 })
+  const path = `/v1/approvals/${body.items[0].id}/approve`
+  expect(await call(path, { json: {} })).toMatchObject({ status: 200, body: { status: 'approved' } })
+  await until(async () => (await ledger.account(account))?.balance === 24, 'it is paid')
+  expect(await call(path, { json: {} })).toMatchObject({ status: 409 })
+  await evict(stub)
+  await stubOf(scope).poke()
+  expect(await ledger.account(account)).toMatchObject({ balance: 24 })
+  expect((await entriesOf(stubOf(scope), 'effect-ended')).at(-1)).toMatchObject({
+    status: 'ok',
+    idempotence_key: `approval:${body.items[0].id}`,
+  })
 })

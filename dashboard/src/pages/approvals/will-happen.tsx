@@ -17,6 +17,12 @@ export function WillHappen({ approval }: { approval: Approval }) {
   const { kind, skill_id, version, inputs } = approval
   const isRun = kind === 'run'
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
+  if (kind === 'payment')
+    return (
+      <p>
+        Calls <code>{skill_id}</code> once: <b>{String(inputs.amount)}</b> scrip of {approval.scope} for <b>{String(inputs.to)}</b>.
+      </p>
+    )
   if (!isRun)
     return (
       <p>

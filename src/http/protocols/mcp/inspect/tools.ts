@@ -151,7 +151,7 @@ export const inspections: readonly Inspection[] = [
   {
     name: 'approvals_waiting',
     title: 'Approvals that wait',
-    description: 'Runs, promotions and activations that wait for a person, newest first.',
+    description: 'Runs, promotions, activations and payments that wait for a person, newest first.',
     role: 'operator',
     at: 'GET /v1/approvals?status=pending',
     input: { scope: scope.optional(), ...some },
