@@ -1,0 +1,83 @@
+import { env } from 'cloudflare:workers'
+import { expect, test } from 'vitest'
+import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import { call, keyFor } from '../../support/http.ts'
+import { acting, did } from '../../support/reflex-chain.ts'
+import { entriesOf, freshScope, note, runAlarm, sendAndSettle, stubOf } from '../../support/scopes.ts'
+import { skill, twoSteps } from '../../support/two-step-skill.ts'
+
+const ledger = env.LEDGER.getByName(LEDGER)
+const pushed = () => runAlarm(ledger)
+
+/** A scope that serves a reflex, and one whose reflex calls it on each note. */
+async function service(balance: number) {
+  const provider = await acting(`
+    if (context.event.type !== 'invocation' || context.event.name === undefined) return null
+    return { action_type: 'reply', content: 'Hello ' + context.event.name }`)
+  const caller = await acting(`
+    if (context.event.type !== 'test.note') return null
+    return { action_type: 'invoke_artifact', artifact_id: '${provider.id}', method: 'run', args: [{ name: context.event.text }] }`)
+  await caller.stub.configure({ market: { without_approval: 0 } }, 'test')
+  const [pays, earns] = [`scope:${caller.scope}`, `scope:${provider.scope}`]
+  await ledger.mint({ id: `mint:${pays}`, to: pays, amount: balance }, { name: 'test', opens: [pays] })
+  await ledger.mint({ id: `mint:${earns}`, to: earns, amount: 1 }, { name: 'test', opens: [earns] })
+  const keys = { caller: await keyFor(['operator'], [caller.scope]), provider: await keyFor(['operator'], [provider.scope]) }
+  return { caller, provider, pays, earns, keys }
+}
+
+test('a scope calls the reflex of another one under a contract, from its proposal to a dispute', async () => {
+  const { caller, provider, pays, earns, keys } = await service(10)
+  const id = crypto.randomUUID()
+  const terms = { id, proposer: pays, counterparty: earns, service: `reflex:${provider.id}`, price_per_invocation: 4, limit: 1 }
+  const post = (key: string, path: string, json: object = {}) => call(`/v1/market/contracts${path}`, { key, json })
+  expect(await post(keys.caller, '', { ...terms, counterparty: 'scope:nobody' })).toMatchObject({ status: 404 })
+  expect(await post(keys.provider, '', terms)).toMatchObject({ status: 403 })
+  expect(await post(keys.caller, '', terms)).toMatchObject({ status: 201, body: { status: 'proposed' } })
+  expect(await post(keys.caller, '', terms)).toMatchObject({ status: 200 })
+  expect(await post(keys.caller, '', { ...terms, limit: 2 })).toMatchObject({ status: 409 })
+  expect(await post(keys.caller, `/${id}/accept`)).toMatchObject({ status: 403 })
+  const stranger = await keyFor(['operator'], [freshScope()])
+  expect(await post(stranger, `/${id}/accept`)).toMatchObject({ status: 404 })
+
+  const invoke = async (name: string) => {
+    await sendAndSettle(caller.stub, note(caller.scope, name))
+    return (await entriesOf(caller.stub, 'effect-ended')).at(-1)
+  }
+  await pushed()
+  expect((await invoke('early'))?.error).toContain('no contract in force')
+  expect(await post(keys.provider, `/${id}/accept`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
+  await pushed()
+  const served = await invoke('Ann')
+  expect(served).toMatchObject({ tool: 'genesis_contracts.invoke', status: 'ok' })
+  expect(served?.output).toMatchObject({ contract_id: id, output: { action: { action_type: 'reply', content: 'Hello Ann' } } })
+  expect((await invoke('Bob'))?.error).toContain('used up')
+  const [received, ...others] = await entriesOf(provider.stub, 'call-received')
+  expect([received, ...others]).toMatchObject([{ call: 'reflex', name: provider.id, by: pays, trace_id: served?.trace_id }])
+  expect([await ledger.account(pays), await ledger.account(earns)]).toMatchObject([{ balance: 6, available: 6 }, { balance: 5 }])
+
+  expect(await post(keys.caller, `/${id}/end`, { reason: 'enough' })).toMatchObject({ body: { status: 'ended', invocations: 1, paid: 4 } })
+  const trace = 'b'.repeat(32)
+  expect(await post(keys.caller, `/${id}/dispute`, { reason: 'wrong name', traces: [trace] })).toMatchObject({
+    body: { status: 'disputed', disputes: [{ by: pays, reason: 'wrong name', traces: [trace, served?.trace_id] }] },
+  })
+  expect(await call(`/v1/market/contracts/${id}`, { key: keys.provider })).toMatchObject({ status: 200, body: { status: 'disputed' } })
+  const listed = (account: string, key: string) => call(`/v1/market/contracts?account=${encodeURIComponent(account)}`, { key })
+  expect(await listed(earns, keys.provider)).toMatchObject({ body: { items: [{ contract_id: id }], next_cursor: null } })
+  expect(await listed(pays, keys.provider)).toMatchObject({ status: 403 })
+})
+
+test('a repeated call of a skill runs it once', async () => {
+  const scope = freshScope()
+  const id = await skill({ activation: { ...twoSteps('').activation, tau: 0 } })
+  const asked = {
+    contract_id: 'c',
+    invocation_id: crypto.randomUUID(),
+    caller: 'scope:shop',
+    service: `skill:${id}`,
+    input: { what: 'it' },
+  }
+  const first = await stubOf(scope).serve(asked)
+  expect(JSON.parse(first)).toMatchObject({ ok: true, output: { done: 'it' } })
+  expect(JSON.parse(await stubOf(scope).serve(asked))).toMatchObject({ ok: true, output: { done: 'it' } })
+  expect(did(scope)).toEqual(['first it', 'second it'])
+})
