@@ -1,0 +1,88 @@
+// Two support desks: one learns to file its mails and sells what it learned, the other buys it.
+//
+//   npm run example:market
+//
+// It starts the real local server and a script that acts as the model of both desks. The first desk
+// learns reflexes, lists them, and answers offers by a reflex of its own, without a model. The
+// other finds them by their measured figures, tries them on its own mails, buys licences, and makes
+// fewer model calls. The exit code is 1 if a purchase saved no call or a unit of money is missing.
+
+import { randomUUID } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { LESSON_SENDER } from '../../cli/learning/lesson.ts'
+import { LiveLine } from '../../cli/learning/live-line.ts'
+import { connect } from '../../cli/lib/api.ts'
+import { CliError, messageOf, tellFailure } from '../../cli/lib/cli-error.ts'
+import { interruption, unlessAborted } from '../../cli/lib/interruption.ts'
+import { listen } from '../../cli/lib/listen.ts'
+import { startServer } from '../../cli/lib/local-server.ts'
+import { painter } from '../../cli/lib/paint.ts'
+import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
+import { readInput } from '../learning/input.ts'
+import { startTeacher } from '../learning/teacher.ts'
+import { storyLines } from './report.ts'
+import { trade } from './trade.ts'
+
+const HELP = `Usage: npm run example:market -- [options]
+
+Runs two agents that trade a learned reflex on a local server, and prints what
+each has paid, earned and saved.
+
+  --json       print the figures as JSON
+  --help       this`
+
+const MAILS = 1500
+const { signal, exitCode } = interruption()
+
+async function main(): Promise<number> {
+  const options = optionsOf()
+  if (options === null) {
+    console.log(HELP)
+    return 0
+  }
+  const messages = readInput({ file: null, most: MAILS, now: Date.now() })
+  const folder = temporaryFolder('reflex-market-')
+  const key = `market-${randomUUID().replaceAll('-', '')}`
+  const teacher = await startTeacher(messages)
+  const filing = await listen(() => ({ status: 200, body: { filed: true } }))
+  const line = new LiveLine(process.stderr)
+  line.show('starting the real Worker on this machine; no network, state in a temporary folder')
+  const starting = startServer({ persist_to: folder.path, vars: { REFLEX_ADMIN_KEY: key, ...teacher.vars }, signal })
+  try {
+    const server = await unlessAborted(signal, starting)
+    const api = connect(server.url, key)
+    const story = await unlessAborted(
+      signal,
+      trade(api, { messages, host: filing.host, trusted: [LESSON_SENDER] }, { signal, onProgress: (text) => line.show(text) }),
+    )
+    line.close()
+    if (options.json) console.log(JSON.stringify(story, null, 2))
+    else console.log(storyLines(story, { columns: process.stdout.isTTY ? process.stdout.columns : 100, paint: painter(process.stdout) }).join('\n'))
+    return story.ok ? 0 : 1
+  } finally {
+    line.close()
+    await (await starting.catch(() => null))?.stop()
+    teacher.stop()
+    filing.stop()
+    folder.remove()
+  }
+}
+
+function optionsOf(): { json: boolean } | null {
+  try {
+    const { json, help } = parseArgs({
+      options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } },
+    }).values
+    return help ? null : { json }
+  } catch (error) {
+    throw new CliError(messageOf(error).split('. ')[0] ?? '', 'npm run example:market -- --help lists the options.', error)
+  }
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  process.exitCode = signal.aborted ? exitCode() : tellFailure('The example failed:', error)
+}
+// Connections that the server was killed under may keep a handle for a while.
+process.exit()

@@ -1,0 +1,57 @@
+import { bucketsOf, curveText, per100 } from '../../cli/learning/curve.ts'
+import type { Paint } from '../../cli/lib/paint.ts'
+import { count, counted, harmless, wrap } from '../../cli/lib/text.ts'
+import type { ListingTerms } from '../../src/contract/market/listing.ts'
+import { BUYER, SELLER, type Story } from './trade.ts'
+
+type Look = { columns: number; paint: Paint }
+
+const BUCKET = 100
+const MOST_COLUMNS = 100
+
+/** The story of both desks, with the balances at its end. */
+export function storyLines(story: Story, { columns, paint }: Look): string[] {
+  const width = Math.min(columns - 1, MOST_COLUMNS)
+  const text = (sentence: string): string[] => wrap(harmless(sentence), width - 2).map((line) => `  ${line}`)
+  const { accounts, audit, buyer_calls, before, seller_calls, learned, purchases } = story
+  const curve = {
+    title: `Model calls of ${BUYER} per ${BUCKET} mails`,
+    buckets: bucketsOf(buyer_calls, BUCKET),
+    marks: [{ after: before, text: `it buys ${counted(purchases.length, 'licence')}` }],
+  }
+  const [first, last] = [buyer_calls.slice(0, BUCKET), buyer_calls.slice(-BUCKET)].map((calls) => bucketsOf(calls, BUCKET)[0])
+  return [
+    paint('bold', `${SELLER} learns, and sells`),
+    ...text(`It filed ${counted(seller_calls.length, 'mail')} and learned ${counted(learned.length, 'reflex', 'reflexes')}, which it lists as licences.`),
+    '',
+    paint('bold', `${BUYER} finds, tries and buys`),
+    ...purchases.flatMap((one) => purchaseText(one).flatMap(text)),
+    '',
+    ...curveText(curve, { columns: width, paint }),
+    '',
+    ...text(`Model calls for ${BUCKET} mails: ${first ? count(per100(first)) : '?'} before, ${last ? count(per100(last)) : '?'} at last.`),
+    '',
+    paint('bold', 'Balances in scrip'),
+    ...Object.entries({ [SELLER]: accounts.seller, [BUYER]: accounts.buyer, 'held in escrow': accounts.escrow }).map(
+      ([name, { balance }]) => `  ${name.padEnd(16)}${count(balance).padStart(8)}`,
+    ),
+    ...text(
+      audit.ok
+        ? `Minted ${count(audit.minted)}; debits ${count(audit.debits)} equal credits ${count(audit.credits)} over ${counted(audit.transfers, 'transfer')}.`
+        : `The ledger does not add up: ${audit.problems.join('; ')}`,
+    ),
+  ]
+}
+
+function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): string[] {
+  const { agreed, compared } = tried.agreement
+  return [
+    `${found.artifact}, ${found.price} scrip ${termsText(found.terms)}.`,
+    `- Measured by the platform: ${counted(found.figures.fires, 'fire')} in ${counted(found.figures.scopes, 'scope')}. ${found.rank.because.join('. ')}`,
+    `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(compared)} decisions.`,
+    `- The offer was accepted by ${by}; ${count(deal.paid)} scrip paid so far for ${count(Object.values(deal.delivery?.used ?? {})[0] ?? 0)} uses, ${count(deal.held)} held.`,
+  ]
+}
+
+const termsText = ({ fires, per_decision }: ListingTerms): string =>
+  per_decision === undefined ? `for ${counted(fires ?? 0, 'use')}` : `as a budget, ${per_decision} per certified decision`

@@ -1,0 +1,224 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { teach, type Taught } from '../../cli/learning/lesson.ts'
+import type { Api } from '../../cli/lib/api.ts'
+import { CliError } from '../../cli/lib/cli-error.ts'
+import type { Account, LedgerAudit } from '../../src/contract/market/account.ts'
+import type { Deal } from '../../src/contract/market/deal.ts'
+import type { FoundListing, Listing } from '../../src/contract/market/listing.ts'
+import type { TrialReport } from '../../src/contract/market/trial.ts'
+import type { Message } from '../learning/input.ts'
+
+export const SELLER = 'desk/lisbon'
+export const BUYER = 'desk/oslo'
+/** The first desk's mails; the other gets the rest. */
+const TAUGHT = 800
+/** The buyer's mails before it buys. */
+const BEFORE = 100
+const GRANT = 1000
+const PRICE = 10
+const FIRES = 100
+const BUDGET = 200
+const POLL_MS = 200
+const MOST_POLLS = 150
+
+/** The rule of the seller for small offers: accept them, without a model. */
+const SMALL_OFFERS = `function reflex(context) {
+  for (const event of context.pending_purchases) {
+    if (event.price <= ${PRICE}) {
+      return { action_type: 'invoke_artifact', artifact_id: 'genesis_escrow', method: 'accept', args: [event.deal_id] }
+    }
+  }
+  return null
+}`
+
+type Desk = { messages: readonly Message[]; host: string; trusted: readonly string[] }
+type Watch = { signal: AbortSignal; onProgress: (text: string) => void }
+type Purchase = { found: FoundListing; tried: TrialReport; deal: Deal; by: string }
+export type Story = {
+  ok: boolean
+  learned: { id: string; description: string }[]
+  seller_calls: number[]
+  buyer_calls: number[]
+  /** The buyer's mails before the purchases. */
+  before: number
+  purchases: Purchase[]
+  accounts: { seller: Account; buyer: Account; escrow: Account }
+  audit: LedgerAudit
+}
+
+/** Lets a desk learn and sell, and another one find, try, buy and save. */
+export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> {
+  const seller = await work(api, { desk, scope: SELLER, learns: true }, desk.messages.slice(0, TAUGHT), watch)
+  const learned = await learnedBy(api, SELLER)
+  if (learned.length === 0) throw new CliError('The first desk learned no reflex that acts.', 'Run it again with --json, and read its runs.')
+  await answerSmallOffers(api)
+
+  await patch(api, BUYER, { market: { opening_grant: GRANT } })
+  const first = desk.messages.slice(TAUGHT, TAUGHT + BEFORE)
+  const since = new Date().toISOString()
+  const before = await work(api, { desk, scope: BUYER, learns: false }, first, watch)
+  await funded(api, watch)
+
+  watch.onProgress(`${BUYER} searches the market, tries what it finds, and buys`)
+  await list(api, learned)
+  const purchases = await buy(api, { since, learned }, watch)
+  await patch(api, BUYER, { reflexes: purchases.map(({ found }) => referenceTo(found.artifact)) })
+  const after = await work(api, { desk, scope: BUYER, learns: false }, desk.messages.slice(TAUGHT + BEFORE), watch)
+  const buyer_calls = [...before.calls, ...after.calls]
+  const [accounts, audit] = await settled(api, purchases, watch)
+  const saved = sum(before.calls) / before.calls.length > sum(after.calls.slice(-BEFORE)) / BEFORE
+  const deals = await Promise.all(purchases.map(async (one) => ({ ...one, deal: await dealOf(api, one.deal.deal_id) })))
+  return {
+    ok: audit.ok && saved && accounts.seller.balance > 0,
+    learned,
+    seller_calls: seller.calls,
+    buyer_calls,
+    before: first.length,
+    purchases: deals,
+    accounts,
+    audit,
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
+const pathOf = (scope: string): string => `/v1/scopes/${encodeURIComponent(scope)}`
+const patch = (api: Api, scope: string, settings: object): Promise<unknown> => api.json(pathOf(scope), { method: 'PATCH', body: settings })
+const dealOf = (api: Api, id: string): Promise<Deal> => api.json<Deal>(`/v1/market/deals/${encodeURIComponent(id)}`)
+
+/** Sends mails to a desk whose model files them, and counts its calls. */
+function work(
+  api: Api,
+  { desk, scope, learns }: { desk: Desk; scope: string; learns: boolean },
+  messages: readonly Message[],
+  { signal, onProgress }: Watch,
+): Promise<Taught> {
+  const lesson = {
+    scope,
+    settings: {
+      agent: 'prompted',
+      instructions: 'File each mail into the folder that fits, or leave it where it is.',
+      ...(learns && { learning: { mode: 'auto' as const, audit_share: 0.02, trusted_sources: [...desk.trusted] } }),
+      allowed_hosts: [desk.host],
+      http_tools: [
+        {
+          name: 'http.file',
+          description: 'Files a mail',
+          method: 'POST' as const,
+          url: `http://${desk.host}/file`,
+          body: { folder: '{{folder}}' },
+          repeatable: true,
+        },
+      ],
+    },
+    events: messages.map(({ id, timestamp, source, text }) => ({
+      id,
+      type: 'ws.message',
+      source,
+      timestamp,
+      connection_id: 'mail',
+      content: text,
+    })),
+    learn_after: learns ? [0.3, 0.5, 0.7].map((share) => Math.round(messages.length * share)) : [],
+  }
+  return teach(api, lesson, {
+    signal,
+    onProgress: ({ sent, of, doing }) => onProgress(`${scope}: ${sent} of ${of} mails${doing === 'learning' ? '; learning' : ''}`),
+  })
+}
+
+async function learnedBy(api: Api, scope: string): Promise<{ id: string; version: number; description: string }[]> {
+  const query = new URLSearchParams({ owner: `scope:${scope}`, state: 'active', limit: '100' })
+  const { items } = await api.json<{ items: { id: string; version: number; description: string }[] }>(`/v1/reflexes?${query}`)
+  return items
+}
+
+/** Puts the rule for small offers in front of the seller's chain. */
+async function answerSmallOffers(api: Api): Promise<void> {
+  await api.json('/v1/reflexes', { method: 'POST', body: { id: 'small-offers', code: SMALL_OFFERS, state: 'active' } })
+  const { settings } = await api.json<{ settings: { reflexes: object[] } }>(pathOf(SELLER))
+  await patch(api, SELLER, { reflexes: [{ id: 'small-offers' }, ...settings.reflexes] })
+}
+
+/** The first one at a small price for some fires; the others paid by the decision. */
+async function list(api: Api, learned: readonly { id: string; version: number }[]): Promise<void> {
+  for (const [index, { id, version }] of learned.entries()) {
+    const priced = index === 0 ? { price: PRICE, terms: { fires: FIRES } } : { price: BUDGET, terms: { per_decision: 1 } }
+    const body = { artifact: `reflex:${id}@${version}`, kind: 'licence', seller: `scope:${SELLER}`, ...priced }
+    await api.json<Listing>('/v1/market/listings', { method: 'POST', body })
+  }
+}
+
+async function buy(api: Api, { since, learned }: { since: string; learned: readonly unknown[] }, watch: Watch): Promise<Purchase[]> {
+  const search = new URLSearchParams({ kind: 'licence', seller: `scope:${SELLER}` })
+  const found = await until(
+    async () => {
+      const { items } = await api.json<{ items: FoundListing[] }>(`/v1/market/listings?${search}`)
+      return items.length === learned.length ? items : null
+    },
+    'the market shows the listings',
+    watch,
+  )
+  const purchases: Purchase[] = []
+  for (const one of found) {
+    const path = `/v1/market/listings/${one.listing_id}`
+    const tried = await api.json<TrialReport>(`${path}/try`, { method: 'POST', body: { scope: BUYER, since } })
+    const id = `oslo-${one.listing_id}`
+    await api.json(`${path}/offers`, { method: 'POST', body: { id, buyer: `scope:${BUYER}`, scopes: [BUYER] } })
+    const small = one.price <= PRICE
+    if (!small) await api.json(`/v1/market/deals/${id}/accept`, { method: 'POST', body: {} })
+    const deal = await until(
+      async () => {
+        const now = await dealOf(api, id)
+        return now.status === 'offered' ? null : now
+      },
+      'the seller answers the offer',
+      watch,
+    )
+    if (deal.status !== 'accepted') throw new CliError(`The deal ${id} is ${deal.status}.`)
+    purchases.push({ found: one, tried, deal, by: small ? 'its reflex small-offers, without a model' : 'a person' })
+  }
+  return purchases
+}
+
+const referenceTo = (artifact: string): { id: string } => ({ id: artifact.slice('reflex:'.length).split('@')[0] ?? '' })
+
+const accountOf = (api: Api, id: string): Promise<Account> => api.json<Account>(`/v1/ledger/accounts/${encodeURIComponent(id)}`)
+
+/** The opening grant arrives with the next replication of the scope. */
+async function funded(api: Api, watch: Watch): Promise<void> {
+  const arrived = async () => {
+    const account = await accountOf(api, `scope:${BUYER}`).catch(() => null)
+    return account?.balance === GRANT ? account : null
+  }
+  await until(arrived, 'the opening grant arrives', watch)
+}
+
+type Settled = [Story['accounts'], LedgerAudit]
+
+/** Waits until the buyer's last use is paid for: two looks that find the same. */
+async function settled(api: Api, purchases: readonly Purchase[], watch: Watch): Promise<Settled> {
+  let seen = ''
+  await until(
+    async () => {
+      const deals = await Promise.all(purchases.map(({ deal }) => dealOf(api, deal.deal_id)))
+      const now = JSON.stringify(deals.map(({ paid, delivery }) => [paid, delivery?.used]))
+      const same = now === seen && deals.some(({ paid }) => paid > 0)
+      seen = now
+      await wait(same ? 0 : 1500, undefined, { signal: watch.signal })
+      return same ? true : null
+    },
+    'the use of the licences is paid for',
+    watch,
+  )
+  const [seller, buyer, escrow] = await Promise.all([accountOf(api, `scope:${SELLER}`), accountOf(api, `scope:${BUYER}`), accountOf(api, 'escrow')])
+  return [{ seller, buyer, escrow }, await api.json<LedgerAudit>('/v1/ledger/audit')]
+}
+
+async function until<Found>(look: () => Promise<Found | null>, what: string, { signal }: Watch): Promise<Found> {
+  for (let polls = 0; polls < MOST_POLLS; polls += 1) {
+    const found = await look()
+    if (found !== null) return found
+    await wait(POLL_MS, undefined, { signal })
+  }
+  throw new CliError(`This did not happen: ${what}.`)
+}
