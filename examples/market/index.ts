@@ -57,7 +57,10 @@ async function main(): Promise<number> {
     )
     line.close()
     if (options.json) console.log(JSON.stringify(story, null, 2))
-    else console.log(storyLines(story, { columns: process.stdout.isTTY ? process.stdout.columns : 100, paint: painter(process.stdout) }).join('\n'))
+    else
+      console.log(
+        storyLines(story, { columns: process.stdout.isTTY ? process.stdout.columns : 100, paint: painter(process.stdout) }).join('\n'),
+      )
     return story.ok ? 0 : 1
   } finally {
     line.close()

@@ -22,7 +22,9 @@ export function storyLines(story: Story, { columns, paint }: Look): string[] {
   const [first, last] = [buyer_calls.slice(0, BUCKET), buyer_calls.slice(-BUCKET)].map((calls) => bucketsOf(calls, BUCKET)[0])
   return [
     paint('bold', `${SELLER} learns, and sells`),
-    ...text(`It filed ${counted(seller_calls.length, 'mail')} and learned ${counted(learned.length, 'reflex', 'reflexes')}, which it lists as licences.`),
+    ...text(
+      `It filed ${counted(seller_calls.length, 'mail')} and learned ${counted(learned.length, 'reflex', 'reflexes')}, which it lists as licences.`,
+    ),
     '',
     paint('bold', `${BUYER} finds, tries and buys`),
     ...purchases.flatMap((one) => purchaseText(one).flatMap(text)),
@@ -44,11 +46,11 @@ export function storyLines(story: Story, { columns, paint }: Look): string[] {
 }
 
 function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): string[] {
-  const { agreed, compared } = tried.agreement
+  const { agreed, disagreed } = tried.agreement
   return [
     `${found.artifact}, ${found.price} scrip ${termsText(found.terms)}.`,
     `- Measured by the platform: ${counted(found.figures.fires, 'fire')} in ${counted(found.figures.scopes, 'scope')}. ${found.rank.because.join('. ')}`,
-    `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(compared)} decisions.`,
+    `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(agreed + disagreed)} decisions.`,
     `- The offer was accepted by ${by}; ${count(deal.paid)} scrip paid so far for ${count(Object.values(deal.delivery?.used ?? {})[0] ?? 0)} uses, ${count(deal.held)} held.`,
   ]
 }

@@ -50,7 +50,8 @@ export type Story = {
 export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> {
   const seller = await work(api, { desk, scope: SELLER, learns: true }, desk.messages.slice(0, TAUGHT), watch)
   const learned = await learnedBy(api, SELLER)
-  if (learned.length === 0) throw new CliError('The first desk learned no reflex that acts.', 'Run it again with --json, and read its runs.')
+  if (learned.length === 0)
+    throw new CliError('The first desk learned no reflex that acts.', 'Run it again with --json, and read its runs.')
   await answerSmallOffers(api)
 
   await patch(api, BUYER, { market: { opening_grant: GRANT } })
@@ -210,7 +211,11 @@ async function settled(api: Api, purchases: readonly Purchase[], watch: Watch): 
     'the use of the licences is paid for',
     watch,
   )
-  const [seller, buyer, escrow] = await Promise.all([accountOf(api, `scope:${SELLER}`), accountOf(api, `scope:${BUYER}`), accountOf(api, 'escrow')])
+  const [seller, buyer, escrow] = await Promise.all([
+    accountOf(api, `scope:${SELLER}`),
+    accountOf(api, `scope:${BUYER}`),
+    accountOf(api, 'escrow'),
+  ])
   return [{ seller, buyer, escrow }, await api.json<LedgerAudit>('/v1/ledger/audit')]
 }
 
