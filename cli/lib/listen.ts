@@ -5,9 +5,11 @@ import { text } from 'node:stream/consumers'
 
 export type Asked = { method: string; url: string; headers: IncomingHttpHeaders; body: string }
 export type Answer = { status: number; body: Record<string, unknown> }
+/** An event stream of JSON, as models answer that stream. */
+export type Streamed = { status: 200; events: readonly object[] }
 
 /** A JSON server on a free local port. `host` is `127.0.0.1:PORT`. */
-export async function listen(answer: (asked: Asked) => Answer): Promise<{ host: string; stop: () => void }> {
+export async function listen(answer: (asked: Asked) => Answer | Streamed): Promise<{ host: string; stop: () => void }> {
   const server = createServer((request, response) => {
     serve(request, response, answer).catch((error: unknown) => response.writeHead(500).end(String(error)))
   }).listen(0, '127.0.0.1')
@@ -19,8 +21,13 @@ export async function listen(answer: (asked: Asked) => Answer): Promise<{ host: 
   return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, stop }
 }
 
-async function serve(request: IncomingMessage, response: ServerResponse, answer: (asked: Asked) => Answer): Promise<void> {
+async function serve(request: IncomingMessage, response: ServerResponse, answer: (asked: Asked) => Answer | Streamed): Promise<void> {
   const { method = 'GET', url = '/', headers } = request
-  const { status, body } = answer({ method, url, headers, body: await text(request) })
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  const answered = answer({ method, url, headers, body: await text(request) })
+  const [type, content] =
+    'events' in answered ? ['text/event-stream', streamOf(answered.events)] : ['application/json', JSON.stringify(answered.body)]
+  response.writeHead(answered.status, { 'content-type': type }).end(content)
 }
+
+const streamOf = (events: readonly object[]): string =>
+  [...events.map((event) => JSON.stringify(event)), '[DONE]'].map((data) => `data: ${data}\n\n`).join('')

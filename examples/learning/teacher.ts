@@ -1,4 +1,4 @@
-import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
+import { listen, type Answer, type Asked, type Streamed } from '../../cli/lib/listen.ts'
 import type { Message } from './input.ts'
 
 type Turn = { role: string; content: unknown; tool_calls?: unknown }
@@ -26,18 +26,25 @@ export async function startTeacher(messages: readonly Message[]): Promise<Teache
   return { vars, answers: () => answers, stop }
 }
 
-function completion({ body }: Asked, labels: ReadonlyMap<string, string | null>): Answer {
-  const { messages }: { messages: Turn[] } = JSON.parse(body)
+function completion({ body }: Asked, labels: ReadonlyMap<string, string | null>): Answer | Streamed {
+  const { messages, stream = false }: { messages: Turn[]; stream?: boolean } = JSON.parse(body)
   const label = messages.at(-1)?.role === 'tool' ? null : (labels.get(latestId(messages)) ?? null)
   const call = {
     id: `call-${latestId(messages)}`,
     type: 'function',
     function: { name: TOOL, arguments: JSON.stringify({ folder: label }) },
   }
-  const message = { role: 'assistant', content: '', ...(label !== null && { tool_calls: [call] }) }
+  const message = { role: 'assistant', content: '', ...(label !== null && { tool_calls: [{ index: 0, ...call }] }) }
   const usage = { prompt_tokens: Math.ceil(body.length / 4), completion_tokens: 20, total_tokens: Math.ceil(body.length / 4) + 20 }
-  const choices = [{ index: 0, message, finish_reason: label === null ? 'stop' : 'tool_calls' }]
-  return { status: 200, body: { id: 'scripted', created: 0, model: 'scripted', object: 'chat.completion', choices, usage } }
+  const finish_reason = label === null ? 'stop' : 'tool_calls'
+  const head = { id: 'scripted', created: 0, model: 'scripted' }
+  // A scope streams while somebody follows its log.
+  if (stream)
+    return {
+      status: 200,
+      events: [{ ...head, object: 'chat.completion.chunk', choices: [{ index: 0, delta: message, finish_reason }], usage }],
+    }
+  return { status: 200, body: { ...head, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage } }
 }
 
 /** The context shows the events as JSON lines, the latest one last. */
