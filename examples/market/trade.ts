@@ -137,7 +137,8 @@ async function learnedBy(api: Api, scope: string): Promise<{ id: string; version
 async function answerSmallOffers(api: Api): Promise<void> {
   await api.json('/v1/reflexes', { method: 'POST', body: { id: 'small-offers', code: SMALL_OFFERS, state: 'active' } })
   const { settings } = await api.json<{ settings: { reflexes: object[] } }>(pathOf(SELLER))
-  await patch(api, SELLER, { reflexes: [{ id: 'small-offers' }, ...settings.reflexes] })
+  // With the setting `market` its agent gets the tools of the market, and offers as events.
+  await patch(api, SELLER, { market: { without_approval: 0 }, reflexes: [{ id: 'small-offers' }, ...settings.reflexes] })
 }
 
 /** The first one at a small price for some fires; the others paid by the decision. */
