@@ -129,7 +129,7 @@ function work(
 
 async function learnedBy(api: Api, scope: string): Promise<{ id: string; version: number; description: string }[]> {
   const query = new URLSearchParams({ owner: `scope:${scope}`, state: 'active', limit: '100' })
-  const { items } = await api.json<{ items: { id: string; version: number; description: string }[] }>(`/v1/reflexes?${query}`)
+  const { items } = await api.json<{ items: { id: string; version: number; description: string }[] }>(`/v1/reflexes?${query.toString()}`)
   return items
 }
 
@@ -154,7 +154,7 @@ async function buy(api: Api, { since, learned }: { since: string; learned: reado
   const search = new URLSearchParams({ kind: 'licence', seller: `scope:${SELLER}` })
   const found = await until(
     async () => {
-      const { items } = await api.json<{ items: FoundListing[] }>(`/v1/market/listings?${search}`)
+      const { items } = await api.json<{ items: FoundListing[] }>(`/v1/market/listings?${search.toString()}`)
       return items.length === learned.length ? items : null
     },
     'the market shows the listings',
