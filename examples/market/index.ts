@@ -31,7 +31,8 @@ each has paid, earned and saved.
   --json       print the figures as JSON
   --help       this`
 
-const MAILS = 1500
+/** Enough for the buyer to prove what it bought: some hundred decisions of each reflex. */
+const MAILS = 2000
 const { signal, exitCode } = interruption()
 
 async function main(): Promise<number> {

@@ -5,9 +5,15 @@ export type Ran = { code: number | null; stdout: string; stderr: string }
 /** `isOpen`: the input does not end. */
 type Options = { env?: Record<string, string>; input?: string; isOpen?: boolean; onStart?: (child: ChildProcess) => void }
 
-/** Runs the command line as a process of its own, without the environment of the tests. */
-export async function reflex(args: readonly string[], { env = {}, input = '', isOpen = false, onStart }: Options = {}): Promise<Ran> {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'cli/reflex.js', ...args], {
+export const reflex = (args: readonly string[], options: Options = {}): Promise<Ran> => script('cli/reflex.js', args, options)
+
+/** Runs a file as a process of its own, without the environment of the tests. */
+export async function script(
+  file: string,
+  args: readonly string[],
+  { env = {}, input = '', isOpen = false, onStart }: Options = {},
+): Promise<Ran> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file, ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })

@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** The longest files. One that starts last would run alone. */
 const LONGEST = [
   'package.test.ts',
+  'market.test.ts',
   'kill.test.ts',
   'dashboard/scopes.test.ts',
   'dashboard/decisions.test.ts',
