@@ -4,7 +4,7 @@ import { script } from './command-line.ts'
 
 test('the example learns, sells by a reflex without a model, buys, spares model calls, and no unit is lost', async () => {
   const { code, stdout, stderr } = await script('examples/market/index.ts', ['--json'])
-  expect(code, stderr).toBe(0)
+  expect({ code, stderr }).toMatchObject({ code: 0 })
   const { learned, purchases, accounts, audit, buyer_calls, before } = JSON.parse(stdout) as Story
   expect(learned.length).toBeGreaterThan(0)
   expect(purchases).toHaveLength(learned.length)

@@ -53,7 +53,7 @@ const decision = <const Name extends Decision>(name: Name) =>
   route(`post /v1/market/contracts/{id}/${name}`, `${name}Contract`, meanings[name][0], {
     description: meanings[name][1],
     ...guard({ roles: ['operator'], body: 'optional' }),
-    request: { params: idPath, body: { required: false, content: { 'application/json': { schema: contractReason } } } },
+    request: { params: idPath, body: { ...jsonRequest(contractReason, { reason: 'The service answered wrongly.' }), required: false } },
     responses: { 200: json(contract, 'The contract.'), ...problems(400, 404, 409, 413, 415) },
   })
 

@@ -46,7 +46,7 @@ const decision = <const Decision extends keyof typeof meanings>(name: Decision) 
   route(`post /v1/market/deals/{id}/${name}`, `${name}Deal`, meanings[name][0], {
     description: meanings[name][1],
     ...guard({ roles: ['operator'], body: 'optional' }),
-    request: { params: idPath, body: { required: false, content: { 'application/json': { schema: dealReason } } } },
+    request: { params: idPath, body: { ...jsonRequest(dealReason, { reason: 'The price is too low.' }), required: false } },
     responses: { 200: json(deal, 'The deal.'), ...problems(400, 404, 409, 413, 415) },
   })
 

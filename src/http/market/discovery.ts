@@ -39,12 +39,12 @@ const search = route('get /v1/market/listings', 'searchListings', 'Search listin
         .max(200)
         .optional()
         .describe('Words, all of which are in the id, the description, the event types or the tools.'),
-      kind: z.enum(goodsKinds).optional(),
+      kind: z.enum(goodsKinds).optional().describe('The goods: a licence, a copy or the ownership.'),
       type: z.string().min(1).max(200).optional().describe('An event type that it handles, as listed or as measured.'),
       tool: z.string().min(1).max(200).optional().describe('A tool that it calls.'),
-      artifact: artifactReference.optional(),
+      artifact: artifactReference.optional().describe('`reflex:ID@VERSION` or `skill:ID@VERSION`.'),
       seller: accountId.optional(),
-      max_price: z.coerce.number<string>().int().min(1).optional(),
+      max_price: z.coerce.number<string>().int().min(1).optional().describe('In scrip.'),
       sort: z.enum(listingSorts).default('rank').describe('`saved`: by money saved per 1,000 events. `agreement`: by its lower bound.'),
       limit: pageLimit(100, 20),
       cursor: cursor.optional().openapi({ type: 'string' }),
