@@ -28,11 +28,12 @@ const HELP = `Usage: npm run example:market -- [options]
 Runs two agents that trade a learned reflex on a local server, and prints what
 each has paid, earned and saved.
 
+  --mails N    send N mails to both desks together [2600]
   --json       print the figures as JSON
   --help       this`
 
-/** Enough for the buyer to prove what it bought: some hundred decisions of each reflex. */
-const MAILS = 2000
+/** With fewer, only the commonest decision is learned, and proven again by the buyer. */
+const LEAST = 1400
 const { signal, exitCode } = interruption()
 
 async function main(): Promise<number> {
@@ -41,7 +42,7 @@ async function main(): Promise<number> {
     console.log(HELP)
     return 0
   }
-  const messages = readInput({ file: null, most: MAILS, now: Date.now() })
+  const messages = readInput({ file: null, most: options.mails, now: Date.now() })
   const folder = temporaryFolder('reflex-market-')
   const key = `market-${randomUUID().replaceAll('-', '')}`
   const teacher = await startTeacher(messages)
@@ -72,13 +73,20 @@ async function main(): Promise<number> {
   }
 }
 
-function optionsOf(): { json: boolean } | null {
+function optionsOf(): { mails: number; json: boolean } | null {
   try {
-    const { json, help } = parseArgs({
-      options: { json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } },
+    const { mails, json, help } = parseArgs({
+      options: {
+        mails: { type: 'string', default: '2600' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
     }).values
-    return help ? null : { json }
+    if (!Number.isInteger(Number(mails)) || Number(mails) < LEAST)
+      throw new CliError(`--mails takes a whole number from ${LEAST}; it was ${JSON.stringify(mails)}.`)
+    return help ? null : { mails: Number(mails), json }
   } catch (error) {
+    if (error instanceof CliError) throw error
     throw new CliError(messageOf(error).split('. ')[0] ?? '', 'npm run example:market -- --help lists the options.', error)
   }
 }

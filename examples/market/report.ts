@@ -49,7 +49,7 @@ function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): s
   const { agreed, disagreed } = tried.agreement
   return [
     `${found.artifact}, ${found.price} scrip ${termsText(found.terms)}.`,
-    `- Measured by the platform: ${counted(found.figures.fires, 'fire')} in ${counted(found.figures.scopes, 'scope')}. ${found.rank.because.map(({ reason }) => reason).join('. ')}`,
+    `- Measured by the platform: ${counted(found.figures.fires, 'fire')} in ${counted(found.figures.scopes, 'scope')}. ${found.rank.because.map(({ reason }) => reason).join(' ')}`,
     `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(agreed + disagreed)} decisions.`,
     `- The offer was accepted by ${by}; ${count(deal.paid)} scrip paid so far for ${count(Object.values(deal.delivery?.used ?? {})[0] ?? 0)} uses, ${count(deal.held)} held.`,
   ]

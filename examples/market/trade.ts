@@ -10,13 +10,13 @@ import type { Message } from '../learning/input.ts'
 
 export const SELLER = 'desk/lisbon'
 export const BUYER = 'desk/oslo'
-/** The first desk's mails; the other gets the rest. */
-const TAUGHT = 800
+/** The share of the mails that the first desk gets; the other gets the rest. */
+const TAUGHT = 0.55
 /** The buyer's mails before it buys. */
 const BEFORE = 100
 const GRANT = 1000
 const PRICE = 10
-const FIRES = 100
+const FIRES = 1000
 const BUDGET = 200
 const POLL_MS = 200
 const MOST_POLLS = 150
@@ -50,14 +50,15 @@ export type Story = {
 
 /** Lets a desk learn and sell, and another one find, try, buy and save. */
 export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> {
-  const seller = await work(api, { desk, scope: SELLER, learns: true }, desk.messages.slice(0, TAUGHT), watch)
+  const taught = Math.round(desk.messages.length * TAUGHT)
+  const seller = await work(api, { desk, scope: SELLER, learns: true }, desk.messages.slice(0, taught), watch)
   const learned = await learnedBy(api, SELLER)
   if (learned.length === 0)
     throw new CliError('The first desk learned no reflex that acts.', 'Run it again with --json, and read its runs.')
   await answerSmallOffers(api)
 
   await patch(api, BUYER, { market: { opening_grant: GRANT } })
-  const first = desk.messages.slice(TAUGHT, TAUGHT + BEFORE)
+  const first = desk.messages.slice(taught, taught + BEFORE)
   const since = new Date().toISOString()
   const before = await work(api, { desk, scope: BUYER, learns: false }, first, watch)
   await funded(api, watch)
@@ -66,13 +67,13 @@ export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> 
   await list(api, learned)
   const purchases = await buy(api, { since, learned }, watch)
   await patch(api, BUYER, { reflexes: purchases.map(({ found }) => referenceTo(found.artifact)) })
-  const after = await work(api, { desk, scope: BUYER, learns: false }, desk.messages.slice(TAUGHT + BEFORE), watch)
+  const after = await work(api, { desk, scope: BUYER, learns: false }, desk.messages.slice(taught + BEFORE), watch)
   const buyer_calls = [...before.calls, ...after.calls]
   const [accounts, audit] = await settled(api, purchases, watch)
   const saved = sum(before.calls) / before.calls.length > sum(after.calls.slice(-BEFORE)) / BEFORE
   const deals = await Promise.all(purchases.map(async (one) => ({ ...one, deal: await dealOf(api, one.deal.deal_id) })))
   return {
-    ok: audit.ok && saved && accounts.seller.balance > 0,
+    ok: audit.ok && saved && deals.some(({ deal }) => deal.paid > 0),
     learned,
     seller_calls: seller.calls,
     buyer_calls,
@@ -122,7 +123,7 @@ function work(
       connection_id: 'mail',
       content: text,
     })),
-    learn_after: learns ? [0.3, 0.5, 0.7].map((share) => Math.round(messages.length * share)) : [],
+    learn_after: learns ? [0.2, 0.35].map((share) => Math.round(messages.length * share)) : [],
   }
   return teach(api, lesson, {
     signal,

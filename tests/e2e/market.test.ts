@@ -3,7 +3,7 @@ import type { Story } from '../../examples/market/trade.ts'
 import { script } from './command-line.ts'
 
 test('the example learns, sells by a reflex without a model, buys, spares model calls, and no unit is lost', async () => {
-  const { code, stdout, stderr } = await script('examples/market/index.ts', ['--json'])
+  const { code, stdout, stderr } = await script('examples/market/index.ts', ['--json', '--mails', '1400'])
   expect({ code, stderr }).toMatchObject({ code: 0 })
   const { learned, purchases, accounts, audit, buyer_calls, before } = JSON.parse(stdout) as Story
   expect(learned.length).toBeGreaterThan(0)
