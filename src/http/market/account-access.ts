@@ -13,12 +13,15 @@ const KEY = 'key:'
 export const accountOfOwner = ({ owner, owner_id }: { owner: string; owner_id: string }): string =>
   scopeOfOwner(owner_id) === null ? `${KEY}${owner}` : owner_id
 
-/** True for the key itself, operators of the scope, and admins. */
+/** True for the key itself, operators of the scope, and admins of all scopes. */
 export function mayActFor(principal: Principal, account: string): boolean {
   const scope = scopeOfOwner(account)
   if (scope !== null) return hasRole(principal, 'operator') && coversScope(principal, scope)
-  return account.startsWith(KEY) && (isOwnAccount(principal, account) || hasRole(principal, 'admin'))
+  return account.startsWith(KEY) && (isOwnAccount(principal, account) || isAdminOfAll(principal))
 }
+
+/** Keys belong to no scope, so that only these admins act for other keys. */
+export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
 /** True for the key itself and viewers of the scope, or of all scopes. */
 export function mayRead(principal: Principal, account: string): boolean {
@@ -31,7 +34,9 @@ const isOwnAccount = ({ name }: Principal, account: string): boolean => account 
 /** A caller of the Ledger that may act for the account, which is opened if D1 has its owner. */
 export async function callerFor({ env, principal }: { env: Env; principal: Principal }, account: string): Promise<LedgerCaller> {
   if (!mayActFor(principal, account))
-    throw forbidden(`The key ${principal.name} does not act for ${account}: that needs the key itself, or an operator of the scope.`)
+    throw forbidden(
+      `The key ${principal.name} does not act for ${account}: that needs the key itself, an operator of the scope, or an admin of all scopes.`,
+    )
   const { key_id, name } = principal
   if (isOwnAccount(principal, account)) return { name, opens: [account], owners: { [account]: key_id } }
   const scope = scopeOfOwner(account)

@@ -4,14 +4,13 @@ import { deal, dealReason, type Deal } from '../../contract/market/deal.ts'
 import { LEDGER, type DealRefused } from '../../contract/market/ledger-api.ts'
 import { newOffer } from '../../contract/market/listing.ts'
 import { accountId } from '../../contract/market/transfer.ts'
-import { hasRole } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { pageLimit, paged } from '../describe/paging.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { callerFor, mayActFor, mayRead } from './account-access.ts'
+import { callerFor, isAdminOfAll, mayActFor, mayRead } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -114,7 +113,7 @@ async function decide(c: At, decided: keyof typeof meanings, id: string, { reaso
   // Both sides may ask for a refund: the Ledger knows which one may have it.
   const account = decided === 'cancel' || (decided === 'refund' && !mayActFor(principal, seller)) ? buyer : seller
   await callerFor({ env, principal }, account)
-  const key_id = account.startsWith('key:') && !hasRole(principal, 'admin') ? principal.key_id : undefined
+  const key_id = account.startsWith('key:') && !isAdminOfAll(principal) ? principal.key_id : undefined
   const goods_state = decided === 'accept' ? await stateOfGoods(storeOf(env), artifact) : undefined
   const made = await env.LEDGER.getByName(LEDGER).decide(id, decided, { account, key_id, reason, goods_state })
   if (!made.ok) throw refused(made)

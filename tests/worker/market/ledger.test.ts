@@ -134,3 +134,17 @@ test('a key pays from its own account and from scopes that it operates, and from
   for (const debit of ['genesis', 'escrow']) expect(await send({ ...asked(), debit })).toMatchObject(problem(403))
   expect(await call('/v1/ledger/audit', { key: operator })).toMatchObject(problem(403))
 })
+
+test('an admin of some scopes acts for no other key, and an admin of all scopes does', async () => {
+  const [team = ''] = await scopes(nameOf('team'))
+  const name = nameOf('bob')
+  await call('/v1/keys', { json: { name, roles: ['publisher'], scopes: ['*'] } })
+  const mint = (key?: string) =>
+    call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: `key:${name}`, amount: 10 }, ...(key === undefined ? {} : { key }) })
+  expect((await mint()).body.results).toMatchObject([{ status: 'created' }])
+  const paid = () => ({ id: crypto.randomUUID(), debit: `key:${name}`, credit: team, amount: 1 })
+  expect((await send(paid())).body.results).toMatchObject([{ status: 'created' }])
+  const admin = await keyFor(['admin'], [team.slice('scope:'.length)])
+  expect(await mint(admin)).toMatchObject(problem(403))
+  expect(await send(paid(), admin)).toMatchObject(problem(403))
+})
