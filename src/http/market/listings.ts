@@ -1,8 +1,8 @@
-import { LEDGER, type ListingRefused } from '../../contract/market/ledger-api.ts'
-import { listing, newListing, type NewListing } from '../../contract/market/listing.ts'
+import { LEDGER } from '../../contract/market/ledger-api.ts'
+import { listing, newListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { hasRole } from '../../contract/principal.ts'
-import { sealVersion } from '../../store/market/ownership.ts'
+import { sell, type SaleRefused } from '../../market/goods/sell.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
@@ -41,14 +41,10 @@ export const listingRoutes = resource()
     const { env } = c
     const { principal } = c.var
     const asked = c.req.valid('json')
-    demandTerms(asked)
     const by = await callerFor({ env, principal }, asked.seller)
     const found = await demandGoods(storeOf(env), asked.artifact)
     demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
-    if (['retired', 'deprecated'].includes(found.goods.state)) throw conflict('not-for-sale', `${asked.artifact} is ${found.goods.state}.`)
-    // Before anybody can find it.
-    await sealVersion(storeOf(env), found)
-    const made = await env.LEDGER.getByName(LEDGER).list({ ...asked, listing_id: crypto.randomUUID() }, found.goods, by)
+    const made = await sell(env, { ...asked, listing_id: crypto.randomUUID() }, found, by)
     if (!made.ok) throw refused(made)
     return c.json(made.listing, 201)
   })
@@ -73,17 +69,6 @@ export const listingRoutes = resource()
     return c.json(closed.listing, 200)
   })
 
-const LICENCE_TERMS = ['days', 'fires', 'per_decision'] as const
-
-function demandTerms({ kind, terms = {}, price }: NewListing): void {
-  const refuse = (name: string, message: string) => invalid(`terms.${name}: ${message}.`, [{ path: `terms.${name}`, message }])
-  const foreign = kind === 'licence' ? undefined : LICENCE_TERMS.find((name) => terms[name] !== undefined)
-  if (foreign !== undefined) throw refuse(foreign, 'is a term of licences')
-  if (kind !== 'copy' && terms.resale !== undefined) throw refuse('resale', 'is a term of copies')
-  if (kind === 'licence' && terms.royalty_percent !== undefined) throw refuse('royalty_percent', 'is a term of copies and of ownership')
-  if ((terms.per_decision ?? 0) > price) throw refuse('per_decision', 'is more than the price, which is the budget')
-}
-
 /** The seller is the account of the owner; a key's is that of its id, unless an admin acts. */
 function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, is_admin }: { key_id: string; is_admin: boolean }): void {
   const account = accountOfOwner(owner)
@@ -92,6 +77,8 @@ function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, 
     throw forbidden(`The ${kind} ${id} belongs to ${account === seller ? 'another key of this name' : account}.`)
 }
 
-export function refused({ reason, detail }: ListingRefused): Problem {
+function refused(sale: SaleRefused): Problem {
+  const { reason, detail } = sale
+  if (reason === 'terms') return invalid(detail, [{ path: sale.term, message: sale.message }])
   return reason === 'not_found' ? notFound(detail) : conflict(reason.replaceAll('_', '-'), detail)
 }

@@ -5,6 +5,7 @@ import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
 import { storeOf } from '../../store/store.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import { findGoods, stateOfGoods } from '../goods.ts'
+import { sell } from '../goods/sell.ts'
 import { made, type Desk } from './desk.ts'
 
 const deal_id = z.string().min(1).max(128)
@@ -23,7 +24,7 @@ function selling(desk: Desk) {
         const found = await findGoods(storeOf(desk.env), asked.artifact)
         if (!found || found.owner.owner_id !== desk.account) throw new Error(`you own no version ${asked.artifact}`)
         const listing = { ...asked, seller: desk.account, listing_id: desk.idOf(call), ...(terms && { terms }) }
-        return made(await desk.ledger.list(listing, found.goods, await desk.caller())).listing
+        return made(await sell(desk.env, listing, found, await desk.caller())).listing
       },
     }),
     'genesis_escrow.unlist': defineTool({

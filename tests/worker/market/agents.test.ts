@@ -99,6 +99,29 @@ test('the template trades: it accepts up to a price, rejects below a floor and b
   expect(await ledger.account(refused.account)).toMatchObject({ balance: 100, available: 100 })
 })
 
+test('a version that an agent lists is sealed, and terms and states are checked as over HTTP', async () => {
+  const scope = freshScope()
+  const { 'genesis_escrow.list': list } = marketTools({
+    scope,
+    env,
+    settings: () => defaultSettings,
+    view: () => view(1, 0),
+    ask: () => Promise.resolve(null),
+  })
+  const sells = (of: { id: string; version: number }, more: object = {}) => {
+    const call_of = { env, fetch, scope, parameters: {}, signal: AbortSignal.timeout(10_000), now: () => Date.now() }
+    const asked = { artifact: `reflex:${of.id}@${of.version}`, kind: 'licence', price: 5, ...more }
+    return list?.execute(list.input.parse(asked), { ...call_of, idempotence_key: crypto.randomUUID() })
+  }
+  const version = await write(`return null // ${scope}`, { scope })
+  await expect(sells(version, { terms: { per_decision: 6 } })).rejects.toThrow('more than the price')
+  expect((await reflexes.find(env.DB, version.id))?.sealed).toBe(false)
+  expect(await sells(version, { terms: { days: 30 } })).toMatchObject({ state: 'open', seller: `scope:${scope}` })
+  expect((await reflexes.find(env.DB, version.id))?.sealed).toBe(true)
+  const retired = await write(`return null // retired ${scope}`, { scope, state: 'retired' })
+  await expect(sells(retired)).rejects.toThrow('is retired')
+})
+
 test('a search by an agent finds listings with figures and the reasons of their rank, without code', async () => {
   const version = await write('return null // a secret of the trade')
   await listed(version, { description: 'sorts the post', price: 7 })
