@@ -1,6 +1,6 @@
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
 import { skillDescribers } from './describe-skills.ts'
-import { ended, errorType, middleOf, note, queued, type Said } from './said.ts'
+import { ended, errorType, licenceOf, middleOf, note, queued, type Said } from './said.ts'
 
 type EntryOf<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 type Describers = { [Kind in Exclude<EntryKind, SkillEntryKind>]: (entry: EntryOf<Kind>, scope: string) => Said }
@@ -166,6 +166,7 @@ const describers: Describers = {
       'reflex.fired': true,
       'reflex.action': entry.action,
       'reflex.fuel': entry.fuel,
+      ...licenceOf(entry),
     },
   }),
   'reflex-passed': (entry) => {

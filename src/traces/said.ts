@@ -1,4 +1,4 @@
-import type { EntryKind } from '../contract/log-entry.ts'
+import type { EntryKind, LogEntry } from '../contract/log-entry.ts'
 import type { SpanKind, TraceStatus } from '../contract/reports/trace.ts'
 import type { DecisionMade } from '../contract/decisions/entry.ts'
 
@@ -103,3 +103,14 @@ export function queued(id: string, at: string): Record<string, unknown> {
   const sent = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
   return { 'reflex.event.queued_ms': Math.max(0, Date.parse(at) - sent) }
 }
+
+/** A bought reflex: the deal, and the average turn of the scope, which it spared. */
+export const licenceOf = ({ licence }: Extract<LogEntry, { kind: 'reflex-fired' }>) =>
+  licence && {
+    'reflex.licence.deal': licence.deal_id,
+    ...(licence.saves && {
+      'reflex.licence.saved_model_calls': licence.saves.model_calls,
+      'reflex.licence.saved_tokens': licence.saves.tokens,
+      'reflex.licence.saved_usd': licence.saves.cost_usd,
+    }),
+  }

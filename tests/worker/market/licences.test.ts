@@ -133,6 +133,8 @@ describe('a version under licence', () => {
     expect(await decidedBy(buyer, 'b', 'c', 'd', 'e')).toEqual(['reflex', 'reflex', 'turn', 'turn'])
     const [first, ...later] = await entriesOf(stubOf(buyer), 'reflex-fired')
     expect(first).toMatchObject({ state: 'active', licence: { deal_id, saves: { model_calls: 1, tokens: 0, cost_usd: 0 } } })
+    const { body: trace } = await call(`/v1/traces/${first?.trace_id ?? ''}?scope=${encodeURIComponent(buyer)}`)
+    expect(JSON.stringify(trace)).toContain('"reflex.licence.saved_model_calls":1')
     expect(later.filter((one) => one.licence)).toHaveLength(2)
     expect((await passesIn(buyer)).at(-1)).toContain(`the licence of the deal ${deal_id} is used up: it was for 3 actions`)
     expect(await reported(buyer, deal_id, 3)).toMatchObject({ status: 'settled', paid: 100, held: 0, delivery: { in_use: false } })

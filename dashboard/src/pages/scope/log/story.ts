@@ -92,9 +92,15 @@ const passes: Record<string, string> = {
   uncertified: 'has no proof for this action',
 }
 
+/** The average turn, which a bought reflex spares. */
+const licensed = ({ licence }: EntryOf<'reflex-fired'>): string =>
+  licence
+    ? `, under the deal ${licence.deal_id}${licence.saves ? `, which saved about ${licence.saves.model_calls.toFixed(1)} model calls and $${licence.saves.cost_usd.toFixed(4)}` : ''}`
+    : ''
+
 const reflexes = {
   'reflex-fired': (entry: EntryOf<'reflex-fired'>) =>
-    `Reflex ${reflex(entry)} ${entry.state === 'shadow' ? 'in shadow mode would' : 'decided to'} ${actionText(entry.action)}${entry.reused ? '; it was done before' : ''}`,
+    `Reflex ${reflex(entry)} ${entry.state === 'shadow' ? 'in shadow mode would' : 'decided to'} ${actionText(entry.action)}${entry.reused ? '; it was done before' : ''}${licensed(entry)}`,
   'reflex-passed': (entry: EntryOf<'reflex-passed'>) =>
     `Reflex ${reflex(entry)} ${passes[entry.reason] ?? `passed (${entry.reason.replace('_', ' ')})`}${because(entry.error ?? entry.detail)}`,
   'action-ended': (entry: EntryOf<'action-ended'>) =>
