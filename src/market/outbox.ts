@@ -4,6 +4,15 @@ import type { Env } from '../env.ts'
 export type Item = { key: string; value: unknown }
 /** The function that sends the messages of a topic, oldest first. Sending is idempotent. */
 export type Topics = Readonly<Record<string, (items: readonly Item[], env: Env) => Promise<void>>>
+/** Thrown by a topic that has sent all items but these, which are retried. */
+export class SentInPart extends Error {
+  readonly keys: ReadonlySet<string>
+
+  constructor(keys: ReadonlySet<string>, cause: unknown) {
+    super(`not sent: ${[...keys].join(', ')}`, { cause })
+    this.keys = keys
+  }
+}
 /** State that is sent from tables of its own, up to a mark that it keeps. */
 export type Source = { readonly waiting: boolean; send: (env: Env) => Promise<void> }
 
@@ -70,21 +79,28 @@ export class Outbox {
     // A topic may have a part for each recipient, after a space.
     const send = this.#topics[topic.split(' ', 1)[0] ?? topic]
     if (!send) throw new Error(`no function sends the topic ${topic}`)
-    for (;;) {
-      const rows = this.#sql
-        .exec<{ seq: number; key: string; value: string }>(
-          'SELECT seq, "key", value FROM outbox WHERE topic = ? ORDER BY seq LIMIT ?',
-          topic,
-          MOST_ITEMS,
-        )
-        .toArray()
-      if (rows.length === 0) return
-      await send(
-        rows.map(({ key, value }) => ({ key, value: JSON.parse(value) as unknown })),
-        env,
-      )
+    let failure: SentInPart | null = null
+    for (let last = -1; ;) {
+      const rows = this.#rowsAfter(topic, last)
+      const items = rows.map(({ key, value }) => ({ key, value: JSON.parse(value) as unknown }))
+      if (rows.length === 0) break
+      const failed: SentInPart | null = await send(items, env).then(() => null, inPart)
+      const sent = rows.filter(({ key }) => failed?.keys.has(key) !== true)
       // A message that was replaced meanwhile is sent again.
-      for (const { seq, value } of rows) this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', seq, value)
+      for (const { seq, value } of sent) this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', seq, value)
+      failure ??= failed
+      last = failed ? (rows.at(-1)?.seq ?? last) : last
     }
+    if (failure) throw failure
   }
+
+  #rowsAfter(topic: string, seq: number): { seq: number; key: string; value: string }[] {
+    const rows = 'SELECT seq, "key", value FROM outbox WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?'
+    return this.#sql.exec<{ seq: number; key: string; value: string }>(rows, topic, seq, MOST_ITEMS).toArray()
+  }
+}
+
+function inPart(error: unknown): SentInPart {
+  if (error instanceof SentInPart) return error
+  throw error
 }

@@ -1,4 +1,5 @@
 import type { Deal } from '../contract/market/deal.ts'
+import type { Env } from '../env.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { copyLedger } from '../store/market/ledger.ts'
 import { deliver } from './goods/deliver.ts'
@@ -6,7 +7,7 @@ import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
 import type { MarketView } from '../contract/market/view.ts'
 import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
-import type { Outbox, Source, Topics } from './outbox.ts'
+import { SentInPart, type Item, type Outbox, type Source, type Topics } from './outbox.ts'
 
 const PAGE = 500
 
@@ -19,15 +20,21 @@ export const topicsOf = (ledger: Ledger, view: (scope: string) => MarketView): T
     return copyLedger(storeOf(env), [], accounts, ledger.newest)
   },
   /** The newest state of each deal, with its consequences for artifacts. */
-  deals: async (items, env) => {
-    for (const { value } of items) await deliver(env, (value as { deal: Deal }).deal, Date.now())
-  },
+  deals: deliverAll,
   listings: (items, env) =>
     writeListings(
       storeOf(env),
       items.map(({ value }) => value as ListingCopy),
     ),
 })
+
+/** A deal that fails does not delay the later ones. */
+async function deliverAll(items: readonly Item[], env: Env): Promise<void> {
+  const failed = new Map<string, unknown>()
+  for (const { key, value } of items)
+    await deliver(env, (value as { deal: Deal }).deal, Date.now()).catch((error: unknown) => void failed.set(key, error))
+  if (failed.size > 0) throw new SentInPart(new Set(failed.keys()), [...failed.values()][0])
+}
 
 /** State that is sent from the tables of the ledger. */
 export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Readonly<Record<string, Source>> => ({

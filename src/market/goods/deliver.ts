@@ -53,21 +53,39 @@ type Copier = Owner & { now: number; sealed: boolean }
 
 async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
   const found = await reflexes.find(db, of.id, Number(of.version))
-  if (!found || (await reflexes.find(db, to.id))) return
+  if (!found) throw missing(of)
   const { code, hash, description } = found
+  const there = await reflexes.find(db, to.id, Number(to.version))
+  if (there) return demandSame(to, there, { ...made, hash })
   const origin = { id: of.id, version: Number(of.version), hash }
   const provenance = { by: made.owner, scope: null, template: null, origin }
-  await registerReflex(db, { ...made, id: to.id, code, hash, description, state: 'shadow', provenance })
+  demandMade(to, await registerReflex(db, { ...made, id: to.id, code, hash, description, state: 'shadow', provenance }))
 }
 
 /** The id is part of a manifest, so that a copy has a hash of its own. */
 async function copySkill(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
   const found = await skills.find(db, of.id, of.version)
-  if (!found) return
+  if (!found) throw missing(of)
   const manifest = manifestSchema.parse({ ...found.manifest, id: to.id, scope: 'project' })
   const origin = { id: of.id, version: of.version, hash: found.hash }
   const provenance = { by: made.owner, scope: null, origin }
-  await registerSkill(db, { ...made, manifest, hash: await hashManifest(manifest), provenance })
+  const hash = await hashManifest(manifest)
+  const there = await skills.find(db, to.id, to.version)
+  if (there) return demandSame(to, there, { ...made, hash })
+  demandMade(to, await registerSkill(db, { ...made, manifest, hash, provenance }))
+}
+
+const missing = ({ kind, id, version }: Named): Error => new Error(`there is no ${kind} ${id}@${version} to copy`)
+
+type Content = Pick<Owner, 'owner_id'> & { hash: string }
+
+/** A repeated delivery finds its own copy. Anything else under the id is an error. */
+function demandSame({ kind, id, version }: Named, there: Content, { owner_id, hash }: Content): void {
+  if (there.owner_id !== owner_id || there.hash !== hash) throw new Error(`the ${kind} ${id}@${version} exists, and is not the copy`)
+}
+
+function demandMade({ kind, id }: Named, made: { ok: true } | { ok: false; detail: string }): void {
+  if (!made.ok) throw new Error(`the copy ${kind} ${id} is not registered: ${made.detail}`)
 }
 
 /** The parts of `reflex:ID@V` or `skill:ID@V`. */

@@ -1,7 +1,13 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
 import { env } from 'cloudflare:workers'
+import { reflexes } from '../../../src/artifacts/kinds.ts'
+import type { Deal } from '../../../src/contract/market/deal.ts'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import { deliver } from '../../../src/market/goods/deliver.ts'
 import { call, keyFor } from '../../support/http.ts'
+import { write } from '../../support/reflex-chain.ts'
+import { freshScope, runAlarm, until } from '../../support/scopes.ts'
 
 describe('a deal over HTTP', () => {
   test('is offered, accepted once, and delivered with its payment', async () => {
@@ -37,5 +43,47 @@ describe('a deal over HTTP', () => {
       body: { status: 'refunded', held: 0 },
     })
     expect(await ledger.account(buyer)).toMatchObject({ balance: 50 })
+  })
+})
+
+describe('the delivery of a deal', () => {
+  const copyDeal = (artifact: string, copy: string, seller: string, buyer: string): Deal => {
+    const delivery = { kind: 'copy', artifact: copy, scopes: null, expires_at: null, fires: null, used: {}, in_use: true }
+    return { deal_id: copy, artifact, kind: 'copy', terms: {}, seller, buyer, delivery } as unknown as Deal
+  }
+
+  test('continues behind a deal that fails, which alone is kept', async () => {
+    const ledger = env.LEDGER.getByName(LEDGER)
+    const [seller, buyer] = [freshScope(), freshScope()]
+    const { id } = await write('return null', { scope: seller })
+    const copy = `reflex:${id}-copy@1`
+    const deals = {
+      a_broken: copyDeal('reflex:no-such-reflex@1', 'reflex:broken-copy@1', `scope:${seller}`, `scope:${buyer}`),
+      b_whole: copyDeal(`reflex:${id}@1`, copy, `scope:${seller}`, `scope:${buyer}`),
+    }
+    const inLedger = <Found>(work: (sql: SqlStorage) => Found) =>
+      runInDurableObject(ledger as never, (_, { storage }: DurableObjectState) => work(storage.sql))
+    const kept = () => inLedger((sql) => sql.exec("SELECT key FROM outbox WHERE topic = 'deals'").toArray())
+    await inLedger((sql) => {
+      for (const [key, deal] of Object.entries(deals))
+        sql.exec("INSERT INTO outbox (topic, key, value) VALUES ('deals', ?, ?)", key, JSON.stringify({ deal, revision: 1 }))
+    })
+    await ledger.mint({ id: 'mint-delivery', to: `scope:${seller}`, amount: 1 }, { name: 'admin', opens: [`scope:${seller}`] })
+    await runAlarm(ledger)
+    await until(async () => (await reflexes.find(env.DB, `${id}-copy`)) !== null, 'the later deal is delivered')
+    await until(async () => (await kept()).length === 1, 'the later deal is deleted')
+    expect(await kept()).toEqual([{ key: 'a_broken' }])
+    await inLedger((sql) => void sql.exec("DELETE FROM outbox WHERE key = 'a_broken'"))
+  })
+
+  test('may be repeated, and fails if something else has the name of the copy', async () => {
+    const [seller, buyer, other] = [freshScope(), freshScope(), freshScope()]
+    const { id } = await write('return null', { scope: seller })
+    const deal = copyDeal(`reflex:${id}@1`, `reflex:${id}-copy@1`, `scope:${seller}`, `scope:${buyer}`)
+    for (const _ of [1, 2]) await deliver(env, deal, Date.now())
+    expect(await reflexes.versions(env.DB, `${id}-copy`)).toHaveLength(1)
+    const taken = await write('return null', { scope: other })
+    const blocked = copyDeal(`reflex:${id}@1`, `reflex:${taken.id}@1`, `scope:${seller}`, `scope:${buyer}`)
+    await expect(deliver(env, blocked, Date.now())).rejects.toThrow('is not the copy')
   })
 })
