@@ -151,6 +151,8 @@ function decideEnd(
   if (!pending || (ends && !ends.includes(pending_id) && !draft.isMade(pending_id))) return 'pending_transfer_not_found'
   if (pending.kind !== 'pending') return 'pending_transfer_not_pending'
   if (pending.credit === ESCROW && !privileged) return 'escrow_only_deals'
+  // Else the caller of a service could take its money back while it is served.
+  if (RESERVED.test(pending_id) && !privileged) return 'reserved_id'
   const end = draft.end(pending_id)
   if (end === 'post') return 'pending_transfer_already_posted'
   if (end === 'void') return 'pending_transfer_already_voided'

@@ -48,6 +48,7 @@ export function settle(parts: Kept, id: string, { invocation_id, served, trace_i
   const contract = store.find(id)
   const call = store.invocation(id, invocation_id)
   if (!contract || !call) return refuse('not_found', `There is no call ${invocation_id} under the contract ${id}.`)
+  if (call.state === 'failed' && served) return refuse('used_up', `The call ${invocation_id} has ended: its money was returned.`)
   if (call.state !== 'held') return { ok: true, contract }
   const ends = served ? { post: true as const } : { void: true as const }
   const [result] = ledger.transfer(

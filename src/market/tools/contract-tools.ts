@@ -61,8 +61,9 @@ async function invoke(desk: Desk, { service, input, invocation_id, trace }: Invo
   made(await desk.ledger.payInvocation(id, { caller: desk.account, invocation_id }))
   const call = { contract_id: id, invocation_id, caller: desk.account, service: found.service, input, trace }
   const served = JSON.parse(await desk.env.SCOPE.getByName(provider).serve(call)) as Served
-  await desk.ledger.settleInvocation(id, { invocation_id, served: served.ok, trace_id: served.trace_id })
+  const settled = await desk.ledger.settleInvocation(id, { invocation_id, served: served.ok, trace_id: served.trace_id })
   if (!served.ok) throw new Error(`${served.detail}; nothing was paid`)
+  made(settled)
   return { output: served.output, contract_id: id, trace_id: served.trace_id }
 }
 

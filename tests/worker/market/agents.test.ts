@@ -200,9 +200,13 @@ test('a contract is paid for each call that is served, and for no other', async 
   ])
   for (const call of ['1', '1', '2']) expect(await pay(call)).toMatchObject({ ok: true })
   expect(await pay('3')).toMatchObject({ ok: false, reason: 'used_up' })
+  const pending_id = `invoke:${id}1`
+  for (const end of [{ void: true }, { post: 1 }] as const)
+    expect(await ledger.transfer([{ pending_id, ...end, id: crypto.randomUUID() }], caller.by)).toMatchObject([{ reason: 'reserved_id' }])
   await settle('1', true)
   expect(await settle('1', true)).toMatchObject({ ok: true, contract: { invocations: 1, paid: 4 } })
   await settle('2', false)
+  expect(await settle('2', true)).toMatchObject({ ok: false, reason: 'used_up' })
   expect(await pay('2')).toMatchObject({ ok: false, reason: 'used_up' })
   expect(await ledger.account(caller.account)).toMatchObject({ balance: 6, available: 6 })
   expect(await ledger.account(provider.account)).toMatchObject({ balance: 5 })
