@@ -9,7 +9,7 @@ export const MOST_TRIALS = { hour: 5, day: 20 }
 
 type Paid = Result<{ transfer: string | null }, DealRefused>
 
-/** Counts a trial and pays its fee. The same id again costs nothing, and counts once. */
+/** Counts a trial and pays its fee. The same id again costs nothing for a day, and counts once. */
 export function payTrial(
   desk: Desk,
   { sql, ledger }: Pick<Parts, 'sql' | 'ledger'>,
@@ -18,7 +18,11 @@ export function payTrial(
   const listing = desk.listings.find(listing_id)
   if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
   const trials = 'FROM paid_trials WHERE listing_id = ? AND buyer = ?'
-  const [known] = sql.exec<{ transfer: string | null }>(`SELECT transfer ${trials} AND id = ?`, listing_id, buyer, id).toArray()
+  const [known] = sql
+    .exec<{ transfer: string | null; at: number }>(`SELECT transfer, at ${trials} AND id = ?`, listing_id, buyer, id)
+    .toArray()
+  // Before the edge forgets its report: else the same id would run it again.
+  if (known && known.at <= now - DAY_MS) return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
   if (known) return { ok: true, transfer: known.transfer }
   if (listing.state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${listing.state}.`)
   sql.exec(`DELETE ${trials} AND at <= ?`, listing_id, buyer, now - DAY_MS)
@@ -32,6 +36,7 @@ export function payTrial(
   if (transfer !== null) {
     const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
     const [result] = ledger.transfer([payment], { opens: [buyer, seller], privileged: true }, now)
+    if (result?.status === 'exists') return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
     if (result?.status === 'failed') return refuse('insufficient_funds', `The fee of ${fee} was not paid by ${buyer}: ${result.reason}.`)
   }
   sql.exec('INSERT INTO paid_trials (listing_id, buyer, id, at, transfer) VALUES (?, ?, ?, ?, ?)', listing_id, buyer, id, now, transfer)

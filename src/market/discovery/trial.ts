@@ -8,7 +8,7 @@ import type { EvaluationReport } from '../../contract/reports/reflex-report.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
-import { beginTrial, endTrial } from '../../store/market/trials.ts'
+import { beginTrial, endTrial, findTrial } from '../../store/market/trials.ts'
 
 /** Recordings per page. The scope limits a page by its bytes, too. */
 const PAGE = 100
@@ -36,12 +36,16 @@ export async function tryListing(
   if (!program || program.hash !== hash || program.state === 'retired')
     return { ok: false, reason: 'goods_changed', detail: `${listing.artifact} was retired or is no longer there.` }
   const row = { listing_id, scope, id, since: Date.parse(since) }
-  const begun = await beginTrial(db, row, now)
-  if (begun.since !== row.since)
-    return { ok: false, reason: 'other_content', detail: `The trial ${id} has another \`since\`: use another id.` }
-  if (begun.report) return { ok: true, report: begun.report }
+  const other = { ok: false, reason: 'other_content', detail: `The trial ${id} has another \`since\`: use another id.` } as const
+  const known = await findTrial(db, row)
+  if (known && known.since !== row.since) return other
+  if (known?.report) return { ok: true, report: known.report }
   const paid = await ledger.payTrial(listing_id, { buyer: agentOwner(scope), id })
   if (!paid.ok) return paid
+  // A request with the same id may have come first.
+  const begun = await beginTrial(db, row, now)
+  if (begun.since !== row.since) return other
+  if (begun.report) return { ok: true, report: begun.report }
   const evaluated = await evaluate(parts, program, row.since)
   const { turns, model_calls, cost_usd } = (await parts.scope.state()).counters
   const report: TrialReport = {

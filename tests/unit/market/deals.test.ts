@@ -330,4 +330,16 @@ describe('a trial', () => {
     market.now += 3_600_000
     expect(attempt('6')).toMatchObject({ ok: true })
   })
+
+  test('is not repeated for nothing once it is old, whether its row is kept or not', () => {
+    const market = openMarket()
+    market.list({ terms: { trial_fee: 3 } })
+    const attempt = (id: string) => market.act(({ deals }, now) => deals.payTrial('listing', { buyer: 'scope:bob', id }, now))
+    expect(attempt('1')).toMatchObject({ ok: true })
+    market.now += 7 * DAY + 1
+    expect(attempt('1')).toMatchObject({ ok: false, reason: 'expired' })
+    expect(attempt('2')).toMatchObject({ ok: true })
+    expect(attempt('1')).toMatchObject({ ok: false, reason: 'expired' })
+    expect(worth(market, 'alice', 'bob')).toEqual([6, 94])
+  })
 })

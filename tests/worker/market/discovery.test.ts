@@ -244,9 +244,12 @@ describe('a trial', () => {
   })
 
   test('is refused beyond the limit, without money, and if the goods changed', async () => {
+    const rows = async () => (await env.DB.prepare('SELECT count(*) AS n FROM trials').first<{ n: number }>())?.n
+    const before = await rows()
     const refused = async (reason: string) => (await trying({}, { ok: false, reason, detail: 'No.' })).attempt()
     expect(await refused('limit')).toMatchObject(problem(429, 'too-many-requests'))
     expect(await refused('insufficient_funds')).toMatchObject(problem(409, 'insufficient_funds'))
+    expect(await rows()).toBe(before)
     const changed = await trying({ hash: 'another' })
     expect(await changed.attempt()).toMatchObject(problem(409, 'goods_changed'))
     const closed = await trying({ state: 'closed' })
