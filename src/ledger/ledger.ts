@@ -12,7 +12,7 @@ export type { TransferOptions } from './decide.ts'
 export type TimedOut = { id: string; at: number }
 type Row = NewRow & { seq: number }
 
-type MintedBy = { opens: readonly string[]; privileged?: boolean }
+type MintedBy = Pick<TransferOptions, 'opens' | 'owners'> & { privileged?: boolean }
 
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
@@ -38,9 +38,9 @@ export class Ledger {
     return results
   }
 
-  mint({ id, to, amount, memo }: NewMint, { opens, privileged = false }: MintedBy, now: number): TransferResult {
+  mint({ id, to, amount, memo }: NewMint, { opens, owners, privileged = false }: MintedBy, now: number): TransferResult {
     const asked = { id, debit: GENESIS, credit: to, amount, code: 'mint', memo }
-    const [result] = this.transfer([asked], { opens, privileged, minting: true }, now)
+    const [result] = this.transfer([asked], { opens, owners, privileged, minting: true }, now)
     if (!result) throw new Error('A transfer has no result')
     return result
   }

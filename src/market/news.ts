@@ -1,7 +1,7 @@
 import type { Env } from '../env.ts'
 import { scopeOfOwner } from '../contract/reflex.ts'
 import type { MarketEvent, MarketView } from '../contract/market/view.ts'
-import type { Transfer } from '../contract/market/transfer.ts'
+import { AGENT_IDS, type Transfer } from '../contract/market/transfer.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Item } from './outbox.ts'
 import type { Parts } from './room.ts'
@@ -39,8 +39,6 @@ export async function sendNews(items: readonly Item[], env: Env, view: (scope: s
 }
 
 const PAGE = 500
-/** Ids of the payments that a scope's own tools make: it knows them. */
-const OWN = 'agent:'
 
 /** Writes the messages about transfers that have none yet. Both sides get new views. */
 export function newsOfTransfers(ledger: Ledger, outbox: Parts['outbox']): void {
@@ -58,5 +56,6 @@ function notifyOf(outbox: Parts['outbox'], { seq, id, kind, debit, credit, amoun
   const moved = (kind === 'single' || kind === 'post') && amount > 0
   const event = { id: `transfer:${seq}`, type: 'transfer' as const, from: debit, to: credit, amount, code, memo, transfer_id: id }
   notifyAccounts(outbox, [credit], moved ? event : null)
-  notifyAccounts(outbox, [debit], moved && !id.startsWith(OWN) ? event : null)
+  // A scope knows the payments that its own tools make.
+  notifyAccounts(outbox, [debit], moved && !id.startsWith(AGENT_IDS) ? event : null)
 }

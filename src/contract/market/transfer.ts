@@ -44,6 +44,9 @@ export type NewTransfer = z.infer<typeof newTransfer>
 
 const only = (given: Record<string, unknown>, fields: readonly string[]): boolean => fields.every((field) => given[field] === undefined)
 
+/** The beginning of the ids that the tools of agents give to their payments. */
+export const AGENT_IDS = 'agent:'
+
 /** Why the fields do not make a transfer; null if they do. */
 export function misshapen(asked: NewTransfer): string | null {
   const { pending_id, post, void: voids } = asked

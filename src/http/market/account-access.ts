@@ -1,5 +1,5 @@
 import type { Env } from '../../env.ts'
-import type { LedgerCaller } from '../../contract/market/ledger-api.ts'
+import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { keysNamed } from '../../store/access/keys.ts'
@@ -23,16 +23,28 @@ export function mayActFor(principal: Principal, account: string): boolean {
 /** Keys belong to no scope, so that only these admins act for other keys. */
 export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
+type Caller = { env: Env; principal: Principal }
+
 /** True for the key itself and viewers of the scope, or of all scopes. */
-export function mayRead(principal: Principal, account: string): boolean {
-  const scope = scopeOfOwner(account)
-  return isOwnAccount(principal, account) || (hasRole(principal, 'viewer') && coversScope(principal, scope ?? '*'))
+export async function mayRead({ env, principal }: Caller, account: string): Promise<boolean> {
+  const isViewer = hasRole(principal, 'viewer') && coversScope(principal, scopeOfOwner(account) ?? '*')
+  return isViewer || ownsAccount({ env, principal }, account)
+}
+
+export const mayReadOne = async (caller: Caller, accounts: readonly string[]): Promise<boolean> =>
+  (await Promise.all(accounts.map((account) => mayRead(caller, account)))).some(Boolean)
+
+/** Names of keys repeat: an account belongs to the key that opened it. */
+export async function ownsAccount({ env, principal }: Caller, account: string): Promise<boolean> {
+  if (!isOwnAccount(principal, account)) return false
+  const owner = await env.LEDGER.getByName(LEDGER).ownerOf(account)
+  return owner === null || owner === principal.key_id
 }
 
 const isOwnAccount = ({ name }: Principal, account: string): boolean => account === `${KEY}${name}`
 
 /** A caller of the Ledger that may act for the account, which is opened if D1 has its owner. */
-export async function callerFor({ env, principal }: { env: Env; principal: Principal }, account: string): Promise<LedgerCaller> {
+export async function callerFor({ env, principal }: Caller, account: string): Promise<LedgerCaller> {
   if (!mayActFor(principal, account))
     throw forbidden(
       `The key ${principal.name} does not act for ${account}: that needs the key itself, an operator of the scope, or an admin of all scopes.`,

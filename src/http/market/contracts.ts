@@ -11,7 +11,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { pageLimit, paged } from '../describe/paging.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
-import { callerFor, mayActFor, mayRead } from './account-access.ts'
+import { callerFor, mayActFor, mayRead, mayReadOne } from './account-access.ts'
 
 const route = routes('Market')
 
@@ -93,7 +93,8 @@ export const contractRoutes = resource()
   .openapi(find, async (c) => c.json(await contractFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
     const { account, limit, cursor } = c.req.valid('query')
-    if (!mayRead(c.var.principal, account)) throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
+    if (!(await mayRead({ env: c.env, principal: c.var.principal }, account)))
+      throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).contracts({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })
@@ -112,8 +113,7 @@ type Parties = Pick<Contract, 'proposer' | 'counterparty'>
 
 async function contractFor({ env, var: { principal } }: At, id: string): Promise<Contract> {
   const found = await env.LEDGER.getByName(LEDGER).contract(id)
-  const isReader =
-    found && [found.proposer, found.counterparty].some((account) => mayRead(principal, account) || mayActFor(principal, account))
+  const isReader = found && (await mayReadOne({ env, principal }, [found.proposer, found.counterparty]))
   if (!isReader) throw notFound(`There is no contract ${id} of an account that this key may read.`)
   return found
 }

@@ -10,7 +10,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { pageLimit, paged } from '../describe/paging.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { callerFor, isAdminOfAll, mayActFor, mayRead } from './account-access.ts'
+import { callerFor, isAdminOfAll, mayActFor, mayRead, mayReadOne } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -92,7 +92,8 @@ export const dealRoutes = resource()
   .openapi(find, async (c) => c.json(await dealFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
     const { account, limit, cursor } = c.req.valid('query')
-    if (!mayRead(c.var.principal, account)) throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
+    if (!(await mayRead({ env: c.env, principal: c.var.principal }, account)))
+      throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).deals({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })
@@ -101,7 +102,7 @@ type At = Pick<Context<AuthEnv>, 'env' | 'var'>
 
 async function dealFor({ env, var: { principal } }: At, id: string): Promise<Deal> {
   const found = await env.LEDGER.getByName(LEDGER).deal(id)
-  const isReader = found && [found.seller, found.buyer].some((account) => mayRead(principal, account) || mayActFor(principal, account))
+  const isReader = found && (await mayReadOne({ env, principal }, [found.seller, found.buyer]))
   if (!isReader) throw notFound(`There is no deal ${id} of an account that this key may read.`)
   return found
 }

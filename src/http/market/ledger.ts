@@ -4,6 +4,7 @@ import { account, ledgerAudit } from '../../contract/market/account.ts'
 import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import {
   accountId,
+  AGENT_IDS,
   ESCROW,
   GENESIS,
   misshapen,
@@ -21,7 +22,7 @@ import { storeOf } from '../../store/store.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
-import { mayActFor, mayRead } from './account-access.ts'
+import { isAdminOfAll, mayActFor, mayRead, ownsAccount } from './account-access.ts'
 
 const route = routes('Ledger')
 const accountPath = z.object({ id: accountId })
@@ -88,7 +89,7 @@ export const ledgerRoutes = resource()
   .openapi(send, async (c) => {
     const asked = [c.req.valid('json')].flat()
     const errors = asked.flatMap((one, index) => {
-      const message = misshapen(one)
+      const message = misshapen(one) ?? takenByAgents(one)
       return message === null ? [] : [{ index, path: '', message }]
     })
     if (errors[0]) throw invalid(`Transfer ${errors[0].index}: ${errors[0].message}.`, errors)
@@ -100,6 +101,8 @@ export const ledgerRoutes = resource()
   .openapi(mint, async (c) => {
     const { principal } = c.var
     const asked = c.req.valid('json')
+    const taken = takenByAgents(asked)
+    if (taken !== null) throw invalid(`The id is reserved: ${taken}.`)
     if (!mayActFor(principal, asked.to)) throw forbidden(`The key ${principal.name} does not cover ${asked.to}.`)
     const result = await ledgerOf(c.env).mint(asked, await callerOf({ env: c.env, principal }, [asked.to]))
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })
@@ -113,14 +116,14 @@ export const ledgerRoutes = resource()
   })
   .openapi(find, async (c) => {
     const { id } = c.req.valid('param')
-    demandReader(c.var.principal, id)
+    await demandReader({ env: c.env, principal: c.var.principal }, id)
     const found = await ledgerOf(c.env).account(id)
     if (!found) throw noAccount(id)
     return c.json(found, 200)
   })
   .openapi(statement, async (c) => {
     const { id } = c.req.valid('param')
-    demandReader(c.var.principal, id)
+    await demandReader({ env: c.env, principal: c.var.principal }, id)
     const { limit, cursor, after } = c.req.valid('query')
     const from = cursor ?? after ?? '0'
     if (!/^\d{1,15}$/.test(from)) throw invalid('Pass the next_cursor of the previous page.')
@@ -133,6 +136,10 @@ export const ledgerRoutes = resource()
     return c.json(await ledgerOf(c.env).audit(), 200)
   })
 
+/** A client could take the id of an agent's payment, or hide its own from the payer's events. */
+const takenByAgents = ({ id }: { id: string }): string | null =>
+  id.startsWith(AGENT_IDS) ? `ids that begin with ${AGENT_IDS} are for the tools of agents` : null
+
 const noAccount = (id: string) => notFound(`There is no account ${id} yet: an account opens with its first transfer.`)
 
 /**
@@ -142,11 +149,14 @@ const noAccount = (id: string) => notFound(`There is no account ${id} yet: an ac
 async function demandPayer({ env, principal }: Caller, asked: readonly NewTransfer[]): Promise<string[]> {
   const ends = asked.flatMap(({ pending_id }) => pending_id ?? [])
   const pendings = new Map(ends.length > 0 ? (await ledgerOf(env).transfers(ends)).map((found) => [found.id, found]) : [])
+  const own = `key:${principal.name}`
+  // The Ledger compares the owners of new transfers alone.
+  const isNamesake = pendings.size > 0 && !isAdminOfAll(principal) && !(await ownsAccount({ env, principal }, own))
   for (const [index, { debit, pending_id, void: voids }] of asked.entries()) {
     const pending = pending_id === undefined ? undefined : pendings.get(pending_id)
     const payers = pending ? [pending.debit, ...(voids ? [pending.credit] : [])] : [debit ?? []].flat()
     // A pending transfer of the same request is checked in its own place.
-    if (payers.length === 0 || payers.some((payer) => mayActFor(principal, payer))) continue
+    if (payers.length === 0 || payers.some((payer) => mayActFor(principal, payer) && !(pending && isNamesake && payer === own))) continue
     const [payer = ''] = payers
     const why =
       payer === GENESIS ? 'only POST /v1/ledger/mint does' : payer === ESCROW ? 'only deals do' : 'that needs its key or an operator'
@@ -155,8 +165,8 @@ async function demandPayer({ env, principal }: Caller, asked: readonly NewTransf
   return [...pendings.keys()]
 }
 
-function demandReader(principal: Principal, id: string): void {
-  if (!mayRead(principal, id)) throw forbidden(`The key ${principal.name} does not cover the account ${id}.`)
+async function demandReader(caller: Caller, id: string): Promise<void> {
+  if (!(await mayRead(caller, id))) throw forbidden(`The key ${caller.principal.name} does not cover the account ${id}.`)
 }
 
 function demandAll(principal: Principal): void {

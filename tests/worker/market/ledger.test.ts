@@ -148,3 +148,30 @@ test('an admin of some scopes acts for no other key, and an admin of all scopes 
   expect(await mint(admin)).toMatchObject(problem(403))
   expect(await send(paid(), admin)).toMatchObject(problem(403))
 })
+
+test('a key neither ends the transfers of another key with its name, nor reads its account', async () => {
+  const [shop = ''] = await scopes(nameOf('shop'))
+  const name = nameOf('twin')
+  const owner = await keyFor(['publisher', 'viewer'], ['twin'], name)
+  await call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: `key:${name}`, amount: 10 } })
+  const twin = await keyFor(['publisher', 'viewer'], ['twin'], name)
+  const id = crypto.randomUUID()
+  const pending = { id, debit: `key:${name}`, credit: shop, amount: 4, pending: true }
+  expect((await send(pending, owner)).body.results).toMatchObject([{ status: 'created' }])
+  expect(await send({ id: `${id}-post`, pending_id: id, post: true }, twin)).toMatchObject(problem(403))
+  expect(await send({ id: `${id}-void`, pending_id: id, void: true }, twin)).toMatchObject(problem(403))
+  const path = `/v1/ledger/accounts/${encodeURIComponent(`key:${name}`)}`
+  for (const read of [path, `${path}/statement`]) {
+    expect(await call(read, { key: twin })).toMatchObject(problem(403))
+    expect((await call(read, { key: owner })).status).toBe(200)
+  }
+  expect((await send({ id: `${id}-own`, pending_id: id, void: true }, owner)).body.results).toMatchObject([{ status: 'created' }])
+})
+
+test('ids of payments by agents are refused to clients', async () => {
+  const [shop = '', cook = ''] = await scopes(nameOf('shop'), nameOf('cook'))
+  const id = `agent:${crypto.randomUUID()}`
+  expect(await call('/v1/ledger/mint', { json: { id, to: shop, amount: 10 } })).toMatchObject(problem(400))
+  await call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: shop, amount: 10 } })
+  expect(await send({ id, debit: shop, credit: cook, amount: 1 })).toMatchObject(problem(400))
+})
