@@ -124,6 +124,8 @@ export type ProposalCaller = {
   from: 'caller' | 'model'
   roles: string[]
   dry_run: boolean
+  /** False: a run that needs approval is refused instead of waiting for it. */
+  waits?: boolean | undefined
   trace?: TraceContext | undefined
 }
 

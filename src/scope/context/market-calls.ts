@@ -71,6 +71,8 @@ async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall
   const result = await operator_calls.propose(proposal, {
     ...by,
     dry_run: false,
+    // The caller pays when this call ends: a later run would be unpaid.
+    waits: false,
     call_id: `invocation:${invocation_id}`,
     ...(trace && { trace }),
   })
@@ -81,6 +83,9 @@ async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall
 function serveReflex({ programs, scope, unit, market, agent, now }: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
   const version = programs.links.find(({ reference }) => reference.id === id)?.acting
   if (!version) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
+  // A licence is for the actions of its own scope: others buy their own.
+  if (version.licences || !programs.covers(version))
+    return { ok: false, detail: `reflex ${id} is not of scope ${scope}, which may not sell its answers`, trace_id }
   const { caller, input, invocation_id, trace } = call
   unit((unit) =>
     unit.log({ ...scopeHead(trace ?? { trace_id, parent_id: null }), kind: 'call-received', call: 'reflex', name: id, by: caller }),

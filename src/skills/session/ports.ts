@@ -133,6 +133,8 @@ export type ProposalRequest = {
   entity_types?: readonly string[] | undefined
   /** Decides, and that is all: nothing runs or waits, and no model is asked. */
   dry_run?: boolean
+  /** False: a run that needs approval is refused instead of waiting for it. */
+  waits?: boolean | undefined
   /** Stops the current run, which is then compensated. */
   signal?: AbortSignal | undefined
 }

@@ -166,6 +166,7 @@ export class SkillSession implements ProposalSession {
     if (verdict !== 'allow' && decided.enforced) {
       if (verdict !== 'needs_approval') return answer(head, { status: 'refused', reason, decision })
       if (request.dry_run) return answer(head, { status: 'needs_approval', reason, decision })
+      if (request.waits === false) return this.#refused(head, `it needs an approval, for which it does not wait: ${reason}`, decision)
       const parked = await park(this.#context, proposed, decided)
       if (!parked.ok) return this.#refused(head, parked.detail, decision)
       return answer(head, { status: 'needs_approval', reason, approval_id: parked.approval_id, decision })

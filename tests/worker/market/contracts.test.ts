@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
 import { call, keyFor } from '../../support/http.ts'
-import { acting, did } from '../../support/reflex-chain.ts'
+import { acting, did, write } from '../../support/reflex-chain.ts'
 import { entriesOf, freshScope, note, runAlarm, sendAndSettle, stubOf } from '../../support/scopes.ts'
 import { skill, twoSteps } from '../../support/two-step-skill.ts'
 
@@ -80,4 +80,29 @@ test('a repeated call of a skill runs it once', async () => {
   expect(JSON.parse(first)).toMatchObject({ ok: true, output: { done: 'it' } })
   expect(JSON.parse(await stubOf(scope).serve(asked))).toMatchObject({ ok: true, output: { done: 'it' } })
   expect(did(scope)).toEqual(['first it', 'second it'])
+})
+
+const asks = async (scope: string, service: string, input = {}) => {
+  const asked = { contract_id: 'c', invocation_id: crypto.randomUUID(), caller: 'scope:shop', service, input }
+  return JSON.parse(await stubOf(scope).serve(asked)) as unknown
+}
+
+test('a call of a skill that needs an approval is refused, and does not wait to run unpaid', async () => {
+  const scope = freshScope()
+  const activation = { ...twoSteps('').activation, tau: 0 }
+  const id = await skill({ activation, policy: { allow_roles: ['publisher', 'agent'], needs_approval_if: ['true'] } })
+  expect(await asks(scope, `skill:${id}`, { what: 'it' })).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('needs an approval'),
+  })
+  const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
+  expect(body.items).toEqual([])
+  expect(did(scope)).toEqual([])
+})
+
+test('a scope does not serve a reflex of another owner, although its chain names the version', async () => {
+  const scope = freshScope()
+  const { id, version } = await write(`return { action_type: 'reply', content: 'hi' }`, { scope: freshScope() })
+  await stubOf(scope).configure({ reflexes: [{ id, version }] }, 'ops')
+  expect(await asks(scope, `reflex:${id}`)).toMatchObject({ ok: false, detail: expect.stringContaining('is not of scope') })
 })

@@ -166,6 +166,14 @@ describe('a version under licence', () => {
     expect(await passesIn(other)).toEqual([expect.stringMatching(/^missing/)])
   })
 
+  test('does not answer the calls of other scopes', async () => {
+    const { buyer, version } = await acting({ fires: 3 })
+    expect(await decidedBy(buyer, 'a')).toEqual(['reflex'])
+    const asked = { contract_id: 'c', invocation_id: crypto.randomUUID(), caller: 'scope:shop', service: `reflex:${version.id}`, input: {} }
+    const served = JSON.parse(await stubOf(buyer).serve(asked)) as unknown
+    expect(served).toMatchObject({ ok: false, detail: expect.stringContaining('is not of scope') })
+  })
+
   test('acts until the licence ends, to the millisecond, before the scope hears from the Ledger', async () => {
     const { buyer, seller, deal_id } = await acting({ days: 1 })
     const end = Date.parse((await dealOf(deal_id)).delivery?.expires_at ?? '')
