@@ -1,7 +1,7 @@
-import type { Deal } from '../contract/market/deal.ts'
 import type { Env } from '../env.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { copyLedger } from '../store/market/ledger.ts'
+import type { SentDeal } from './deals/notify.ts'
 import { deliver } from './goods/deliver.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
@@ -32,7 +32,7 @@ export const topicsOf = (ledger: Ledger, view: (scope: string) => MarketView): T
 async function deliverAll(items: readonly Item[], env: Env): Promise<void> {
   const failed = new Map<string, unknown>()
   for (const { key, value } of items)
-    await deliver(env, (value as { deal: Deal }).deal, Date.now()).catch((error: unknown) => void failed.set(key, error))
+    await deliver(env, value as SentDeal, Date.now()).catch((error: unknown) => void failed.set(key, error))
   if (failed.size > 0) throw new SentInPart(new Set(failed.keys()), [...failed.values()][0])
 }
 

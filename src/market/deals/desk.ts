@@ -43,7 +43,8 @@ export class Desk {
     const changed = { ...deal, revision: deal.revision + 1 }
     const runs = deal.status === 'accepted' && deal.kind === 'licence'
     this.deals.write(changed, runs ? nextTime(runningOf(deal), { held: deal.held, at }) : null)
-    publishDeal(this.#outbox, changed, this.deals.used(deal.deal_id))
+    const owners = { seller: this.payments.ownerOf(deal, deal.seller), buyer: this.payments.ownerOf(deal, deal.buyer) }
+    publishDeal(this.#outbox, changed, { used: this.deals.used(deal.deal_id), owners })
     return changed
   }
 

@@ -1,3 +1,4 @@
+import type { Deal } from '../../contract/market/deal.ts'
 import { notifyOthers } from '../news.ts'
 import type { Outbox } from '../outbox.ts'
 import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
@@ -17,8 +18,12 @@ export function publishListing(outbox: Out, record: ListingRecord): void {
   outbox.put(DEAL_TOPICS.listings, record.listing_id, { listing: presentListing(record), revision: record.revision })
 }
 
-export function publishDeal(outbox: Out, record: DealRecord, used: readonly Used[]): void {
-  outbox.put(DEAL_TOPICS.deals, record.deal_id, { deal: presentDeal(record, used), revision: record.revision })
+/** A deal as it is sent. `owners`: the ids of the keys that its `key:` accounts belong to. */
+export type SentDeal = { deal: Deal; owners?: { seller: string | null; buyer: string | null }; revision: number }
+
+export function publishDeal(outbox: Out, record: DealRecord, { used, owners }: { used: readonly Used[] } & Pick<SentDeal, 'owners'>): void {
+  const sent = { deal: presentDeal(record, used), owners, revision: record.revision }
+  outbox.put(DEAL_TOPICS.deals, record.deal_id, sent)
 }
 
 /** Tells both sides that are scopes of an offer, and of each state that follows. */

@@ -6,20 +6,20 @@ import type { Env } from '../../env.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { changeOwner, deliverLicence, ownerOf } from '../../store/market/ownership.ts'
 import { storeOf } from '../../store/store.ts'
-import { warn } from '../../base/warn.ts'
+import type { SentDeal } from '../deals/notify.ts'
 
 type Named = { kind: ArtifactKind; id: string; version: string }
-type Delivered = Deal & { delivery: NonNullable<Deal['delivery']> }
+type Delivered = Deal & { delivery: NonNullable<Deal['delivery']>; owners: SentDeal['owners'] }
 
 /**
  * The consequences of a deal in D1, once the Ledger has delivered: an entitlement, a copy, or a new
  * owner. Idempotent: each newer state of the deal comes here, and each may come again.
  */
-export async function deliver(env: Env, deal: Deal, now: number): Promise<void> {
+export async function deliver(env: Env, { deal, owners }: Pick<SentDeal, 'deal' | 'owners'>, now: number): Promise<void> {
   const { delivery } = deal
   if (!delivery) return
   const goods = namedIn(deal.artifact)
-  const changed = await changedBy(env, { ...deal, delivery }, goods, now)
+  const changed = await changedBy(env, { ...deal, delivery, owners }, goods, now)
   if (changed && goods.kind === 'reflex') await notifyScopes(env, goods.id)
 }
 
@@ -36,17 +36,19 @@ async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): 
       (delivery.scopes ?? []).map((pattern) => ({ ...right, pattern })),
     )
   }
-  const [seller, buyer] = await Promise.all([ownerOf(db, deal.seller), ownerOf(db, deal.buyer)])
-  if (!seller || !buyer) {
-    warn({ message: 'goods wait for an account that names one key', deal_id, seller: deal.seller, buyer: deal.buyer })
-    return false
-  }
-  if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller, buyer })
+  const buyer = await demandOwner(db, deal, 'buyer')
+  if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller: await demandOwner(db, deal, 'seller'), buyer })
   const made = { ...buyer, now, sealed: true }
   await (goods.kind === 'reflex'
     ? copyReflex(db, goods, namedIn(delivery.artifact), made)
     : copySkill(db, goods, namedIn(delivery.artifact), made))
   return false
+}
+
+async function demandOwner(db: D1Database, { owners, ...deal }: Delivered, side: 'seller' | 'buyer'): Promise<Owner> {
+  const owner = await ownerOf(db, deal[side], owners?.[side] ?? null)
+  if (!owner) throw new Error(`the deal ${deal.deal_id} waits: its ${side} ${deal[side]} does not name one key`)
+  return owner
 }
 
 type Copier = Owner & { now: number; sealed: boolean }

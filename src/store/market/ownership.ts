@@ -40,13 +40,18 @@ export async function deliverLicence(
   return true
 }
 
-/** The owner that an account stands for; null if there is no such key, or several. */
-export async function ownerOf(db: D1Database, account: string): Promise<Owner | null> {
+/**
+ * The owner that an account stands for: by the id of its key, which may have been deleted since. If
+ * the id is unknown, by the name of the key; null if there is no such key, or several.
+ */
+export async function ownerOf(db: D1Database, account: string, id: string | null): Promise<Owner | null> {
   const scope = scopeOfOwner(account)
   if (scope !== null) return { owner: account, owner_id: agentOwner(scope), scopes: [scope] }
   const name = account.slice('key:'.length)
-  const [found, ...others] = await drizzle(db).select().from(keys).where(eq(keys.name, name)).limit(2)
-  return found && others.length === 0 ? { owner: name, owner_id: found.id, scopes: found.scopes } : null
+  const of = id === null ? eq(keys.name, name) : eq(keys.id, id)
+  const [found, ...others] = await drizzle(db).select().from(keys).where(of).limit(2)
+  if (found && others.length === 0) return { owner: name, owner_id: found.id, scopes: found.scopes }
+  return id === null ? null : { owner: name, owner_id: id, scopes: [] }
 }
 
 /**

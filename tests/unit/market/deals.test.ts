@@ -343,3 +343,14 @@ describe('a trial', () => {
     expect(worth(market, 'alice', 'bob')).toEqual([6, 94])
   })
 })
+
+test('a deal is sent with the ids of the keys of its sides', () => {
+  const market = new TestMarket()
+  market.mint('scope:bob', 100)
+  const asked = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'ownership' as const, price: 30, seller: 'key:alice' }
+  const by = { name: 'alice', opens: ['key:alice'], owners: { 'key:alice': 'id-of-alice' } }
+  market.act(({ deals }, now) => deals.list(asked, goodsOf(asked.artifact), by, now))
+  expect(market.offer()).toMatchObject({ ok: true })
+  expect(market.accept('deal', 'key:alice')).toMatchObject({ ok: true })
+  expect(market.sent.get('deals deal')).toMatchObject({ owners: { seller: 'id-of-alice', buyer: null } })
+})

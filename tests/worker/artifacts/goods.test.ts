@@ -40,7 +40,8 @@ async function sold({ kind, buyer, ...fields }: { kind: Deal['kind']; buyer: str
     history: [],
     delivery,
   }
-  return { version, seller, deal, deliver: (changes: object = {}) => deliver(env, { ...deal, delivery: { ...delivery, ...changes } }, 1) }
+  const delivered = (changes: object = {}) => deliver(env, { deal: { ...deal, delivery: { ...delivery, ...changes } } }, 1)
+  return { version, seller, deal, deliver: delivered }
 }
 
 const seenIn = async (scope: string, id: string, version?: number) => {
@@ -134,7 +135,7 @@ test('ownership changes once: the scopes of the seller lose it, and the buyer ma
   expect(await reflexes.find(env.DB, version.id)).toMatchObject({ owner: `scope:${buyer}`, owner_id: `scope:${buyer}`, scopes: [buyer] })
   expect(await seenIn(buyer, version.id)).toHaveLength(1)
   expect(await seenIn(seller, version.id)).toEqual([])
-  await deliver(env, { ...deal, deal_id: 'second', seller: `scope:${buyer}`, buyer: `scope:${third}` }, 2)
+  await deliver(env, { deal: { ...deal, deal_id: 'second', seller: `scope:${buyer}`, buyer: `scope:${third}` } }, 2)
   await delivered()
   expect(await reflexes.find(env.DB, version.id)).toMatchObject({ owner_id: `scope:${third}` })
 })

@@ -80,10 +80,18 @@ describe('the delivery of a deal', () => {
     const [seller, buyer, other] = [freshScope(), freshScope(), freshScope()]
     const { id } = await write('return null', { scope: seller })
     const deal = copyDeal(`reflex:${id}@1`, `reflex:${id}-copy@1`, `scope:${seller}`, `scope:${buyer}`)
-    for (const _ of [1, 2]) await deliver(env, deal, Date.now())
+    for (const _ of [1, 2]) await deliver(env, { deal }, Date.now())
     expect(await reflexes.versions(env.DB, `${id}-copy`)).toHaveLength(1)
     const taken = await write('return null', { scope: other })
     const blocked = copyDeal(`reflex:${id}@1`, `reflex:${taken.id}@1`, `scope:${seller}`, `scope:${buyer}`)
-    await expect(deliver(env, blocked, Date.now())).rejects.toThrow('is not the copy')
+    await expect(deliver(env, { deal: blocked }, Date.now())).rejects.toThrow('is not the copy')
+  })
+
+  test('goes to the key whose account bought, although that is deleted', async () => {
+    const { id } = await write('return null', { scope: freshScope() })
+    const deal = copyDeal(`reflex:${id}@1`, `reflex:${id}-copy@1`, 'key:deleted-seller', 'key:deleted-buyer')
+    await deliver(env, { deal, owners: { seller: 'id-of-seller', buyer: 'id-of-buyer' } }, Date.now())
+    expect(await reflexes.find(env.DB, `${id}-copy`)).toMatchObject({ owner: 'deleted-buyer', owner_id: 'id-of-buyer' })
+    await expect(deliver(env, { deal }, Date.now())).rejects.toThrow('does not name one key')
   })
 })
