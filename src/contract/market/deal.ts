@@ -31,6 +31,7 @@ export const deal = z
     artifact: z.string(),
     hash: z.string(),
     kind: z.enum(goodsKinds),
+    scopes: z.array(z.string()).nullable().describe('The scopes of a licence, as the offer names them.'),
     terms: listingTerms,
     price: z.int(),
     seller: z.string(),

@@ -15,8 +15,14 @@ export const licenceTerms = z.strictObject({
   /** The price is then the budget that the buyer pays in advance; the rest is refunded. */
   per_decision: amount.optional().describe('Paid per certified decision saved, out of the price, which is a budget.'),
 })
+const MOST_SCOPES = 20
+
 export const listingTerms = z.strictObject({
   ...licenceTerms.shape,
+  most_scopes: z
+    .union([z.int().min(1).max(MOST_SCOPES), z.literal('any')])
+    .optional()
+    .describe('Scopes that one licence may name, 1 by default. `any`: also patterns.'),
   resale: z.boolean().optional().describe('The buyer of a copy may sell copies and licences of it.'),
   royalty_percent: z.int().min(0).max(50).optional().describe('The share of each resale that goes to this seller.'),
   trial_fee: z.int().min(0).optional().describe('Paid for each trial.'),
@@ -95,7 +101,7 @@ export const newOffer = z
     id: z.string().min(1).max(128).describe('Made by the client. It becomes the id of the deal.'),
     buyer: accountId,
     price: amount.optional().describe('Unset: the price of the listing.'),
-    scopes: z.array(scopePattern).min(1).max(20).optional().describe('The scopes of a licence. Unset: the scope of the buyer.'),
+    scopes: z.array(scopePattern).min(1).max(MOST_SCOPES).optional().describe('The scopes of a licence. Unset: the scope of the buyer.'),
     timeout_s: z.int().min(10).max(2_592_000).optional().describe('The offer expires after this time; a day by default.'),
   })
   .meta({ id: 'NewOffer' })

@@ -15,7 +15,7 @@ import { LiveModel } from '../../replay/what-if/live-model.ts'
 import { resolvedOf, type Program, type Resolved } from '../../replay/what-if/what-if.ts'
 import { parseManifest } from '../../skills/manifest/manifest.ts'
 import { readsContent } from '../artifacts/sealed.ts'
-import { entitlementsOf } from '../../store/artifacts/entitlements.ts'
+import { entitlementsOf, type Entitlement } from '../../store/artifacts/entitlements.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandRole } from '../auth/middleware.ts'
 import { invalid } from '../problems/refusals.ts'
@@ -79,7 +79,7 @@ const nameOf = ({ id, version }: ReflexReference): string => (version === undefi
 
 /**
  * The newest active version acts. One that is not active yet may be tried out; a sealed one needs a
- * licence for the scope.
+ * licence for the scope that does not count uses: a replay counts none.
  */
 async function programOf(
   { env, principal, scope }: Omit<Replaying, 'settings'>,
@@ -90,7 +90,10 @@ async function programOf(
   const found = await reflexes.find(db, id, active)
   if (!found || readsContent(principal, found)) return found
   const entitled = await entitlementsOf(db, { kind: 'reflex', scope, ids: [id] })
-  return entitled.some((one) => one.in_use && one.version === String(found.version)) ? found : null
+  const now = Date.now()
+  const allows = (one: Entitlement) =>
+    one.in_use && one.hash === found.hash && (one.expires_at ?? Infinity) > now && one.fires === null && !one.metered
+  return entitled.some((one) => one.version === String(found.version) && allows(one)) ? found : null
 }
 
 function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, { env, agents, principal, scope, settings }: Replaying) {

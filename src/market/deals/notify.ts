@@ -28,7 +28,7 @@ export function publishDeal(outbox: Out, record: DealRecord, { used, owners }: {
 
 /** Tells both sides that are scopes of an offer, and of each state that follows. */
 export function notifySides(outbox: Out, deal: DealRecord): void {
-  const { deal_id, artifact, price, buyer, seller, status, history, kind } = deal
+  const { deal_id, artifact, price, buyer, seller, scopes, status, history, kind } = deal
   const type = status === 'offered' ? 'offer' : 'deal'
   const reason = history.at(-1)?.reason ?? null
   const event = {
@@ -39,6 +39,7 @@ export function notifySides(outbox: Out, deal: DealRecord): void {
     price,
     buyer,
     seller,
+    scopes,
     kind,
     status,
     reason,

@@ -44,13 +44,16 @@ function repeated(desk: Desk, known: DealRecord, listing_id: string, asked: NewO
 type Wanted = { listing: ListingRecord; asked: NewOffer; scopes: string[] | null }
 
 function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused | null {
-  const { listing_id, seller, state, kind } = listing
+  const { listing_id, seller, state, kind, terms } = listing
   const { buyer } = asked
   if (state === 'expired') return refuse('expired', `The listing ${listing_id} has expired.`)
   if (state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${state}.`)
   if (buyer === seller) return refuse('own', `${buyer} sells it: nobody buys from himself.`)
   if (kind === 'licence' && scopes === null) return refuse('not_licensable', `A licence names \`scopes\`: ${buyer} is not a scope.`)
   if (kind !== 'licence' && asked.scopes) return refuse('not_licensable', `Only a licence names scopes; the listing sells: ${kind}.`)
+  const most = terms.most_scopes ?? 1
+  if (most !== 'any' && scopes && (scopes.length > most || scopes.some((scope) => scope.includes('*'))))
+    return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
   if (desk.payments.isClosed(seller)) return refuse('not_open', `The account ${seller} is closed.`)
   if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
   if (desk.deals.offersBy(buyer) >= MOST_OFFERS) return refuse('limit', `${buyer} has ${MOST_OFFERS} open offers, which is the limit.`)

@@ -42,17 +42,7 @@ export function presentListing({
 }
 
 export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
-  const {
-    asked: _asked,
-    scopes: _scopes,
-    line: _line,
-    goods_state: _state,
-    owner: _owner,
-    revision: _revision,
-    history,
-    delivery,
-    ...deal
-  } = record
+  const { asked: _asked, line: _line, goods_state: _state, owner: _owner, revision: _revision, history, delivery, ...deal } = record
   return {
     ...withIso(deal, ['offered_at', 'expires_at']),
     history: history.map((step) => withIso(step, ['at'])),

@@ -25,7 +25,7 @@ export async function sell(
   return env.LEDGER.getByName(LEDGER).list(asked, found.goods, by)
 }
 
-const LICENCE_TERMS = ['days', 'fires', 'per_decision'] as const
+const LICENCE_TERMS = ['days', 'fires', 'per_decision', 'most_scopes'] as const
 
 function termRefused({ kind, terms = {}, price }: NewListing): TermRefused | null {
   const foreign = kind === 'licence' ? undefined : LICENCE_TERMS.find((name) => terms[name] !== undefined)

@@ -304,8 +304,14 @@ describe('a licence', () => {
 
   test('covers the scopes that its offer names, also by pattern', () => {
     const market = openMarket()
-    buy(market, {}, { scopes: ['shop/*', 'bob'] })
+    buy(market, { most_scopes: 'any' }, { scopes: ['shop/*', 'bob'] })
     expect(['shop/berlin', 'bob', 'other'].map((scope) => market.act(({ deals }) => deals.licences(scope)).length)).toEqual([1, 1, 0])
+  })
+
+  test.each([[['*']], [['bob', 'other']]])('is for one scope by its whole name, unless its seller allows more: %j', (scopes) => {
+    const market = openMarket()
+    market.list({ kind: 'licence' })
+    expect(market.offer({ scopes })).toMatchObject({ ok: false, reason: 'not_licensable' })
   })
 
   test('pays its buyer back if the account of its seller is closed', () => {

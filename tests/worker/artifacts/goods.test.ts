@@ -28,6 +28,7 @@ async function sold({ kind, buyer, ...fields }: { kind: Deal['kind']; buyer: str
     artifact,
     hash: version.hash,
     kind,
+    scopes,
     terms: {},
     price: 10,
     seller: `scope:${seller}`,
