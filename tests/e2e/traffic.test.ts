@@ -107,7 +107,11 @@ test('ten thousand events of two clients over both paths, many of them sent twic
     expect(counters).toMatchObject({ accepted: 2000, completed: 2000, ignored: 0, dead_lettered: 0, cancelled: 0 })
     expect(counters['duplicates']).toBeGreaterThanOrEqual(400)
     const completed = new Map(events.map(({ id }) => [id, 'completed']))
-    await eventually(async () => (await rowsInD1(scope)).every(({ status }) => status === 'completed'), `D1 knows of ${scope}`, SOON_MS)
+    const isReplicated = async () => {
+      const rows = await rowsInD1(scope)
+      return rows.length === events.length && rows.every(({ status }) => status === 'completed')
+    }
+    await eventually(isReplicated, `D1 has all of ${scope}`, SOON_MS)
     expect(new Map((await rowsInD1(scope)).map(({ id, status }) => [id, status]))).toEqual(completed)
     expect(await rowsInD1(scope)).toHaveLength(2000)
   }
