@@ -1,12 +1,11 @@
 import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { listing, newListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
-import { hasRole } from '../../contract/principal.ts'
 import { sell, type SaleRefused } from '../../market/goods/sell.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
-import { accountOfOwner, callerFor } from './account-access.ts'
+import { accountOfOwner, callerFor, isAdminOfAll } from './account-access.ts'
 import { demandGoods, findGoods, type FoundGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -43,7 +42,7 @@ export const listingRoutes = resource()
     const asked = c.req.valid('json')
     const by = await callerFor({ env, principal }, asked.seller)
     const found = await demandGoods(storeOf(env), asked.artifact)
-    demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
+    demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: isAdminOfAll(principal) })
     const made = await sell(env, { ...asked, listing_id: crypto.randomUUID() }, found, by)
     if (!made.ok) throw refused(made)
     return c.json(made.listing, 201)
@@ -63,7 +62,7 @@ export const listingRoutes = resource()
     if (!found) throw notFound(`There is no listing ${id}.`)
     await callerFor({ env, principal }, found.seller)
     const goods = await findGoods(storeOf(env), found.artifact)
-    if (goods) demandOwner(found.seller, goods, { key_id: principal.key_id, is_admin: hasRole(principal, 'admin') })
+    if (goods) demandOwner(found.seller, goods, { key_id: principal.key_id, is_admin: isAdminOfAll(principal) })
     const closed = await ledger.unlist(id, `closed by ${principal.name}`)
     if (!closed.ok) throw refused(closed)
     return c.json(closed.listing, 200)
