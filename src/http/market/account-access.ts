@@ -1,10 +1,13 @@
+import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
+import { accountId } from '../../contract/market/transfer.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { keysNamed } from '../../store/access/keys.ts'
 import { scopeExists } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
+import { pageLimit } from '../describe/paging.ts'
 import { forbidden } from '../problems/refusals.ts'
 
 const KEY = 'key:'
@@ -30,6 +33,20 @@ export async function mayRead({ env, principal }: Caller, account: string): Prom
   const isViewer = hasRole(principal, 'viewer') && coversScope(principal, scopeOfOwner(account) ?? '*')
   return isViewer || ownsAccount({ env, principal }, account)
 }
+
+export async function demandReader(caller: Caller, account: string): Promise<void> {
+  if (!(await mayRead(caller, account))) throw forbidden(`The key ${caller.principal.name} does not read ${account}.`)
+}
+
+/** For lists of what an account takes part in, by its place. */
+export const accountQuery = z.object({
+  account: accountId,
+  limit: pageLimit(100),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .optional(),
+})
 
 export const mayReadOne = async (caller: Caller, accounts: readonly string[]): Promise<boolean> =>
   (await Promise.all(accounts.map((account) => mayRead(caller, account)))).some(Boolean)

@@ -1,17 +1,16 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { LEDGER, type ContractRefused, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import { contract, contractReason, newContract, type Contract } from '../../contract/market/service.ts'
-import { accountId } from '../../contract/market/transfer.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { scopeExists } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { pageLimit, paged } from '../describe/paging.ts'
-import { conflict, forbidden, notFound } from '../problems/refusals.ts'
-import { callerFor, mayActFor, mayRead, mayReadOne } from './account-access.ts'
+import { paged } from '../describe/paging.ts'
+import { conflict, notFound } from '../problems/refusals.ts'
+import { accountQuery, callerFor, demandReader, mayActFor, mayReadOne } from './account-access.ts'
 
 const route = routes('Market')
 
@@ -66,16 +65,7 @@ const find = route('get /v1/market/contracts/{id}', 'getContract', 'Get a contra
 
 const list = route('get /v1/market/contracts', 'listContracts', 'List the contracts of an account, oldest first', {
   ...guard({ roles: ['viewer'] }),
-  request: {
-    query: z.object({
-      account: accountId,
-      limit: pageLimit(100),
-      cursor: z
-        .string()
-        .regex(/^\d{1,15}$/)
-        .optional(),
-    }),
-  },
+  request: { query: accountQuery },
   responses: { 200: json(paged(contract), 'A page.'), ...problems(400) },
 })
 
@@ -93,8 +83,7 @@ export const contractRoutes = resource()
   .openapi(find, async (c) => c.json(await contractFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
     const { account, limit, cursor } = c.req.valid('query')
-    if (!(await mayRead({ env: c.env, principal: c.var.principal }, account)))
-      throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
+    await demandReader({ env: c.env, principal: c.var.principal }, account)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).contracts({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })

@@ -1,16 +1,14 @@
-import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { deal, dealReason, type Deal } from '../../contract/market/deal.ts'
 import { LEDGER, type DealRefused } from '../../contract/market/ledger-api.ts'
 import { newOffer } from '../../contract/market/listing.ts'
-import { accountId } from '../../contract/market/transfer.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { pageLimit, paged } from '../describe/paging.ts'
+import { paged } from '../describe/paging.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { callerFor, isAdminOfAll, mayActFor, mayRead, mayReadOne } from './account-access.ts'
+import { accountQuery, callerFor, demandReader, isAdminOfAll, mayActFor, mayReadOne } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -58,16 +56,7 @@ const find = route('get /v1/market/deals/{id}', 'getDeal', 'Get a deal', {
 
 const list = route('get /v1/market/deals', 'listDeals', 'List the deals of an account, oldest first', {
   ...guard({ roles: ['viewer'] }),
-  request: {
-    query: z.object({
-      account: accountId,
-      limit: pageLimit(100),
-      cursor: z
-        .string()
-        .regex(/^\d{1,15}$/)
-        .optional(),
-    }),
-  },
+  request: { query: accountQuery },
   responses: { 200: json(paged(deal), 'A page.'), ...problems(400) },
 })
 
@@ -92,8 +81,7 @@ export const dealRoutes = resource()
   .openapi(find, async (c) => c.json(await dealFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
     const { account, limit, cursor } = c.req.valid('query')
-    if (!(await mayRead({ env: c.env, principal: c.var.principal }, account)))
-      throw forbidden(`The key ${c.var.principal.name} does not read ${account}.`)
+    await demandReader({ env: c.env, principal: c.var.principal }, account)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).deals({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })

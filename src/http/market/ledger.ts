@@ -22,7 +22,7 @@ import { storeOf } from '../../store/store.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
-import { isAdminOfAll, mayActFor, mayRead, ownsAccount } from './account-access.ts'
+import { demandReader, isAdminOfAll, mayActFor, ownsAccount } from './account-access.ts'
 
 const route = routes('Ledger')
 const accountPath = z.object({ id: accountId })
@@ -163,10 +163,6 @@ async function demandPayer({ env, principal }: Caller, asked: readonly NewTransf
     throw forbidden(`Transfer ${index}: the key ${principal.name} does not pay from ${payer}: ${why}.`)
   }
   return [...pendings.keys()]
-}
-
-async function demandReader(caller: Caller, id: string): Promise<void> {
-  if (!(await mayRead(caller, id))) throw forbidden(`The key ${caller.principal.name} does not cover the account ${id}.`)
 }
 
 function demandAll(principal: Principal): void {
