@@ -7,24 +7,19 @@
 // its label says. The scope learns from these decisions, proves what it learned in shadow mode, and
 // then decides by itself. The exit code is 1 if it took no decision over.
 
-import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { curveSvg } from '../../cli/learning/curve.ts'
 import { LESSON_SENDER, teach, type Lesson, type Taught } from '../../cli/learning/lesson.ts'
 import { curveLines, curveOf, reflexLines, runLines } from '../../cli/learning/report.ts'
-import { connect, type Api } from '../../cli/lib/api.ts'
+import type { Api } from '../../cli/lib/api.ts'
 import { CliError, messageOf, tellFailure } from '../../cli/lib/cli-error.ts'
 import { interruption, unlessAborted } from '../../cli/lib/interruption.ts'
-import { LiveLine } from '../../cli/learning/live-line.ts'
-import { startServer } from '../../cli/lib/local-server.ts'
 import { painter } from '../../cli/lib/paint.ts'
-import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
 import { count } from '../../cli/lib/text.ts'
-import { listen } from '../../cli/lib/listen.ts'
 import { readInput, type Message } from './input.ts'
-import { startTeacher } from './teacher.ts'
+import { eventsOf, filing, onStage } from './stage.ts'
 
 const HELP = `Usage: npm run example:learning -- [options]
 
@@ -53,19 +48,10 @@ async function main(): Promise<number> {
     return 0
   }
   const messages = readInput({ file: options.file, most: options.events, now: Date.now() })
-  const folder = temporaryFolder('reflex-learning-')
-  const key = `learning-${randomUUID().replaceAll('-', '')}`
-  const teacher = await startTeacher(messages)
-  const filing = await listen(() => ({ status: 200, body: { filed: true } }))
-  const line = new LiveLine(process.stderr)
-  line.show('starting the real Worker on this machine; no network, state in a temporary folder')
-  const starting = startServer({ persist_to: folder.path, vars: { REFLEX_ADMIN_KEY: key, ...teacher.vars }, signal })
-  try {
-    const server = await unlessAborted(signal, starting)
-    const api = connect(server.url, key)
+  return onStage({ name: 'learning', messages, signal }, async ({ api, host, line }) => {
     const taught = await unlessAborted(
       signal,
-      teach(api, lessonOf(messages, filing.host), {
+      teach(api, lessonOf(messages, host), {
         signal,
         onProgress: ({ sent, of, doing }) =>
           line.show(`${count(sent)} of ${count(of)} messages sent${doing === 'learning' ? '; learning' : ''}`),
@@ -76,13 +62,7 @@ async function main(): Promise<number> {
     if (options.json) console.log(JSON.stringify({ ok: taught.by_reflex > 0, ...taught }))
     else await tell(api, taught, messages)
     return taught.by_reflex > 0 ? 0 : 1
-  } finally {
-    line.close()
-    await (await starting.catch(() => null))?.stop()
-    teacher.stop()
-    filing.stop()
-    folder.remove()
-  }
+  })
 }
 
 const title = (messages: readonly Message[]): string => `Model calls per 100 messages, over a week of ${count(messages.length)}`
@@ -92,37 +72,12 @@ async function tell(api: Api, taught: Taught, messages: readonly Message[]): Pro
   console.log(parts.map((lines) => lines.join('\n')).join('\n\n'))
 }
 
-/** Files a message into a folder, or leaves it. The script needs no instructions; a model would. */
 function lessonOf(messages: readonly Message[], host: string): Lesson {
-  const events = messages.map(({ id, timestamp, source, text }) => ({
-    id,
-    type: 'ws.message',
-    source,
-    timestamp,
-    connection_id: 'mail',
-    content: text,
-  }))
-  const { length } = events
   return {
     scope: SCOPE,
-    events,
-    learn_after: [0.3, 0.5, 0.7].map((share) => Math.round(length * share)),
-    settings: {
-      agent: 'prompted',
-      instructions: 'File each message into the folder that fits, or leave it where it is.',
-      learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] },
-      allowed_hosts: [host],
-      http_tools: [
-        {
-          name: 'http.file',
-          description: 'Files a message',
-          method: 'POST',
-          url: `http://${host}/file`,
-          body: { folder: '{{folder}}' },
-          repeatable: true,
-        },
-      ],
-    },
+    events: eventsOf(messages),
+    learn_after: [0.3, 0.5, 0.7].map((share) => Math.round(messages.length * share)),
+    settings: { ...filing(host), learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] } },
   }
 }
 

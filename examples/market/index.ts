@@ -7,19 +7,13 @@
 // other finds them by their measured figures, tries them on its own mails, buys licences, and makes
 // fewer model calls. The exit code is 1 if a purchase saved no call or a unit of money is missing.
 
-import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { LESSON_SENDER } from '../../cli/learning/lesson.ts'
-import { LiveLine } from '../../cli/learning/live-line.ts'
-import { connect } from '../../cli/lib/api.ts'
 import { CliError, messageOf, tellFailure } from '../../cli/lib/cli-error.ts'
 import { interruption, unlessAborted } from '../../cli/lib/interruption.ts'
-import { listen } from '../../cli/lib/listen.ts'
-import { startServer } from '../../cli/lib/local-server.ts'
 import { painter } from '../../cli/lib/paint.ts'
-import { temporaryFolder } from '../../cli/lib/temporary-folder.ts'
 import { readInput } from '../learning/input.ts'
-import { startTeacher } from '../learning/teacher.ts'
+import { onStage } from '../learning/stage.ts'
 import { storyLines } from './report.ts'
 import { trade } from './trade.ts'
 
@@ -43,34 +37,16 @@ async function main(): Promise<number> {
     return 0
   }
   const messages = readInput({ file: null, most: options.mails, now: Date.now() })
-  const folder = temporaryFolder('reflex-market-')
-  const key = `market-${randomUUID().replaceAll('-', '')}`
-  const teacher = await startTeacher(messages)
-  const filing = await listen(() => ({ status: 200, body: { filed: true } }))
-  const line = new LiveLine(process.stderr)
-  line.show('starting the real Worker on this machine; no network, state in a temporary folder')
-  const starting = startServer({ persist_to: folder.path, vars: { REFLEX_ADMIN_KEY: key, ...teacher.vars }, signal })
-  try {
-    const server = await unlessAborted(signal, starting)
-    const api = connect(server.url, key)
+  return onStage({ name: 'market', messages, signal }, async ({ api, host, line }) => {
     const story = await unlessAborted(
       signal,
-      trade(api, { messages, host: filing.host, trusted: [LESSON_SENDER] }, { signal, onProgress: (text) => line.show(text) }),
+      trade(api, { messages, host, trusted: [LESSON_SENDER] }, { signal, onProgress: (text) => line.show(text) }),
     )
     line.close()
-    if (options.json) console.log(JSON.stringify(story, null, 2))
-    else
-      console.log(
-        storyLines(story, { columns: process.stdout.isTTY ? process.stdout.columns : 100, paint: painter(process.stdout) }).join('\n'),
-      )
+    const look = { columns: process.stdout.isTTY ? process.stdout.columns : 100, paint: painter(process.stdout) }
+    console.log(options.json ? JSON.stringify(story, null, 2) : storyLines(story, look).join('\n'))
     return story.ok ? 0 : 1
-  } finally {
-    line.close()
-    await (await starting.catch(() => null))?.stop()
-    teacher.stop()
-    filing.stop()
-    folder.remove()
-  }
+  })
 }
 
 function optionsOf(): { mails: number; json: boolean } | null {

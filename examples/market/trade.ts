@@ -7,6 +7,7 @@ import type { Deal } from '../../src/contract/market/deal.ts'
 import type { FoundListing, Listing } from '../../src/contract/market/listing.ts'
 import type { TrialReport } from '../../src/contract/market/trial.ts'
 import type { Message } from '../learning/input.ts'
+import { eventsOf, filing } from '../learning/stage.ts'
 
 export const SELLER = 'desk/lisbon'
 export const BUYER = 'desk/oslo'
@@ -99,30 +100,11 @@ function work(
   const lesson = {
     scope,
     settings: {
-      agent: 'prompted',
-      instructions: 'File each mail into the folder that fits, or leave it where it is.',
+      ...filing(desk.host),
       // The buyer starts no run of learning, but what it buys may act once it is proven there.
       learning: { mode: 'auto' as const, audit_share: 0.02, trusted_sources: [...desk.trusted] },
-      allowed_hosts: [desk.host],
-      http_tools: [
-        {
-          name: 'http.file',
-          description: 'Files a mail',
-          method: 'POST' as const,
-          url: `http://${desk.host}/file`,
-          body: { folder: '{{folder}}' },
-          repeatable: true,
-        },
-      ],
     },
-    events: messages.map(({ id, timestamp, source, text }) => ({
-      id,
-      type: 'ws.message',
-      source,
-      timestamp,
-      connection_id: 'mail',
-      content: text,
-    })),
+    events: eventsOf(messages),
     learn_after: learns ? [0.2, 0.35].map((share) => Math.round(messages.length * share)) : [],
   }
   return teach(api, lesson, {
