@@ -74,15 +74,15 @@ function addSearch(market: Command): void {
 }
 
 async function show({ api, print, signal }: Session, id: string): Promise<void> {
-  const listing = await api().json<Listing>(route(['market', 'listings', id]), { signal })
-  const query = { artifact: listing.artifact, seller: listing.seller }
-  const found = await pages<FoundListing>(api(), { parts: ['market', 'listings'], query, limit: 100, most: 100, signal })
-  const measured = found.items.find(({ listing_id }) => listing_id === id)
-  const { terms, event_types, tools, ...rest } = listing
-  print.result(measured ?? listing, (paint) => [
+  const listing = await api().json<FoundListing>(route(['market', 'listings', id]), { signal })
+  const { terms, event_types, tools, figures, rank, measured_at, ...rest } = listing
+  const { agreement, event_types: seen, ...counts } = figures
+  const agrees = agreement && `at least ${percent(agreement.lower_bound)}, ${agreement.state} over ${agreement.compared}`
+  print.result(listing, (paint) => [
     ...fields({ ...rest, event_types: event_types.join(', '), tools: tools.join(', '), terms: JSON.stringify(terms) }, paint),
-    ...(measured ? [`${measured.rank.score} points, measured at ${measured.measured_at}:`] : []),
-    ...(measured?.rank.because ?? []).map(({ points, reason }) => `  ${String(points).padStart(5)}  ${written(reason)}`),
+    ...fields({ ...counts, agreement: agrees, measured_types: seen.join(', ') }, paint),
+    `${rank.score} points, measured at ${measured_at}:`,
+    ...rank.because.map(({ points, reason }) => `  ${String(points).padStart(5)}  ${written(reason)}`),
   ])
 }
 

@@ -1,6 +1,7 @@
 import { LEDGER } from '../../contract/market/ledger-api.ts'
-import { listing, newListing } from '../../contract/market/listing.ts'
+import { foundListing, listing, newListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
+import { measureListing } from '../../market/discovery/measure.ts'
 import { sell, type SaleRefused } from '../../market/goods/sell.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
@@ -23,9 +24,10 @@ const create = route('post /v1/market/listings', 'createListing', 'List a versio
 })
 
 const find = route('get /v1/market/listings/{id}', 'getListing', 'Get a listing', {
+  description: 'With the figures that a search shows, measured now.',
   ...guard({ roles: ['viewer'] }),
   request: { params: idPath },
-  responses: { 200: json(listing, 'The listing, open or not.'), ...problems(400, 404) },
+  responses: { 200: json(foundListing, 'The listing, open or not.'), ...problems(400, 404) },
 })
 
 const close = route('delete /v1/market/listings/{id}', 'closeListing', 'Close a listing', {
@@ -51,7 +53,7 @@ export const listingRoutes = resource()
     const { id } = c.req.valid('param')
     const found = await c.env.LEDGER.getByName(LEDGER).listing(id)
     if (!found) throw notFound(`There is no listing ${id}.`)
-    return c.json(found, 200)
+    return c.json(await measureListing(storeOf(c.env), found, Date.now()), 200)
   })
   .openapi(close, async (c) => {
     const { id } = c.req.valid('param')

@@ -1,4 +1,4 @@
-import type { ProvenFigures } from '../../contract/market/listing.ts'
+import type { FoundListing, Listing, ProvenFigures } from '../../contract/market/listing.ts'
 import { clopperPearsonLow } from '../../proof/binomial.ts'
 import { readFigures, type Proofs, type ReflexCounts } from '../../store/market/figures.ts'
 import { noFigures, unmeasured, writeMeasured, type Unmeasured } from '../../store/market/listings.ts'
@@ -13,21 +13,32 @@ const MOST_MEASURED = 200
 export async function measureListings(db: D1Database, now: number): Promise<void> {
   const old = await unmeasured(db, { before: now - FRESH_MS, limit: MOST_MEASURED })
   if (old.length === 0) return
-  const figures = await figuresOf(db, old, now)
+  const proofs = await proofsOf(db, old, now)
   await writeMeasured(
     db,
-    old.map((listing, index) => {
-      const measured = figures[index] ?? noFigures
-      return { listing_id: listing.listing_id, figures: measured, rank: rankOf(measured) }
-    }),
+    old.map(({ listing_id }, index) => ({ listing_id, ...(proofs[index] ?? unproven) })),
     now,
   )
 }
 
+/** One listing with what is measured now, as a search finds it. */
+export async function measureListing(db: D1Database, listing: Listing, now: number): Promise<FoundListing> {
+  const [, kind, artifact_id = '', version = ''] = /^(reflex|skill):([^@]+)@(.+)$/.exec(listing.artifact) ?? []
+  const artifact_kind = kind === 'skill' ? 'skill' : 'reflex'
+  const [proof = unproven] = await proofsOf(db, [{ artifact_kind, artifact_id, version, hash: listing.hash }], now)
+  return { ...listing, ...proof, measured_at: new Date(now).toISOString() }
+}
+
 type Goods = Omit<Unmeasured, 'listing_id'>
+type Proof = Pick<FoundListing, 'figures' | 'rank'>
+const unproven: Proof = { figures: noFigures, rank: rankOf(noFigures) }
+
+async function proofsOf(db: D1Database, goods: readonly Goods[], now: number): Promise<Proof[]> {
+  return (await figuresOf(db, goods, now)).map((figures) => ({ figures, rank: rankOf(figures) }))
+}
 
 /** The figures of versions, in their order. */
-export async function figuresOf(db: D1Database, goods: readonly Goods[], now: number): Promise<ProvenFigures[]> {
+async function figuresOf(db: D1Database, goods: readonly Goods[], now: number): Promise<ProvenFigures[]> {
   const { reflex: reflexes = [], skill: skills = [] } = Object.groupBy(goods, ({ artifact_kind }) => artifact_kind)
   const found = await readFigures(db, { reflexes, skills, now })
   const counts = new Map(found.counts.map((row) => [`${row.id}@${row.version}`, row]))

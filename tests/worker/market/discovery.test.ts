@@ -72,6 +72,21 @@ describe('a search of listings', () => {
     )
   })
 
+  test('shows what an answer with the listing alone shows', async () => {
+    const scope = freshScope('seller')
+    const version = await createVersion({ ...byAgent(scope), code: replying(scope) })
+    const asked = { artifact: `reflex:${version.id}@${version.version}`, kind: 'licence', price: 5, seller: `scope:${scope}` }
+    const { status, body } = await call('/v1/market/listings', { json: asked })
+    expect(status).toBe(201)
+    await tell(version, scope, { failed: 4 })
+    const alone = await call(`/v1/market/listings/${String(body.listing_id)}`)
+    expect(alone.body).toMatchObject({ state: 'open', figures: { fires: 80, failures: 4, scopes: 1, usd_saved_per_1000: 4 } })
+    await until(async () => (await search({ q: version.id })).length === 1, 'D1 has the listing')
+    const [{ measured_at, ...found } = { measured_at: '' }] = await search({ q: version.id })
+    expect(alone.body).toEqual({ ...found, measured_at: expect.any(String) })
+    expect(measured_at >= alone.body.measured_at).toBe(true)
+  })
+
   test('takes comparisons in shadow mode where no certificate is in force, for fewer points', async () => {
     const [version, lapsed] = [await createVersion(), await createVersion()]
     const shadow = { runs: 50, fired: 50, agreed: 50, disagreed: 0, undecided: 0 }

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import type { Deal } from '../../../../src/contract/market/deal.ts'
 import type { FoundListing, Listing } from '../../../../src/contract/market/listing.ts'
 import type { TrialReport } from '../../../../src/contract/market/trial.ts'
-import { hasRole, part, post, query, useGet } from '../../api/index.ts'
+import { hasRole, part, post, useGet } from '../../api/index.ts'
 import { submitted, useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { count, percent, usd } from '../../ui/numbers.ts'
@@ -16,16 +16,16 @@ import { AccountLink, dealLink, Path } from './links.tsx'
 const DAY_MS = 86_400_000
 
 export function ListingPage({ id }: { id: string }) {
-  const data = useGet<Listing>(`/v1/market/listings/${part(id)}`)
+  const data = useGet<FoundListing>(`/v1/market/listings/${part(id)}`)
   return (
     <Page title={data.value?.artifact ?? 'Listing'} path={<Path />}>
       <Loaded data={data}>
         {(listing) => (
           <>
             <Terms listing={listing} />
+            <Proof listing={listing} />
             {listing.state === 'open' && (
               <>
-                <Proof listing={listing} />
                 {listing.artifact.startsWith('reflex:') && <Trial id={id} fee={listing.terms.trial_fee ?? 0} />}
                 {hasRole('operator') && <Offer listing={listing} />}
               </>
@@ -67,46 +67,36 @@ function Terms({ listing: { description, kind, price, seller, state, state_reaso
   )
 }
 
-/** The measured figures are part of the list, not of one listing. */
-function Proof({ listing: { listing_id, artifact, seller } }: { listing: Listing }) {
-  const data = useGet<{ items: FoundListing[] }>(`/v1/market/listings${query({ artifact, seller, limit: 100 })}`)
-  return (
-    <Section title="Proof">
-      <Loaded data={data}>
-        {({ items }) => {
-          const found = items.find((one) => one.listing_id === listing_id)
-          if (!found) return <p class="quiet">Nothing has been measured yet.</p>
-          const { figures, rank, measured_at } = found
-          return (
-            <>
-              <Facts>
-                <Fact name="Certificate">{figures.agreement?.state ?? 'none'}</Fact>
-                <Fact name="Agrees, at least">{percent(figures.agreement?.lower_bound)}</Fact>
-                <Fact name="Compared">{count(figures.agreement?.compared)}</Fact>
-                <Fact name="Saves per 1,000 events">{usd(figures.usd_saved_per_1000)}</Fact>
-                <Fact name="Fires">{count(figures.fires)}</Fact>
-                <Fact name="Scopes">
-                  {figures.scopes}, {figures.other_scopes} not the owner's
-                </Fact>
-                <Fact name="Event types">{figures.event_types.join(', ') || '–'}</Fact>
-              </Facts>
-              <p>
-                {rank.score} points, measured <Time at={measured_at} />:
-              </p>
-              <ul>
-                {rank.because.map(({ points, reason }) => (
-                  <li key={reason}>
-                    <b>{points}</b> {reason}
-                  </li>
-                ))}
-              </ul>
-            </>
-          )
-        }}
-      </Loaded>
-    </Section>
-  )
-}
+const Proof = ({ listing: { figures, rank, measured_at } }: { listing: FoundListing }) => (
+  <Section title="Proof">
+    <Facts>
+      <Fact name="Certificate">{figures.agreement?.state ?? 'none'}</Fact>
+      <Fact name="Agrees, at least">{percent(figures.agreement?.lower_bound)}</Fact>
+      <Fact name="Compared">{count(figures.agreement?.compared)}</Fact>
+      <Fact name="Saves per 1,000 events">
+        {usd(figures.usd_saved_per_1000)}, {count(figures.model_calls_saved_per_1000)} model calls
+      </Fact>
+      <Fact name="Fires">
+        {count(figures.fires)}, {count(figures.failures)} failed, {count(figures.overruled)} overruled
+      </Fact>
+      <Fact name="Scopes">
+        {figures.scopes}, {figures.other_scopes} not the owner's
+      </Fact>
+      <Fact name="Event types">{figures.event_types.join(', ') || '–'}</Fact>
+      {figures.tests && <Fact name="Tests">{figures.tests}</Fact>}
+    </Facts>
+    <p>
+      {rank.score} points, measured <Time at={measured_at} />:
+    </p>
+    <ul>
+      {rank.because.map(({ points, reason }) => (
+        <li key={reason}>
+          <b>{points}</b> {reason}
+        </li>
+      ))}
+    </ul>
+  </Section>
+)
 
 function Trial({ id, fee }: { id: string; fee: number }) {
   const report = useSignal<TrialReport | null>(null)
