@@ -19,7 +19,7 @@ export type Session = {
 
 /** 1: a check failed, and the output says which. */
 export type Outcome = 1 | void
-type Arguments = (string | string[] | object | undefined)[]
+type Arguments = (string | number | string[] | object | undefined)[]
 
 /** Makes a handler of a command: it receives a session, then commander's arguments and options. */
 export function handler<Given extends Arguments>(run: (session: Session, ...given: Given) => Promise<Outcome> | Outcome) {

@@ -27,9 +27,21 @@ const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 export function instant(text: string, now = Date.now()): string {
   const [, amount = '', unit = ''] = /^(\d{1,6})([smhd])(?: ago)?$/.exec(text) ?? []
   if (unit !== '') return new Date(now - Number(amount) * UNITS[unit as keyof typeof UNITS]).toISOString()
+  const at = isoOf(text)
+  if (at === null) throw new InvalidArgumentError('It takes a time such as 10m, 24h, 7d or 2026-11-22T05:00:00Z.')
+  return at
+}
+
+/** A time in ISO 8601, which may be one to come. */
+export function isoTime(text: string): string {
+  const at = isoOf(text)
+  if (at === null) throw new InvalidArgumentError('It takes a time such as 2026-11-22T05:00:00Z.')
+  return at
+}
+
+function isoOf(text: string): string | null {
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time such as 10m, 24h, 7d or 2026-11-22T05:00:00Z.')
-  return new Date(at).toISOString()
+  return Number.isNaN(at) ? null : new Date(at).toISOString()
 }
 
 export const limitOption = (standard = 50): Option =>

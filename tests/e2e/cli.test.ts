@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { fileStorage } from '../../src/standalone/node/index.ts'
 import { ADMIN_KEY, ask, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
-import { reflex, type Ran } from './command-line.ts'
+import { reflex, reflexHere, type Ran } from './command-line.ts'
 
 const state = await temporaryState()
 const folder = await mkdtemp(path.join(state.directory, 'cli-'))
@@ -338,6 +338,113 @@ test('a trace is listed, drawn, exported and replayed, and a changed file is ref
   expect(await json(['trace', 'replay', output])).toMatchObject({ trace_id, equivalent: true, divergences: [] })
   await writeFile(output, (await readFile(output, 'utf8')).replace('hello', 'hallo'))
   expect(await run(['trace', 'replay', output])).toMatchObject({ code: 1 })
+})
+
+const here = (args: string): Promise<Ran> => reflexHere(args.split(' '), { url: server.url, key: ADMIN_KEY })
+/** The JSON of a command that must succeed. */
+const madeHere = async <Result>(args: string): Promise<Result> => JSON.parse(succeeded(await here(`${args} --json`)).stdout) as Result
+
+test('scrip is minted, paid, reserved, posted and voided, and each failure says what to do', async () => {
+  for (const scope of ['shop/cli-a', 'shop/cli-b']) await ask(server.url, scopePath(scope), { method: 'PATCH', body: { context_limit: 7 } })
+  const [a, b] = ['scope:shop/cli-a', 'scope:shop/cli-b']
+  expect(await here(`ledger mint ${a} 1.5`)).toMatchObject({ code: 2, stderr: expect.stringContaining('whole number') })
+  expect(await here(`ledger account scope:shop/cli-none`)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('opens with its first'),
+  })
+  expect(await here(`ledger mint scope:shop/cli-none 10`)).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex scope list') })
+  // A new scope is known to D1 within a second or two.
+  await eventually(async () => (await here(`ledger mint ${a} 100`)).code === 0, 'the account opens')
+  await eventually(async () => (await here(`ledger pay ${a} ${b} 5 --memo thanks`)).code === 0, 'the other account opens')
+
+  expect(await here(`ledger pay ${a} ${b} 50 --timeout 60`)).toMatchObject({ code: 2, stderr: expect.stringContaining('--pending') })
+  const reserve = `ledger pay ${a} ${b} 50 --pending --timeout 3600`
+  expect(await madeHere(`${reserve} --id cli-17`)).toEqual({ results: [{ id: 'cli-17', status: 'created', reason: null }] })
+  expect((await here(`${reserve} --id cli-17`)).stdout).toMatch(/status +exists/)
+  expect(await here(`ledger pay ${a} ${b} 7 --id cli-17`)).toMatchObject({ code: 1, stderr: expect.stringContaining('use another id') })
+  expect((await here(`ledger account ${a}`)).stdout).toMatch(/balance +95\navailable +45\n/)
+  const poor = await here(`ledger pay ${a} ${b} 46 --id cli-poor`)
+  expect(poor).toMatchObject({ code: 1, stdout: expect.stringMatching(/reason +insufficient_funds/) })
+  expect(poor.stderr).toMatch(/reflex ledger account[^]*use a new one for the next attempt/)
+  succeeded(await here('ledger post cli-17 --amount 30'))
+  expect(await here('ledger void cli-17')).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex ledger statement') })
+  succeeded(await here(`${reserve} --id cli-18`))
+  succeeded(await here('ledger void cli-18'))
+
+  expect((await here('ledger accounts')).stdout).toMatch(/BALANCE +AVAILABLE +ACCOUNT\n[^]*65 +65 +scope:shop\/cli-a/)
+  const statement = (await here(`ledger statement ${a}`)).stdout.trim().split('\n')
+  expect(statement.map((line) => line.split(/ {2,}/).slice(1, 3))).toEqual([
+    ['AMOUNT', 'KIND'],
+    ['100', 'single'],
+    ['5', 'single'],
+    ['50', 'pending'],
+    ['30', 'post'],
+    ['50', 'pending'],
+    ['50', 'void'],
+  ])
+  expect(await madeHere('ledger audit')).toMatchObject({ ok: true, problems: [] })
+  expect((await here('ledger audit')).stdout).toMatch(/ok +true\nminted +\d+/)
+})
+
+test('a reflex is listed, found, tried, offered for and sold, and a service is agreed on', async () => {
+  const buyer = 'shop/cli-buyer'
+  const at = await file(
+    'cli-refund.js',
+    `function reflex(context) { return context.event.content === 'refund' ? { action_type: 'reply', content: 'Done' } : null }\n`,
+  )
+  await ask(server.url, scopePath('shop/cli-cook'), { method: 'PATCH', body: { context_limit: 7 } })
+  await ask(server.url, `${scopePath(buyer)}/events?wait=outcome`, { body: message('refund') })
+  succeeded(await here(`reflex push ${at} --state active`))
+  await eventually(async () => (await here(`ledger mint scope:${buyer} 100`)).code === 0, 'the account opens')
+
+  type Listed = { listing_id: string }
+  const list = 'market list reflex:cli-refund@1 --seller key:admin'
+  expect(await here(`${list} --kind copy --price 20 --days 30`)).toMatchObject({ code: 1, stderr: expect.stringContaining('days') })
+  expect(await here(`${list} --kind copy --price 20 --expires soon`)).toMatchObject({ code: 2 })
+  const licence = await madeHere<Listed>(`${list} --kind licence --price 20 --days 30 --scopes any`)
+  const copy = await here(`${list} --kind copy --price 40 --resale --royalty 10 --expires 2099-01-01`)
+  expect(copy.stdout).toMatch(/^reflex:cli-refund@1 is listed as \S+ for 40 scrip\.\n$/)
+  expect((await here('market search refund --kind licence --max-price 30 --sort price')).stdout).toMatch(/LISTING +PRICE[^]* 20 +licence/)
+  expect((await here('market search no-such-thing')).stderr).toBe('No listing matches.\n')
+  const shown = (await here(`market show ${licence.listing_id}`)).stdout
+  expect(shown).toMatch(/terms +ends after 30 days; for any scopes and patterns\n[^]*Nothing has been measured yet/)
+  const tried = succeeded(await here(`market try ${licence.listing_id} --scope ${buyer} --since 1h`)).stdout
+  expect(tried).toContain(`On 1 event of ${buyer} it fires 1 time: 0 agree with what was decided, 1 differ`)
+
+  const offer = `market offer ${licence.listing_id} --buyer scope:${buyer}`
+  expect((await here(`${offer} --id cli-deal --timeout 600`)).stdout).toMatch(/status +offered\n[^]*answer_by +\d/)
+  expect(await here(`${offer} --id cli-deal --price 7`)).toMatchObject({ code: 1, stderr: expect.stringContaining('use another id') })
+  expect((await here('market accept cli-deal --reason fine')).stdout).toMatch(
+    /status +accepted\n[^]*held +20\ndelivered: reflex:cli-refund@1\n/,
+  )
+  expect((await here('market refund cli-deal')).stdout).toMatch(/status +refunded\n[^]*held +0\n[^]*no longer in use/)
+  for (const [id, end] of [
+    ['cli-cancelled', 'cancel'],
+    ['cli-rejected', 'reject'],
+  ] as const) {
+    succeeded(await here(`${offer} --id ${id}`))
+    expect((await here(`market ${end} ${id} --reason early`)).stdout).toMatch(/: early\n$/)
+  }
+  const deals = (await here(`market deals --account scope:${buyer}`)).stdout
+  expect(deals).toMatch(/DEAL +STATUS[^]*cli-deal +refunded +20 +0[^]*cli-cancelled +cancelled[^]*cli-rejected +rejected/)
+  expect(await madeHere('market deal cli-deal')).toMatchObject({ deal_id: 'cli-deal', status: 'refunded' })
+  expect(await here('market deal no-such-deal')).toMatchObject({ code: 1 })
+  expect((await here(`market unlist ${licence.listing_id}`)).stdout).toContain('is no longer listed')
+
+  const propose = `market contract propose reflex:cli-refund --proposer scope:${buyer} --counterparty scope:shop/cli-cook --price 1 --limit 10`
+  expect((await here(`${propose} --id cli-contract`)).stdout).toMatch(/contract_id +cli-contract\nstatus +proposed/)
+  expect((await here('market contract accept cli-contract')).stdout).toMatch(/status +accepted/)
+  const dispute = `market contract dispute cli-contract --reason wrong --trace ${'a'.repeat(32)}`
+  expect((await here(dispute)).stdout).toMatch(/disputed by scope:shop\/cli-buyer: wrong \(1 trace\)/)
+  for (const [id, end] of [
+    ['cli-ended', 'end'],
+    ['cli-refused', 'reject'],
+  ] as const) {
+    succeeded(await here(`${propose} --id ${id}`))
+    succeeded(await here(`market contract ${end} ${id}`))
+  }
+  expect((await here(`market contract list --account scope:${buyer}`)).stdout).toMatch(/cli-contract +disputed[^]*0 of 10/)
+  expect((await here('market contract show cli-ended')).stdout).toMatch(/status +ended/)
 })
 
 /** Each shell's way to complete a word. A shell that is not installed is not tested. */

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { Option, type Command } from 'commander'
 import type { Account, LedgerAudit } from '../../../src/contract/market/account.ts'
 import type { Transfer, TransferResult } from '../../../src/contract/market/transfer.ts'
+import { UsageError } from '../../lib/cli-error.ts'
 import { given } from '../market/given.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { fields, written, type Column } from '../table.ts'
 import { limitOption, wholeNumber } from '../values.ts'
+import { remediesFor } from './remedies.ts'
 
 const HELP = `
 Accounts are scope:NAME, key:NAME, genesis and escrow.
@@ -94,17 +96,20 @@ function addPaying(ledger: Command): void {
   const once = 'your id of the transfer: repeating it pays no second time'
   const transfer = ['ledger', 'transfers']
   ledger
-    .command('mint <account> <amount>')
+    .command('mint')
+    .argument('<account>', 'scope:NAME or key:NAME')
+    .argument('<amount>', 'in scrip', wholeNumber)
     .description('Make new scrip, as an admin')
     .option(own, once)
     .option('--memo <text>', 'a note')
     .action(
-      handler((session, to: string, amount: string, { id = randomUUID(), memo }: Payment) =>
-        paid(session, ['ledger', 'mint'], { id, to, amount: wholeNumber(amount), memo }),
-      ),
+      handler((session, to: string, amount: number, { id, memo }: Payment) => paid(session, ['ledger', 'mint'], { id, to, amount, memo })),
     )
   ledger
-    .command('pay <from> <to> <amount>')
+    .command('pay')
+    .argument('<from>', 'the account that pays')
+    .argument('<to>', 'the account that is paid')
+    .argument('<amount>', 'in scrip', wholeNumber)
     .description('Transfer scrip')
     .option(own, once)
     .option('--memo <text>', 'a note')
@@ -112,9 +117,10 @@ function addPaying(ledger: Command): void {
     .option('--pending', 'only reserve the amount, until it is posted or voided')
     .addOption(new Option('--timeout <seconds>', 'with --pending: it is voided after this time').argParser(wholeNumber))
     .action(
-      handler((session, debit: string, credit: string, amount: string, options: Payment) => {
-        const { id = randomUUID(), memo, code, pending, timeout: timeout_s } = options
-        return paid(session, transfer, { id, debit, credit, amount: wholeNumber(amount), memo, code, pending, timeout_s })
+      handler((session, debit: string, credit: string, amount: number, options: Payment) => {
+        const { id, memo, code, pending, timeout: timeout_s } = options
+        if (timeout_s !== undefined && !pending) throw new UsageError('--timeout is for --pending: other transfers are paid at once.')
+        return paid(session, transfer, { id, debit, credit, amount, memo, code, pending, timeout_s })
       }),
     )
   ledger
@@ -123,23 +129,24 @@ function addPaying(ledger: Command): void {
     .option(own, once)
     .addOption(new Option('--amount <scrip>', 'a part; the rest returns').argParser(wholeNumber))
     .action(
-      handler((session, pending_id: string, { id = randomUUID(), amount }: Ending) =>
-        paid(session, transfer, { id, pending_id, post: amount ?? true }),
-      ),
+      handler((session, pending_id: string, { id, amount }: Ending) => paid(session, transfer, { id, pending_id, post: amount ?? true })),
     )
   ledger
     .command('void <pending>')
     .description('Return a pending transfer')
     .option(own, once)
-    .action(
-      handler((session, pending_id: string, { id = randomUUID() }: Ending) => paid(session, transfer, { id, pending_id, void: true })),
-    )
+    .action(handler((session, pending_id: string, { id }: Ending) => paid(session, transfer, { id, pending_id, void: true })))
 }
 
+type Asked = { id: string | undefined } & Record<string, unknown>
+
 /** Exits with 1 if the transfer failed. */
-async function paid({ api, print, signal }: Session, parts: string[], body: object): Promise<Outcome> {
-  const answer = await api().json<{ results: TransferResult[] }>(route(parts), { method: 'POST', body: given(body), signal })
+async function paid({ api, print, signal }: Session, parts: string[], asked: Asked): Promise<Outcome> {
+  const body = given({ ...asked, id: asked.id ?? randomUUID() })
+  const answer = await api().json<{ results: TransferResult[] }>(route(parts), { method: 'POST', body, signal })
   const [result] = answer.results
   print.result(answer, (paint) => fields({ id: result?.id, status: result?.status, reason: result?.reason ?? undefined }, paint))
-  return result?.status === 'failed' ? 1 : undefined
+  if (result?.status !== 'failed') return
+  for (const remedy of remediesFor(result.reason, { is_own_id: asked.id !== undefined })) print.note(remedy)
+  return 1
 }

@@ -1,13 +1,15 @@
 import { Option, type Command } from 'commander'
 import type { FoundListing, Listing } from '../../../src/contract/market/listing.ts'
 import type { TrialReport } from '../../../src/contract/market/trial.ts'
+import { counted } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, written, type Column } from '../table.ts'
-import { instant, limitOption, wholeNumber } from '../values.ts'
+import { instant, isoTime, limitOption, wholeNumber } from '../values.ts'
 import { addContracts } from './contracts.ts'
 import { addDeals } from './deals.ts'
 import { given } from './given.ts'
+import { termsText } from './terms.ts'
 
 const HELP = `
 Figures are those that the platform measured; a seller cannot set them.
@@ -79,7 +81,7 @@ async function show({ api, print, signal }: Session, id: string): Promise<void> 
   const { agreement, event_types: seen, ...counts } = figures
   const agrees = agreement && `at least ${percent(agreement.lower_bound)}, ${agreement.state} over ${agreement.compared}`
   print.result(listing, (paint) => [
-    ...fields({ ...rest, event_types: event_types.join(', '), tools: tools.join(', '), terms: JSON.stringify(terms) }, paint),
+    ...fields({ ...rest, event_types: event_types.join(', '), tools: tools.join(', '), terms: termsText(terms) }, paint),
     ...fields({ ...counts, agreement: agrees, measured_types: seen.join(', ') }, paint),
     `${rank.score} points, measured at ${measured_at}:`,
     ...rank.because.map(({ points, reason }) => `  ${String(points).padStart(5)}  ${written(reason)}`),
@@ -93,6 +95,7 @@ type New = {
   days?: number
   fires?: number
   perDecision?: number
+  scopes?: number | 'any'
   resale?: true
   royalty?: number
   trialFee?: number
@@ -113,10 +116,15 @@ function addSelling(market: Command): void {
     .addOption(new Option('--days <n>', 'a licence ends after this time').argParser(wholeNumber))
     .addOption(new Option('--fires <n>', 'a licence ends after this number of actions in a scope').argParser(wholeNumber))
     .addOption(new Option('--per-decision <scrip>', 'paid per certified decision, out of the price').argParser(wholeNumber))
+    .addOption(
+      new Option('--scopes <n>', 'a licence may name this many scopes, 1 by default; any: patterns, too').argParser((text) =>
+        text === 'any' ? text : wholeNumber(text),
+      ),
+    )
     .option('--resale', 'the buyer of a copy may sell copies of it')
-    .addOption(new Option('--royalty <percent>', 'your share of each resale').argParser(wholeNumber))
+    .addOption(new Option('--royalty <percent>', 'your share of each resale, at most 50').argParser(wholeNumber))
     .addOption(new Option('--trial-fee <scrip>', 'paid for each trial').argParser(wholeNumber))
-    .addOption(new Option('--expires <time>', 'an ISO time'))
+    .addOption(new Option('--expires <time>', 'the listing ends then: an ISO time').argParser(isoTime))
     .action(handler(list))
   market
     .command('unlist <listing>')
@@ -130,20 +138,21 @@ function addSelling(market: Command): void {
 }
 
 async function list({ api, print, signal }: Session, artifact: string, options: New): Promise<void> {
-  const { kind, price, seller, days, fires, perDecision, resale, royalty, trialFee, expires } = options
-  const terms = given({ days, fires, per_decision: perDecision, resale, royalty_percent: royalty, trial_fee: trialFee })
+  const { kind, price, seller, days, fires, perDecision, scopes, resale, royalty, trialFee, expires } = options
+  const limits = { days, fires, per_decision: perDecision, most_scopes: scopes }
+  const terms = given({ ...limits, resale, royalty_percent: royalty, trial_fee: trialFee })
   const body = given({ artifact, kind, price, seller, terms, expires_at: expires })
   const listing = await api().json<Listing>(route(['market', 'listings']), { method: 'POST', body, signal })
-  print.result(listing, () => [`${written(listing.artifact)} is listed as ${written(listing.listing_id)} for ${listing.price}.`])
+  print.result(listing, () => [`${written(listing.artifact)} is listed as ${written(listing.listing_id)} for ${listing.price} scrip.`])
 }
 
 async function tryOut({ api, print, signal }: Session, id: string, body: { scope: string; since: string; id?: string }): Promise<void> {
   const report = await api().json<TrialReport>(route(['market', 'listings', id, 'try']), { method: 'POST', body, signal })
   const { contexts, fires, agreement, missed, would_save, fee, truncated, disagreements } = report
   print.result(report, () => [
-    `On ${contexts.recorded + contexts.rebuilt} events of ${written(report.scope)} it fires ${fires} times: ` +
-      `${agreement.agreed} decisions agree, ${agreement.disagreed} differ, ${agreement.not_compared} cannot be compared.`,
-    `It leaves ${missed} events on which an action was taken to others.${truncated ? ' The range was too long: this is its first part.' : ''}`,
+    `On ${counted(contexts.recorded + contexts.rebuilt, 'event')} of ${written(report.scope)} it fires ${counted(fires, 'time')}: ` +
+      `${agreement.agreed} agree with what was decided, ${agreement.disagreed} differ, ${agreement.not_compared} cannot be compared.`,
+    `It leaves ${counted(missed, 'event')} on which an action was taken to others.${truncated ? ' The range was too long: this is its first part.' : ''}`,
     ...(would_save
       ? [`It would have saved about ${would_save.model_calls.toFixed(1)} model calls and $${would_save.usd.toPrecision(3)}.`]
       : []),

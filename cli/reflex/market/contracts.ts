@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Option, type Command } from 'commander'
 import type { Contract } from '../../../src/contract/market/service.ts'
+import { counted } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, written, type Column } from '../table.ts'
@@ -20,7 +21,10 @@ const columns: Column<Contract>[] = [
 ]
 
 export function addContracts(market: Command): void {
-  const contracts = market.command('contract').description('Contracts: pay another scope for each call of its skill or reflex')
+  const contracts = market
+    .command('contract')
+    .description('Contracts: pay another scope for each call of its skill or reflex')
+    .helpCommand(false)
   contracts
     .command('propose <service>')
     .description('Propose a contract on skill:ID or reflex:ID of another scope')
@@ -71,9 +75,14 @@ export function addContracts(market: Command): void {
   }
 }
 
-function shown(print: Session['print'], { disputes, ...contract }: Contract): void {
-  print.result({ ...contract, disputes }, (paint) => [
-    ...fields(contract, paint),
-    ...disputes.map(({ at, by, reason }) => `  ${at}  disputed by ${written(by)}: ${written(reason)}`),
+function shown(print: Session['print'], contract: Contract): void {
+  const { contract_id, status, service, proposer, counterparty, price_per_invocation, limit, invocations, paid, reason, disputes } =
+    contract
+  const calls = `${invocations} of ${limit}`
+  print.result(contract, (paint) => [
+    ...fields({ contract_id, status, service, proposer, counterparty, price_per_invocation, calls, paid, reason }, paint),
+    ...disputes.map(
+      ({ at, by, reason: why, traces }) => `  ${at}  disputed by ${written(by)}: ${written(why)} (${counted(traces.length, 'trace')})`,
+    ),
   ])
 }

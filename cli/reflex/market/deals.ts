@@ -2,13 +2,26 @@ import { randomUUID } from 'node:crypto'
 import { Option, type Command } from 'commander'
 import type { Deal, DealState } from '../../../src/contract/market/deal.ts'
 import type { Colour } from '../../lib/paint.ts'
-import { route } from '../pages.ts'
+import { counted } from '../../lib/text.ts'
+import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
-import { fields, written } from '../table.ts'
-import { wholeNumber } from '../values.ts'
+import { fields, written, type Column } from '../table.ts'
+import { limitOption, wholeNumber } from '../values.ts'
 import { given } from './given.ts'
+import { termsText } from './terms.ts'
 
 const colours: Partial<Record<DealState, Colour>> = { offered: 'yellow', accepted: 'green', settled: 'green', rejected: 'red' }
+
+const columns: Column<Deal>[] = [
+  { title: 'DEAL', of: ({ deal_id }) => deal_id },
+  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] ?? null },
+  { title: 'PRICE', of: ({ price }) => price },
+  { title: 'PAID', of: ({ paid }) => paid },
+  { title: 'KIND', of: ({ kind }) => kind },
+  { title: 'ARTIFACT', of: ({ artifact }) => artifact },
+  { title: 'SELLER', of: ({ seller }) => seller },
+  { title: 'BUYER', of: ({ buyer }) => buyer },
+]
 
 type Offer = { buyer: string; price?: number; scope?: string[]; timeout?: number; id?: string }
 
@@ -19,13 +32,24 @@ export function addDeals(market: Command): void {
     .requiredOption('--buyer <account>', 'the account that pays, such as scope:shop/berlin')
     .addOption(new Option('--price <scrip>', 'another price than that of the listing').argParser(wholeNumber))
     .option('--scope <scope...>', 'the scopes of a licence; the scope of the buyer by default')
-    .addOption(new Option('--timeout <seconds>', 'the offer expires after this time').argParser(wholeNumber))
+    .addOption(new Option('--timeout <seconds>', 'the offer expires after this time; a day by default').argParser(wholeNumber))
     .option('--id <id>', 'your id of the offer: repeating it makes no second one')
     .action(
       handler(async ({ api, print, signal }, listing: string, { buyer, price, scope: scopes, timeout: timeout_s, id }: Offer) => {
         const body = given({ id: id ?? randomUUID(), buyer, price, scopes, timeout_s })
         const deal = await api().json<Deal>(route(['market', 'listings', listing, 'offers']), { method: 'POST', body, signal })
         shown(print, deal)
+      }),
+    )
+  market
+    .command('deals')
+    .description('List the deals of an account, oldest first')
+    .requiredOption('--account <account>', 'the buyer or the seller, such as scope:shop/berlin')
+    .addOption(limitOption(20))
+    .action(
+      handler(async ({ api, print, signal }, { account, limit }: { account: string; limit: number }) => {
+        const found = await pages<Deal>(api(), { parts: ['market', 'deals'], query: { account }, limit, most: 100, signal })
+        print.page(found, columns, 'The account has no deals.')
       }),
     )
   market
@@ -40,7 +64,7 @@ export function addDeals(market: Command): void {
     ['accept', 'Accept an offer, as its seller: the goods and the money change hands together'],
     ['reject', 'Reject an offer, as its seller'],
     ['cancel', 'Cancel your offer'],
-    ['refund', 'Return what is not used up, as the seller'],
+    ['refund', 'End a licence: what is not used up returns'],
   ] as const) {
     market
       .command(`${verb} <deal>`)
@@ -56,11 +80,17 @@ export function addDeals(market: Command): void {
 }
 
 function shown(print: Session['print'], deal: Deal): void {
-  const { history, delivery, terms, deal_id, status, artifact, kind, price, seller, buyer, paid, held, expires_at } = deal
+  const { deal_id, status, artifact, kind, scopes, price, seller, buyer, paid, held, delivery, history } = deal
+  const answer_by = status === 'offered' ? deal.expires_at : undefined
+  const terms = termsText(deal.terms)
   print.result(deal, (paint) => [
-    ...fields({ deal_id, artifact, kind, price, seller, buyer, paid, held, expires_at, terms: JSON.stringify(terms) }, paint),
-    ...(delivery ? [`delivered: ${written(delivery.artifact)}${delivery.in_use ? '' : ', no longer in use'}`] : []),
+    ...fields({ deal_id, status, artifact, kind, scopes: scopes?.join(', '), terms, price, seller, buyer, paid, held, answer_by }, paint),
+    ...(delivery ? deliveryLines(delivery) : []),
     ...history.map(({ at, state, by, reason }) => `  ${at}  ${state} by ${written(by)}${reason === null ? '' : `: ${written(reason)}`}`),
-    paint(colours[status] ?? 'dim', status),
   ])
+}
+
+function deliveryLines({ artifact, used, in_use }: NonNullable<Deal['delivery']>): string[] {
+  const uses = Object.entries(used).map(([scope, fires]) => `  ${written(scope)}: ${counted(fires, 'action')}`)
+  return [`delivered: ${written(artifact)}${in_use ? '' : ', no longer in use'}`, ...uses]
 }

@@ -127,7 +127,7 @@ function refusalOf({ status, counterparty, contract_id }: Contract, decision: De
 function repeated(known: Contract, asked: NewContract): Result<{ contract: Contract; created: boolean }, ContractRefused> {
   const fields = Object.keys(newContract.shape) as (keyof NewContract)[]
   const differs = fields.find((field) => canonicalJson(known[field]) !== canonicalJson(asked[field]))
-  if (differs) return refuse('other_content', `The contract ${asked.id} exists with a different ${differs}.`)
+  if (differs) return refuse('other_content', `The contract ${asked.id} exists and differs in ${differs}: use another id.`)
   return { ok: true, contract: known, created: false }
 }
 

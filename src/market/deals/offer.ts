@@ -37,7 +37,7 @@ function repeated(desk: Desk, known: DealRecord, listing_id: string, asked: NewO
   const fields = new Set([...Object.keys(known.asked), ...Object.keys(asked)]) as Set<keyof NewOffer>
   const differs = [...fields].find((field) => canonicalJson(known.asked[field] ?? null) !== canonicalJson(asked[field] ?? null))
   const field = known.listing_id === listing_id ? differs : 'listing_id'
-  if (field !== undefined) return refuse('other_content', `The deal ${asked.id} exists with a different ${field}.`)
+  if (field !== undefined) return refuse('other_content', `The deal ${asked.id} exists and differs in ${field}: use another id.`)
   return { ok: true, deal: presentDeal(known, desk.deals.used(known.deal_id)), created: false }
 }
 
