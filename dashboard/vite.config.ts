@@ -15,36 +15,12 @@ const reference: Plugin = {
   },
 }
 
-const pages = (names: string): RegExp => new RegExp(`src/pages/(?:${names})`)
-/**
- * The files of the build. Each link loads the shell, the file of its page and what that imports,
- * 25 kB in all; the rest of a page, such as a tab or a dialog, is loaded when it is shown. Pages
- * share many words: fewer files would be smaller together, but each link would load more.
- */
-const FILES = [
-  {
-    name: 'shell',
-    test: /^(?!.*(?:sign-in|menu|use-pages|use-action|socket)).*(?:node_modules|vite|src\/(?:main|app|layout|api|css)|src\/ui\/(?:feedback|text|page|time|numbers|links|tabs|notices|status|use-keys))/s,
-  },
-  { name: 'account', test: /src\/layout\/(?:sign-in|menu)/ },
-  { name: 'parts', test: /src\/ui\/json|src\/api\/use-action/ },
-  { name: 'lists', test: /src\/ui\/(?:dialog|form|table)|src\/api\/use-pages|src\/pages\/reflexes\/filter/ },
-  { name: 'scope', test: /src\/pages\/scope\/(?:page|words|log\/(?!entry))|src\/api\/socket/ },
-  { name: 'scope-tabs', test: pages('scope/') },
-  { name: 'spans', test: pages('trace/spans') },
-  { name: 'trace', test: pages('trace/(?!report|what-if)') },
-  { name: 'scopes', test: pages('scopes/|traces/|incidents/') },
-  { name: 'reflexes', test: pages('reflexes/|reflex/(?:page|numbers)|learning/(?:page|curve)') },
-  { name: 'skills', test: pages('skills/|skill/(?!activity)') },
-  { name: 'decisions', test: pages('reflex/(?:entries|proofs)|decisions/|keys/') },
-  { name: 'changes', test: pages('reflex/|trace/|learning/|skill/') },
-  { name: 'inboxes', test: pages('approvals/|dead-letters/') },
-]
-
 /** `npm run build` runs it. The page and the API have one origin, so no address is configured. */
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [reference],
+  // Calls of `h` are smaller than those of the automatic runtime, which names each `children`.
+  oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' }, jsxInject: "import { Fragment, h } from 'preact'" },
   build: {
     outDir: 'dist',
     emptyOutDir: true,
@@ -57,7 +33,8 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: {
       output: {
-        codeSplitting: { includeDependenciesRecursively: false, groups: FILES },
+        // The shell has what several files need.
+        codeSplitting: { groups: [{ name: 'shell', test: /node_modules|src\/(?!pages\/(?!overview))/ }] },
       },
     },
   },

@@ -1,13 +1,10 @@
 import { useSignal } from '@preact/signals'
-import { ErrorBoundary } from 'preact-iso'
 import type { ComponentChildren } from 'preact'
 import { away } from '../api/away.ts'
 import { own } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
-import { later } from '../ui/page.tsx'
+import { Menu } from './menu.tsx'
 import { Navigation } from './navigation.tsx'
-
-const Menu = later(() => import('./menu.tsx').then((module) => module.Menu))
 
 export function Layout({ children }: { children: ComponentChildren }) {
   return (
@@ -44,7 +41,7 @@ function Account() {
   return (
     <details class="account" onToggle={() => (isOpened.value = true)}>
       <summary>{own.value?.name ?? 'Key'}</summary>
-      <ErrorBoundary>{isOpened.value && <Menu />}</ErrorBoundary>
+      {isOpened.value && <Menu />}
     </details>
   )
 }

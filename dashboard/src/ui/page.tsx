@@ -60,12 +60,12 @@ export function Section({ title, actions, children }: SectionProps) {
   )
 }
 
-/** A component that is loaded when it is first shown. After a deployment, old files may be gone. */
-export const later = <Props,>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> =>
+/** A page whose file is loaded when it is first shown. A deployment may have removed the file. */
+export const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name): ComponentType =>
   lazy(() =>
     load().then(
-      (found) => ({ default: found }),
-      () => ({ default: Unloaded }),
+      (file): ComponentType => file[name],
+      () => Unloaded,
     ),
   )
 

@@ -39,7 +39,7 @@ const LINKS =
   '/ /scopes /scopes/ssh~one /traces /traces/0199a0f2c3d47e5fa6b7c8d9e0f1a2b3 /reflexes /reflexes/one /skills /skills/one ' +
   '/learning /decisions /market /approvals /dead-letters /incidents /keys'
 
-test('a link loads at most 25 kB of script at first, all pages together have 82 kB, and all CSS 8 kB', async () => {
+test('the overview loads at most 25 kB of script, any other link 47 kB, all pages together 70 kB, and all CSS is 8 kB', async () => {
   const { page } = await dashboard.open('/')
   const sizes: [string, number][] = []
   for (const link of LINKS.split(' ')) {
@@ -47,13 +47,13 @@ test('a link loads at most 25 kB of script at first, all pages together have 82 
     await page.getByRole('heading', { level: 1 }).waitFor()
     const loaded = await page.evaluate<string[]>(`performance.getEntriesByType('resource').map(({ name }) => name)`)
     const scripts = loaded.filter((name) => name.endsWith('.js')).map((name) => path.basename(name))
-    expect(scripts.length).toBeGreaterThan(1)
+    expect(scripts.length).toBeGreaterThan(0)
     sizes.push([link, gzipped(scripts)])
   }
-  expect(sizes.filter(([, size]) => size > 25_000)).toEqual([])
+  expect(sizes.filter(([link, size]) => size > (link === '/' ? 25_000 : 47_000))).toEqual([])
   const all = readdirSync(ASSETS)
   expect(gzipped(all.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(8000)
-  expect(gzipped(all.filter((file) => file.endsWith('.js')))).toBeLessThanOrEqual(82_000)
+  expect(gzipped(all.filter((file) => file.endsWith('.js')))).toBeLessThanOrEqual(70_000)
   await page.context().close()
 })
 

@@ -9,14 +9,13 @@ import { Empty, ErrorBox, LoadedList } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
-import { later, NeedsRole, Page, Section } from '../../ui/page.tsx'
+import { NeedsRole, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Curve } from './curve.tsx'
-
-const Run = later(() => import('./run.tsx').then((module) => module.Run))
+import { Run } from './run.tsx'
 
 type Listed = z.infer<typeof listedRun>
 const NEEDED: Role = 'operator'

@@ -1,22 +1,21 @@
-import { ErrorBoundary, useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { reflex } from '../../../../src/contract/reflex.ts'
 import type { shownCertificate } from '../../../../src/contract/reports/certificate.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
-import { later, Page, Section } from '../../ui/page.tsx'
+import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
 import { Numbers } from './numbers.tsx'
-
-const Audits = later(() => import('./audits.tsx').then((module) => module.Audits))
-const Proofs = later(() => import('./proofs.tsx').then((module) => module.Proofs))
-const States = later(() => import('./states.tsx').then((module) => module.States))
-const Try = later(() => import('./try.tsx').then((module) => module.Try))
-const Versions = later(() => import('./code.tsx').then((module) => module.Versions))
+import { Audits } from './audits.tsx'
+import { Proofs } from './proofs.tsx'
+import { States } from './states.tsx'
+import { Try } from './try.tsx'
+import { Versions } from './code.tsx'
 
 type Proof = z.infer<typeof shownCertificate> & { scope: string; version: number }
 export type Reflex = z.infer<typeof reflex> & { certificates: Proof[] }
@@ -64,29 +63,27 @@ function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }
         </Facts>
       </div>
       <Tabs label="Parts of this reflex" tabs={tabs} />
-      <ErrorBoundary>
-        {tab === 'overview' && (
-          <>
-            <Rates reflex={id} />
-            <Numbers id={id} />
-          </>
-        )}
-        {tab === 'proof' && (
-          <>
-            <Proofs certificates={found.certificates} />
-            <Audits id={id} />
-          </>
-        )}
-        {tab === 'code' && (
-          <>
-            <States kind="reflex" id={id} versions={versions} reload={reload} />
-            <Section title="Code">
-              <Versions kind="reflexes" id={id} versions={versions} />
-            </Section>
-          </>
-        )}
-        {tab === 'try' && (found.code === null ? <p>{SEALED}</p> : <Try reflex={found} />)}
-      </ErrorBoundary>
+      {tab === 'overview' && (
+        <>
+          <Rates reflex={id} />
+          <Numbers id={id} />
+        </>
+      )}
+      {tab === 'proof' && (
+        <>
+          <Proofs certificates={found.certificates} />
+          <Audits id={id} />
+        </>
+      )}
+      {tab === 'code' && (
+        <>
+          <States kind="reflex" id={id} versions={versions} reload={reload} />
+          <Section title="Code">
+            <Versions kind="reflexes" id={id} versions={versions} />
+          </Section>
+        </>
+      )}
+      {tab === 'try' && (found.code === null ? <p>{SEALED}</p> : <Try reflex={found} />)}
     </>
   )
 }

@@ -1,24 +1,22 @@
 import { useSignal } from '@preact/signals'
-import { ErrorBoundary } from 'preact-iso'
 import type { ScopeCost } from '../../../../src/contract/reports/cost.ts'
 import type { ScopeState } from '../../../../src/contract/scope.ts'
 import { hasRole, part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { useScopeName } from '../../ui/links.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
-import { later, Page } from '../../ui/page.tsx'
+import { Page } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Log } from './log/log.tsx'
-
-const CancelTurn = later(() => import('./cancel-turn.tsx').then((module) => module.CancelTurn))
-const Chain = later(() => import('./chain.tsx').then((module) => module.Chain))
-const Context = later(() => import('./context.tsx').then((module) => module.Context))
-const Events = later(() => import('./events.tsx').then((module) => module.Events))
-const SendEvent = later(() => import('./send-event.tsx').then((module) => module.SendEvent))
-const SettingsForm = later(() => import('./settings/settings.tsx').then((module) => module.SettingsForm))
-const Timers = later(() => import('./timers.tsx').then((module) => module.Timers))
+import { CancelTurn } from './cancel-turn.tsx'
+import { Chain } from './chain.tsx'
+import { Context } from './context.tsx'
+import { Events } from './events.tsx'
+import { SendEvent } from './send-event.tsx'
+import { SettingsForm } from './settings/settings.tsx'
+import { Timers } from './timers.tsx'
 
 const REFRESH_MS = 2000
 const COST_MS = 60_000
@@ -67,20 +65,16 @@ function OneScope({ scope }: { scope: string }) {
         </>
       }
     >
-      <ErrorBoundary>
-        {open.value === 'send' && <SendEvent scope={scope} onClose={close} />}
-        {open.value === 'cancel' && <CancelTurn path={path} onClose={close} onDone={state.reload} />}
-      </ErrorBoundary>
+      {open.value === 'send' && <SendEvent scope={scope} onClose={close} />}
+      {open.value === 'cancel' && <CancelTurn path={path} onClose={close} onDone={state.reload} />}
       <Loaded data={state}>{(value) => <Summary state={value} path={path} />}</Loaded>
       <Tabs label="Parts of the scope" tabs={tabs} />
-      <ErrorBoundary>
-        {tab === 'log' && <Log scope={scope} />}
-        {tab === 'events' && <Events scope={scope} />}
-        {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
-        {tab === 'chain' && <Chain scope={scope} />}
-        {tab === 'timers' && <Timers scope={scope} />}
-        {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
-      </ErrorBoundary>
+      {tab === 'log' && <Log scope={scope} />}
+      {tab === 'events' && <Events scope={scope} />}
+      {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
+      {tab === 'chain' && <Chain scope={scope} />}
+      {tab === 'timers' && <Timers scope={scope} />}
+      {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
     </Page>
   )
 }

@@ -1,21 +1,20 @@
-import { ErrorBoundary, useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { skill } from '../../../../src/contract/skill.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
-import { later, Page, Section } from '../../ui/page.tsx'
+import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import type { Manifest } from './manifest-type.ts'
 import { ManifestView } from './manifest.tsx'
-
-const Activity = later(() => import('./activity.tsx').then((module) => module.Activity))
-const Propose = later(() => import('./propose.tsx').then((module) => module.Propose))
-const States = later(() => import('../reflex/states.tsx').then((module) => module.States))
-const Tests = later(() => import('./tests.tsx').then((module) => module.Tests))
-const Versions = later(() => import('../reflex/code.tsx').then((module) => module.Versions))
+import { Activity } from './activity.tsx'
+import { Propose } from './propose.tsx'
+import { States } from '../reflex/states.tsx'
+import { Tests } from './tests.tsx'
+import { Versions } from '../reflex/code.tsx'
 
 type Skill = z.infer<typeof skill>
 
@@ -79,20 +78,18 @@ function Shown({
         </Facts>
       </div>
       <Tabs label="Parts of this skill" tabs={tabs} />
-      <ErrorBoundary>
-        {tab === 'manifest' && shown && <ManifestView manifest={shown} />}
-        {tab === 'activity' && <Activity id={id} />}
-        {tab === 'tests' && <Tests id={id} version={version} />}
-        {tab === 'versions' && (
-          <>
-            <States kind="skill" id={id} versions={versions} reload={reload} />
-            <Section title="Manifests">
-              <Versions kind="skills" id={id} versions={versions} />
-            </Section>
-          </>
-        )}
-        {tab === 'propose' && shown && <Propose id={id} version={version} manifest={shown} />}
-      </ErrorBoundary>
+      {tab === 'manifest' && shown && <ManifestView manifest={shown} />}
+      {tab === 'activity' && <Activity id={id} />}
+      {tab === 'tests' && <Tests id={id} version={version} />}
+      {tab === 'versions' && (
+        <>
+          <States kind="skill" id={id} versions={versions} reload={reload} />
+          <Section title="Manifests">
+            <Versions kind="skills" id={id} versions={versions} />
+          </Section>
+        </>
+      )}
+      {tab === 'propose' && shown && <Propose id={id} version={version} manifest={shown} />}
     </>
   )
 }

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { ErrorBoundary, useLocation, useRoute } from 'preact-iso'
+import { useLocation, useRoute } from 'preact-iso'
 import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
 import { post, query, requestText, useGet } from '../../api/index.ts'
@@ -7,7 +7,7 @@ import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
-import { later, Page, Section } from '../../ui/page.tsx'
+import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { duration, Time } from '../../ui/time.tsx'
@@ -15,9 +15,8 @@ import { Chain } from './chain.tsx'
 import { Details } from './details.tsx'
 import { firstOf, pathTo } from './spans.ts'
 import { Waterfall } from './waterfall.tsx'
-
-const Report = later(() => import('./report.tsx').then((module) => module.Report))
-const WhatIf = later(() => import('./what-if.tsx').then((module) => module.WhatIf))
+import { Report } from './report.tsx'
+import { WhatIf } from './what-if.tsx'
 
 const RUNNING_MS = 2000
 
@@ -69,15 +68,12 @@ function Shown({ trace }: { trace: Trace }) {
         </button>
       </div>
       {problem && <ErrorBox problem={problem} />}
-      <ErrorBoundary>{report.value && <Report report={report.value} onSelect={select} />}</ErrorBoundary>
-      {event && <Chain event={event} onSelect={select} />}
+      {report.value && <Report report={report.value} onSelect={select} />} {event && <Chain event={event} onSelect={select} />}
       <Section title="Spans">
         <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
       </Section>
       <Details key={span.span_id} span={span} trace_id={trace.trace_id} />
-      <ErrorBoundary>
-        {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
-      </ErrorBoundary>
+      {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
     </>
   )
 }

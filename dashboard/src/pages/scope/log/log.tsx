@@ -1,19 +1,17 @@
 import { useSignal } from '@preact/signals'
-import { ErrorBoundary, useLocation } from 'preact-iso'
+import { useLocation } from 'preact-iso'
 import { useEffect, useMemo } from 'preact/hooks'
 import { query } from '../../../api/index.ts'
 import { followScope } from '../../../api/socket.ts'
 import { ErrorBox } from '../../../ui/feedback.tsx'
 import { count } from '../../../ui/numbers.ts'
-import { later } from '../../../ui/page.tsx'
 import { Text, visible } from '../../../ui/text.tsx'
 import { useKeys } from '../../../ui/use-keys.ts'
 import { LogWindow } from './log-window.ts'
 import { Rows } from './rows.tsx'
 import { kinds } from './story.ts'
+import { Entry } from './entry.tsx'
 import './log.css'
-
-const Entry = later(() => import('./entry.tsx').then((module) => module.Entry))
 
 type Connection = 'connecting' | 'live' | 'lost' | 'ended'
 
@@ -77,9 +75,7 @@ function Story({ scope, kind }: { scope: string; kind: string }) {
       {problem && <ErrorBox problem={problem} onRetry={retry} />}
       <Rows shown={shown} picked={picked.value} onPick={(seq) => (picked.value = picked.value === seq ? null : seq)} />
       {lines.length === 0 && !shown.loading && <p class="quiet">{nothing(kind)}</p>}
-      <ErrorBoundary>
-        {picked.value !== null && <Entry key={picked.value} scope={scope} seq={picked.value} onClose={() => (picked.value = null)} />}
-      </ErrorBoundary>
+      {picked.value !== null && <Entry key={picked.value} scope={scope} seq={picked.value} onClose={() => (picked.value = null)} />}
     </>
   )
 }

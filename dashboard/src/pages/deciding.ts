@@ -1,0 +1,11 @@
+/** The pages on what decides, and on whom: loaded together, when the first of them is opened. */
+export { default as Approvals } from './approvals/page.tsx'
+export { default as DeadLetters } from './dead-letters/page.tsx'
+export { default as Decisions } from './decisions/page.tsx'
+export { default as Keys } from './keys/page.tsx'
+export { default as Learning } from './learning/page.tsx'
+export { default as Market } from './market/page.tsx'
+export { default as Reflex } from './reflex/page.tsx'
+export { default as Reflexes } from './reflexes/page.tsx'
+export { default as Skill } from './skill/page.tsx'
+export { default as Skills } from './skills/page.tsx'
