@@ -122,7 +122,8 @@ export async function measureCost(
     for (const kind of kinds) {
       progress(`cost: preparing ${kind.name}`)
       const tool = { url: `http://${host}`, host }
-      sides.push(await inBatches(reflex, { ...kind, events: count(kind.events) }, tool), await alone(reflex, kind, tool))
+      const lone = { ...kind, events: Math.ceil(count(LONE_SCOPES)) }
+      sides.push(await inBatches(reflex, { ...kind, events: count(kind.events) }, tool), await alone(reflex, lone, tool))
     }
     await alarmsFired()
     const lines: CostLine[] = []
@@ -159,18 +160,18 @@ async function inBatches(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<
 const LONE_SCOPES = 20
 
 async function alone(reflex: ReflexClient, kind: Kind, tool: Tool): Promise<() => Promise<CostLine>> {
-  const scopes = Array.from({ length: LONE_SCOPES }, (_, index) => kind.scope(100 + index))
+  const scopes = Array.from({ length: kind.events }, (_, index) => kind.scope(100 + index))
   await kind.prepare?.(reflex, scopes, tool)
   const sendOneEach = async () => {
     const send = () => concurrently(scopes, (scope) => sendTo(reflex, kind.way, [eventFor(scope, kind.content)]))
-    await settled(reflex, scopes, { count: LONE_SCOPES, send })
+    await settled(reflex, scopes, { count: kind.events, send })
   }
   await sendOneEach()
   return async () => {
     const before = await spent(reflex, scopes)
     await sendOneEach()
     await alarmsFired()
-    return lineOf(kind, 'alone', perEvent(before, await spent(reflex, scopes), LONE_SCOPES))
+    return lineOf(kind, 'alone', perEvent(before, await spent(reflex, scopes), kind.events))
   }
 }
 
