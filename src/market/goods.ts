@@ -3,7 +3,7 @@ import type { ArtifactKind } from '../contract/artifact.ts'
 import type { Goods } from '../contract/market/ledger-api.ts'
 import type { Owner } from '../contract/artifact.ts'
 import { manifestSchema } from '../skills/manifest/manifest.ts'
-import { originalOf } from '../store/market/goods.ts'
+import { originalOf, originsOf } from '../store/market/goods.ts'
 
 /** A version as the Ledger lists it, and its owner. */
 export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: Goods }
@@ -15,15 +15,15 @@ export async function findGoods(db: D1Database, reference: string): Promise<Foun
   if (!found) return null
   const named = { kind: kind === 'reflex' ? ('reflex' as const) : ('skill' as const), id, version }
   const { owner, created_at, ...facts } = found
-  const original = await originalOf(db, { ...named, hash: facts.hash, created_at })
-  return { ...named, owner, goods: { ...facts, original, line: [] } }
+  const [original, origins] = await Promise.all([originalOf(db, { ...named, hash: facts.hash, created_at }), originsOf(db, named)])
+  return { ...named, owner, goods: { ...facts, original, origins } }
 }
 
 /** The state of a version; `missing` without one. */
 export const stateOfGoods = async (db: D1Database, reference: string): Promise<string> =>
   (await findGoods(db, reference))?.goods.state ?? 'missing'
 
-type Facts = Omit<Goods, 'original' | 'line'> & { owner: Owner; created_at: number }
+type Facts = Omit<Goods, 'original' | 'origins'> & { owner: Owner; created_at: number }
 
 async function reflexGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
   const found = /^[1-9]\d{0,5}$/.test(version) ? await reflexes.find(db, id, Number(version)) : null

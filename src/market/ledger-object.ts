@@ -73,8 +73,8 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ deals }, now) => deals.list(asked, goods, by, now))
   }
 
-  async unlist(listing_id: string, reason: string) {
-    return this.#market.act(({ deals }, now) => deals.unlist(listing_id, reason, now))
+  async unlist(listing_id: string, by: Parameters<LedgerApi['unlist']>[1]) {
+    return this.#market.act(({ deals }, now) => deals.unlist(listing_id, by, now))
   }
 
   async listing(listing_id: string) {

@@ -29,6 +29,7 @@ export class Views {
       pending_purchases: deals.pendingPurchases(account).slice(0, MOST_WAITING),
       pending_contracts: contracts.pendingFor(account, MOST_WAITING),
       owned: deals.owned(account).slice(0, MOST_OWNED),
+      sold: deals.sold(account).slice(0, MOST_OWNED),
       licences: deals.licences(scope),
       contracts: contracts.inForce(account, MOST_CONTRACTS),
     }

@@ -99,5 +99,5 @@ export const goodsOf = (artifact: string): Goods => ({
   description: 'greets',
   event_types: [],
   tools: [],
-  line: [],
+  origins: [],
 })

@@ -31,11 +31,13 @@ export type Goods = {
   description: string
   event_types: string[]
   tools: string[]
-  /** The account that this version was copied from, and its share; nearest first. */
-  line: { account: string; percent: number }[]
+  /** The artifacts that it was copied from, as `reflex:ID`; nearest first. */
+  origins: string[]
 }
 
-export type ListingRefused = Refused<'not_found' | 'sold_as_new' | 'too_many' | 'expired' | 'not_resalable' | 'listed_already'>
+export type ListingRefused = Refused<
+  'not_found' | 'sold_as_new' | 'too_many' | 'expired' | 'not_resalable' | 'listed_already' | 'not_allowed'
+>
 export type DealRefused = Refused<
   | 'not_found'
   | 'not_open'
@@ -77,7 +79,8 @@ export interface LedgerApi {
   transfers(ids: string[]): Promise<Transfer[]>
 
   list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>
-  unlist(listing_id: string, reason: string): Promise<Result<{ listing: Listing }, ListingRefused>>
+  /** `key_id`: as for `decide`. */
+  unlist(listing_id: string, by: { reason: string; key_id?: string | undefined }): Promise<Result<{ listing: Listing }, ListingRefused>>
   listing(listing_id: string): Promise<Listing | null>
   offer(listing_id: string, asked: NewOffer, by: LedgerCaller): Promise<Result<{ deal: Deal; created: boolean }, DealRefused>>
   /**

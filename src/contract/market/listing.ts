@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { scopePattern } from '../settings/scope-pattern.ts'
-import { accountId, amount } from './transfer.ts'
+import { accountId, amount, clientId } from './transfer.ts'
 
 export const artifactReference = z
   .string()
@@ -98,7 +98,7 @@ export type FoundListing = z.infer<typeof foundListing>
 
 export const newOffer = z
   .strictObject({
-    id: z.string().min(1).max(128).describe('Made by the client. It becomes the id of the deal.'),
+    id: clientId(128).describe('Made by the client. It becomes the id of the deal.'),
     buyer: accountId,
     price: amount.optional().describe('Unset: the price of the listing.'),
     scopes: z.array(scopePattern).min(1).max(MOST_SCOPES).optional().describe('The scopes of a licence. Unset: the scope of the buyer.'),

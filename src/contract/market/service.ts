@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { accountId, amount } from './transfer.ts'
+import { accountId, amount, clientId } from './transfer.ts'
 
 const scopeAccount = accountId.regex(/^scope:/, 'a contract is between two scopes: scope:NAME')
 
@@ -13,7 +13,7 @@ export const serviceReference = z
 /** A contract: its proposer pays the counterparty for each call of a skill or reflex. */
 export const newContract = z
   .strictObject({
-    id: z.string().min(1).max(128).describe('Made by the client.'),
+    id: clientId(128),
     proposer: scopeAccount.describe('The account of the scope that calls, which pays.'),
     counterparty: scopeAccount.describe('The account of the scope whose skill or reflex is called.'),
     service: serviceReference,
@@ -26,6 +26,7 @@ export type NewContract = z.infer<typeof newContract>
 export const contract = z
   .object({
     ...newContract.shape,
+    id: z.string(),
     contract_id: z.string(),
     status: z.enum(contractStates),
     invocations: z.int(),

@@ -19,7 +19,18 @@ export const accountId = z
   .describe('`scope:NAME`, `key:NAME`, `genesis` or `escrow`.')
 
 export const amount = z.int().min(1).max(MOST_SCRIP).describe('A positive integer, in scrip.')
-const transferId = z.string().min(1).max(200).describe('Made by the client. An id has one outcome, for ever.')
+/** The beginning of the ids that the tools of agents give to what they make. */
+export const AGENT_IDS = 'agent:'
+
+/** A client could take the id of an agent's payment, or hide its own from the payer's events. */
+export const clientId = (most: number) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .refine((id) => !id.startsWith(AGENT_IDS), `ids that begin with ${AGENT_IDS} are for the tools of agents`)
+    .describe('Made by the client.')
+const transferId = clientId(200).describe('Made by the client. An id has one outcome, for ever.')
 
 export const newTransfer = z
   .strictObject({
@@ -31,7 +42,7 @@ export const newTransfer = z
     memo: z.string().max(500).optional(),
     pending: z.boolean().optional().describe('Reserves the amount until it is posted, voided, or times out.'),
     timeout_s: z.int().min(1).max(LONGEST_S).optional().describe('With `pending`: it ends as timed out after this time.'),
-    pending_id: transferId.optional().describe('The pending transfer that this one ends.'),
+    pending_id: z.string().min(1).max(200).optional().describe('The pending transfer that this one ends.'),
     post: z
       .union([z.literal(true), amount])
       .optional()
@@ -43,9 +54,6 @@ export const newTransfer = z
 export type NewTransfer = z.infer<typeof newTransfer>
 
 const only = (given: Record<string, unknown>, fields: readonly string[]): boolean => fields.every((field) => given[field] === undefined)
-
-/** The beginning of the ids that the tools of agents give to their payments. */
-export const AGENT_IDS = 'agent:'
 
 /** Why the fields do not make a transfer; null if they do. */
 export function misshapen(asked: NewTransfer): string | null {

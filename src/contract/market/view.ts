@@ -1,4 +1,5 @@
 import type { Result } from '../../base/result.ts'
+import type { Event } from '../../core/event.ts'
 import type { Account } from './account.ts'
 
 /** A deal that waits for the answer of its seller. */
@@ -37,6 +38,8 @@ export type MarketView = {
   pending_contracts: PendingContract[]
   /** Artifacts that the scope owns by purchase, of all kinds: `reflex:ID` or `skill:ID`. */
   owned: string[]
+  /** What the scope owned and sold, in the same form; the last 500. */
+  sold: string[]
   licences: Licence[]
   /** Contracts in force in which the scope takes part. */
   contracts: { contract_id: string; role: 'caller' | 'provider'; service: string; other: string }[]
@@ -44,6 +47,10 @@ export type MarketView = {
 
 /** A transfer or a change of a deal or contract, which becomes an event of the scope. */
 export type MarketEvent = { id: string; type: 'transfer' | 'offer' | 'deal' | 'contract' | 'invocation'; [field: string]: unknown }
+
+/** The reflex that is called sees the call itself, with its input: not this message of it, too. */
+export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
+  event.type === 'invocation' && event.service === `reflex:${id}`
 
 /** A call of a scope's skill or reflex by another scope, which has reserved the money for it. */
 export type ServiceCall = {

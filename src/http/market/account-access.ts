@@ -26,6 +26,10 @@ export function mayActFor(principal: Principal, account: string): boolean {
 /** Keys belong to no scope, so that only these admins act for other keys. */
 export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
+/** Names of keys repeat: a key that acts for an account of its name must be its owner. */
+export const ownKeyId = (principal: Principal, account: string): string | undefined =>
+  account.startsWith(KEY) && !isAdminOfAll(principal) ? principal.key_id : undefined
+
 type Caller = { env: Env; principal: Principal }
 
 /** True for the key itself and viewers of the scope, or of all scopes. */

@@ -8,7 +8,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged } from '../describe/paging.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { accountQuery, callerFor, demandReader, isAdminOfAll, mayActFor, mayReadOne } from './account-access.ts'
+import { accountQuery, callerFor, demandReader, mayActFor, mayReadOne, ownKeyId } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -102,7 +102,7 @@ async function decide(c: At, decided: keyof typeof meanings, id: string, { reaso
   // Both sides may ask for a refund: the Ledger knows which one may have it.
   const account = decided === 'cancel' || (decided === 'refund' && !mayActFor(principal, seller)) ? buyer : seller
   await callerFor({ env, principal }, account)
-  const key_id = account.startsWith('key:') && !isAdminOfAll(principal) ? principal.key_id : undefined
+  const key_id = ownKeyId(principal, account)
   const goods_state = decided === 'accept' ? await stateOfGoods(storeOf(env), artifact) : undefined
   const made = await env.LEDGER.getByName(LEDGER).decide(id, decided, { account, key_id, reason, goods_state })
   if (!made.ok) throw refused(made)

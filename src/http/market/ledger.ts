@@ -4,7 +4,6 @@ import { account, ledgerAudit } from '../../contract/market/account.ts'
 import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import {
   accountId,
-  AGENT_IDS,
   ESCROW,
   GENESIS,
   misshapen,
@@ -89,7 +88,7 @@ export const ledgerRoutes = resource()
   .openapi(send, async (c) => {
     const asked = [c.req.valid('json')].flat()
     const errors = asked.flatMap((one, index) => {
-      const message = misshapen(one) ?? takenByAgents(one)
+      const message = misshapen(one)
       return message === null ? [] : [{ index, path: '', message }]
     })
     if (errors[0]) throw invalid(`Transfer ${errors[0].index}: ${errors[0].message}.`, errors)
@@ -101,8 +100,6 @@ export const ledgerRoutes = resource()
   .openapi(mint, async (c) => {
     const { principal } = c.var
     const asked = c.req.valid('json')
-    const taken = takenByAgents(asked)
-    if (taken !== null) throw invalid(`The id is reserved: ${taken}.`)
     if (!mayActFor(principal, asked.to)) throw forbidden(`The key ${principal.name} does not cover ${asked.to}.`)
     const result = await ledgerOf(c.env).mint(asked, await callerOf({ env: c.env, principal }, [asked.to]))
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })
@@ -135,10 +132,6 @@ export const ledgerRoutes = resource()
     demandAll(c.var.principal)
     return c.json(await ledgerOf(c.env).audit(), 200)
   })
-
-/** A client could take the id of an agent's payment, or hide its own from the payer's events. */
-const takenByAgents = ({ id }: { id: string }): string | null =>
-  id.startsWith(AGENT_IDS) ? `ids that begin with ${AGENT_IDS} are for the tools of agents` : null
 
 const noAccount = (id: string) => notFound(`There is no account ${id} yet: an account opens with its first transfer.`)
 

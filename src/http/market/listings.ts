@@ -6,8 +6,8 @@ import { sell, type SaleRefused } from '../../market/goods/sell.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
-import { accountOfOwner, callerFor, isAdminOfAll } from './account-access.ts'
-import { demandGoods, findGoods, type FoundGoods } from './goods.ts'
+import { accountOfOwner, callerFor, isAdminOfAll, ownKeyId } from './account-access.ts'
+import { demandGoods, type FoundGoods } from './goods.ts'
 
 const route = routes('Market')
 
@@ -63,9 +63,7 @@ export const listingRoutes = resource()
     const found = await ledger.listing(id)
     if (!found) throw notFound(`There is no listing ${id}.`)
     await callerFor({ env, principal }, found.seller)
-    const goods = await findGoods(storeOf(env), found.artifact)
-    if (goods) demandOwner(found.seller, goods, { key_id: principal.key_id, is_admin: isAdminOfAll(principal) })
-    const closed = await ledger.unlist(id, `closed by ${principal.name}`)
+    const closed = await ledger.unlist(id, { reason: `closed by ${principal.name}`, key_id: ownKeyId(principal, found.seller) })
     if (!closed.ok) throw refused(closed)
     return c.json(closed.listing, 200)
   })
@@ -81,5 +79,6 @@ function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, 
 function refused(sale: SaleRefused): Problem {
   const { reason, detail } = sale
   if (reason === 'terms') return invalid(detail, [{ path: sale.term, message: sale.message }])
+  if (reason === 'not_allowed') return forbidden(detail)
   return reason === 'not_found' ? notFound(detail) : conflict(reason.replaceAll('_', '-'), detail)
 }

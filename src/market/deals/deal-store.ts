@@ -130,6 +130,20 @@ export class DealStore {
     return rows.toArray().map(({ artifact_id }) => artifact_id)
   }
 
+  /** A sale of ownership. What an account sold and bought back is not sold. */
+  sold(artifact_id: string, { seller, buyer }: { seller: string; buyer: string }): void {
+    this.#sql.exec('DELETE FROM sold WHERE artifact_id = ? AND account IN (?, ?)', artifact_id, seller, buyer)
+    this.#sql.exec('INSERT INTO sold (account, artifact_id) VALUES (?, ?)', seller, artifact_id)
+  }
+
+  soldBy(account: string, limit: number): string[] {
+    const sql = 'SELECT artifact_id FROM sold WHERE account = ? ORDER BY seq DESC LIMIT ?'
+    return this.#sql
+      .exec<{ artifact_id: string }>(sql, account, limit)
+      .toArray()
+      .map(({ artifact_id }) => artifact_id)
+  }
+
   #rows(where: string, ...params: SqlStorageValue[]): Row[] {
     return this.#sql.exec<Row>(`SELECT seq, record FROM deals WHERE ${where}`, ...params).toArray()
   }

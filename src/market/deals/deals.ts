@@ -63,9 +63,15 @@ export class Deals implements Room {
   }
 
   /** Closes a listing, once; its open offers are rejected and their money returns. */
-  unlist(listing_id: string, reason: string, now: number): Result<{ listing: Listing }, ListingRefused> {
+  unlist(
+    listing_id: string,
+    { reason, key_id }: { reason: string; key_id?: string | undefined },
+    now: number,
+  ): Result<{ listing: Listing }, ListingRefused> {
     const listing = this.#desk.listings.find(listing_id)
     if (!listing) return { ok: false, reason: 'not_found', detail: `There is no listing ${listing_id}.` }
+    if (!this.#desk.payments.belongsTo(listing, listing.seller, key_id))
+      return { ok: false, reason: 'not_allowed', detail: `${listing.seller} belongs to another key of this name.` }
     if (listing.state !== 'open') return { ok: true, listing: presentListing(listing) }
     const why = { by: listing.seller, reason: 'the listing was closed' }
     return { ok: true, listing: presentListing(this.#desk.closeListing(listing, 'closed', reason, why, now)) }
@@ -127,6 +133,11 @@ export class Deals implements Room {
   /** `reflex:ID` and `skill:ID` that the account owns by purchase. */
   owned(account: string): string[] {
     return this.#desk.deals.ownedBy(account, MOST_VIEWED)
+  }
+
+  /** What the account sold the ownership of, newest first. */
+  sold(account: string): string[] {
+    return this.#desk.deals.soldBy(account, MOST_VIEWED)
   }
 
   #expireOffer({ id, at }: TimedOut): void {

@@ -17,8 +17,7 @@ export function decide(desk: Desk, deal_id: string, decision: Decision, by: Deci
   if (!deal) return refuse('not_found', `There is no deal ${deal_id}.`)
   const refused = mayDecide(deal, decision, by.account)
   if (refused) return refused
-  const owner = desk.payments.ownerOf(deal, by.account)
-  if (by.key_id !== undefined && owner !== null && owner !== by.key_id)
+  if (!desk.payments.belongsTo(deal, by.account, by.key_id))
     return refuse('not_allowed', `${by.account} belongs to another key of this name.`)
   const why = { by: by.account, reason: by.reason ?? null }
   if (decision === 'accept') return accept(desk, deal, by, at)
@@ -99,6 +98,7 @@ function deliver(desk: Desk, { deal_id, kind, listing_id, seller, buyer, artifac
   if (kind === 'licence') return desk.deals.openLicence(deal_id, delivery?.scopes ?? [])
   if (kind === 'copy') return desk.deals.own(artifactOf(delivery?.artifact ?? artifact), buyer, deal_id)
   desk.deals.own(artifactOf(artifact), buyer, deal_id)
+  desk.deals.sold(artifactOf(artifact), { seller, buyer })
   const why = { by: LEDGER_ACTS, reason: `${artifact} has been sold` }
   for (const listing of desk.listings.openOf(seller, artifactOf(artifact))) {
     const state = listing.listing_id === listing_id ? 'sold' : 'closed'

@@ -9,7 +9,7 @@ export const MOST_LISTINGS = 1000
 
 type Asked = NewListing & { listing_id: string }
 
-/** Lists a version for sale. Goods that were bought carry the line of their sellers. */
+/** Lists a version for sale. Copies of what was bought carry the line of its sellers. */
 export function list(
   desk: Desk,
   asked: Asked,
@@ -19,12 +19,12 @@ export function list(
   const known = desk.listings.find(asked.listing_id)
   if (known) return { ok: true, listing: presentListing(known) }
   const expires_at = asked.expires_at === undefined ? null : Date.parse(asked.expires_at)
-  const source = sourceOf(desk, asked)
+  const source = sourceOf(desk, asked, goods)
   const refused = refusalOf(desk, asked, { goods, source, expires_at, now })
   if (refused) return refused
   const { listing_id, artifact, kind, price, seller, terms = {} } = asked
   const { hash, description, event_types, tools, state: goods_state } = goods
-  const line = source ? lineAfter(source) : goods.line.slice(0, LONGEST_LINE)
+  const line = source ? lineAfter(source) : []
   const facts = { listing_id, artifact, hash, kind, price, seller, terms, description, event_types, tools }
   const listing: ListingRecord = {
     ...facts,
@@ -48,7 +48,10 @@ function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, sourc
   const owner = desk.deals.bought(artifact_id)
   if (owner && owner.account !== seller) return refuse('not_resalable', `${artifact_id} belongs to ${owner.account}, which bought it.`)
   if (source?.kind === 'copy' && source.terms.resale !== true)
-    return refuse('not_resalable', `${artifact_id} was bought as a copy, by the deal ${source.deal_id}, which does not allow its resale.`)
+    return refuse(
+      'not_resalable',
+      `${artifact_id} is a copy that was bought by the deal ${source.deal_id}, which does not allow its resale.`,
+    )
   const first = desk.listings.first(goods.hash)
   const original =
     goods.original ?? (first && first.seller === seller && artifactOf(first.artifact) !== artifact_id ? first.artifact : null)
@@ -61,10 +64,15 @@ function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, sourc
   return null
 }
 
-/** The deal by which the seller bought the artifact. */
-function sourceOf(desk: Desk, { artifact, seller }: Asked): DealRecord | null {
-  const bought = desk.deals.bought(artifactOf(artifact))
-  return bought?.account === seller ? desk.deals.find(bought.deal_id) : null
+/**
+ * The deal by which the seller bought the artifact, or else the one by which someone bought what it
+ * was copied from for free: such a copy has the terms of its original.
+ */
+function sourceOf(desk: Desk, { artifact, seller }: Asked, { origins }: Goods): DealRecord | null {
+  const own = desk.deals.bought(artifactOf(artifact))
+  if (own) return own.account === seller ? desk.deals.find(own.deal_id) : null
+  const [bought] = origins.flatMap((origin) => desk.deals.bought(origin) ?? [])
+  return bought ? desk.deals.find(bought.deal_id) : null
 }
 
 const lineAfter = ({ seller, terms, line }: DealRecord): Line =>

@@ -6,6 +6,8 @@ import { sharesBetween } from './royalties.ts'
 
 type Money = Pick<Ledger, 'transfer' | 'account' | 'mayPay' | 'ownerOf'>
 
+type Sale = Pick<DealRecord, 'seller' | 'owner'>
+
 /**
  * The money of a deal: held in escrow from the offer on, paid as it is earned, the rest returned.
  * 1. `held` is what escrow has for the deal: all of the offer once it is accepted, 0 at its end.
@@ -60,8 +62,14 @@ export class Payments {
   }
 
   /** The id of the key that a side's account belongs to, if it is a key's. */
-  ownerOf(deal: DealRecord, account: string): string | null {
-    return (account === deal.seller ? deal.owner : null) ?? this.#ledger.ownerOf(account)
+  ownerOf({ seller, owner }: Sale, account: string): string | null {
+    return (account === seller ? owner : null) ?? this.#ledger.ownerOf(account)
+  }
+
+  /** False if the account is that of another key, which may have the same name. */
+  belongsTo(sale: Sale, account: string, key_id: string | undefined): boolean {
+    const owner = this.ownerOf(sale, account)
+    return key_id === undefined || owner === null || owner === key_id
   }
 
   isClosed(account: string): boolean {

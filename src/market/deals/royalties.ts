@@ -1,6 +1,5 @@
-import type { Goods } from '../../contract/market/ledger-api.ts'
-
-export type Line = Goods['line']
+/** The accounts that it was bought from, and their shares; nearest first. */
+export type Line = { account: string; percent: number }[]
 export const LONGEST_LINE = 10
 
 /**

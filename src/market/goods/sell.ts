@@ -9,7 +9,10 @@ import type { FoundGoods } from '../goods.ts'
 type TermRefused = Refused<'terms'> & { term: string; message: string }
 export type SaleRefused = ListingRefused | Refused<'not_for_sale'> | TermRefused
 
-/** Lists a version of the seller, for persons and agents alike. Its content is sealed first. */
+/**
+ * Lists a version of the seller, for persons and agents alike. Only an accepted listing seals its
+ * content: at once here, and with D1's copy of it, should the process die before.
+ */
 export async function sell(
   env: Env,
   asked: NewListing & { listing_id: string },
@@ -20,9 +23,9 @@ export async function sell(
   if (refused) return refused
   const { state } = found.goods
   if (['retired', 'deprecated'].includes(state)) return { ok: false, reason: 'not_for_sale', detail: `${asked.artifact} is ${state}.` }
-  // Before anybody can find it.
-  await sealVersion(storeOf(env), found)
-  return env.LEDGER.getByName(LEDGER).list(asked, found.goods, by)
+  const listed = await env.LEDGER.getByName(LEDGER).list(asked, found.goods, by)
+  if (listed.ok) await sealVersion(storeOf(env), found)
+  return listed
 }
 
 const LICENCE_TERMS = ['days', 'fires', 'per_decision', 'most_scopes'] as const

@@ -34,7 +34,7 @@ function selling(desk: Desk) {
       async execute({ listing_id }) {
         const listing = await desk.ledger.listing(listing_id)
         if (listing?.seller !== desk.account) throw new Error(`you have no listing ${listing_id}`)
-        return made(await desk.ledger.unlist(listing_id, 'its seller withdrew it')).listing
+        return made(await desk.ledger.unlist(listing_id, { reason: 'its seller withdrew it' })).listing
       },
     }),
     'genesis_escrow.accept': defineTool({

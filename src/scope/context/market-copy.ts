@@ -9,6 +9,7 @@ const EMPTY: MarketView = {
   pending_purchases: [],
   pending_contracts: [],
   owned: [],
+  sold: [],
   licences: [],
   contracts: [],
 }
@@ -37,4 +38,15 @@ export class MarketCopy {
   get owned(): string[] {
     return this.#view.owned.map((reference) => reference.slice(reference.indexOf(':') + 1))
   }
+
+  get bought_reflexes(): string[] {
+    return reflexesIn(this.#view.owned)
+  }
+
+  get sold_reflexes(): string[] {
+    return reflexesIn(this.#view.sold)
+  }
 }
+
+const reflexesIn = (references: readonly string[]): string[] =>
+  references.flatMap((reference) => (reference.startsWith('reflex:') ? [reference.slice('reflex:'.length)] : []))

@@ -10,6 +10,7 @@ import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { reflexToolNames } from './guidance.ts'
+import { ownedBy } from './reflex-context.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -22,7 +23,7 @@ const HOURS = 24
 
 type Parts = Pick<
   Lanes,
-  'scope' | 'env' | 'owned' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
+  'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
 > & {
   sandbox: () => Sandbox
   configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
@@ -80,7 +81,7 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts)
   }
 }
 
-function reading({ scope, env, owned, programs, records, recordings, sandbox, now }: Parts) {
+function reading({ scope, env, owned, market, programs, records, recordings, sandbox, now }: Parts) {
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -98,7 +99,7 @@ function reading({ scope, env, owned, programs, records, recordings, sandbox, no
         const found = q === undefined ? [] : (await registry.list(storeOf(env), { q, limit: 20 })).items
         return {
           chain,
-          owned: owned.ids,
+          owned: ownedBy(owned, { owned: market.bought_reflexes }),
           found: found.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
         }
       },

@@ -26,3 +26,20 @@ export async function originalOf(
     .get()
   return found && found.created_at <= created_at ? `${kind}:${found.id}@${found.version}` : null
 }
+
+const MOST_ORIGINS = 10
+
+const ORIGIN = `provenance->>'$.origin.id'`
+/** The count ends a line that returns to itself. A version may derive from each older one. */
+const LINE = `WITH RECURSIVE line (id, version, place) AS (VALUES (?2, ?3, 0) UNION
+    SELECT older.${ORIGIN}, CAST(older.provenance->>'$.origin.version' AS TEXT), place + 1 FROM line
+    JOIN artifact_versions AS own ON own.kind = ?1 AND own.id = line.id AND own.version = line.version
+    JOIN artifact_versions AS older ON older.kind = ?1 AND older.id = line.id AND older.precedence <= own.precedence
+    WHERE older.${ORIGIN} IS NOT NULL AND place < ${MOST_ORIGINS})
+  SELECT id FROM line WHERE id <> ?2 GROUP BY id ORDER BY min(place)`
+
+/** The artifacts that a version was copied from, bought or free; nearest first. */
+export async function originsOf(db: D1Database, { kind, id, version }: Version): Promise<string[]> {
+  const { results } = await db.prepare(LINE).bind(kind, id, version).all<{ id: string }>()
+  return results.map((row) => `${kind}:${row.id}`)
+}

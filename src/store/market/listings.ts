@@ -7,24 +7,32 @@ import { listings } from './tables.ts'
 /** A listing as of a change of the Ledger. `revision` grows with each change of the listing. */
 export type ListingCopy = { listing: Listing; revision: number }
 
-/** Writes copies from the outbox of the Ledger. Stale and repeated ones change nothing. */
+/**
+ * Writes copies from the outbox of the Ledger. Stale and repeated ones change nothing. Whoever finds
+ * a listing finds its version sealed: one transaction writes both.
+ */
 export async function writeListings(db: D1Database, copies: readonly ListingCopy[]): Promise<void> {
   const chunks = jsonChunks(copies.map((copy) => JSON.stringify(copy)))
-  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(UPSERT).bind(chunk)))
+  if (chunks.length > 0) await db.batch([UPSERT, SEAL].flatMap((sql) => chunks.map((chunk) => db.prepare(sql).bind(chunk))))
 }
 
 const MS = (time: string) => `CAST(round(unixepoch(${time}, 'subsec') * 1000) AS INTEGER)`
 const ARTIFACT = `l->>'artifact'`
+/** The kind, id and version in `reflex:ID@VERSION`. */
+const NAMED = `substr(${ARTIFACT}, 1, instr(${ARTIFACT}, ':') - 1),
+    substr(${ARTIFACT}, instr(${ARTIFACT}, ':') + 1, instr(${ARTIFACT}, '@') - instr(${ARTIFACT}, ':') - 1),
+    substr(${ARTIFACT}, instr(${ARTIFACT}, '@') + 1)`
 const UPSERT = `INSERT INTO listings
     (listing_id, revision, artifact_kind, artifact_id, version, kind, price, seller, state, created_at, expires_at, listing)
-  SELECT l->>'listing_id', revision, substr(${ARTIFACT}, 1, instr(${ARTIFACT}, ':') - 1),
-    substr(${ARTIFACT}, instr(${ARTIFACT}, ':') + 1, instr(${ARTIFACT}, '@') - instr(${ARTIFACT}, ':') - 1),
-    substr(${ARTIFACT}, instr(${ARTIFACT}, '@') + 1), l->>'kind', l->>'price', l->>'seller', l->>'state',
+  SELECT l->>'listing_id', revision, ${NAMED}, l->>'kind', l->>'price', l->>'seller', l->>'state',
     ${MS(`l->>'created_at'`)}, ${MS(`l->>'expires_at'`)}, l
   FROM (SELECT value->'listing' AS l, value->>'revision' AS revision FROM json_each(?1)) WHERE true
   ON CONFLICT (listing_id) DO UPDATE SET revision = excluded.revision, state = excluded.state, price = excluded.price,
     expires_at = excluded.expires_at, listing = excluded.listing
   WHERE excluded.revision > listings.revision`
+
+const SEAL = `UPDATE artifact_versions SET sealed = 1, revision = (SELECT max(revision) + 1 FROM artifact_versions)
+  WHERE sealed = 0 AND (kind, id, version) IN (SELECT ${NAMED} FROM (SELECT value->'listing' AS l FROM json_each(?1)))`
 
 export const listingSorts = ['rank', 'price', 'newest', 'agreement', 'saved', 'fires'] as const
 export type ListingSort = (typeof listingSorts)[number]

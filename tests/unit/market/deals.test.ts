@@ -78,7 +78,7 @@ describe('an offer', () => {
     market.now += 1000
     expect(market.offer()).toMatchObject({ ok: false, reason: 'expired' })
     market.list({ listing_id: 'second' })
-    market.act(({ deals }, now) => deals.unlist('second', 'changed my mind', now))
+    market.act(({ deals }, now) => deals.unlist('second', { reason: 'changed my mind' }, now))
     expect(market.offer({}, 'second')).toMatchObject({ ok: false, reason: 'not_open' })
     expect(market.offer({}, 'third')).toMatchObject({ ok: false, reason: 'not_found' })
   })
@@ -87,7 +87,7 @@ describe('an offer', () => {
     const market = openMarket()
     market.list()
     market.offer()
-    market.act(({ deals }, now) => deals.unlist('listing', 'closed', now))
+    market.act(({ deals }, now) => deals.unlist('listing', { reason: 'closed' }, now))
     expect(market.deal()).toMatchObject({ status: 'rejected' })
     expect(worth(market, 'bob')).toEqual([100])
   })
@@ -163,7 +163,18 @@ describe('an acceptance', () => {
     expect(worth(market, 'alice', 'bob', 'carol')).toEqual([30, 70, 100])
     expect(market.act(({ deals }) => deals.listing('listing'))?.state).toBe('sold')
     expect(market.list({ listing_id: 'again' })).toMatchObject({ ok: false, reason: 'not_resalable' })
-    expect(market.list({ listing_id: 'bobs', seller: 'scope:bob' })).toMatchObject({ ok: true })
+    const held = (name: string) => market.act(({ deals }) => [deals.owned(`scope:${name}`), deals.sold(`scope:${name}`)])
+    expect([held('alice'), held('bob')]).toEqual([
+      [[], ['reflex:greet']],
+      [['reflex:greet'], []],
+    ])
+    expect(market.list({ listing_id: 'bobs', kind: 'ownership', price: 1, seller: 'scope:bob' })).toMatchObject({ ok: true })
+    market.offer({ id: 'back', buyer: 'scope:alice' }, 'bobs')
+    market.accept('back', 'scope:bob')
+    expect([held('alice'), held('bob')]).toEqual([
+      [['reflex:greet'], []],
+      [[], ['reflex:greet']],
+    ])
   })
 })
 
@@ -216,6 +227,28 @@ describe('royalties', () => {
     resale(market, ['alice', 'bob', 'carol', 'dave'], 50)
     // 10 to alice; 5 of 10 from bob to alice; 5 of 10 to bob, of which 2 to alice.
     expect(worth(market, 'alice', 'bob', 'carol', 'dave')).toEqual([17, 98, 95, 0])
+  })
+
+  test('are due for a free copy of a bought one, too: the free link takes nothing', () => {
+    const market = openMarket()
+    market.mint('scope:dave', 100)
+    resale(market, ['alice', 'bob'], 20)
+    const origins = [market.deal('deal-0').delivery?.artifact.replace('@1', '') ?? '']
+    const free = { listing_id: 'free', artifact: 'reflex:free@1', kind: 'copy' as const, price: 50, seller: 'scope:carol' }
+    expect(market.list(free, { original: 'reflex:greet@1', origins })).toMatchObject({ ok: true })
+    market.offer({ id: 'last', buyer: 'scope:dave' }, 'free')
+    market.accept('last', 'scope:carol')
+    expect(worth(market, 'alice', 'bob', 'carol', 'dave')).toEqual([10 + 10, 90, 140, 50])
+  })
+
+  test('of a copy without the right to resell it are no way to sell a free copy of it', () => {
+    const market = openMarket()
+    market.list({ kind: 'copy' })
+    market.offer()
+    market.accept()
+    const origins = [market.deal().delivery?.artifact.replace('@1', '') ?? '']
+    const free = { listing_id: 'free', artifact: 'reflex:free@1', seller: 'scope:bob' }
+    expect(market.list(free, { origins })).toMatchObject({ ok: false, reason: 'not_resalable' })
   })
 
   test('of a line that returns to its beginning add up', () => {

@@ -93,7 +93,7 @@ function apply(market: TestMarket, step: Operation): void {
       return
     }
     case 'unlist':
-      market.act(({ deals }, now) => deals.unlist(`l${step.listing}`, 'closed', now))
+      market.act(({ deals }, now) => deals.unlist(`l${step.listing}`, { reason: 'closed' }, now))
       return
     case 'transfer': {
       const { n, debit, credit, amount } = step

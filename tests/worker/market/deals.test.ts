@@ -5,7 +5,8 @@ import { reflexes } from '../../../src/artifacts/kinds.ts'
 import type { Deal } from '../../../src/contract/market/deal.ts'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
 import { deliver } from '../../../src/market/goods/deliver.ts'
-import { call, keyFor } from '../../support/http.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
+import { listed } from '../../support/market.ts'
 import { write } from '../../support/reflex-chain.ts'
 import { freshScope, runAlarm, until } from '../../support/scopes.ts'
 
@@ -43,6 +44,44 @@ describe('a deal over HTTP', () => {
       body: { status: 'refunded', held: 0 },
     })
     expect(await ledger.account(buyer)).toMatchObject({ balance: 50 })
+  })
+})
+
+describe('a listing over HTTP', () => {
+  test('seals its version only if it is accepted, and D1 has both together', async () => {
+    const scope = freshScope()
+    const { id } = await write(`return { action_type: 'reply', content: '${scope}' }`, { scope })
+    const asked = { artifact: `reflex:${id}@1`, kind: 'licence', price: 30, seller: `scope:${scope}` }
+    const sealed = async () => (await reflexes.find(env.DB, id))?.sealed
+    const expires_at = new Date(Date.now() - 1000).toISOString()
+    expect(await call('/v1/market/listings', { json: { ...asked, expires_at } })).toMatchObject(problem(409, 'expired'))
+    expect(await sealed()).toBe(false)
+    expect((await call('/v1/market/listings', { json: asked })).status).toBe(201)
+    expect(await sealed()).toBe(true)
+    const other = await write('return null', { scope })
+    await listed(other)
+    expect((await reflexes.find(env.DB, other.id))?.sealed).toBe(true)
+  })
+
+  test('is closed by the key whose account sells, and not by another key of its name', async () => {
+    const name = `seller-${crypto.randomUUID()}`
+    const owner = await keyFor(['operator'], ['*'], name)
+    const code = `function reflex(context) { return { action_type: 'reply', content: '${name}' } }`
+    expect((await call('/v1/reflexes', { key: owner, json: { id: name, code } })).status).toBe(201)
+    const json = { artifact: `reflex:${name}@1`, kind: 'licence', price: 1, seller: `key:${name}` }
+    const { body } = await call('/v1/market/listings', { key: owner, json })
+    const close = (key: string) => call(`/v1/market/listings/${body.listing_id}`, { key, method: 'DELETE' })
+    expect(await close(await keyFor(['operator'], ['*'], name))).toMatchObject(problem(403, 'forbidden'))
+    expect(await close(owner)).toMatchObject({ status: 200, body: { state: 'closed' } })
+  })
+
+  test.each([
+    ['/v1/market/listings/any/offers', { buyer: 'scope:b' }],
+    ['/v1/market/contracts', { proposer: 'scope:a', counterparty: 'scope:b', service: 'reflex:x', price_per_invocation: 1, limit: 1 }],
+  ])('and its like take no id of an agent: %s', async (path, fields) => {
+    const answer = await call(path, { json: { id: 'agent:1', ...fields } })
+    expect(answer).toMatchObject(problem(400, 'invalid-request'))
+    expect(answer.text).toContain('for the tools of agents')
   })
 })
 

@@ -37,7 +37,8 @@ type Sale = { artifact: string; seller: string; buyer: string; price: number; te
 async function sell({ artifact, seller, buyer, price, terms, kind = 'licence' }: Sale) {
   const deal_id = crypto.randomUUID()
   await posted('/v1/ledger/mint', { id: `mint-${deal_id}`, to: `scope:${buyer}`, amount: price })
-  const listing = await posted('/v1/market/listings', { artifact, kind, price, seller: `scope:${seller}`, terms }, 201)
+  const account = seller.startsWith('key:') ? seller : `scope:${seller}`
+  const listing = await posted('/v1/market/listings', { artifact, kind, price, seller: account, terms }, 201)
   await posted(`/v1/market/listings/${listing.listing_id}/offers`, { id: deal_id, buyer: `scope:${buyer}` }, 201)
   const deal = await posted(`/v1/market/deals/${deal_id}/accept`, null)
   await delivered()
@@ -237,5 +238,12 @@ describe('the use of a licence', () => {
     expect(await decidedBy(user, 'a')).toEqual(['reflex'])
     await reported(user, deal_id, 1)
     expect([await balanceOf(dealer), await balanceOf(author)]).toEqual([40, 10 + 10])
+
+    const free = `free-${crypto.randomUUID()}`
+    await posted(`/v1/reflexes/${copy.replace('reflex:', '')}/copy`, { id: free }, 201)
+    on_sale.add(`reflex:${free}@1`)
+    const seller = (await call(`/v1/reflexes/${free}@1`)).body.owner as string
+    await sell({ artifact: `reflex:${free}@1`, seller: `key:${seller}`, buyer: user, price: 100, terms: {}, kind: 'copy' })
+    expect(await balanceOf(author)).toBe(20 + 20)
   })
 })
