@@ -126,6 +126,8 @@ export type ProposalCaller = {
   dry_run: boolean
   /** False: a run that needs approval is refused instead of waiting for it. */
   waits?: boolean | undefined
+  /** A contract names the skill: it needs no cues of a conversation. */
+  named?: boolean | undefined
   trace?: TraceContext | undefined
 }
 

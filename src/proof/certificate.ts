@@ -84,6 +84,14 @@ function changedAt(before: Certificate, where: Where, change: Partial<Stratum>):
   return { ...before, strata: before.strata.map((one) => (isSame(one, stratum) ? { ...one, ...change } : one)) }
 }
 
+/** The reason why a certificate is no longer in force, or null: it is. */
+export function expiry({ lapsed, teacher: before, expires_at }: Certificate, { at, teacher }: Omit<When, 'seq'>): string | null {
+  if (lapsed) return lapsed.reason
+  const changed = teacherChange(before, teacher)
+  if (changed !== null) return `${changed} of the slow path changed`
+  return at >= expires_at ? 'its certificate has expired' : null
+}
+
 /**
  * The reason why it may not act on such an event by itself, or null: it may. `asks`: a person must
  * allow each action.
@@ -92,10 +100,8 @@ export function obstacle(
   certificate: Certificate,
   { event_type, risk, at, teacher, asks = false }: Where & Omit<When, 'seq'> & { asks?: boolean },
 ): string | null {
-  if (certificate.lapsed) return certificate.lapsed.reason
-  const changed = teacherChange(certificate.teacher, teacher)
-  if (changed !== null) return `${changed} of the slow path changed`
-  if (at >= certificate.expires_at) return 'its certificate has expired'
+  const ended = expiry(certificate, { at, teacher })
+  if (ended !== null) return ended
   const { state, n, k, person } = stratumOf(certificate, { event_type, risk, seq: 0, at })
   if (state === 'refuted') return refusedText({ event_type, n, k, person })
   if (state === 'open') return openText(certificate, { event_type, risk, n, k })

@@ -7,6 +7,7 @@ import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { isAsked } from '../contract/decisions/event.ts'
+import { isCallOf } from '../contract/market/view.ts'
 import type { History, Pace } from './history.ts'
 import type { Shown } from './context/context-json.ts'
 import type { RecentAction } from './reflex-context.ts'
@@ -139,7 +140,7 @@ class Batch {
     const { chain, show } = this.#situation
     if (chain.length === 0) return
     const shown = show(one, this.#context)
-    for (const link of chain) {
+    for (const link of chain.filter(({ reference }) => !isCallOf(reference, one.event))) {
       for (const version of link.watching) decision.steps.push(this.#run(one, version, 'shadow', shown))
       if (decision.acted) continue
       decision.steps.push(...this.#tryLink(one, link, shown))
@@ -153,8 +154,7 @@ class Batch {
 
   /** Runs the version that acts, and the earlier one where its proof is lacking. */
   #tryLink(one: Perceived, link: Link, shown: (recent: RecentAction[]) => Shown): Step[] {
-    const pace = this.#pace(link)
-    const held = this.#heldBack(link)
+    const [pace, held] = [this.#pace(link), this.#heldBack(link)]
     if (held) return [{ ...held, pace }]
     const version = link.acting as ReflexVersion
     const unproven = version.by_proof ? this.#situation.obstacle(version, one.event.type, null) : null
@@ -187,8 +187,8 @@ class Batch {
     const run = runReflex(sandbox(), version, shown.json)
     this.fuel -= run.fuel + FUEL_PER_RUN
     const { action } = run
-    const { scratch } = shown.context
-    const permission = action && (history.tooManyWritten(action, now) ?? permit(action, { event, version, scratch, now }))
+    const permission =
+      action && (history.tooManyWritten(action, now) ?? permit(action, { event, version, scratch: shown.context.scratch, now }))
     const refused = permission?.ok === false
     this.#judge(version, run)
     const ran = { version, run, refused }

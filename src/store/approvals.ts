@@ -53,7 +53,7 @@ export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_foun
  * Inactive versions can only be rejected.
  */
 export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: Decision): Promise<DecisionTaken> {
-  const may = status === 'rejected' ? undefined : and(isActive(), by.is_admin ? undefined : not(isOwnOf(by)))
+  const may = status === 'rejected' ? undefined : and(isActive(), not(isUnpaid), by.is_admin ? undefined : not(isOwnOf(by)))
   const [decided] = await drizzle(db)
     .update(approvals)
     .set({ status, decided_by: by.name, decided_at: now, reason, traceparent })
@@ -80,6 +80,8 @@ function whyNot(
     const detail = `${by.name} proposed this run and cannot approve it: use another key, or one with the role admin. It can withdraw the run by rejecting it.`
     return { reason: 'own', detail }
   }
+  if (requested_key?.startsWith(CONTRACTS))
+    return { reason: 'skill_inactive', detail: 'It was a call under a contract, which has ended unpaid. It may be rejected.' }
   const detail = `${skill_id}@${version} is no longer active: propose another version. It may be rejected.`
   return { reason: 'skill_inactive', detail }
 }
@@ -134,6 +136,10 @@ function isActive(): SQL {
   const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'), not(sql`(${isNew})`))
   return sql`(${approvals.kind} = 'promotion' OR NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same}))`
 }
+
+const CONTRACTS = 'contract:'
+/** A call under a contract is paid while its caller waits: a later run would be unpaid. */
+const isUnpaid = sql`coalesce(substr(${approvals.requested_key}, 1, ${CONTRACTS.length}) = ${CONTRACTS}, false)`
 
 const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
 

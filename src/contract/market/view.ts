@@ -38,7 +38,7 @@ export type MarketView = {
   pending_contracts: PendingContract[]
   /** Artifacts that the scope owns by purchase, of all kinds: `reflex:ID` or `skill:ID`. */
   owned: string[]
-  /** What the scope owned and sold, in the same form; the last 500. */
+  /** The artifacts that the scope sold, in the same form; the last 500. */
   sold: string[]
   licences: Licence[]
   /** Contracts in force in which the scope takes part. */

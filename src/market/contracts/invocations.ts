@@ -34,6 +34,7 @@ export function hold(parts: Kept, id: string, { caller, invocation_id }: { calle
     type: 'invocation',
     caller,
     artifact,
+    service,
     contract_id: id,
     amount,
   })

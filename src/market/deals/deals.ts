@@ -135,7 +135,7 @@ export class Deals implements Room {
     return this.#desk.deals.ownedBy(account, MOST_VIEWED)
   }
 
-  /** What the account sold the ownership of, newest first. */
+  /** The artifacts whose ownership the account sold, newest first. */
   sold(account: string): string[] {
     return this.#desk.deals.soldBy(account, MOST_VIEWED)
   }

@@ -9,8 +9,10 @@ import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleWith, type ReflexContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
 import type { OperatorCalls } from '../effects/operator-calls.ts'
-import type { ReflexVersions } from '../reflexes/versions.ts'
+import type { Certificates } from '../reflexes/certificates.ts'
+import type { OwnedReflexes, ReflexVersions } from '../reflexes/versions.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { SkillCache } from '../skills/skill-cache.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 import type { MarketCopy } from './market-copy.ts'
 
@@ -18,6 +20,7 @@ type Pushed = {
   scope: string
   unit: UnitOfWork
   market: MarketCopy
+  owned: Pick<OwnedReflexes, 'remove'>
   settings: () => Settings
   loop: { accept: (events: readonly Event[], via: Via) => Accepted }
   now: () => number
@@ -25,8 +28,10 @@ type Pushed = {
 
 /** Copies the view, then accepts the events, if the scope takes part in the market. */
 export function marketChanged(parts: Pushed, view: MarketView, events: readonly MarketEvent[]): { accepted: boolean } {
-  const { scope, unit, market, settings, loop, now } = parts
-  unit((unit) => market.replace(unit, view))
+  const { scope, unit, market, owned, settings, loop, now } = parts
+  unit((unit) => {
+    if (market.replace(unit, view)) for (const id of market.sold_reflexes) owned.remove(id)
+  })
   if (!settings().market || events.length === 0) return { accepted: true }
   const known = events.map((event) => ({ ...event, id: eventId(event.id) }))
   const accepted = loop.accept(
@@ -47,6 +52,8 @@ type Serving = {
   market: MarketCopy
   agent: () => { name: string }
   skills: { readonly agentRoles: string[] }
+  shelf: Pick<SkillCache, 'catchUp' | 'find' | 'goodsOf'>
+  certificates: Pick<Certificates, 'expiry'>
   now: () => number
 }
 
@@ -64,15 +71,21 @@ export async function serve(parts: Serving, call: ServiceCall): Promise<string> 
 type Of = { id: string; trace_id: string }
 
 /** A repeated call gets the run that it had. */
-async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall, { id, trace_id }: Of): Promise<Served> {
+async function serveSkill({ operator_calls, skills, shelf, scope }: Serving, call: ServiceCall, { id, trace_id }: Of): Promise<Served> {
   const { contract_id, invocation_id, caller, input, trace } = call
-  const proposal = { skill_id: id, inputs: input as JsonFields, why: `contract ${contract_id} with ${caller}` }
+  await shelf.catchUp({ at_once: true })
+  const manifest = (await shelf.find(id))?.manifest
+  if (!manifest) return { ok: false, detail: `scope ${scope} has no skill ${id}`, trace_id }
+  if (shelf.goodsOf(manifest).licences) return notOwn(`skill ${id}`, scope, trace_id)
+  // This version: a licensed one may become the newest meanwhile.
+  const proposal = { skill_id: `${id}@${manifest.version}`, inputs: input as JsonFields, why: `contract ${contract_id} with ${caller}` }
   const by = { name: caller, key_id: `contract:${contract_id}`, from: 'caller' as const, roles: skills.agentRoles }
   const result = await operator_calls.propose(proposal, {
     ...by,
     dry_run: false,
     // The caller pays when this call ends: a later run would be unpaid.
     waits: false,
+    named: true,
     call_id: `invocation:${invocation_id}`,
     ...(trace && { trace }),
   })
@@ -80,12 +93,23 @@ async function serveSkill({ operator_calls, skills }: Serving, call: ServiceCall
   return { ok: false, detail: `skill ${id} ended as ${result.status}: ${result.reason ?? 'no reason'}`, trace_id }
 }
 
-function serveReflex({ programs, scope, unit, market, agent, now }: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
-  const version = programs.links.find(({ reference }) => reference.id === id)?.acting
-  if (!version) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
-  // A licence is for the actions of its own scope: others buy their own.
-  if (version.licences || !programs.covers(version))
-    return { ok: false, detail: `reflex ${id} is not of scope ${scope}, which may not sell its answers`, trace_id }
+/** A licence is for the actions of its own scope: others buy their own. */
+const notOwn = (what: string, scope: string, trace_id: string): Served => ({
+  ok: false,
+  detail: `${what} is not of scope ${scope}, which may not sell its answers`,
+  trace_id,
+})
+
+function serveReflex(parts: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
+  const { programs, scope, unit, market, agent, now } = parts
+  const link = programs.links.find(({ reference }) => reference.id === id)
+  const acting = link?.acting
+  if (!acting) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
+  if (acting.licences || !programs.covers(acting)) return notOwn(`reflex ${id}`, scope, trace_id)
+  const { certificates } = parts
+  const unproven = acting.by_proof ? certificates.expiry(acting, now()) : null
+  const version = unproven === null ? acting : link.earlier
+  if (!version) return { ok: false, detail: `reflex ${id} does not act in scope ${scope}: ${unproven}`, trace_id }
   const { caller, input, invocation_id, trace } = call
   unit((unit) =>
     unit.log({ ...scopeHead(trace ?? { trace_id, parent_id: null }), kind: 'call-received', call: 'reflex', name: id, by: caller }),

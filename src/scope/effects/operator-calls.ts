@@ -57,12 +57,12 @@ export class OperatorCalls {
 
   async propose(
     { skill_id, inputs, why }: Pick<SkillProposal, 'skill_id' | 'why'> & { inputs: Record<string, unknown> },
-    { call_id = crypto.randomUUID(), name, key_id, from, roles, dry_run, waits, trace }: ProposalCaller,
+    { call_id = crypto.randomUUID(), name, key_id, from, roles, dry_run, waits, named, trace }: ProposalCaller,
   ): Promise<ProposalResult> {
     const { unit, skills, runs, memory } = this.#parts
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
-    const request = { from, proposer: { name, key_id }, roles, text: why, dry_run, waits }
+    const request = { from, proposer: { name, key_id }, roles, text: why, dry_run, waits, named }
     const cause = `call:${call_id}`
     return runs.stoppable(cause, (signal) => {
       const owner: SessionFor = { head, causes: [cause], events: memory.live.events, signal }

@@ -4,6 +4,7 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import {
   allow,
   type Change,
+  expiry,
   obstacle,
   type Observation,
   openCertificate,
@@ -153,12 +154,21 @@ export class Certificates {
     return stops ? `the setting learning.mode is ${mode}` : null
   }
 
+  /** The reason why no certificate of a version that acts by proof is in force, or null. */
+  expiry(version: ReflexVersion, at: number): string | null {
+    const held_back = this.heldBack(version)
+    if (held_back !== null) return held_back
+    const known = this.of(version)
+    if (!known) return NEVER_COMPARED
+    return expiry(known, { at, teacher: this.#parts.teacher() }) ?? (known.bound === null ? 'none of its actions is proven' : null)
+  }
+
   /** The reason why a version may not act by proof, or null: it may. */
   obstacle(version: ReflexVersion, { at, ...where }: Where & { at: number }): string | null {
     const held_back = this.heldBack(version)
     if (held_back !== null) return held_back
     const known = this.of(version)
-    if (!known) return 'it was never compared with a decision in this scope'
+    if (!known) return NEVER_COMPARED
     const asks = this.#parts.settings().learning.mode === 'propose'
     return obstacle(known, { ...where, at, teacher: this.#parts.teacher(), asks })
   }
@@ -204,6 +214,8 @@ export class Certificates {
     unit.log({ ...(head ?? scopeHead()), kind: 'certificate-changed', ...about })
   }
 }
+
+const NEVER_COMPARED = 'it was never compared with a decision in this scope'
 
 type Logged = {
   change: CertificateChange

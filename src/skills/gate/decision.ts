@@ -32,6 +32,8 @@ export type GateRequest = {
   running: number
   /** Someone who may has approved this run. */
   approved?: boolean
+  /** A contract names the skill, which says that it is meant: the score is not asked for. */
+  named?: boolean
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict
   probes?: Probes

@@ -113,11 +113,11 @@ const withUnreached = (results: readonly StageResult[]): StageResult[] =>
 type ScoreOutcome = StageOutcome & { score: NonNullable<GateDecision['score']> }
 
 function scoreOutcome(request: GateRequest): ScoreOutcome {
-  const { manifest, recent_success, default_tau_ratio } = request
+  const { manifest, recent_success, default_tau_ratio, named = false } = request
   const { score, components } = scoreOf(manifest, cuesOf(request), recent_success)
   const tau = tauOf(manifest, default_tau_ratio)
-  const passed = score >= tau
-  const detail = `${score} of ${tau} points: ${components.map(({ name, weight, hit }) => `${name} ${hit ? weight : `0 of ${weight}`}`).join(', ')}`
+  const passed = named || score >= tau
+  const detail = `${named ? 'a contract names the skill; ' : ''}${score} of ${tau} points: ${components.map(({ name, weight, hit }) => `${name} ${hit ? weight : `0 of ${weight}`}`).join(', ')}`
   const cues = components.filter(({ hit, weight }) => !hit && weight > 0).map(({ name }) => name)
   const short_by = tau - score
   const message = `Score ${score}, needs ${tau}. ${hintOf(manifest, cues)}`

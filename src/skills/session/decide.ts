@@ -96,6 +96,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     roles: request.roles,
     ...ports.registry.usage(id),
     approved: approval !== null,
+    ...(request.named && { named: true }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }

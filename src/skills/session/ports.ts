@@ -135,6 +135,8 @@ export type ProposalRequest = {
   dry_run?: boolean
   /** False: a run that needs approval is refused instead of waiting for it. */
   waits?: boolean | undefined
+  /** Someone else than a model chose the skill, by a contract: no cues are asked for. */
+  named?: boolean | undefined
   /** Stops the current run, which is then compensated. */
   signal?: AbortSignal | undefined
 }

@@ -8,8 +8,8 @@ import { listings } from './tables.ts'
 export type ListingCopy = { listing: Listing; revision: number }
 
 /**
- * Writes copies from the outbox of the Ledger. Stale and repeated ones change nothing. Whoever finds
- * a listing finds its version sealed: one transaction writes both.
+ * Writes copies from the outbox of the Ledger. Stale and repeated ones change nothing. Whoever
+ * finds a listing finds its version sealed: one transaction writes both.
  */
 export async function writeListings(db: D1Database, copies: readonly ListingCopy[]): Promise<void> {
   const chunks = jsonChunks(copies.map((copy) => JSON.stringify(copy)))

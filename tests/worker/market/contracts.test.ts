@@ -1,7 +1,11 @@
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
-import { call, keyFor } from '../../support/http.ts'
+import { reflexes } from '../../../src/artifacts/kinds.ts'
+import { insertApproval } from '../../../src/store/approvals.ts'
+import { deliverLicence } from '../../../src/store/market/ownership.ts'
+import { certify } from '../../support/certificates.ts'
+import { call, keyFor, problem } from '../../support/http.ts'
 import { acting, did, write } from '../../support/reflex-chain.ts'
 import { entriesOf, freshScope, note, runAlarm, sendAndSettle, stubOf } from '../../support/scopes.ts'
 import { skill, twoSteps } from '../../support/two-step-skill.ts'
@@ -68,7 +72,8 @@ test('a scope calls the reflex of another one under a contract, from its proposa
 
 test('a repeated call of a skill runs it once', async () => {
   const scope = freshScope()
-  const id = await skill({ activation: { ...twoSteps('').activation, tau: 0 } })
+  // Its tau is above 0: the contract names it, so that no cues are needed.
+  const id = await skill()
   const asked = {
     contract_id: 'c',
     invocation_id: crypto.randomUUID(),
@@ -89,8 +94,7 @@ const asks = async (scope: string, service: string, input = {}) => {
 
 test('a call of a skill that needs an approval is refused, and does not wait to run unpaid', async () => {
   const scope = freshScope()
-  const activation = { ...twoSteps('').activation, tau: 0 }
-  const id = await skill({ activation, policy: { allow_roles: ['publisher', 'agent'], needs_approval_if: ['true'] } })
+  const id = await skill({ policy: { allow_roles: ['publisher', 'agent'], needs_approval_if: ['true'] } })
   expect(await asks(scope, `skill:${id}`, { what: 'it' })).toMatchObject({
     ok: false,
     detail: expect.stringContaining('needs an approval'),
@@ -98,6 +102,64 @@ test('a call of a skill that needs an approval is refused, and does not wait to 
   const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
   expect(body.items).toEqual([])
   expect(did(scope)).toEqual([])
+})
+
+test('a run of a contract that was parked is not approved, since nobody pays for it', async () => {
+  const request = {
+    scope: freshScope(),
+    kind: 'run',
+    skill_id: 'x',
+    version: '1.0.0',
+    manifest_hash: '',
+    inputs_hash: '',
+    inputs: {},
+  } as const
+  const by = { requested_by: 'scope:shop', requested_key: 'contract:c', self_approval: false }
+  const times = { created_at: Date.now(), expires_at: Date.now() + 60_000 }
+  const id = crypto.randomUUID()
+  await insertApproval(env.DB, { id, ...request, why: 'a call', ...by, ...times })
+  expect(await call(`/v1/approvals/${id}/approve`, { json: {} })).toMatchObject(problem(409, 'skill-inactive'))
+  expect(await call(`/v1/approvals/${id}/reject`, { json: {} })).toMatchObject({ status: 200 })
+})
+
+test('a scope does not serve a skill that it has a licence for', async () => {
+  const [scope, other] = [freshScope(), await keyFor(['operator'], [freshScope()])]
+  const id = await skill({}, 'active')
+  expect(await asks(scope, `skill:${id}`, { what: 'own' })).toMatchObject({ ok: true })
+  const licensed = `licensed.s${crypto.randomUUID().slice(0, 8)}`
+  expect(await call('/v1/skills', { key: other, json: twoSteps(licensed) })).toMatchObject({ status: 201 })
+  await call(`/v1/skills/${licensed}/state`, { json: { state: 'active' } })
+  const { hash } = (await call(`/v1/skills/${licensed}@1.0.0`)).body
+  const named = { kind: 'skill' as const, id: licensed, version: '1.0.0' }
+  const right = { ...named, deal_id: licensed, hash, expires_at: null, fires: null, metered: false, in_use: true, pattern: scope }
+  await deliverLicence(env.DB, named, [right])
+  expect(await asks(scope, `skill:${licensed}`, { what: 'it' })).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('may not sell its answers'),
+  })
+  expect(did(scope)).toEqual(['first own', 'second own'])
+})
+
+test('a reflex that acts by proof is served while its certificate is in force', async () => {
+  const scope = freshScope()
+  const version = await write(`return { action_type: 'reply', content: 'hi' }`, { scope, state: 'shadow' })
+  const { id } = version
+  await reflexes.setState(env.DB, { id, version: 1, state: 'active', reason: null, by_proof: true, now: Date.now() })
+  await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+  expect(await asks(scope, `reflex:${id}`)).toMatchObject({ ok: false, detail: expect.stringContaining('never compared') })
+  await certify(scope, version)
+  expect(await asks(scope, `reflex:${id}`)).toMatchObject({ ok: true, output: { action: { content: 'hi' } } })
+})
+
+test('the reflex that is called does not see the message of the call, which others do', async () => {
+  const scope = freshScope()
+  const answers = `return { action_type: 'ignore', reason: context.event.type }`
+  const [called, other] = [await write(answers, { scope }), await write(answers, { scope })]
+  await stubOf(scope).configure({ market: {}, reflexes: [{ id: called.id }, { id: other.id }] }, 'ops')
+  const view = await ledger.view(scope)
+  const event = { id: 'invocation:1', type: 'invocation' as const, caller: 'scope:shop', artifact: called.id }
+  await stubOf(scope).marketChanged(view, [{ ...event, service: `reflex:${called.id}` }])
+  expect(await entriesOf(stubOf(scope), 'reflex-fired')).toMatchObject([{ reflex_id: other.id }])
 })
 
 test('a scope does not serve a reflex of another owner, although its chain names the version', async () => {

@@ -5,6 +5,7 @@ import { reflexToolNames } from '../../../../src/scope/reflexes/guidance.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { calls, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
+import { emptyView } from '../../../support/market.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
 
@@ -43,6 +44,11 @@ describe('an agent that may change itself', () => {
     const fired = await entriesOf(stub, 'reflex-fired')
     expect(fired).toMatchObject([{ reflex_id: id, state: 'shadow', context: { owned_artifacts: [id] } }])
     expect(await turn((deps) => deps.call('list_reflexes', {}))).toMatchObject({ chain: [{ id, acts: null, watches: [1] }], owned: [id] })
+    const market = (revision: number, sold: string[], owned: string[]) => stub.marketChanged({ ...emptyView, revision, sold, owned }, [])
+    await market(1, [`reflex:${id}`], ['skill:deploy', 'reflex:bought'])
+    expect(await turn((deps) => deps.call('list_reflexes', {}))).toMatchObject({ owned: ['bought'] })
+    await market(2, [], [`reflex:${id}`])
+    expect(await turn((deps) => deps.call('list_reflexes', {}))).toMatchObject({ owned: [id] })
   })
 
   test('switches its chain as document 2 has it, and takes it away with null', async () => {
