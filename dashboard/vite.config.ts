@@ -34,7 +34,7 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         // The shell has what several files need.
-        codeSplitting: { groups: [{ name: 'shell', test: /node_modules|src\/(?!pages\/(?!overview))/ }] },
+        codeSplitting: { groups: [{ name: 'shell', test: /node_modules|src\/(?:api|app|css|layout|main|ui|pages\/overview)/ }] },
       },
     },
   },

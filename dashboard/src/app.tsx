@@ -7,8 +7,8 @@ import { SignIn } from './layout/sign-in.tsx'
 import Overview from './pages/overview/page.tsx'
 import { later } from './ui/page.tsx'
 
-const running = () => import('./pages/running.ts')
-const deciding = () => import('./pages/deciding.ts')
+const running = () => import('./running.ts')
+const deciding = () => import('./deciding.ts')
 
 /** The overview comes with the shell; the other pages are in two files. */
 const PAGES: Readonly<Record<string, ComponentType>> = {
