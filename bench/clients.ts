@@ -72,6 +72,12 @@ export function reflexClient(url: string, key: string) {
       const { ticket } = JSON.parse(await post(at(scope, '/tickets'), '{}'))
       return at(scope, `/ws?ticket=${ticket}`).replace('http', 'ws')
     },
+    /** As the dashboard stores it when somebody has signed in. */
+    session: async () => ({ key, own: JSON.parse(await send(`${url}/v1/key`, { headers })) as unknown }),
+    /** As D1 knows them, a moment behind the scopes. */
+    async inboxes(): Promise<{ scopes: number; open: number }> {
+      return JSON.parse(await send(`${url}/health/detailed`, { headers })).inboxes
+    },
     /** Waits until D1 and a collector have everything, so that the machine is free. */
     async quiet(...scopes: string[]): Promise<void> {
       for (const scope of scopes) {

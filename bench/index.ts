@@ -12,6 +12,7 @@ import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
 import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
 import { ledgerBatches, ledgerSingle } from './figures/ledger.ts'
+import { overviewPaint } from './figures/overview.ts'
 import { replayOfTurn } from './figures/replay.ts'
 import { sandboxFigures } from './figures/sandbox.ts'
 import { miningFigure, skillTests } from './figures/skills.ts'
@@ -42,6 +43,7 @@ const figures: Figure[] = [
   fullInbox,
   longTrace,
   statisticsOfMillion,
+  overviewPaint,
   miningFigure,
   skillTests,
   ledgerBatches,
