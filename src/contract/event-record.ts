@@ -190,7 +190,9 @@ export const loggedEvent = z
 export const deadLetter = z
   .object({
     id: z.string(),
-    origin: z.enum(['scope', 'queue']).describe('`scope`: it gave up on the event. `queue`: delivery to the scope failed.'),
+    origin: z
+      .enum(['scope', 'queue', 'market'])
+      .describe('`scope`: it gave up on the event. `queue`: delivery to the scope failed. `market`: a deal could not be delivered.'),
     scope: z.string().nullable(),
     event_id: z.string().nullable(),
     type: z.string().nullable(),

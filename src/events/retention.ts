@@ -4,6 +4,7 @@ import { forgetCalls } from '../store/traces/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetCertificates } from '../store/artifacts/certificates.ts'
+import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
 import { forgetTelemetry } from '../store/artifacts/telemetry.ts'
 import { forgetRuns } from '../store/learning/learn-runs.ts'
 import { forgetReflexMetrics } from '../store/artifacts/reflex-metrics.ts'
@@ -68,6 +69,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
   await step('forgetting learning runs', () => repeat(() => forgetRuns(db, long_before(), BATCH)))
   await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
   await step('forgetting certificates', () => repeat(() => forgetCertificates(db, long_before(), BATCH)))
+  await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
   await step('forgetting telemetry', () => repeat(() => forgetTelemetry(db, before(), BATCH)))
   await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))
   const events = await step('forgetting events', async () => {

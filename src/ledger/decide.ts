@@ -3,6 +3,8 @@ import { matchesScope } from '../contract/settings/scope-pattern.ts'
 import { Draft, newAccount, type AccountState, type NewRow } from './draft.ts'
 
 export type TransferOptions = {
+  /** Who asks, whose new failures of a day are limited; unset: nobody's. */
+  caller?: string | undefined
   /** Accounts that the edge vouches for: they are opened if they take part for the first time. */
   opens: readonly string[]
   /** Ids of the keys that own the `key:` accounts among them. */
@@ -11,6 +13,8 @@ export type TransferOptions = {
   privileged: boolean
   /** Pending transfers that the caller may end, beside those that it makes itself; unset: all. */
   ends?: readonly string[] | undefined
+  /** Closed accounts may pay what they have. */
+  empties?: boolean | undefined
   /** An admin's transfer from genesis. */
   minting?: boolean
 }
@@ -114,7 +118,7 @@ function decide(draft: Draft, asked: NewTransfer, options: TransferOptions, now:
   if (!payer) return 'debit_account_not_found'
   const payee = found(draft, credit, options)
   if (!payee) return 'credit_account_not_found'
-  if (payer.closed) return 'debit_account_closed'
+  if (payer.closed && !options.empties) return 'debit_account_closed'
   if (payee.closed) return 'credit_account_closed'
   const limited = exceededLimit(payer, credit, amount)
   if (limited) return limited
@@ -136,6 +140,7 @@ function decide(draft: Draft, asked: NewTransfer, options: TransferOptions, now:
     linked: flag(asked.linked),
     post_all: 0,
     expires_at,
+    by: options.privileged ? null : (options.caller ?? null),
     at: now,
   }
 }
@@ -144,7 +149,7 @@ function decideEnd(
   draft: Draft,
   asked: NewTransfer,
   pending_id: string,
-  { privileged, ends }: TransferOptions,
+  { privileged, ends, caller }: TransferOptions,
   now: number,
 ): NewRow | TransferFailure {
   const pending = draft.row(pending_id)
@@ -161,7 +166,16 @@ function decideEnd(
   const amount = typeof post === 'number' ? post : pending.amount
   if (amount > pending.amount) return 'exceeds_pending_amount'
   const { debit, credit } = pending
-  const rest = { code, memo, pending_id, timeout_s: null, linked: flag(asked.linked), expires_at: null, at: now }
+  const rest = {
+    code,
+    memo,
+    pending_id,
+    timeout_s: null,
+    linked: flag(asked.linked),
+    expires_at: null,
+    by: privileged ? null : (caller ?? null),
+    at: now,
+  }
   return { id, debit, credit, amount, kind: post === undefined ? 'void' : 'post', post_all: flag(post === true), ...rest }
 }
 
@@ -170,9 +184,10 @@ const flag = (value: boolean | undefined): 0 | 1 => (value ? 1 : 0)
 export const availableOf = (account: AccountState): number => account.credits_posted - account.debits_posted - account.debits_pending
 
 /** An account of another owner is as unknown as one that does not exist. */
-function found(draft: Draft, id: string, { opens, owners }: TransferOptions): AccountState | null {
+function found(draft: Draft, id: string, { opens, owners, empties }: TransferOptions): AccountState | null {
   const account = draft.account(id)
   const owner = owners?.[id]
+  if (account?.closed && empties) return account
   if (account) return owner === undefined || account.owner === null || account.owner === owner ? account : null
   return opens.includes(id) ? newAccount(id, owner ?? null) : null
 }

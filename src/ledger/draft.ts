@@ -18,6 +18,8 @@ export type NewRow = {
   /** The request said `post: true`. */
   post_all: 0 | 1
   expires_at: number | null
+  /** The caller; null for the market. */
+  by: string | null
   at: number
 }
 

@@ -3,7 +3,7 @@ import type { LedgerPage, PageAsked } from '../contract/market/ledger-api.ts'
 import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferResult } from '../contract/market/transfer.ts'
 import { auditOf, checkSinceCheckpoint } from './audit.ts'
 import { availableOf, decideAll, mayPay, type TransferOptions } from './decide.ts'
-import type { AccountState, NewRow } from './draft.ts'
+import { DAY_MS, type AccountState, type NewRow } from './draft.ts'
 import { accountOf, accountsOf, loadDraft, type AccountRow, type Sql } from './load.ts'
 import { writeDraft } from './write.ts'
 
@@ -12,16 +12,19 @@ export type { TransferOptions } from './decide.ts'
 export type TimedOut = { id: string; at: number }
 type Row = NewRow & { seq: number }
 
-type MintedBy = Pick<TransferOptions, 'opens' | 'owners'> & { privileged?: boolean }
+type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller'> & { privileged?: boolean }
 
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
   readonly #sql: Sql
+  /** Of a caller in a day. */
+  readonly #most_failures: number
   /** Reasons to trust the sums no more. Nothing is transferred then. */
   #problems: readonly string[] = []
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, most_failures: number) {
     this.#sql = sql
+    this.#most_failures = most_failures
   }
 
   /** Compares the sums with the history, once the object wakes. */
@@ -34,13 +37,15 @@ export class Ledger {
     if (this.#problems.length > 0) throw new Error(`The ledger does not add up: ${this.#problems[0]}`)
     const draft = loadDraft(this.#sql, transfers, now)
     const results = decideAll(draft, transfers, options, now)
+    if (!this.#mayFail(draft.newly_failed.length, options.caller, now))
+      return transfers.map(({ id }) => ({ id, status: 'failed', reason: 'too_many_failures' }))
     writeDraft(this.#sql, draft)
     return results
   }
 
-  mint({ id, to, amount, memo }: NewMint, { opens, owners, privileged = false }: MintedBy, now: number): TransferResult {
+  mint({ id, to, amount, memo }: NewMint, { opens, owners, caller, privileged = false }: MintedBy, now: number): TransferResult {
     const asked = { id, debit: GENESIS, credit: to, amount, code: 'mint', memo }
-    const [result] = this.transfer([asked], { opens, owners, privileged, minting: true }, now)
+    const [result] = this.transfer([asked], { opens, owners, caller, privileged, minting: true }, now)
     if (!result) throw new Error('A transfer has no result')
     return result
   }
@@ -146,11 +151,22 @@ export class Ledger {
       now,
     )
     for (const { id, debit, credit, amount, expires_at } of due) {
-      const rest = { code: null, memo: null, timeout_s: null, expires_at: null, linked: 0, post_all: 0 } as const
+      const rest = { code: null, memo: null, timeout_s: null, expires_at: null, linked: 0, post_all: 0, by: null } as const
       draft.make({ id: `timeout:${id}`, debit, credit, amount, kind: 'timeout', pending_id: id, at: expires_at ?? now, ...rest })
     }
     writeDraft(this.#sql, draft)
     return due.map(({ id, expires_at }) => ({ id, at: expires_at ?? now }))
+  }
+
+  /** Counts ids that fail. False if the caller has had too many of them in this day. */
+  #mayFail(count: number, caller: string | undefined, now: number): boolean {
+    if (count === 0 || caller === undefined) return true
+    const day = Math.floor(now / DAY_MS)
+    const [before] = this.#sql.exec<{ count: number }>('SELECT count FROM failures WHERE caller = ? AND day = ?', caller, day).toArray()
+    const failures = (before?.count ?? 0) + count
+    if (failures > this.#most_failures) return false
+    this.#sql.exec('INSERT OR REPLACE INTO failures (caller, day, count) VALUES (?, ?, ?)', caller, day, failures)
+    return true
   }
 
   #page(select: string, limit: number, bound: SqlStorageValue[]): LedgerPage<Transfer> {
@@ -166,7 +182,7 @@ function presented(account: AccountState): Account {
   return { id, balance, available: availableOf(account), debits_pending, debits_posted, credits_pending, credits_posted, closed, limits }
 }
 
-function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, at }: Row): Transfer {
+function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, by, at }: Row): Transfer {
   const iso = (time: number): string => new Date(time).toISOString()
   return {
     seq,
@@ -179,6 +195,7 @@ function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pendin
     kind,
     pending_id,
     expires_at: expires_at === null ? null : iso(expires_at),
+    by,
     at: iso(at),
   }
 }

@@ -49,4 +49,7 @@ export const LEDGER_TABLES: readonly string[] = [
     ${SUMS.map((sum) => `${sum} INTEGER NOT NULL`).join(', ')}
   ) WITHOUT ROWID;
   CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;`,
+  // Ids of a caller that failed in its last day with one.
+  'CREATE TABLE failures (caller TEXT PRIMARY KEY, day INTEGER NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID',
+  'ALTER TABLE transfers ADD COLUMN "by" TEXT',
 ]

@@ -21,12 +21,12 @@ const UPSERT_ACCOUNT = `INSERT INTO accounts (id, debits_pending, debits_posted,
   ON CONFLICT DO UPDATE SET debits_pending = ?2, debits_posted = ?3, credits_pending = ?4, credits_posted = ?5`
 
 const INSERT_ROW = `INSERT INTO transfers
-  (id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  (id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, "by", at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 function writeRow(sql: Sql, row: NewRow): void {
-  const { id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, at } = row
-  sql.exec(INSERT_ROW, id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, at)
+  const { id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, by, at } = row
+  sql.exec(INSERT_ROW, id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, by, at)
   if (kind === 'pending') sql.exec('INSERT INTO pendings (id, expires_at) VALUES (?, ?)', id, expires_at)
   else if (pending_id !== null) sql.exec('DELETE FROM pendings WHERE id = ?', pending_id)
 }

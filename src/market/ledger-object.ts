@@ -24,11 +24,11 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
   }
 
   async transfer(transfers: NewTransfer[], by: LedgerCaller) {
-    return this.#market.act(({ ledger }, now) => ledger.transfer(transfers, { ...by, privileged: false }, now))
+    return this.#market.act(({ ledger }, now) => ledger.transfer(transfers, { ...by, caller: by.name, privileged: false }, now))
   }
 
   async mint(mint: NewMint, by: LedgerCaller) {
-    return this.#market.act(({ ledger }, now) => ledger.mint(mint, by, now))
+    return this.#market.act(({ ledger }, now) => ledger.mint(mint, { ...by, caller: by.name }, now))
   }
 
   async account(id: string) {
@@ -48,17 +48,11 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
   }
 
   async setLimits(account: string, limits: SpendingLimits | null, revision: number) {
-    this.#market.act(({ ledger, outbox }) => {
-      ledger.setLimits(account, limits, revision)
-      outbox.put('accounts', account, null)
-    })
+    this.#market.act(({ ledger }) => ledger.setLimits(account, limits, revision))
   }
 
   async closeAccount(id: string, owner: string | null) {
-    this.#market.act(({ ledger, outbox }) => {
-      ledger.closeAccount(id, owner)
-      outbox.put('accounts', id, null)
-    })
+    this.#market.act(({ ledger }) => ledger.closeAccount(id, owner))
   }
 
   async ownerOf(id: string) {
@@ -95,6 +89,10 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
 
   async deals(of: { account: string } & PageAsked) {
     return this.#market.act(({ deals }) => deals.deals(of))
+  }
+
+  async deliverAgain(deal_ids: string[]) {
+    this.#market.act(({ deals }, now) => deals.deliverAgain(deal_ids, now))
   }
 
   async payTrial(listing_id: string, of: { buyer: string; id: string }) {

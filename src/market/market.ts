@@ -4,6 +4,7 @@ import { Ledger } from '../ledger/ledger.ts'
 import type { Env } from '../env.ts'
 import { Contracts } from './contracts/contracts.ts'
 import { Deals } from './deals/deals.ts'
+import { LIMITS } from './limits.ts'
 import { Outbox } from './outbox.ts'
 import type { Room } from './room.ts'
 import { TABLES } from './tables.ts'
@@ -30,13 +31,16 @@ export class Market {
     this.#context = context
     this.#env = env
     const { sql } = context.storage
-    const ledger = new Ledger(sql)
+    const ledger = new Ledger(sql, LIMITS.failures)
     this.#outbox = new Outbox(
       sql,
-      topicsOf(ledger, (scope) => this.act(({ views }) => views.view(scope))),
+      topicsOf(
+        (scope) => this.act(({ views }) => views.view(scope)),
+        () => this.#outbox,
+      ),
       sourcesOf(ledger, () => this.#outbox),
     )
-    const parts = { sql, ledger, outbox: this.#outbox }
+    const parts = { sql, ledger, outbox: this.#outbox, limits: LIMITS }
     context.storage.transactionSync(() => {
       for (const [name, steps] of Object.entries(TABLES)) layTables(sql, name, steps)
       const problems = ledger.check()

@@ -2,15 +2,23 @@ import { warn } from '../base/warn.ts'
 import type { Env } from '../env.ts'
 
 export type Item = { key: string; value: unknown }
-/** The function that sends the messages of a topic, oldest first. Sending is idempotent. */
-export type Topics = Readonly<Record<string, (items: readonly Item[], env: Env) => Promise<void>>>
-/** Thrown by a topic that has sent all items but these, which are retried. */
+export type GivenUp = Item & { error: unknown; attempts: number }
+export type Topic = {
+  /** Sends messages, oldest first. Idempotent. */
+  send: (items: readonly Item[], env: Env) => Promise<void>
+  /** Messages that are kept while none can be sent: the oldest are dropped. Unset: all. */
+  most_waiting?: number
+  /** Keeps a message for a person that failed alone too often, in the transaction that deletes it. */
+  giveUp?: (message: GivenUp) => void
+}
+export type Topics = Readonly<Record<string, Topic>>
+/** Thrown by a topic that has sent all items but these, each of which failed alone. */
 export class SentInPart extends Error {
-  readonly keys: ReadonlySet<string>
+  readonly errors: ReadonlyMap<string, unknown>
 
-  constructor(keys: ReadonlySet<string>, cause: unknown) {
-    super(`not sent: ${[...keys].join(', ')}`, { cause })
-    this.keys = keys
+  constructor(errors: ReadonlyMap<string, unknown>) {
+    super(`not sent: ${[...errors.keys()].join(', ')}`, { cause: [...errors.values()][0] })
+    this.errors = errors
   }
 }
 /** State that is sent from tables of its own, up to a mark that it keeps. */
@@ -21,6 +29,8 @@ const GATHER_MS = 50
 const MOST_ITEMS = 100
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
+/** Attempts of a message that fails alone, within 18 minutes. */
+const MOST_ATTEMPTS = 12
 
 /**
  * Messages of the Ledger to D1 and to scopes. A message is written by the transaction that makes it
@@ -42,65 +52,109 @@ export class Outbox {
   /** Writes a message in the open transaction. It replaces one that waits under the key. */
   put(topic: string, key: string, value: unknown): void {
     const text = JSON.stringify(value)
-    this.#sql.exec('INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3', topic, key, text)
+    this.#sql.exec(
+      'INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3, failures = 0, due_at = 0',
+      topic,
+      key,
+      text,
+    )
   }
 
   /** When the next message is to be sent; null if none waits. */
   dueAt(now: number): number | null {
-    const times = this.#waiting.map((name) => this.#pauses.get(name)?.until ?? now + GATHER_MS)
+    const times = this.#waiting.map(({ due_at }) => Math.max(due_at, now + GATHER_MS))
     return times.length === 0 ? null : Math.min(...times)
   }
 
   /** Sends what waits and is not paused. */
   async flush(env: Env, now: number): Promise<void> {
-    const due = this.#waiting.filter((name) => (this.#pauses.get(name)?.until ?? 0) <= now)
-    await Promise.all(due.map((name) => this.#attempt(name, env, now)))
+    const due = this.#waiting.filter(({ due_at }) => due_at <= now)
+    await Promise.all(due.map(({ name }) => this.#attempt(name, env, now)))
   }
 
-  get #waiting(): string[] {
-    const topics = this.#sql.exec<{ topic: string }>('SELECT DISTINCT topic FROM outbox').toArray()
+  /** The topics and sources with something to send, and when; 0: at once. */
+  get #waiting(): { name: string; due_at: number }[] {
+    const topics = this.#sql.exec<{ name: string; due_at: number }>(
+      'SELECT topic AS name, min(due_at) AS due_at FROM outbox GROUP BY topic',
+    )
     const sources = Object.keys(this.#sources).filter((name) => this.#sources[name]?.waiting)
-    return [...topics.map(({ topic }) => topic), ...sources]
+    const waiting = [...topics.toArray(), ...sources.map((name) => ({ name, due_at: 0 }))]
+    return waiting.map(({ name, due_at }) => ({ name, due_at: Math.max(due_at, this.#pauses.get(name)?.until ?? 0) }))
   }
 
   async #attempt(name: string, env: Env, now: number): Promise<void> {
     try {
-      await (this.#sources[name]?.send(env) ?? this.#sendTopic(name, env))
+      await (this.#sources[name]?.send(env) ?? this.#sendTopic(name, env, now))
       this.#pauses.delete(name)
     } catch (error) {
       const failures = (this.#pauses.get(name)?.failures ?? 0) + 1
-      const pause_ms = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
+      const pause_ms = Math.min(LONGEST_PAUSE_MS, pauseAfter(failures))
       this.#pauses.set(name, { failures, until: now + pause_ms })
       warn({ message: 'the ledger failed to send; will retry', topic: name, pause_ms, error })
+      this.#dropOldest(name)
     }
   }
 
-  async #sendTopic(topic: string, env: Env): Promise<void> {
-    // A topic may have a part for each recipient, after a space.
-    const send = this.#topics[topic.split(' ', 1)[0] ?? topic]
-    if (!send) throw new Error(`no function sends the topic ${topic}`)
-    let failure: SentInPart | null = null
-    for (let last = -1; ;) {
-      const rows = this.#rowsAfter(topic, last)
+  async #sendTopic(name: string, env: Env, now: number): Promise<void> {
+    const topic = this.#topicOf(name)
+    if (!topic) throw new Error(`no function sends the topic ${name}`)
+    for (;;) {
+      const rows = this.#rowsDue(name, now)
+      if (rows.length === 0) return
       const items = rows.map(({ key, value }) => ({ key, value: JSON.parse(value) as unknown }))
-      if (rows.length === 0) break
-      const failed: SentInPart | null = await send(items, env).then(() => null, inPart)
-      const sent = rows.filter(({ key }) => failed?.keys.has(key) !== true)
-      // A message that was replaced meanwhile is sent again.
-      for (const { seq, value } of sent) this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', seq, value)
-      failure ??= failed
-      last = failed ? (rows.at(-1)?.seq ?? last) : last
+      const failed = await topic.send(items, env).then(() => new Map<string, unknown>(), inPart)
+      for (const row of rows) {
+        if (failed.has(row.key)) this.#putOff(row, { topic, name, error: failed.get(row.key), now })
+        // A message that was replaced meanwhile is sent again.
+        else this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', row.seq, row.value)
+      }
     }
-    if (failure) throw failure
   }
 
-  #rowsAfter(topic: string, seq: number): { seq: number; key: string; value: string }[] {
-    const rows = 'SELECT seq, "key", value FROM outbox WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?'
-    return this.#sql.exec<{ seq: number; key: string; value: string }>(rows, topic, seq, MOST_ITEMS).toArray()
+  /** A message that fails alone has a pause of its own: the others of its topic do not wait for it. */
+  #putOff(row: Row, { topic, name, error, now }: { topic: Topic; name: string; error: unknown; now: number }): void {
+    const attempts = row.failures + 1
+    const given_up = topic.giveUp !== undefined && attempts >= MOST_ATTEMPTS
+    warn({
+      message: `the ledger failed to send; ${given_up ? 'a person must help' : 'will retry'}`,
+      topic: name,
+      key: row.key,
+      attempts,
+      error,
+    })
+    if (given_up) {
+      topic.giveUp?.({ key: row.key, value: JSON.parse(row.value) as unknown, error, attempts })
+      this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', row.seq, row.value)
+    } else {
+      const due_at = Math.max(now, Date.now()) + pauseAfter(attempts)
+      this.#sql.exec('UPDATE outbox SET failures = ?, due_at = ? WHERE seq = ? AND value = ?', attempts, due_at, row.seq, row.value)
+    }
+  }
+
+  #dropOldest(name: string): void {
+    const most = this.#topicOf(name)?.most_waiting
+    if (most === undefined) return
+    const newest = 'SELECT seq FROM outbox WHERE topic = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2'
+    const { rowsWritten } = this.#sql.exec(`DELETE FROM outbox WHERE topic = ?1 AND seq <= (${newest})`, name, most)
+    if (rowsWritten > 0) warn({ message: 'the ledger dropped its oldest messages, which could not be sent', topic: name })
+  }
+
+  /** A topic may have a part for each recipient, after a space. */
+  #topicOf(name: string): Topic | undefined {
+    return this.#topics[name.split(' ', 1)[0] ?? name]
+  }
+
+  #rowsDue(name: string, now: number): Row[] {
+    const rows = 'SELECT seq, "key", value, failures FROM outbox WHERE topic = ? AND due_at <= ? ORDER BY seq LIMIT ?'
+    return this.#sql.exec<Row>(rows, name, now, MOST_ITEMS).toArray()
   }
 }
 
-function inPart(error: unknown): SentInPart {
-  if (error instanceof SentInPart) return error
+type Row = { seq: number; key: string; value: string; failures: number }
+
+const pauseAfter = (failures: number): number => FIRST_PAUSE_MS * 2 ** (failures - 1)
+
+function inPart(error: unknown): ReadonlyMap<string, unknown> {
+  if (error instanceof SentInPart) return error.errors
   throw error
 }

@@ -1,8 +1,9 @@
 import type { Ledger, TimedOut } from '../ledger/ledger.ts'
+import type { Limits } from './limits.ts'
 import type { Outbox } from './outbox.ts'
 
 /** The parts of the object that its rooms use. */
-export type Parts = { sql: SqlStorage; ledger: Ledger; outbox: Pick<Outbox, 'put'> }
+export type Parts = { sql: SqlStorage; ledger: Ledger; outbox: Pick<Outbox, 'put'>; limits: Limits }
 
 /** A part of the market with times of its own: it acts within the object's transactions. */
 export interface Room {

@@ -8,6 +8,9 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   ledger: LEDGER_TABLES,
   outbox: [
     'CREATE TABLE outbox (seq INTEGER PRIMARY KEY, topic TEXT NOT NULL, "key" TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (topic, "key"))',
+    // A message that fails alone is sent again at `due_at`.
+    'ALTER TABLE outbox ADD COLUMN failures INTEGER NOT NULL DEFAULT 0; ALTER TABLE outbox ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0',
+    'CREATE INDEX outbox_due ON outbox (topic, due_at)',
   ],
   deals: DEAL_TABLES,
   contracts: CONTRACT_TABLES,

@@ -1,40 +1,69 @@
+import { isTransient } from '../base/faults.ts'
+import { messageOf } from '../base/error-text.ts'
 import type { Env } from '../env.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { copyLedger } from '../store/market/ledger.ts'
-import type { SentDeal } from './deals/notify.ts'
-import { deliver } from './goods/deliver.ts'
+import { addDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
+import { copyTransfers } from '../store/market/ledger.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
 import type { MarketView } from '../contract/market/view.ts'
+import { DEAL_TOPICS, type SentDeal } from './deals/notify.ts'
+import { deliver } from './goods/deliver.ts'
+import { LIMITS } from './limits.ts'
 import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
-import { SentInPart, type Item, type Outbox, type Source, type Topics } from './outbox.ts'
+import { SentInPart, type GivenUp, type Item, type Outbox, type Source, type Topics } from './outbox.ts'
 
 const PAGE = 500
+const DEAD_LETTERS = 'dead-letters'
 
 /** The functions that send the topics of the outbox. Each is idempotent. */
-export const topicsOf = (ledger: Ledger, view: (scope: string) => MarketView): Topics => ({
-  [SCOPE_NEWS]: (items, env) => sendNews(items, env, view),
-  /** Accounts that changed without a transfer. */
-  accounts: (items, env) => {
-    const accounts = items.flatMap(({ key }) => ledger.account(key) ?? [])
-    return copyLedger(storeOf(env), [], accounts, ledger.newest)
-  },
+export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<Outbox, 'put'>): Topics => ({
+  [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), most_waiting: LIMITS.news },
   /** The newest state of each deal, with its consequences for artifacts. */
-  deals: deliverAll,
-  listings: (items, env) =>
-    writeListings(
-      storeOf(env),
-      items.map(({ value }) => value as ListingCopy),
-    ),
+  [DEAL_TOPICS.deals]: {
+    send: deliverAll,
+    giveUp: (message) => outbox().put(DEAD_LETTERS, message.key, letterOf(message)),
+  },
+  [DEAL_TOPICS.listings]: {
+    send: (items, env) =>
+      writeListings(
+        storeOf(env),
+        items.map(({ value }) => value as ListingCopy),
+      ),
+  },
+  [DEAD_LETTERS]: {
+    send: (items, env) =>
+      addDeadLetters(
+        storeOf(env),
+        items.map(({ value }) => value as DeadLetter),
+      ),
+  },
 })
 
-/** A deal that fails does not delay the later ones. */
+/** A deal that fails does not delay the later ones. Without D1 none is attempted. */
 async function deliverAll(items: readonly Item[], env: Env): Promise<void> {
   const failed = new Map<string, unknown>()
   for (const { key, value } of items)
-    await deliver(env, value as SentDeal, Date.now()).catch((error: unknown) => void failed.set(key, error))
-  if (failed.size > 0) throw new SentInPart(new Set(failed.keys()), [...failed.values()][0])
+    await deliver(env, value as SentDeal, Date.now()).catch((error: unknown) => {
+      if (isTransient(error)) throw error
+      failed.set(key, error)
+    })
+  if (failed.size > 0) throw new SentInPart(failed)
 }
+
+/** For a person, who retries it once its cause is removed. Keys that cover all scopes see it. */
+const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetter => ({
+  id: `deal:${key}`,
+  origin: 'market',
+  scope: null,
+  event_id: null,
+  type: 'deal',
+  error: messageOf(error),
+  stack: null,
+  attempts,
+  payload: JSON.stringify((value as SentDeal).deal),
+  dead_lettered_at: Date.now(),
+})
 
 /** State that is sent from the tables of the ledger. */
 export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Readonly<Record<string, Source>> => ({
@@ -54,9 +83,7 @@ export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Re
         const { items } = ledger.history({ after: String(ledger.mark('copied')), limit: PAGE })
         const last = items.at(-1)
         if (!last) return
-        const changed = new Set(items.flatMap(({ debit, credit }) => [debit, credit]))
-        const accounts = [...changed].flatMap((id) => ledger.account(id) ?? [])
-        await copyLedger(storeOf(env), items, accounts, ledger.newest)
+        await copyTransfers(storeOf(env), items)
         ledger.setMark('copied', last.seq)
       }
     },

@@ -57,12 +57,12 @@ export const queued = sqliteTable('queued', {
   events: text().notNull(),
 })
 
-/** Events that a scope gave up on, and queue messages that failed delivery or parsing. */
+/** Events that a scope gave up on, messages of the queue, and deals that cannot be delivered. */
 export const deadLetters = sqliteTable(
   'dead_letters',
   {
     id: text().primaryKey(),
-    origin: text({ enum: ['scope', 'queue'] }).notNull(),
+    origin: text({ enum: ['scope', 'queue', 'market'] }).notNull(),
     scope: text(),
     event_id: text(),
     type: text(),

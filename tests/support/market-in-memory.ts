@@ -3,6 +3,7 @@ import type { NewListing, NewOffer } from '../../src/contract/market/listing.ts'
 import { layTables } from '../../src/ledger/lay-tables.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { Deals } from '../../src/market/deals/deals.ts'
+import { LIMITS, type Limits } from '../../src/market/limits.ts'
 import { TABLES } from '../../src/market/tables.ts'
 import { ObjectSql } from './object-sql.ts'
 
@@ -14,6 +15,7 @@ export class TestMarket {
   readonly sql = new ObjectSql()
   readonly sent = new Map<string, unknown>()
   now = START
+  limits: Limits = LIMITS
   #copies = 0
 
   constructor() {
@@ -78,9 +80,9 @@ export class TestMarket {
 
   #rooms(): Rooms {
     const sql = this.sql.storage
-    const ledger = new Ledger(sql)
+    const ledger = new Ledger(sql, this.limits.failures)
     const outbox = { put: (topic: string, key: string, value: unknown) => void this.sent.set(`${topic} ${key}`, value) }
-    return { ledger, deals: new Deals({ sql, ledger, outbox }, () => `c${(this.#copies += 1)}`) }
+    return { ledger, deals: new Deals({ sql, ledger, outbox, limits: this.limits }, () => `c${(this.#copies += 1)}`) }
   }
 
   #expire({ ledger, deals }: Rooms): void {

@@ -21,6 +21,32 @@ export const account = z
   .meta({ id: 'Account' })
 export type Account = z.infer<typeof account>
 
+export const reportGroups = ['day', 'code', 'counterparty'] as const
+export type ReportGroup = (typeof reportGroups)[number]
+
+/** Sums of D1's copy of the history. */
+export const ledgerReport = z
+  .object({
+    account: z.string(),
+    by: z.enum(reportGroups),
+    since: z.iso.datetime(),
+    until: z.iso.datetime(),
+    items: z.array(
+      z.object({
+        group: z.string().describe('The day in UTC, the code (empty without one) or the other account.'),
+        debits: sum.describe('What the account paid.'),
+        credits: sum.describe('What it was paid.'),
+        transfers: sum,
+      }),
+    ),
+    as_of: z
+      .object({ seq: z.int(), at: z.iso.datetime() })
+      .nullable()
+      .describe('The newest transfer of the ledger that is in the copy: later ones are not in the sums.'),
+  })
+  .meta({ id: 'LedgerReport' })
+export type LedgerReport = z.infer<typeof ledgerReport>
+
 /** Recomputed from history. */
 export const ledgerAudit = z
   .object({

@@ -17,9 +17,16 @@ export type LedgerPage<Item> = { items: Item[]; next: string | null }
  * by D1 (a scope, a key) and may be opened if the Ledger does not have them yet. `owners`: the ids
  * of the keys to which the `key:` accounts among them belong.
  * `ends`: the pending transfers that the caller may end, beside its own; unset: all.
- * `privileged`: the market itself.
+ * `empties`: it may pay from closed accounts. `privileged`: the market itself.
  */
-export type LedgerCaller = { name: string; opens: string[]; owners?: Record<string, string>; ends?: string[]; privileged?: true }
+export type LedgerCaller = {
+  name: string
+  opens: string[]
+  owners?: Record<string, string>
+  ends?: string[]
+  empties?: boolean
+  privileged?: true
+}
 
 /** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {
@@ -94,6 +101,8 @@ export interface LedgerApi {
   ): Promise<Result<{ deal: Deal }, DealRefused>>
   deal(deal_id: string): Promise<Deal | null>
   deals(of: { account: string } & PageAsked): Promise<LedgerPage<Deal>>
+  /** Sends the state of these deals to D1 again, with all that follows from it. */
+  deliverAgain(deal_ids: string[]): Promise<void>
   /** Pays a fee for a trial, or counts a free one. Refused beyond the limit of trials. */
   payTrial(listing_id: string, of: { buyer: string; id: string }): Promise<Result<{ transfer: string | null }, DealRefused>>
   reportUse(uses: LicenceUse[]): Promise<void>

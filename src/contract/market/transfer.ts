@@ -83,6 +83,7 @@ export const transferFailures = [
   'genesis_only_mints',
   'escrow_only_deals',
   'reserved_id',
+  'too_many_failures',
   'pending_transfer_not_found',
   'pending_transfer_not_pending',
   'pending_transfer_already_posted',
@@ -130,6 +131,7 @@ export const transfer = z
     kind: z.enum(['single', 'pending', 'post', 'void', 'timeout']),
     pending_id: z.string().nullable(),
     expires_at: z.iso.datetime().nullable(),
+    by: z.string().nullable().describe('The key or agent that made it; null for what the market does.'),
     at: z.iso.datetime(),
   })
   .meta({ id: 'Transfer' })

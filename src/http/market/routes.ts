@@ -4,10 +4,12 @@ import { dealRoutes } from './deals.ts'
 import { discoveryRoutes } from './discovery.ts'
 import { ledgerRoutes } from './ledger.ts'
 import { listingRoutes } from './listings.ts'
+import { statementRoutes } from './statements.ts'
 
 /** The routes of the ledger and of the market. */
 export const marketRoutes = resource()
   .route('/', ledgerRoutes)
+  .route('/', statementRoutes)
   .route('/', discoveryRoutes)
   .route('/', listingRoutes)
   .route('/', dealRoutes)

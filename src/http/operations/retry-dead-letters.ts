@@ -1,6 +1,7 @@
 import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
 import type { Requested } from '../../contract/log-entry.ts'
+import { LEDGER } from '../../contract/market/ledger-api.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
@@ -8,17 +9,23 @@ import { storeOf } from '../../store/store.ts'
 type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetter & { scope: string; event_id: string }
 
-/** Requeues the events of dead letters, in one or two calls per scope, and deletes the letters. */
+/**
+ * Requeues the events of dead letters, in one or two calls per scope, and the deals of the market.
+ * Then deletes the letters.
+ */
 export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: Requested): Promise<Retried> {
-  const readable = letters.filter(hasEvent)
-  const unreadable = letters.filter((letter) => !hasEvent(letter))
+  const deals = letters.filter(isDeal)
+  const events = letters.filter((letter) => !isDeal(letter))
+  const readable = events.filter(hasEvent)
+  const unreadable = events.filter((letter) => !hasEvent(letter))
   const scopes = await Promise.all(
     Array.from(
       Map.groupBy(readable, ({ scope }) => scope),
       ([scope, group]) => retryScope(env, scope, group, by),
     ),
   )
-  const retried = scopes.flatMap((outcome) => outcome.retried)
+  if (deals.length > 0) await env.LEDGER.getByName(LEDGER).deliverAgain(deals.map(dealOf))
+  const retried = [...deals, ...scopes.flatMap((outcome) => outcome.retried)]
   await deleteDeadLetters(storeOf(env), retried)
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
 }
@@ -47,6 +54,8 @@ export async function retryNewest(
 
 const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload, then discard it.'
 
+const isDeal = ({ origin }: DeadLetter): boolean => origin === 'market'
+const dealOf = ({ id }: DeadLetter): string => id.slice('deal:'.length)
 const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], { by, traceparent }: Requested): Promise<Retried> {

@@ -9,8 +9,6 @@ import type { Parts, Room } from '../room.ts'
 import { ContractStore } from './contract-store.ts'
 import { hold, settle, unserved } from './invocations.ts'
 
-/** Maximum number of open contracts of a proposer. */
-export const MOST_CONTRACTS = 1000
 const MOST_DISPUTES = 20
 const MOST_TRACES = 20
 
@@ -44,8 +42,8 @@ export class Contracts implements Room {
     if (proposer === counterparty) return refuse('own', `${proposer} proposes it: nobody makes a contract with himself.`)
     if (!by.opens.includes(counterparty) && !this.#parts.ledger.account(counterparty))
       return refuse('not_found', `There is no scope of the account ${counterparty}.`)
-    if (this.#store.openOf(proposer) >= MOST_CONTRACTS)
-      return refuse('limit', `${proposer} has ${MOST_CONTRACTS} open contracts, which is the limit.`)
+    const { contracts: most } = this.#parts.limits
+    if (this.#store.openOf(proposer) >= most) return refuse('limit', `${proposer} has ${most} open contracts, which is the limit.`)
     const made = { status: 'proposed', invocations: 0, paid: 0, reason: null, ended_at: null, disputes: [] } as const
     const contract: Contract = { ...asked, ...made, contract_id: id, created_at: new Date(now).toISOString(), disputes: [] }
     return { ok: true, contract: this.#enter(contract, proposer), created: true }

@@ -25,7 +25,7 @@ export function hold(parts: Kept, id: string, { caller, invocation_id }: { calle
   const { counterparty, price_per_invocation: amount, service } = contract
   const transfer = `invoke:${invocation_id}`
   const pending = { id: transfer, debit: caller, credit: counterparty, amount, code: 'invocation', memo: service, pending: true }
-  const [result] = ledger.transfer([{ ...pending, timeout_s: HOLD_S }], { opens: [counterparty], privileged: true }, now)
+  const [result] = ledger.transfer([{ ...pending, timeout_s: HOLD_S }], { opens: [counterparty], caller, privileged: true }, now)
   if (result?.status === 'failed') return refusedBy(caller, result.reason)
   store.begin({ contract_id: id, invocation_id, transfer, at: now })
   const artifact = service.slice(service.indexOf(':') + 1)

@@ -15,7 +15,7 @@ import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Result } from '../../base/result.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
 import type { Parts, Room } from '../room.ts'
-import { decide, MOST_LICENCES, type DecideBy, type Decision } from './decide.ts'
+import { decide, type DecideBy, type Decision } from './decide.ts'
 import { Desk, LEDGER_ACTS } from './desk.ts'
 import { advance, reportUse, revoke } from './licences.ts'
 import { list } from './list.ts'
@@ -100,6 +100,13 @@ export class Deals implements Room {
     return { items: items.map((deal) => this.#present(deal)), next }
   }
 
+  deliverAgain(deal_ids: readonly string[], now: number): void {
+    for (const id of deal_ids) {
+      const deal = this.#desk.deals.find(id)
+      if (deal) this.#desk.save(deal, now)
+    }
+  }
+
   payTrial(
     listing_id: string,
     { buyer, id }: { buyer: string; id: string },
@@ -125,9 +132,9 @@ export class Deals implements Room {
 
   /** The licences in use that cover a scope, oldest first. */
   licences(scope: string): Licence[] {
-    const { deals } = this.#desk
+    const { deals, limits } = this.#desk
     const patterns = [scope, ...deals.openPatterns.filter((pattern) => matchesScope(pattern, scope))]
-    return deals.licencesIn(patterns, MOST_LICENCES).map(licenceOf)
+    return deals.licencesIn(patterns, limits.licences).map(licenceOf)
   }
 
   /** `reflex:ID` and `skill:ID` that the account owns by purchase. */

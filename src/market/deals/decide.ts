@@ -5,8 +5,6 @@ import { endOf } from './earned.ts'
 import { LEDGER_ACTS, type Desk } from './desk.ts'
 import { artifactOf, presentDeal, withStep, type DealRecord } from './records.ts'
 
-export const MOST_LICENCES = 1000
-
 export type Decision = Parameters<LedgerApi['decide']>[1]
 export type DecideBy = Parameters<LedgerApi['decide']>[2]
 type Decided = Result<{ deal: Deal }, DealRefused>
@@ -55,8 +53,9 @@ function accept(
     desk.endOffer(deal, 'rejected', { by: LEDGER_ACTS, reason: changed }, now)
     return refuse('goods_changed', `The offer ${deal.deal_id} is rejected and its money has returned: ${changed}.`)
   }
-  const full = deal.scopes?.find((scope) => desk.deals.licencesFor(scope) >= MOST_LICENCES)
-  if (full !== undefined) return refuse('limit', `${full} has ${MOST_LICENCES} licences, which is the limit.`)
+  const { licences } = desk.limits
+  const full = deal.scopes?.find((scope) => desk.deals.licencesFor(scope) >= licences)
+  if (full !== undefined) return refuse('limit', `${full} has ${licences} licences, which is the limit.`)
   const taken = desk.payments.take(deal, now)
   const held = { ...deal, held: deal.price, delivery: deliveryOf(deal, { now, copyName }) }
   // A licence is paid for as it is earned.

@@ -16,13 +16,15 @@ export class Desk {
   readonly listings: ListingStore
   readonly deals: DealStore
   readonly payments: Payments
+  readonly limits: Parts['limits']
   readonly #outbox: Parts['outbox']
 
-  constructor({ sql, ledger, outbox }: Parts) {
+  constructor({ sql, ledger, outbox, limits }: Parts) {
     this.listings = new ListingStore(sql)
     this.deals = new DealStore(sql)
     this.payments = new Payments(ledger)
     this.#outbox = outbox
+    this.limits = limits
   }
 
   saveListing(listing: ListingRecord): ListingRecord {

@@ -5,8 +5,6 @@ import type { Desk } from './desk.ts'
 import { artifactOf, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import { LONGEST_LINE, type Line } from './royalties.ts'
 
-export const MOST_LISTINGS = 1000
-
 type Asked = NewListing & { listing_id: string }
 
 /** Lists a version for sale. Copies of what was bought carry the line of its sellers. */
@@ -59,8 +57,8 @@ function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, sourc
     return refuse('sold_as_new', `${artifact} has the same content as ${original}: a copy is not sold as new.`)
   if (desk.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
     return refuse('listed_already', `${artifact} has an open listing as ${kind}. Close that first.`)
-  if (desk.listings.openBy(seller) >= MOST_LISTINGS)
-    return refuse('too_many', `${seller} has ${MOST_LISTINGS} open listings, which is the limit.`)
+  const { listings: most } = desk.limits
+  if (desk.listings.openBy(seller) >= most) return refuse('too_many', `${seller} has ${most} open listings, which is the limit.`)
   return null
 }
 

@@ -8,8 +8,6 @@ import type { Desk } from './desk.ts'
 import { isLimit } from './payments.ts'
 import { presentDeal, withStep, type DealRecord, type ListingRecord } from './records.ts'
 
-export const MOST_OFFERS = 1000
-export const MOST_OFFERS_ON_LISTING = 100
 const STANDARD_TIMEOUT_S = 86_400
 
 type Offered = Result<{ deal: Deal; created: boolean }, DealRefused>
@@ -56,9 +54,10 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
     return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
   if (desk.payments.isClosed(seller)) return refuse('not_open', `The account ${seller} is closed.`)
   if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
-  if (desk.deals.offersBy(buyer) >= MOST_OFFERS) return refuse('limit', `${buyer} has ${MOST_OFFERS} open offers, which is the limit.`)
-  if (desk.deals.offersOn(listing_id).length >= MOST_OFFERS_ON_LISTING)
-    return refuse('limit', `The listing ${listing_id} has ${MOST_OFFERS_ON_LISTING} open offers, which is the limit.`)
+  const { offers, offers_on_listing } = desk.limits
+  if (desk.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)
+  if (desk.deals.offersOn(listing_id).length >= offers_on_listing)
+    return refuse('limit', `The listing ${listing_id} has ${offers_on_listing} open offers, which is the limit.`)
   return null
 }
 

@@ -25,7 +25,7 @@ export class Payments {
   hold({ deal_id, buyer, seller, price }: DealRecord, { timeout_s, by }: { timeout_s: number; by: LedgerCaller }, now: number) {
     const id = idOf(deal_id, 'hold')
     const hold = { id, debit: buyer, credit: ESCROW, amount: price, code: 'offer', memo: seller, pending: true, timeout_s }
-    const [result] = this.#ledger.transfer([hold], { opens: by.opens, owners: by.owners, privileged: true }, now)
+    const [result] = this.#ledger.transfer([hold], { opens: by.opens, owners: by.owners, caller: by.name, privileged: true }, now)
     return result?.status === 'failed' ? result.reason : null
   }
 
@@ -110,4 +110,5 @@ const chained = (transfers: readonly NewTransfer[]): NewTransfer[] =>
 const meaning = ({ status, reason }: TransferResult): string => (status === 'exists' ? 'was made before' : `failed: ${reason}`)
 
 /** The reason of a deal for that of a transfer. */
-export const isLimit = (reason: TransferFailure): boolean => reason.startsWith('exceeds_limit') || reason === 'counterparty_not_allowed'
+export const isLimit = (reason: TransferFailure): boolean =>
+  reason.startsWith('exceeds_limit') || reason === 'counterparty_not_allowed' || reason === 'too_many_failures'

@@ -35,7 +35,7 @@ export function payTrial(
   const transfer = fee > 0 && buyer !== seller ? `trial:${listing_id}:${buyer}:${id}` : null
   if (transfer !== null) {
     const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
-    const [result] = ledger.transfer([payment], { opens: [buyer, seller], privileged: true }, now)
+    const [result] = ledger.transfer([payment], { opens: [buyer, seller], caller: buyer, privileged: true }, now)
     if (result?.status === 'exists') return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
     if (result?.status === 'failed') return refuse('insufficient_funds', `The fee of ${fee} was not paid by ${buyer}: ${result.reason}.`)
   }

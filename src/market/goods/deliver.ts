@@ -29,7 +29,16 @@ async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): 
   if (delivery.kind === 'licence') {
     const { expires_at, fires, in_use } = delivery
     const ends = expires_at === null ? null : Date.parse(expires_at)
-    const right = { deal_id, ...goods, hash, expires_at: ends, fires, metered: terms.per_decision !== undefined, in_use }
+    const right = {
+      deal_id,
+      ...goods,
+      hash,
+      expires_at: ends,
+      fires,
+      metered: terms.per_decision !== undefined,
+      in_use,
+      ended_at: in_use ? null : now,
+    }
     return deliverLicence(
       db,
       goods,
@@ -37,7 +46,7 @@ async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): 
     )
   }
   const buyer = await demandOwner(db, deal, 'buyer')
-  if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller: await demandOwner(db, deal, 'seller'), buyer })
+  if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller: await demandOwner(db, deal, 'seller'), buyer, now })
   const made = { ...buyer, now, sealed: true }
   await (goods.kind === 'reflex'
     ? copyReflex(db, goods, namedIn(delivery.artifact), made)

@@ -51,7 +51,7 @@ export function putEntitlements(db: D1Database, rows: readonly Omit<Entitlement,
       .onConflictDoUpdate({
         target: [entitlements.deal_id, entitlements.kind, entitlements.id, entitlements.version, entitlements.pattern],
         // An entitlement that has ended does not return: an older delivery may arrive last.
-        set: { in_use: row.in_use, expires_at: row.expires_at },
+        set: { in_use: row.in_use, expires_at: row.expires_at, ended_at: row.ended_at },
         setWhere: sql`${in_use} = 1 AND (${in_use} <> ${Number(row.in_use)} OR ${expires_at} IS NOT ${row.expires_at})`,
       }),
   )
@@ -64,4 +64,10 @@ export async function entitledPatterns(db: D1Database, kind: ArtifactKind, ids: 
     .from(entitlements)
     .where(and(eq(entitlements.kind, kind), inArray(entitlements.id, [...ids]), eq(entitlements.in_use, true)))
   return rows.map(({ pattern }) => pattern)
+}
+
+/** Forgets rights that ended before a time: all copies of scopes know of it. */
+export async function forgetEntitlements(db: D1Database, before: number, limit: number): Promise<number> {
+  const ended = 'SELECT rowid FROM entitlements WHERE in_use = 0 AND ended_at < ?1 LIMIT ?2'
+  return (await db.prepare(`DELETE FROM entitlements WHERE rowid IN (${ended})`).bind(before, limit).run()).meta.changes
 }

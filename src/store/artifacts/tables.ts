@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import type { JsonFields } from '../../base/json.ts'
 import { artifactKinds, stages, type ArtifactHead, type ArtifactKind } from '../../contract/artifact.ts'
@@ -125,7 +126,7 @@ export const skillCases = sqliteTable(
 
 /**
  * Rights to run versions, as the Ledger delivered them: a row for each pattern of scopes. A row
- * that is no longer `in_use` stays, since it removes the version from the copies of scopes.
+ * that is no longer `in_use` stays for a year: it removes the version from the copies of scopes.
  */
 export const entitlements = sqliteTable(
   'entitlements',
@@ -143,10 +144,15 @@ export const entitlements = sqliteTable(
     fires: integer(),
     metered: integer({ mode: 'boolean' }).notNull(),
     in_use: integer({ mode: 'boolean' }).notNull(),
+    /** In ms, since when it is not in use. */
+    ended_at: integer(),
   },
   (table) => [
     primaryKey({ columns: [table.deal_id, table.kind, table.id, table.version, table.pattern] }),
     index('entitlements_artifact').on(table.kind, table.id, table.in_use),
     index('entitlements_prefix').on(table.kind, table.prefix),
+    index('entitlements_ended')
+      .on(table.ended_at)
+      .where(sql`in_use = 0`),
   ],
 )

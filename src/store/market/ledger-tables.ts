@@ -1,6 +1,6 @@
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** Copies of the Ledger's history and accounts, for reports. */
+/** The Ledger's history up to its last copy, for statements and reports. `at` grows with `seq`. */
 export const ledgerTransfers = sqliteTable(
   'ledger_transfers',
   {
@@ -14,20 +14,12 @@ export const ledgerTransfers = sqliteTable(
     memo: text(),
     pending_id: text(),
     expires_at: text(),
+    by: text(),
     at: text().notNull(),
   },
-  (table) => [index('ledger_transfers_debit').on(table.debit), index('ledger_transfers_credit').on(table.credit)],
+  (table) => [
+    index('ledger_transfers_debit').on(table.debit),
+    index('ledger_transfers_credit').on(table.credit),
+    index('ledger_transfers_at').on(table.at),
+  ],
 )
-
-/** `revision`: the `seq` of the newest transfer when the account was read. */
-export const ledgerAccounts = sqliteTable('ledger_accounts', {
-  id: text().primaryKey(),
-  balance: integer().notNull(),
-  available: integer().notNull(),
-  debits_pending: integer().notNull(),
-  debits_posted: integer().notNull(),
-  credits_pending: integer().notNull(),
-  credits_posted: integer().notNull(),
-  closed: integer({ mode: 'boolean' }).notNull(),
-  revision: integer().notNull(),
-})

@@ -1,31 +1,53 @@
 import { jsonChunks } from '../../base/byte-length.ts'
-import type { Account } from '../../contract/market/account.ts'
+import type { LedgerReport, ReportGroup } from '../../contract/market/account.ts'
 import type { Transfer } from '../../contract/market/transfer.ts'
 
-const TRANSFER_FIELDS = ['seq', 'id', 'debit', 'credit', 'amount', 'kind', 'code', 'memo', 'pending_id', 'expires_at', 'at']
-const ACCOUNT_FIELDS = ['id', 'balance', 'available', 'debits_pending', 'debits_posted', 'credits_pending', 'credits_posted', 'closed']
-const values = (fields: readonly string[]): string => fields.map((field) => `value ->> '${field}'`).join(', ')
+const FIELDS = ['seq', 'id', 'debit', 'credit', 'amount', 'kind', 'code', 'memo', 'pending_id', 'expires_at', 'by', 'at']
+const COLUMNS = FIELDS.map((field) => `"${field}"`).join(', ')
 
 /** `WHERE true` tells SQLite that ON CONFLICT belongs to the insert. */
-const INSERT_TRANSFERS = `INSERT INTO ledger_transfers (${TRANSFER_FIELDS.join(', ')})
-  SELECT ${values(TRANSFER_FIELDS)} FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+const INSERT = `INSERT INTO ledger_transfers (${COLUMNS})
+  SELECT ${FIELDS.map((field) => `value ->> '${field}'`).join(', ')} FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
 
-const UPSERT_ACCOUNTS = `INSERT INTO ledger_accounts (${ACCOUNT_FIELDS.join(', ')}, revision)
-  SELECT ${values(ACCOUNT_FIELDS)}, ?2 FROM json_each(?1) WHERE true
-  ON CONFLICT DO UPDATE SET ${ACCOUNT_FIELDS.slice(1)
-    .map((field) => `${field} = excluded.${field}`)
-    .join(', ')}, revision = excluded.revision WHERE excluded.revision >= revision`
+/** Copies transfers, which never change. */
+export async function copyTransfers(db: D1Database, transfers: readonly Transfer[]): Promise<void> {
+  const chunks = jsonChunks(transfers.map((transfer) => JSON.stringify(transfer)))
+  if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(INSERT).bind(chunk)))
+}
 
-/** Copies transfers, which never change, and accounts, of which the newest copy stays. */
-export async function copyLedger(
+const SIDE = (side: 'debit' | 'credit'): string =>
+  `SELECT * FROM (SELECT ${COLUMNS} FROM ledger_transfers WHERE ${side} = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)`
+
+/** The copied transfers of an account after a `seq`, oldest first. None is missing between them. */
+export async function copiedStatement(
   db: D1Database,
-  transfers: readonly Transfer[],
-  accounts: readonly Account[],
-  revision: number,
-): Promise<void> {
-  const written = [
-    ...jsonChunks(transfers.map((transfer) => JSON.stringify(transfer))).map((chunk) => db.prepare(INSERT_TRANSFERS).bind(chunk)),
-    ...jsonChunks(accounts.map((account) => JSON.stringify(account))).map((chunk) => db.prepare(UPSERT_ACCOUNTS).bind(chunk, revision)),
-  ]
-  if (written.length > 0) await db.batch(written)
+  account: string,
+  { after, limit }: { after: number; limit: number },
+): Promise<Transfer[]> {
+  const statement = `${SIDE('debit')} UNION ALL ${SIDE('credit')} ORDER BY seq LIMIT ?3`
+  return (await db.prepare(statement).bind(account, after, limit).all<Transfer>()).results
+}
+
+const GROUPS: Record<ReportGroup, string> = {
+  day: 'substr(at, 1, 10)',
+  code: `coalesce(code, '')`,
+  counterparty: 'CASE debit WHEN ?1 THEN credit ELSE debit END',
+}
+/** The newest days, or the largest sums. */
+const ORDERS: Record<ReportGroup, string> = { day: '"group" DESC', code: 'debits + credits DESC', counterparty: 'debits + credits DESC' }
+const MOST_GROUPS = 1000
+
+type Asked = { account: string; by: ReportGroup; since: string; until: string }
+
+/** Sums of what was paid, as far as it is copied. Money that is only reserved is not in them. */
+export async function reportOf(db: D1Database, { account, by, since, until }: Asked): Promise<Pick<LedgerReport, 'items' | 'as_of'>> {
+  const moves = (side: 'debit' | 'credit') => `SELECT debit, credit, code, at,
+      ${side === 'debit' ? 'amount' : '0'} AS debits, ${side === 'credit' ? 'amount' : '0'} AS credits FROM ledger_transfers
+    WHERE ${side} = ?1 AND kind IN ('single', 'post') AND at >= ?2 AND at < ?3
+      AND seq >= (SELECT min(seq) FROM ledger_transfers WHERE at >= ?2)`
+  const sums = `SELECT ${GROUPS[by]} AS "group", sum(debits) AS debits, sum(credits) AS credits, count(*) AS transfers
+    FROM (${moves('debit')} UNION ALL ${moves('credit')}) GROUP BY "group" ORDER BY ${ORDERS[by]} LIMIT ${MOST_GROUPS}`
+  const newest = 'SELECT seq, at FROM ledger_transfers ORDER BY seq DESC LIMIT 1'
+  const [items, as_of] = await db.batch([db.prepare(sums).bind(account, since, until), db.prepare(newest)])
+  return { items: (items?.results ?? []) as LedgerReport['items'], as_of: (as_of?.results[0] ?? null) as LedgerReport['as_of'] }
 }

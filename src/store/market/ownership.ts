@@ -61,14 +61,14 @@ export async function ownerOf(db: D1Database, account: string, id: string | null
 export async function changeOwner(
   db: D1Database,
   { kind, id }: Name,
-  { deal_id, seller, buyer }: { deal_id: string; seller: Owner; buyer: Owner },
+  { deal_id, seller, buyer, now }: { deal_id: string; seller: Owner; buyer: Owner; now: number },
 ): Promise<boolean> {
   const database = drizzle(db)
   const is = and(eq(artifacts.kind, kind), eq(artifacts.id, id), eq(artifacts.owner_id, seller.owner_id))
   const before = await database.select().from(artifacts).where(is).get()
   if (!before) return false
   const ended = sql`SELECT ${deal_id}, versions.kind, versions.id, versions.version, value, substr(value, 1, instr(value || '*', '*') - 1),
-      versions.hash, NULL, NULL, 0, 0
+      versions.hash, NULL, NULL, 0, 0, CAST(${now} AS INTEGER)
     FROM artifact_versions AS versions, json_each(${JSON.stringify(before.scopes)}) WHERE versions.kind = ${kind} AND versions.id = ${id}`
   const had_patterns = and(eq(artifactPatterns.kind, kind), eq(artifactPatterns.id, id))
   const patterns = await database.select().from(artifactPatterns).where(had_patterns).limit(1)

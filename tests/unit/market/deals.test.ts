@@ -30,7 +30,7 @@ describe('an offer', () => {
     expect(market.offer({ price: 29 })).toMatchObject({
       ok: false,
       reason: 'other_content',
-      detail: expect.stringContaining('different price'),
+      detail: expect.stringContaining('differs in price'),
     })
     expect(worth(market, 'bob')).toEqual([70])
   })

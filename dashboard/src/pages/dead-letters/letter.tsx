@@ -11,6 +11,12 @@ import { discard, retry } from './calls.ts'
 import { EditCopy } from './edit-copy.tsx'
 import type { DeadLetter } from './page.tsx'
 
+const givenUpBy = {
+  scope: 'the scope',
+  queue: 'the queue: delivery to the scope failed',
+  market: 'the market: the goods of a deal could not be delivered',
+}
+
 /** One dead letter: why it is one, the event, and what can be done. */
 export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => void }) {
   const { scope, event, payload, error, stack } = letter
@@ -27,7 +33,7 @@ export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => v
           <Time at={letter.dead_lettered_at} />
         </Fact>
         <Fact name="Attempts">{letter.attempts}</Fact>
-        <Fact name="Given up by">{letter.origin === 'scope' ? 'the scope' : 'the queue: delivery to the scope failed'}</Fact>
+        <Fact name="Given up by">{givenUpBy[letter.origin]}</Fact>
         {event && (
           <Fact name="Trace">
             <TraceLink id={event.meta.trace_id} text="What happened" />
@@ -65,7 +71,12 @@ function Actions({ letter, onEdit, onDone }: ActionsProps) {
   return (
     <>
       <div class="actions">
-        <button type="button" class="primary" disabled={retrying.busy || !letter.event} onClick={() => void act(retrying, 'Retried')}>
+        <button
+          type="button"
+          class="primary"
+          disabled={retrying.busy || !(letter.event || letter.origin === 'market')}
+          onClick={() => void act(retrying, 'Retried')}
+        >
           Retry
         </button>
         <button type="button" disabled={!letter.event} onClick={onEdit}>

@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { layTables } from '../../../src/ledger/lay-tables.ts'
+import { Contracts } from '../../../src/market/contracts/contracts.ts'
+import { LIMITS } from '../../../src/market/limits.ts'
+import { TABLES } from '../../../src/market/tables.ts'
+import { openLedger } from '../../support/ledger.ts'
+import { TestMarket } from '../../support/market-in-memory.ts'
+import { ObjectSql } from '../../support/object-sql.ts'
+
+const limited = (limits: Partial<typeof LIMITS>): TestMarket => {
+  const market = new TestMarket()
+  market.limits = { ...LIMITS, ...limits }
+  for (const name of ['bob', 'carol']) market.mint(`scope:${name}`, 1000)
+  return market
+}
+
+describe('beyond the limit of', () => {
+  test('open listings of a seller, one more is refused until one is closed', () => {
+    const market = limited({ listings: 2 })
+    const list = (n: number) => market.list({ listing_id: `l${n}`, artifact: `reflex:a${n}@1` })
+    expect([list(1), list(2)]).toMatchObject([{ ok: true }, { ok: true }])
+    expect(list(3)).toMatchObject({ ok: false, reason: 'too_many', detail: expect.stringContaining('2 open listings') })
+    market.act(({ deals }, now) => deals.unlist('l1', 'enough', now))
+    expect(list(3)).toMatchObject({ ok: true })
+  })
+
+  test('open offers of a buyer, one more is refused until one is answered', () => {
+    const market = limited({ offers: 2 })
+    market.list({ price: 1 })
+    const offer = (n: number) => market.offer({ id: `d${n}` })
+    expect([offer(1), offer(2)]).toMatchObject([{ ok: true }, { ok: true }])
+    expect(offer(3)).toMatchObject({ ok: false, reason: 'limit', detail: expect.stringContaining('2 open offers') })
+    market.decide('reject', 'd1', 'scope:alice')
+    expect(offer(3)).toMatchObject({ ok: true })
+  })
+
+  test('licences of a scope, an offer is not accepted, and stays open', () => {
+    const market = limited({ licences: 1 })
+    market.list()
+    for (const id of ['d1', 'd2']) market.offer({ id })
+    expect(market.decide('accept', 'd1', 'scope:alice')).toMatchObject({ ok: true })
+    expect(market.decide('accept', 'd2', 'scope:alice')).toMatchObject({ ok: false, reason: 'limit' })
+    expect(market.deal('d2')).toMatchObject({ status: 'offered' })
+  })
+
+  test('open contracts of a proposer, one more is refused until one has ended', () => {
+    const sql = new ObjectSql().storage
+    layTables(sql, 'contracts', TABLES['contracts'] ?? [])
+    const { ledger } = openLedger()
+    const contracts = new Contracts({ sql, ledger, outbox: { put: () => {} }, limits: { ...LIMITS, contracts: 1 } })
+    const propose = (id: string) => {
+      const terms = { service: 'skill:cook', price_per_invocation: 1, limit: 5 }
+      return contracts.propose({ id, proposer: 'scope:a', counterparty: 'scope:b', ...terms }, { name: 'a', opens: ['scope:b'] }, 1)
+    }
+    expect(propose('c1')).toMatchObject({ ok: true })
+    expect(propose('c2')).toMatchObject({ ok: false, reason: 'limit', detail: expect.stringContaining('1 open contracts') })
+    contracts.decide('c1', 'end', { account: 'scope:a' }, 2)
+    expect(propose('c2')).toMatchObject({ ok: true })
+  })
+})
+
+describe('a caller with too many failed transfers in a day', () => {
+  const DAY = 86_400_000
+  const opens = ['scope:a', 'scope:b']
+  function failing() {
+    const { ledger, transaction } = openLedger(':memory:', () => {}, 2)
+    const act = (id: string, amount: number, { caller = 'kim', now = 1 } = {}) =>
+      transaction(() => ledger.transfer([{ id, debit: 'scope:a', credit: 'scope:b', amount }], { opens, privileged: false, caller }, now))
+    ledger.mint({ id: 'mint', to: 'scope:a', amount: 10 }, { opens }, 1)
+    return act
+  }
+  const refused = [{ status: 'failed', reason: 'too_many_failures' }]
+
+  test('is refused what would fail, and still pays and repeats', () => {
+    const act = failing()
+    for (const id of ['f1', 'f2']) expect(act(id, 99)).toMatchObject([{ reason: 'insufficient_funds' }])
+    expect(act('f3', 99)).toMatchObject(refused)
+    expect(act('f1', 99)).toMatchObject([{ reason: 'insufficient_funds' }])
+    expect(act('paid', 1)).toMatchObject([{ status: 'created' }])
+    expect(act('f4', 99, { caller: 'lee' })).toMatchObject([{ reason: 'insufficient_funds' }])
+  })
+
+  test('may fail again the next day, with an id that was refused', () => {
+    const act = failing()
+    for (const id of ['f1', 'f2', 'f3']) act(id, 99)
+    expect(act('f3', 99)).toMatchObject(refused)
+    expect(act('f3', 99, { now: DAY })).toMatchObject([{ reason: 'insufficient_funds' }])
+    expect(act('f3', 1, { now: DAY })).toMatchObject([{ reason: 'exists_with_different_amount' }])
+  })
+})
