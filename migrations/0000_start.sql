@@ -269,11 +269,13 @@ CREATE TABLE `entitlements` (
 	`fires` integer,
 	`metered` integer NOT NULL,
 	`in_use` integer NOT NULL,
+	`ended_at` integer,
 	PRIMARY KEY(`deal_id`, `kind`, `id`, `version`, `pattern`)
 );
 --> statement-breakpoint
 CREATE INDEX `entitlements_artifact` ON `entitlements` (`kind`,`id`,`in_use`);--> statement-breakpoint
 CREATE INDEX `entitlements_prefix` ON `entitlements` (`kind`,`prefix`);--> statement-breakpoint
+CREATE INDEX `entitlements_ended` ON `entitlements` (`ended_at`) WHERE in_use = 0;--> statement-breakpoint
 CREATE TABLE `reflex_metrics` (
 	`reflex_id` text NOT NULL,
 	`version` integer NOT NULL,
@@ -322,18 +324,6 @@ CREATE TABLE `learn_runs` (
 --> statement-breakpoint
 CREATE INDEX `learn_runs_age` ON `learn_runs` (`started_at`,`id`);--> statement-breakpoint
 CREATE INDEX `learn_runs_scope` ON `learn_runs` (`scope`,`started_at`,`id`);--> statement-breakpoint
-CREATE TABLE `ledger_accounts` (
-	`id` text PRIMARY KEY NOT NULL,
-	`balance` integer NOT NULL,
-	`available` integer NOT NULL,
-	`debits_pending` integer NOT NULL,
-	`debits_posted` integer NOT NULL,
-	`credits_pending` integer NOT NULL,
-	`credits_posted` integer NOT NULL,
-	`closed` integer NOT NULL,
-	`revision` integer NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE `ledger_transfers` (
 	`seq` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,
@@ -345,11 +335,13 @@ CREATE TABLE `ledger_transfers` (
 	`memo` text,
 	`pending_id` text,
 	`expires_at` text,
+	`by` text,
 	`at` text NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `ledger_transfers_debit` ON `ledger_transfers` (`debit`);--> statement-breakpoint
 CREATE INDEX `ledger_transfers_credit` ON `ledger_transfers` (`credit`);--> statement-breakpoint
+CREATE INDEX `ledger_transfers_at` ON `ledger_transfers` (`at`);--> statement-breakpoint
 CREATE TABLE `listings` (
 	`listing_id` text PRIMARY KEY NOT NULL,
 	`revision` integer NOT NULL,

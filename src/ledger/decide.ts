@@ -3,7 +3,7 @@ import { matchesScope } from '../contract/settings/scope-pattern.ts'
 import { Draft, newAccount, type AccountState, type NewRow } from './draft.ts'
 
 export type TransferOptions = {
-  /** Who asks, whose new failures of a day are limited; unset: nobody's. */
+  /** The key or agent that asks, whose failures of a day are limited; unset: they are not. */
   caller?: string | undefined
   /** Accounts that the edge vouches for: they are opened if they take part for the first time. */
   opens: readonly string[]

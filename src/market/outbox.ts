@@ -8,7 +8,7 @@ export type Topic = {
   send: (items: readonly Item[], env: Env) => Promise<void>
   /** Messages that are kept while none can be sent: the oldest are dropped. Unset: all. */
   most_waiting?: number
-  /** Keeps a message for a person that failed alone too often, in the transaction that deletes it. */
+  /** Keeps a message for a person, in the transaction that deletes it here. Unset: none. */
   giveUp?: (message: GivenUp) => void
 }
 export type Topics = Readonly<Record<string, Topic>>
@@ -111,7 +111,7 @@ export class Outbox {
     }
   }
 
-  /** A message that fails alone has a pause of its own: the others of its topic do not wait for it. */
+  /** A message that fails alone has a pause of its own: the others of its topic go on. */
   #putOff(row: Row, { topic, name, error, now }: { topic: Topic; name: string; error: unknown; now: number }): void {
     const attempts = row.failures + 1
     const given_up = topic.giveUp !== undefined && attempts >= MOST_ATTEMPTS

@@ -362,6 +362,7 @@ test('scrip is minted, paid, reserved, posted and voided, and each failure says 
   expect(await madeHere(`${reserve} --id cli-17`)).toEqual({ results: [{ id: 'cli-17', status: 'created', reason: null }] })
   expect((await here(`${reserve} --id cli-17`)).stdout).toMatch(/status +exists/)
   expect(await here(`ledger pay ${a} ${b} 7 --id cli-17`)).toMatchObject({ code: 1, stderr: expect.stringContaining('use another id') })
+  await eventually(async () => (await here(`ledger report ${a}`)).stdout.includes('As of transfer'), 'D1 has the transfers')
   expect((await here(`ledger account ${a}`)).stdout).toMatch(/balance +95\navailable +45\n/)
   const poor = await here(`ledger pay ${a} ${b} 46 --id cli-poor`)
   expect(poor).toMatchObject({ code: 1, stdout: expect.stringMatching(/reason +insufficient_funds/) })

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Option, type Command } from 'commander'
-import type { Account, LedgerAudit } from '../../../src/contract/market/account.ts'
+import { reportGroups, type Account, type LedgerAudit, type LedgerReport } from '../../../src/contract/market/account.ts'
 import type { Transfer, TransferResult } from '../../../src/contract/market/transfer.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { given } from '../market/given.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
-import { fields, written, type Column } from '../table.ts'
-import { limitOption, wholeNumber } from '../values.ts'
+import { fields, table, written, type Column } from '../table.ts'
+import { limitOption, timeOption, wholeNumber } from '../values.ts'
 import { remediesFor } from './remedies.ts'
 
 const HELP = `
@@ -24,6 +24,12 @@ const accountColumns: Column<Account>[] = [
   { title: 'BALANCE', of: ({ balance }) => balance },
   { title: 'AVAILABLE', of: ({ available }) => available },
   { title: 'ACCOUNT', of: ({ id, closed }) => (closed ? `${id} (closed)` : id) },
+]
+const sumColumns: Column<LedgerReport['items'][number]>[] = [
+  { title: 'PAID', of: ({ debits }) => debits },
+  { title: 'RECEIVED', of: ({ credits }) => credits },
+  { title: 'TRANSFERS', of: ({ transfers }) => transfers },
+  { title: 'OF', of: ({ group }) => group },
 ]
 const transferColumns: Column<Transfer>[] = [
   { title: 'AT', of: ({ at }) => at },
@@ -76,6 +82,13 @@ function addReading(ledger: Command): void {
       }),
     )
   ledger
+    .command('report <id>')
+    .description('Sum the payments of an account, as D1 has them')
+    .addOption(new Option('--by <group>', 'what the sums are grouped by').choices(reportGroups).default('day'))
+    .addOption(timeOption('since', 'paid at or after a time'))
+    .addOption(timeOption('until', 'paid before a time'))
+    .action(handler(report))
+  ledger
     .command('audit')
     .description('Recompute all from the history; exit with 1 if it does not add up')
     .action(
@@ -86,6 +99,15 @@ function addReading(ledger: Command): void {
         return audit.ok ? undefined : 1
       }),
     )
+}
+
+type Range = { by: string; since?: string; until?: string }
+
+async function report({ api, print, signal }: Session, id: string, { by, since, until }: Range): Promise<void> {
+  const found = await api().json<LedgerReport>(route(['ledger', 'accounts', id, 'report'], { by, since, until }), { signal })
+  const { items, as_of } = found
+  const line = as_of === null ? 'D1 has no transfer yet.' : `As of transfer ${as_of.seq}, at ${as_of.at}.`
+  print.result(found, (paint) => [...table(items, sumColumns, { paint }), line])
 }
 
 type Payment = { id?: string; memo?: string; code?: string; pending?: true; timeout?: number }

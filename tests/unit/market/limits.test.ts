@@ -20,7 +20,7 @@ describe('beyond the limit of', () => {
     const list = (n: number) => market.list({ listing_id: `l${n}`, artifact: `reflex:a${n}@1` })
     expect([list(1), list(2)]).toMatchObject([{ ok: true }, { ok: true }])
     expect(list(3)).toMatchObject({ ok: false, reason: 'too_many', detail: expect.stringContaining('2 open listings') })
-    market.act(({ deals }, now) => deals.unlist('l1', 'enough', now))
+    market.act(({ deals }, now) => deals.unlist('l1', { reason: 'enough' }, now))
     expect(list(3)).toMatchObject({ ok: true })
   })
 

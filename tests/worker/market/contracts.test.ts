@@ -131,7 +131,17 @@ test('a scope does not serve a skill that it has a licence for', async () => {
   await call(`/v1/skills/${licensed}/state`, { json: { state: 'active' } })
   const { hash } = (await call(`/v1/skills/${licensed}@1.0.0`)).body
   const named = { kind: 'skill' as const, id: licensed, version: '1.0.0' }
-  const right = { ...named, deal_id: licensed, hash, expires_at: null, fires: null, metered: false, in_use: true, pattern: scope }
+  const right = {
+    ...named,
+    deal_id: licensed,
+    hash,
+    expires_at: null,
+    fires: null,
+    metered: false,
+    in_use: true,
+    ended_at: null,
+    pattern: scope,
+  }
   await deliverLicence(env.DB, named, [right])
   expect(await asks(scope, `skill:${licensed}`, { what: 'it' })).toMatchObject({
     ok: false,

@@ -5,6 +5,7 @@ import { reflexes } from '../../../src/artifacts/kinds.ts'
 import type { Deal } from '../../../src/contract/market/deal.ts'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
 import { deliver } from '../../../src/market/goods/deliver.ts'
+import { forgetEntitlements } from '../../../src/store/artifacts/entitlements.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { listed } from '../../support/market.ts'
 import { write } from '../../support/reflex-chain.ts'
@@ -86,13 +87,15 @@ describe('a listing over HTTP', () => {
 })
 
 describe('the delivery of a deal', () => {
+  const ledger = env.LEDGER.getByName(LEDGER)
+  const inLedger = <Found>(work: (sql: SqlStorage) => Found) =>
+    runInDurableObject(ledger as never, (_, { storage }: DurableObjectState) => work(storage.sql))
   const copyDeal = (artifact: string, copy: string, seller: string, buyer: string): Deal => {
     const delivery = { kind: 'copy', artifact: copy, scopes: null, expires_at: null, fires: null, used: {}, in_use: true }
     return { deal_id: copy, artifact, kind: 'copy', terms: {}, seller, buyer, delivery } as unknown as Deal
   }
 
   test('continues behind a deal that fails, which alone is kept', async () => {
-    const ledger = env.LEDGER.getByName(LEDGER)
     const [seller, buyer] = [freshScope(), freshScope()]
     const { id } = await write('return null', { scope: seller })
     const copy = `reflex:${id}-copy@1`
@@ -100,8 +103,6 @@ describe('the delivery of a deal', () => {
       a_broken: copyDeal('reflex:no-such-reflex@1', 'reflex:broken-copy@1', `scope:${seller}`, `scope:${buyer}`),
       b_whole: copyDeal(`reflex:${id}@1`, copy, `scope:${seller}`, `scope:${buyer}`),
     }
-    const inLedger = <Found>(work: (sql: SqlStorage) => Found) =>
-      runInDurableObject(ledger as never, (_, { storage }: DurableObjectState) => work(storage.sql))
     const kept = () => inLedger((sql) => sql.exec("SELECT key FROM outbox WHERE topic = 'deals'").toArray())
     await inLedger((sql) => {
       for (const [key, deal] of Object.entries(deals))
@@ -115,6 +116,34 @@ describe('the delivery of a deal', () => {
     await inLedger((sql) => void sql.exec("DELETE FROM outbox WHERE key = 'a_broken'"))
   })
 
+  test('that fails too often is a dead letter, which a person retries once its cause is gone', async () => {
+    const [seller, buyer] = [freshScope(), freshScope()]
+    const { id } = await write(`return null // ${seller}`, { scope: seller })
+    const deal_id = `stuck-${crypto.randomUUID()}`
+    await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(buyer, 'prompted').run()
+    await ledger.mint({ id: `mint-${buyer}`, to: `scope:${buyer}`, amount: 5 }, { name: 'admin', opens: [`scope:${buyer}`] })
+    const asked = { artifact: `reflex:${id}@1`, kind: 'copy', price: 5, seller: `scope:${seller}` }
+    const { body: listing } = await call('/v1/market/listings', { json: asked })
+    await call(`/v1/market/listings/${listing.listing_id}/offers`, { json: { id: deal_id, buyer: `scope:${buyer}` } })
+    await env.DB.prepare('UPDATE artifact_versions SET kind = ? WHERE id = ?').bind('away', id).run()
+    const accepted = await ledger.decide(deal_id, 'accept', { account: `scope:${seller}`, goods_state: 'active' })
+    expect(accepted).toMatchObject({ ok: true })
+    const letter = await until(async () => {
+      await inLedger((sql) => void sql.exec('UPDATE outbox SET due_at = 0, failures = 11 WHERE key = ?', deal_id))
+      await runAlarm(ledger)
+      const { status, body } = await call(`/v1/dlq/deal:${deal_id}`)
+      return status === 200 ? body : null
+    }, 'the deal is a dead letter')
+    expect(letter).toMatchObject({ origin: 'market', scope: null, type: 'deal', attempts: 12, error: expect.stringContaining('to copy') })
+    await env.DB.prepare('UPDATE artifact_versions SET kind = ? WHERE id = ?').bind('reflex', id).run()
+    expect(await call(`/v1/dlq/deal:${deal_id}/retry`, { method: 'POST' })).toMatchObject({ status: 200 })
+    await until(async () => {
+      await runAlarm(ledger)
+      return env.DB.prepare('SELECT 1 FROM artifacts WHERE owner_id = ?').bind(`scope:${buyer}`).first()
+    }, 'the copy is delivered')
+    expect(await call(`/v1/dlq/deal:${deal_id}`)).toMatchObject({ status: 404 })
+  })
+
   test('may be repeated, and fails if something else has the name of the copy', async () => {
     const [seller, buyer, other] = [freshScope(), freshScope(), freshScope()]
     const { id } = await write('return null', { scope: seller })
@@ -124,6 +153,23 @@ describe('the delivery of a deal', () => {
     const taken = await write('return null', { scope: other })
     const blocked = copyDeal(`reflex:${id}@1`, `reflex:${taken.id}@1`, `scope:${seller}`, `scope:${buyer}`)
     await expect(deliver(env, { deal: blocked }, Date.now())).rejects.toThrow('is not the copy')
+  })
+
+  test('of a licence that has ended is forgotten after a year, and of one in use never', async () => {
+    const seller = freshScope()
+    const { id } = await write(`return null // ${seller}`, { scope: seller })
+    const licence = (deal_id: string, in_use: boolean, now: number) => {
+      const delivery = { kind: 'licence', artifact: `reflex:${id}@1`, scopes: [seller], expires_at: null, fires: null, used: {}, in_use }
+      const deal = { deal_id, artifact: `reflex:${id}@1`, kind: 'licence', terms: {}, hash: '', delivery } as unknown as Deal
+      return deliver(env, { deal }, now)
+    }
+    await licence('runs', true, 1000)
+    for (const in_use of [true, false]) await licence('ended', in_use, 2000)
+    const known = async () => (await env.DB.prepare('SELECT deal_id FROM entitlements WHERE id = ?').bind(id).all()).results
+    await forgetEntitlements(env.DB, 2000, 100)
+    expect(await known()).toHaveLength(2)
+    await forgetEntitlements(env.DB, 2001, 100)
+    expect(await known()).toEqual([{ deal_id: 'runs' }])
   })
 
   test('goes to the key whose account bought, although that is deleted', async () => {

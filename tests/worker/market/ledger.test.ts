@@ -1,67 +1,113 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, test } from 'vitest'
-import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
+import { describe, expect, test } from 'vitest'
+import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import type { NewTransfer, Transfer } from '../../../src/contract/market/transfer.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { runAlarm, until } from '../../support/scopes.ts'
 
-let ledgers = 0
-/** A ledger of its own, in which these accounts exist. */
-function freshLedger(...opens: string[]) {
-  const name = `ledger-${++ledgers}`
-  const stub = env.LEDGER.getByName(name)
-  const by = { name: 'test', opens }
-  const transfer = async (...transfers: NewTransfer[]) => (await stub.transfer(transfers, by)).map(({ status, reason }) => reason ?? status)
-  const mint = (to: string, amount: number) => stub.mint({ id: `mint:${to}`, to, amount }, by)
-  return { stub, transfer, mint }
-}
+const nameOf = (prefix: string) => `${prefix}/${crypto.randomUUID().slice(0, 8)}`
 const [A, B] = ['scope:a', 'scope:b']
+const ledger = env.LEDGER.getByName(LEDGER)
+/** Two accounts of their own. */
+function freshAccounts() {
+  const opens = [`scope:${nameOf('a')}`, `scope:${nameOf('b')}`]
+  const [A = '', B = ''] = opens
+  const by = { name: 'test', opens }
+  const transfer = async (...transfers: NewTransfer[]) =>
+    (await ledger.transfer(transfers, by)).map(({ status, reason }) => reason ?? status)
+  const mint = (amount: number) => ledger.mint({ id: `mint:${A}`, to: A, amount }, by)
+  return { A, B, transfer, mint, id: (name: string) => `${name}:${A}` }
+}
+const inLedger = <Found>(work: (sql: SqlStorage) => Found) =>
+  runInDurableObject(ledger as never, (_, { storage }: DurableObjectState) => work(storage.sql))
+const copied = (id: string) => env.DB.prepare('SELECT * FROM ledger_transfers WHERE id = ?').bind(id).first()
+const ofAccount = async (account: string, what: string) => (await call(`/v1/ledger/accounts/${encodeURIComponent(account)}/${what}`)).body
 
-// The first test: copies of other ledgers begin at the same `seq`.
-test('D1 has a copy of the history and of the accounts', async () => {
-  const { stub, mint, transfer } = freshLedger(A, B)
-  await mint(A, 5)
-  await transfer({ id: 'copied', debit: A, credit: B, amount: 2, memo: 'thanks' })
-  const results = await until(async () => {
-    await runAlarm(stub)
-    const found = await env.DB.prepare(`SELECT * FROM ledger_transfers WHERE id = 'copied'`).all()
-    return found.results.length > 0 ? found.results : null
-  }, 'the transfer is copied')
-  expect(results).toMatchObject([{ debit: A, credit: B, amount: 2, kind: 'single', memo: 'thanks' }])
-  const accounts = await env.DB.prepare(`SELECT * FROM ledger_accounts WHERE id IN (?, ?) ORDER BY id`).bind(A, B).all()
-  expect(accounts.results).toMatchObject([
-    { id: A, balance: 3, available: 3 },
-    { id: B, balance: 2, available: 2 },
-  ])
+describe('a statement', () => {
+  test('is complete, however much of it D1 has', async () => {
+    const { A, B, transfer, mint, id } = freshAccounts()
+    await mint(9)
+    for (const name of ['one', 'two']) await transfer({ id: id(name), debit: A, credit: B, amount: 2 })
+    await until(async () => {
+      await runAlarm(ledger)
+      return copied(id('two'))
+    }, 'the transfers are copied')
+    await inLedger((sql) => sql.exec('UPDATE marks SET seq = 9007199254740991 WHERE name = ?', 'copied'))
+    await transfer({ id: id('three'), debit: A, credit: B, amount: 3 })
+    expect(await copied(id('three'))).toBeNull()
+    const ids = [`mint:${A}`, id('one'), id('two'), id('three')]
+    const pages: string[] = []
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page: { items: Transfer[]; next_cursor: string | null } = await ofAccount(
+        A,
+        `statement?limit=1${cursor && `&cursor=${cursor}`}`,
+      )
+      pages.push(...page.items.map((item) => item.id))
+      cursor = page.next_cursor
+    }
+    expect(pages).toEqual(ids)
+    expect((await ofAccount(A, 'statement')).items.map((item: Transfer) => item.id)).toEqual(ids)
+    await env.DB.exec('ALTER TABLE ledger_transfers RENAME TO away')
+    expect((await ofAccount(A, 'statement')).items.map((item: Transfer) => item.id)).toEqual(ids)
+    await env.DB.exec('ALTER TABLE away RENAME TO ledger_transfers')
+    // So that nothing of it is missing for the other tests.
+    await inLedger((sql) => sql.exec('UPDATE marks SET seq = (SELECT max(seq) - 1 FROM transfers) WHERE name = ?', 'copied'))
+    await until(async () => {
+      await ledger.account(A)
+      await runAlarm(ledger)
+      return copied(id('three'))
+    }, 'the last one is copied')
+  })
+
+  test('is summed in a report, without money that is only reserved, which says as of when', async () => {
+    const { A, B, transfer, mint, id } = freshAccounts()
+    await mint(9)
+    await transfer({ id: id('tea'), debit: A, credit: B, amount: 2, code: 'tea' }, { id: id('back'), debit: B, credit: A, amount: 1 })
+    await transfer({ id: id('held'), debit: A, credit: B, amount: 3, pending: true })
+    const report = await until(async () => {
+      await runAlarm(ledger)
+      return (await copied(id('held'))) && ofAccount(A, 'report?by=code')
+    }, 'the transfers are copied')
+    expect(report.items).toEqual([
+      { group: 'mint', debits: 0, credits: 9, transfers: 1 },
+      { group: 'tea', debits: 2, credits: 0, transfers: 1 },
+      { group: '', debits: 0, credits: 1, transfers: 1 },
+    ])
+    expect(report.as_of.seq).toBe((await ledger.statement(A, { after: null, limit: 100 })).items.at(-1)?.seq)
+    const day = new Date().toISOString().slice(0, 10)
+    expect((await ofAccount(A, 'report')).items).toEqual([{ group: day, debits: 2, credits: 10, transfers: 3 }])
+    expect((await ofAccount(A, `report?by=counterparty&until=${day}T00:00:00Z`)).items).toEqual([])
+    expect((await ofAccount(A, 'report?by=counterparty')).items).toMatchObject([{ group: 'genesis' }, { group: B, debits: 2, credits: 1 }])
+  })
 })
 
 test('a pending transfer reserves its amount, and ends once', async () => {
-  const { stub, transfer, mint } = freshLedger(A, B)
-  await mint(A, 100)
-  expect(await transfer({ id: 'p', debit: A, credit: B, amount: 60, pending: true })).toEqual(['created'])
-  expect(await stub.account(A)).toMatchObject({ balance: 100, available: 40, debits_pending: 60, debits_posted: 0 })
-  expect(await transfer({ id: 'q', debit: A, credit: B, amount: 41 })).toEqual(['insufficient_funds'])
-  expect(await transfer({ id: 'over', pending_id: 'p', post: 61 })).toEqual(['exceeds_pending_amount'])
-  expect(await transfer({ id: 'post', pending_id: 'p', post: 50 })).toEqual(['created'])
-  expect(await transfer({ id: 'post2', pending_id: 'p', post: true })).toEqual(['pending_transfer_already_posted'])
-  expect(await transfer({ id: 'void', pending_id: 'p', void: true })).toEqual(['pending_transfer_already_posted'])
-  expect(await stub.account(A)).toMatchObject({ balance: 50, available: 50, debits_pending: 0, debits_posted: 50 })
-  expect(await stub.account(B)).toMatchObject({ balance: 50, available: 50, credits_pending: 0 })
-  expect(await stub.audit()).toMatchObject({ ok: true, minted: 100, debits: 150, credits: 150, open_pendings: 0, problems: [] })
+  const { A, B, transfer, mint, id } = freshAccounts()
+  await mint(100)
+  expect(await transfer({ id: id('p'), debit: A, credit: B, amount: 60, pending: true })).toEqual(['created'])
+  expect(await ledger.account(A)).toMatchObject({ balance: 100, available: 40, debits_pending: 60, debits_posted: 0 })
+  expect(await transfer({ id: id('q'), debit: A, credit: B, amount: 41 })).toEqual(['insufficient_funds'])
+  expect(await transfer({ id: id('over'), pending_id: id('p'), post: 61 })).toEqual(['exceeds_pending_amount'])
+  expect(await transfer({ id: id('post'), pending_id: id('p'), post: 50 })).toEqual(['created'])
+  expect(await transfer({ id: id('post2'), pending_id: id('p'), post: true })).toEqual(['pending_transfer_already_posted'])
+  expect(await transfer({ id: id('void'), pending_id: id('p'), void: true })).toEqual(['pending_transfer_already_posted'])
+  expect(await ledger.account(A)).toMatchObject({ balance: 50, available: 50, debits_pending: 0, debits_posted: 50 })
+  expect(await ledger.account(B)).toMatchObject({ balance: 50, available: 50, credits_pending: 0 })
+  expect(await ledger.audit()).toMatchObject({ ok: true, problems: [] })
 })
 
 test('the history is never changed or deleted', async () => {
-  const { stub, mint } = freshLedger(A)
-  await mint(A, 5)
-  await runInDurableObject(stub as never, (_, { storage }: DurableObjectState) => {
-    expect(() => storage.sql.exec('UPDATE transfers SET amount = 6')).toThrow('never changed')
-    expect(() => storage.sql.exec('DELETE FROM transfers')).toThrow('never deleted')
-    expect(() => storage.sql.exec(`UPDATE accounts SET debits_posted = 6 WHERE id = '${A}'`)).toThrow('CHECK')
+  const { A, mint } = freshAccounts()
+  await mint(5)
+  await inLedger((sql) => {
+    expect(() => sql.exec('UPDATE transfers SET amount = 6')).toThrow('never changed')
+    expect(() => sql.exec('DELETE FROM transfers')).toThrow('never deleted')
+    expect(() => sql.exec(`UPDATE accounts SET debits_posted = 6 WHERE id = '${A}'`)).toThrow('CHECK')
   })
 })
 
 const send = (json: unknown, key?: string) => call('/v1/ledger/transfers', { json, ...(key === undefined ? {} : { key }) })
-const nameOf = (prefix: string) => `${prefix}/${crypto.randomUUID().slice(0, 8)}`
 async function scopes(...names: string[]): Promise<string[]> {
   for (const name of names)
     await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(name, 'prompted').run()
@@ -115,6 +161,26 @@ test('nobody pays itself, nobody unknown is paid, and a deleted key is paid no m
   expect(await reasonOf({ credit: `key:${name}` })).toBeNull()
   await call(`/v1/keys/${key.id}`, { method: 'DELETE' })
   expect(await reasonOf({ credit: `key:${name}` })).toBe('credit_account_closed')
+  // Its balance is not lost: admins of all scopes give it to somebody.
+  const back = { id: crypto.randomUUID(), debit: `key:${name}`, credit: shop, amount: 1 }
+  expect((await send(back)).body.results).toMatchObject([{ status: 'created' }])
+  const statement = await ofAccount(`key:${name}`, 'statement')
+  expect(statement.items.at(-1)).toMatchObject({ id: back.id, by: 'admin' })
+})
+
+test('a key whose transfers failed too often in a day makes only those that do not fail', async () => {
+  const { A, mint } = freshAccounts()
+  await mint(5)
+  await scopes(...[A].map((account) => account.slice('scope:'.length)))
+  const failing = (n: number) =>
+    Array.from({ length: n }, () => ({ id: crypto.randomUUID(), debit: A, credit: 'scope:nobody/here', amount: 1 }))
+  const operator = await keyFor(['operator'], [A.slice('scope:'.length)], nameOf('clumsy'))
+  for (let batch = 0; batch < 10; batch += 1) expect(await send(failing(1000), operator)).toMatchObject({ status: 200 })
+  const refused = await send(failing(1), operator)
+  expect(refused).toMatchObject(problem(429))
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  const fine = { id: crypto.randomUUID(), debit: A, credit: (await scopes(nameOf('cook')))[0], amount: 1 }
+  expect((await send(fine, operator)).body.results).toMatchObject([{ status: 'created' }])
 })
 
 test('a key pays from its own account and from scopes that it operates, and from no other', async () => {

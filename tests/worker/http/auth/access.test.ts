@@ -135,6 +135,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/ledger/accounts', 'viewer'],
   ['GET', '/v1/ledger/accounts/{id}', 'viewer'],
   ['GET', '/v1/ledger/accounts/{id}/statement', 'viewer'],
+  ['GET', '/v1/ledger/accounts/{id}/report', 'viewer'],
   ['GET', '/v1/ledger/audit', 'viewer'],
   ['POST', '/v1/keys', 'admin'],
   ['GET', '/v1/keys', 'admin'],
