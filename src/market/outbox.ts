@@ -111,7 +111,7 @@ export class Outbox {
     }
   }
 
-  /** A message that fails alone has a pause of its own: the others of its topic go on. */
+  /** A message that fails alone has a pause of its own: the others of its topic do not wait. */
   #putOff(row: Row, { topic, name, error, now }: { topic: Topic; name: string; error: unknown; now: number }): void {
     const attempts = row.failures + 1
     const given_up = topic.giveUp !== undefined && attempts >= MOST_ATTEMPTS
