@@ -48,7 +48,15 @@ export const filing = (host: string): SettingsPatch => ({
       method: 'POST',
       url: `http://${host}/file`,
       body: { folder: '{{folder}}' },
-      repeatable: true,
+    },
+    // What can be undone may be taken over by proof alone; anything else waits for a person.
+    {
+      name: 'http.unfile',
+      description: 'Returns a message to the inbox',
+      method: 'POST',
+      url: `http://${host}/unfile`,
+      body: { folder: '{{folder}}' },
+      undoes: { tool: 'http.file', match: ['folder'] },
     },
   ],
 })

@@ -5,7 +5,8 @@
 // It starts the real local server and a script that acts as the model of both desks. The first desk
 // learns reflexes, lists them, and answers offers by a reflex of its own, without a model. The
 // other finds them by their measured figures, tries them on its own mails, buys licences, and makes
-// fewer model calls. The exit code is 1 if a purchase saved no call or a unit of money is missing.
+// fewer model calls. Then it takes a copy and sells it on to a third desk: the first one gets its
+// royalty. The exit code is 1 if no call was saved, no royalty was paid, or a unit of money is lost.
 
 import { parseArgs } from 'node:util'
 import { LESSON_SENDER } from '../../cli/learning/lesson.ts'

@@ -2,7 +2,9 @@ import { bucketsOf, curveText, per100 } from '../../cli/learning/curve.ts'
 import type { Paint } from '../../cli/lib/paint.ts'
 import { count, counted, harmless, wrap } from '../../cli/lib/text.ts'
 import type { ListingTerms } from '../../src/contract/market/listing.ts'
-import { BUYER, SELLER, type Story } from './trade.ts'
+import { ROYALTY_PERCENT } from './resale.ts'
+import { BUYER, SELLER, THIRD } from './steps.ts'
+import type { Story } from './trade.ts'
 
 type Look = { columns: number; paint: Paint }
 
@@ -13,7 +15,8 @@ const MOST_COLUMNS = 100
 export function storyLines(story: Story, { columns, paint }: Look): string[] {
   const width = Math.min(columns - 1, MOST_COLUMNS)
   const text = (sentence: string): string[] => wrap(harmless(sentence), width - 2).map((line) => `  ${line}`)
-  const { accounts, audit, buyer_calls, before, seller_calls, learned, purchases } = story
+  const { accounts, audit, buyer_calls, before, seller_calls, learned, purchases, resale } = story
+  const { seller, buyer, third, escrow } = accounts
   const curve = {
     title: `Model calls of ${BUYER} per ${BUCKET} mails`,
     buckets: bucketsOf(buyer_calls, BUCKET),
@@ -23,7 +26,7 @@ export function storyLines(story: Story, { columns, paint }: Look): string[] {
   return [
     paint('bold', `${SELLER} learns, and sells`),
     ...text(
-      `It filed ${counted(seller_calls.length, 'mail')} and learned ${counted(learned.length, 'reflex', 'reflexes')}, which it lists as licences.`,
+      `It filed ${counted(seller_calls.length, 'mail')} and learned ${counted(learned.length, 'reflex that acts', 'reflexes that act')}. It lists ${learned.length === 1 ? 'a licence' : 'licences'}.`,
     ),
     '',
     paint('bold', `${BUYER} finds, tries and buys`),
@@ -33,8 +36,11 @@ export function storyLines(story: Story, { columns, paint }: Look): string[] {
     '',
     ...text(`Model calls for ${BUCKET} mails: ${first ? count(per100(first)) : '?'} before, ${last ? count(per100(last)) : '?'} at last.`),
     '',
+    paint('bold', `${BUYER} takes a copy, and sells it on`),
+    ...text(resaleText(resale)),
+    '',
     paint('bold', 'Balances in scrip'),
-    ...Object.entries({ [SELLER]: accounts.seller, [BUYER]: accounts.buyer, 'held in escrow': accounts.escrow }).map(
+    ...Object.entries({ [SELLER]: seller, [BUYER]: buyer, [THIRD]: third, 'held in escrow': escrow }).map(
       ([name, { balance }]) => `  ${name.padEnd(16)}${count(balance).padStart(8)}`,
     ),
     ...text(
@@ -49,10 +55,17 @@ function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): s
   const { agreed, disagreed } = tried.agreement
   return [
     `${found.artifact}, ${found.price} scrip ${termsText(found.terms)}.`,
-    `- Measured by the platform: ${counted(found.figures.fires, 'fire')} in ${counted(found.figures.scopes, 'scope')}. ${found.rank.because.map(({ reason }) => reason).join(' ')}`,
+    `- Measured by the platform: ${found.rank.because.map(({ reason }) => reason).join(' ')}`,
     `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(agreed + disagreed)} decisions.`,
     `- The offer was accepted by ${by}; ${count(deal.paid)} scrip paid so far for ${count(Object.values(deal.delivery?.used ?? {})[0] ?? 0)} uses, ${count(deal.held)} held.`,
   ]
+}
+
+function resaleText({ copy, sale, royalty }: Story['resale']): string {
+  return (
+    `It pays ${copy.paid} scrip for a copy of ${copy.artifact} that may be sold on, and sells a copy of that to ${THIRD} for ${sale.paid}. ` +
+    `Of these, ${royalty} go to ${SELLER}, which made it: a royalty of ${ROYALTY_PERCENT} %.`
+  )
 }
 
 const termsText = ({ fires, per_decision }: ListingTerms): string =>

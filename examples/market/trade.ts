@@ -8,19 +8,18 @@ import type { FoundListing, Listing } from '../../src/contract/market/listing.ts
 import type { TrialReport } from '../../src/contract/market/trial.ts'
 import type { Message } from '../learning/input.ts'
 import { eventsOf, filing } from '../learning/stage.ts'
+import { sellOn, type Resale } from './resale.ts'
+import { accountOf, BUYER, dealOf, funded, patch, pathOf, SELLER, THIRD, until, type Watch } from './steps.ts'
 
-export const SELLER = 'desk/lisbon'
-export const BUYER = 'desk/oslo'
 /** The share of the mails that the first desk gets; the other gets the rest. */
 const TAUGHT = 0.55
 /** The buyer's mails before it buys. */
 const BEFORE = 100
 const GRANT = 1000
+const THIRD_GRANT = 200
 const PRICE = 10
 const FIRES = 1000
 const BUDGET = 200
-const POLL_MS = 200
-const MOST_POLLS = 150
 /** Looks at the deals, 1.7 s apart: a scope reports its uses within a second or two. */
 const MOST_SETTLING = 15
 
@@ -35,7 +34,6 @@ const SMALL_OFFERS = `function reflex(context) {
 }`
 
 type Desk = { messages: readonly Message[]; host: string; trusted: readonly string[] }
-type Watch = { signal: AbortSignal; onProgress: (text: string) => void }
 type Purchase = { found: FoundListing; tried: TrialReport; deal: Deal; by: string }
 export type Story = {
   ok: boolean
@@ -45,7 +43,8 @@ export type Story = {
   /** The buyer's mails before the purchases. */
   before: number
   purchases: Purchase[]
-  accounts: { seller: Account; buyer: Account; escrow: Account }
+  resale: Resale
+  accounts: { seller: Account; buyer: Account; third: Account; escrow: Account }
   audit: LedgerAudit
 }
 
@@ -59,10 +58,12 @@ export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> 
   await answerSmallOffers(api)
 
   await patch(api, BUYER, { market: { opening_grant: GRANT } })
+  await patch(api, THIRD, { market: { opening_grant: THIRD_GRANT } })
   const first = desk.messages.slice(taught, taught + BEFORE)
   const since = new Date().toISOString()
   const before = await work(api, { desk, scope: BUYER, learns: false }, first, watch)
-  await funded(api, watch)
+  await funded(api, { scope: BUYER, grant: GRANT }, watch)
+  await funded(api, { scope: THIRD, grant: THIRD_GRANT }, watch)
 
   watch.onProgress(`${BUYER} searches the market, tries what it finds, and buys`)
   await list(api, learned)
@@ -70,25 +71,24 @@ export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> 
   await patch(api, BUYER, { reflexes: purchases.map(({ found }) => referenceTo(found.artifact)) })
   const after = await work(api, { desk, scope: BUYER, learns: false }, desk.messages.slice(taught + BEFORE), watch)
   const buyer_calls = [...before.calls, ...after.calls]
+  const resale = await sellOn(api, mostUsed(purchases), watch)
   const [accounts, audit] = await settled(api, purchases, watch)
   const saved = sum(before.calls) / before.calls.length > sum(after.calls.slice(-BEFORE)) / BEFORE
   const deals = await Promise.all(purchases.map(async (one) => ({ ...one, deal: await dealOf(api, one.deal.deal_id) })))
   return {
-    ok: audit.ok && saved && deals.some(({ deal }) => deal.paid > 0),
+    ok: audit.ok && saved && resale.royalty > 0 && deals.some(({ deal }) => deal.paid > 0),
     learned,
     seller_calls: seller.calls,
     buyer_calls,
     before: first.length,
     purchases: deals,
+    resale,
     accounts,
     audit,
   }
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0)
-const pathOf = (scope: string): string => `/v1/scopes/${encodeURIComponent(scope)}`
-const patch = (api: Api, scope: string, settings: object): Promise<unknown> => api.json(pathOf(scope), { method: 'PATCH', body: settings })
-const dealOf = (api: Api, id: string): Promise<Deal> => api.json<Deal>(`/v1/market/deals/${encodeURIComponent(id)}`)
 
 /** Sends mails to a desk whose model files them, and counts its calls. */
 function work(
@@ -168,18 +168,11 @@ async function buy(api: Api, { since, learned }: { since: string; learned: reado
   return purchases
 }
 
+/** The reflex that most of the buyer's events would go to. */
+const mostUsed = (purchases: readonly Purchase[]): string =>
+  purchases.toSorted((one, other) => other.tried.fires - one.tried.fires)[0]?.found.artifact ?? ''
+
 const referenceTo = (artifact: string): { id: string } => ({ id: artifact.slice('reflex:'.length).split('@')[0] ?? '' })
-
-const accountOf = (api: Api, id: string): Promise<Account> => api.json<Account>(`/v1/ledger/accounts/${encodeURIComponent(id)}`)
-
-/** The opening grant arrives with the next replication of the scope. */
-async function funded(api: Api, watch: Watch): Promise<void> {
-  const arrived = async () => {
-    const account = await accountOf(api, `scope:${BUYER}`).catch(() => null)
-    return account?.balance === GRANT ? account : null
-  }
-  await until(arrived, 'the opening grant arrives', watch)
-}
 
 type Settled = [Story['accounts'], LedgerAudit]
 
@@ -199,19 +192,11 @@ async function settled(api: Api, purchases: readonly Purchase[], watch: Watch): 
     watch,
     MOST_SETTLING,
   )
-  const [seller, buyer, escrow] = await Promise.all([
+  const [seller, buyer, third, escrow] = await Promise.all([
     accountOf(api, `scope:${SELLER}`),
     accountOf(api, `scope:${BUYER}`),
+    accountOf(api, `scope:${THIRD}`),
     accountOf(api, 'escrow'),
   ])
-  return [{ seller, buyer, escrow }, await api.json<LedgerAudit>('/v1/ledger/audit')]
-}
-
-async function until<Found>(look: () => Promise<Found | null>, what: string, { signal }: Watch, most = MOST_POLLS): Promise<Found> {
-  for (let polls = 0; polls < most; polls += 1) {
-    const found = await look()
-    if (found !== null) return found
-    await wait(POLL_MS, undefined, { signal })
-  }
-  throw new CliError(`This did not happen: ${what}.`)
+  return [{ seller, buyer, third, escrow }, await api.json<LedgerAudit>('/v1/ledger/audit')]
 }
