@@ -15,7 +15,7 @@ type Changes = {
   set?: string[]
   reflexes?: string
   reflexCode?: string[]
-  manifest?: string
+  manifest?: string[]
   instructions?: string
   model?: string
 }
@@ -44,7 +44,7 @@ export function addReplay(trace: Command): void {
     .option('--set <setting=value>', 'change a setting, such as gate.tau=0.9 or overlap=interrupt; repeatable', several)
     .option('--reflexes <json>', 'change the chain of reflexes: a JSON list, or @file')
     .option('--reflex-code <id=file>', 'change the code of a reflex; the id defaults to the name of the file; repeatable', several)
-    .option('--manifest <file>', 'change a skill')
+    .option('--manifest <file>', 'change a skill; repeatable', several)
     .option('--instructions <file>', 'change the instructions')
     .option('--model <name>', 'change the model')
     .addOption(new Option('--budget-usd <usd>', 'ask the model for answers that are not recorded, up to this cost').argParser(positive))
@@ -111,7 +111,7 @@ function changesOf({ set, reflexes, reflexCode, manifest, instructions, model }:
     ...(set && { settings: settingsOf(set) }),
     ...(reflexes !== undefined && { reflexes: jsonList(reflexes) }),
     ...(code && { reflex_code: Object.fromEntries(code) }),
-    ...(manifest !== undefined && { manifest: jsonObject(`@${manifest}`, manifest) }),
+    ...(manifest && { manifest: manifest.map((file) => jsonObject(`@${file}`, file)) }),
     ...(instructions !== undefined && { instructions: fileText(instructions) }),
     ...(model !== undefined && { model }),
   }

@@ -6,6 +6,8 @@ import { settingsPatch } from '../settings/settings.ts'
 const MOST_PROGRAMS = 20
 const MOST_CODE = 64_000
 
+const changedManifest = z.looseObject({ id: z.string().min(1).max(128) })
+
 /** The exchanged parts of a `what_if`. Strict: a misspelt name changes nothing. */
 export const replayChanges = z
   .strictObject({
@@ -16,9 +18,18 @@ export const replayChanges = z
       .optional()
       .describe('Code of reflexes, by id. It replaces the recorded code wherever the chain names the id.'),
     manifest: z
-      .looseObject({ id: z.string().min(1).max(128) })
+      .union([
+        changedManifest,
+        z
+          .array(changedManifest)
+          .min(1)
+          .max(MOST_PROGRAMS)
+          .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'name each skill once'),
+      ])
       .optional()
-      .describe('Replaces the manifest of the skill with this id, whichever version was recorded.'),
+      .describe(
+        'Replaces the manifest of the skill with this id, whichever version was recorded; a list replaces those of several skills.',
+      ),
     settings: settingsPatch
       .optional()
       .describe('A merge patch on the recorded settings, such as `{"tau": 0.9}` or `{"overlap": "interrupt"}`.'),

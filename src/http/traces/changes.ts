@@ -13,7 +13,7 @@ import { checkReflex } from '../../reflexes/static-check.ts'
 import { settingsChange } from '../../replay/what-if/changes.ts'
 import { LiveModel } from '../../replay/what-if/live-model.ts'
 import { resolvedOf, type Program, type Resolved } from '../../replay/what-if/what-if.ts'
-import { parseManifest } from '../../skills/manifest/manifest.ts'
+import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import { readsContent } from '../artifacts/sealed.ts'
 import { entitlementsOf, type Entitlement } from '../../store/artifacts/entitlements.ts'
 import { storeOf } from '../../store/store.ts'
@@ -42,14 +42,21 @@ export async function resolveChanges({ mode, changes, budget }: Asked, parts: Re
     return null
   }
   if (!changes) throw invalid('A what_if needs changes: name at least one.')
-  const parsed = changes.manifest && parseManifest(changes.manifest)
-  if (parsed && !parsed.ok) throw invalid(quoting('The manifest is invalid', parsed.errors), parsed.errors)
   const [code, programs] = [await codeOf(changes), await programsOf(changes, parts)]
-  return resolvedOf(changes, { manifest: parsed?.manifest ?? null, code, programs, live: liveModel(changes, budget, parts) })
+  return resolvedOf(changes, { manifests: manifestsOf(changes), code, programs, live: liveModel(changes, budget, parts) })
 }
 
 const quoting = (what: string, [first]: readonly { path: string; message: string }[]): string =>
   first ? `${what}: ${first.path}: ${first.message}` : `${what}.`
+
+function manifestsOf({ manifest = [] }: ReplayChanges): Map<string, Manifest> {
+  const parsed = [manifest].flat().map((given) => {
+    const made = parseManifest(given)
+    if (!made.ok) throw invalid(quoting(`The manifest of ${given.id} is invalid`, made.errors), made.errors)
+    return made.manifest
+  })
+  return new Map(parsed.map((one) => [one.id, one]))
+}
 
 async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, Program>> {
   const programs = new Map<string, Program>()

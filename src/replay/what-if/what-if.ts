@@ -22,7 +22,8 @@ export type Program = RecordedProgram & { hash: string }
 export type Resolved = {
   changes: ReplayChanges
   changes_hash: string
-  manifest: Manifest | null
+  /** Manifests of the changes, by the id of their skill. */
+  manifests: ReadonlyMap<string, Manifest>
   /** Code of the changes, by the id of its reflex. */
   code: ReadonlyMap<string, Program>
   /** Code of reflexes that did not run when it was recorded, by `id` or `id@version`. */
@@ -81,9 +82,9 @@ export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayH
       return basis && patch ? basisWith(basis, patch) : basis
     },
     manifest(hash) {
-      const { manifest } = resolved
       const own = recorded.manifest(hash)
-      return manifest?.id === own.id ? { ...manifest, version: own.version } : own
+      const changed = resolved.manifests.get(own.id)
+      return changed ? { ...changed, version: own.version } : own
     },
     model: (parts) => new RecordedModel({ ...parts, live }),
     departures: world,

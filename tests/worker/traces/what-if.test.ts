@@ -225,6 +225,7 @@ describe('a what-if', () => {
     expect(await bad({ mode: 'what_if', changes: { settigns: {} } })).toBe(400)
     expect(await bad({ mode: 'what_if', changes: { reflex_code: { x: 'not a function(' } } })).toBe(400)
     expect(await bad({ mode: 'what_if', changes: { manifest: { id: 'x' } } })).toBe(400)
+    expect(await bad({ mode: 'what_if', changes: { manifest: [twoSteps('x'), twoSteps('x')] } })).toBe(400)
     expect(await bad({ mode: 'pinned', changes: { model: 'x' } })).toBe(400)
     const { body } = await call('/v1/keys', { json: { name: 'a viewer', roles: ['viewer'], scopes: ['*'] } })
     expect(await asked(scope, trace_id, { model: 'offline' }, { budget: { calls: 1 } }, body.key)).toMatchObject({ status: 403 })
@@ -249,7 +250,9 @@ describe('a what-if', () => {
     expect([raised.recorded.effects, raised.replayed.effects]).toEqual([2, 0])
     expect(await whatIf(scope, trace_id, { settings: { tau: 0.31 } })).toMatchObject(unchanged)
     const manifest = { ...twoSteps(id), version: '2.0.0', policy: { allow_roles: ['nobody'] } }
-    const denied = await whatIf(scope, trace_id, { manifest })
+    const unconcerned = { ...twoSteps('not-recorded'), policy: { allow_roles: ['nobody'] } }
+    expect(await whatIf(scope, trace_id, { manifest: [unconcerned] })).toMatchObject(unchanged)
+    const denied = await whatIf(scope, trace_id, { manifest: [unconcerned, manifest] })
     expect(denied.divergences).toContainEqual(
       expect.objectContaining({ kind: 'gate', path: '/verdict', recorded: 'allow', replayed: 'deny' }),
     )

@@ -52,9 +52,8 @@ function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
     const title = `${kinds[kind.value]}${kind.value === 'chain' || kind.value === 'instructions' ? '' : ` ${name.value}`}`
     const changes = changesOf(kind.value, name.value, text.value)
     const others = added.value.filter((one) => one.title !== title)
-    const isSecond = typeof changes === 'object' && 'manifest' in changes && others.some((one) => 'manifest' in one.changes)
-    wrong.value = isSecond ? 'One skill can be changed at a time.' : typeof changes === 'string' ? changes : null
-    return isSecond || typeof changes === 'string' ? null : [...others, { title, changes }]
+    wrong.value = typeof changes === 'string' ? changes : null
+    return typeof changes === 'string' ? null : [...others, { title, changes }]
   }
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -172,7 +171,8 @@ function together(added: readonly Added[]): ReplayChanges {
   const changes: Record<string, unknown> = {}
   const isOf = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
   for (const [name, value] of added.flatMap((one) => Object.entries(one.changes))) {
-    changes[name] = isOf(value) ? { ...(changes[name] as object | undefined), ...(value as object) } : value
+    if (name === 'manifest') changes[name] = [...((changes[name] as unknown[] | undefined) ?? []), ...(value as unknown[])]
+    else changes[name] = isOf(value) ? { ...(changes[name] as object | undefined), ...(value as object) } : value
   }
   return changes
 }
@@ -188,6 +188,6 @@ function changesOf(kind: Kind, name: string, text: string): ReplayChanges | stri
     return 'The value is not JSON.'
   }
   // The server checks the shapes, and says what is wrong.
-  const changes = kind === 'chain' ? { reflexes: value } : kind === 'skill' ? { manifest: value } : { settings: { [name]: value } }
+  const changes = kind === 'chain' ? { reflexes: value } : kind === 'skill' ? { manifest: [value] } : { settings: { [name]: value } }
   return changes as ReplayChanges
 }

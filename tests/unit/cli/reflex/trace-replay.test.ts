@@ -26,7 +26,7 @@ test('each flag names a change', () => {
     set: ['gate.tau=0.9', 'overlap=interrupt', 'retry.max_attempts=2', 'retry.base_s=1', 'name=a=b'],
     reflexes: '[{"id": "greet"}]',
     reflexCode: [code, `other=${code}`],
-    manifest: file('skill.json', '{"id": "a.skill"}'),
+    manifest: [file('skill.json', '{"id": "a.skill"}'), file('other.json', '{"id": "b.skill"}')],
     instructions: file('instructions.md', 'Be brief.'),
     model: 'openai/gpt',
   })
@@ -35,7 +35,7 @@ test('each flag names a change', () => {
     settings: { tau: 0.9, overlap: 'interrupt', retry: { max_attempts: 2, base_s: 1 }, name: 'a=b' },
     reflexes: [{ id: 'greet' }],
     reflex_code: { greet: 'function reflex() {}', other: 'function reflex() {}' },
-    manifest: { id: 'a.skill' },
+    manifest: [{ id: 'a.skill' }, { id: 'b.skill' }],
     instructions: 'Be brief.',
     model: 'openai/gpt',
   })
