@@ -11,6 +11,7 @@ import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } fr
 import { handleError, notFoundIn } from './problems/problem.ts'
 import { approvalRoutes } from './skills/approvals.ts'
 import { deadLetterRoutes } from './operations/dead-letters.ts'
+import { waitingRoutes } from './operations/waiting-work.ts'
 import { bearer, completed, documentInfo, type Document } from './describe/docs/document.ts'
 import { docsRoutes } from './describe/docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
@@ -92,6 +93,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', approvalRoutes)
     .route('/', learnRoutes)
     .route('/', deadLetterRoutes)
+    .route('/', waitingRoutes)
     .route('/', keyRoutes)
     .route('/', hookRoutes)
     .route('/', statisticsRoutes)

@@ -122,6 +122,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/blocks', 'viewer'],
   ['DELETE', '/v1/blocks/{id}', 'operator'],
   ['GET', '/v1/dlq', 'operator'],
+  ['GET', '/v1/waiting', 'viewer'],
   ['GET', '/v1/dlq/{id}', 'operator'],
   ['POST', '/v1/dlq/{id}/retry', 'operator'],
   ['POST', '/v1/dlq/retry', 'operator'],

@@ -46,6 +46,7 @@ test('the tools of a viewer are questions that only read, in a fixed order; an o
     'statistics',
     'replay_trace',
     'health',
+    'what_waits',
   ])
   for (const tool of tools) expect(tool).toMatchObject({ annotations: { readOnlyHint: true }, inputSchema: { type: 'object' } })
   expect((await list()).tools.map(({ name }: { name: string }) => name)).toEqual([...names, 'approvals_waiting', 'dead_letters'])
@@ -66,6 +67,11 @@ test('the tools answer what a person would ask', async () => {
   const waiting = await skill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'] } })
   const { approval_id } = await propose(scope, waiting)
   expect((await use('approvals_waiting', { scope })).data.items).toMatchObject([{ id: approval_id, scope }])
+  const viewer = await keyFor(['viewer'], [scope])
+  const waits = await use('what_waits', {}, viewer)
+  expect(waits.data).toMatchObject({ approvals: [{ id: approval_id, scope, kind: 'run' }], dead_letters: [], more: { approvals: false } })
+  expect(waits.text).not.toMatch(/inputs|why/)
+  expect((await use('what_waits', {}, await keyFor(['viewer'], [freshScope()]))).data.approvals).toEqual([])
   for (const name of ['list_scopes', 'list_traces', 'list_reflexes', 'list_skills', 'dead_letters'])
     expect((await use(name)).data).toMatchObject({ items: expect.any(Array) })
 })

@@ -149,9 +149,17 @@ export const inspections: readonly Inspection[] = [
     input: {},
   },
   {
+    name: 'what_waits',
+    title: 'What waits for a person',
+    description: 'Pending approvals and dead letters, newest first: ids, kinds, times and errors, without inputs and content.',
+    role: 'viewer',
+    at: 'GET /v1/waiting',
+    input: { scope: scope.optional(), limit: some.limit },
+  },
+  {
     name: 'approvals_waiting',
     title: 'Approvals that wait',
-    description: 'Runs, promotions, activations and payments that wait for a person, newest first.',
+    description: 'Runs, promotions, activations and payments that wait for a person, with their inputs, newest first.',
     role: 'operator',
     at: 'GET /v1/approvals?status=pending',
     input: { scope: scope.optional(), ...some },
@@ -159,7 +167,7 @@ export const inspections: readonly Inspection[] = [
   {
     name: 'dead_letters',
     title: 'Dead letters',
-    description: 'Events that were given up, with the error.',
+    description: 'Events that were given up, with their content and the error.',
     role: 'operator',
     at: 'GET /v1/dlq',
     input: { scope: scope.optional(), ...some },
