@@ -1,5 +1,14 @@
 export { Reflex, type ListedReflex } from './reflex.ts'
-export { Scope, type Approval, type EventEnd, type Listener, type Page, type ScopeOptions, type ScopeStatus } from './scope.ts'
+export {
+  Scope,
+  type Approval,
+  type EventEnd,
+  type Listener,
+  type LoggedEvent,
+  type Page,
+  type ScopeOptions,
+  type ScopeStatus,
+} from './scope.ts'
 export { ReflexError, type Api, type Problem, type ReflexOptions } from './api.ts'
 export { connectScope, type Ack, type Connection, type ConnectOptions, type Credential, type Delta } from './socket.ts'
 export { TicketRefused } from './ticket.ts'

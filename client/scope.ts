@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { approval, ApprovalStatus } from '../src/contract/control-plane/approval.ts'
-import type { EventInput, EventRecord, Outcome, OutcomeStatus } from '../src/contract/event-record.ts'
+import type { EventInput, EventRecord, loggedEvent, Outcome, OutcomeStatus } from '../src/contract/event-record.ts'
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
 import type { Settings, SettingsPatch } from '../src/contract/settings/settings.ts'
@@ -12,6 +12,8 @@ import type { Ack } from './socket.ts'
 export type { ScopeOptions } from './api.ts'
 export type { Listener, ScopeStatus } from './line.ts'
 export type Approval = z.infer<typeof approval>
+/** An event as the log of all scopes has it. */
+export type LoggedEvent = z.infer<typeof loggedEvent>
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 /** The end of an event. */
 export type EventEnd = { id: string; status: OutcomeStatus; attempts: number; error: string | null; outcome: Outcome | null }
@@ -105,6 +107,12 @@ export class Scope {
   /** The DecisionContext now, or as it was after the entry `at`. */
   context(query: { at?: number; limit?: number; cursor?: string } = {}): Promise<ContextView> {
     return this.#api(`${this.#path}/context`, { query })
+  }
+
+  /** The newest events with their content, newest first. They follow the scope within about a second. */
+  async events(query: { limit?: number; type?: string } = {}): Promise<LoggedEvent[]> {
+    const page = await this.#api<Page<LoggedEvent>>('/v1/events', { query: { ...query, scope: this.name } })
+    return page.items
   }
 
   event(id: string): Promise<EventRecord> {

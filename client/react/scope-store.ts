@@ -1,7 +1,7 @@
 import type { EventInput, EventStatus, Outcome } from '../../src/contract/event-record.ts'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { ScopeState } from '../../src/contract/scope.ts'
-import type { Approval, Scope, ScopeStatus } from '../scope.ts'
+import type { Approval, LoggedEvent, Scope, ScopeStatus } from '../scope.ts'
 import type { Ack } from '../socket.ts'
 
 export type ScopeEvent = {
@@ -12,8 +12,8 @@ export type ScopeEvent = {
   status: EventStatus
   error: string | null
   outcome: Outcome | null
-  /** The event itself, if it was sent from here. */
-  event: EventInput | { content: string } | null
+  /** The event itself: at once if it was sent from here, else when it was read, about a second later. */
+  event: EventInput | { content: string } | LoggedEvent['event'] | null
 }
 export type ScopeView = {
   status: ScopeStatus
@@ -37,6 +37,8 @@ export type ScopeActions = {
 
 const MOST = { events: 200, log: 500 }
 const HISTORY = 100
+/** Looks for the content of an event, a second apart: D1 follows the scope. */
+const MOST_LOOKS = 10
 /** Requests at most so often, however much is written. */
 const EVERY_MS = 1000
 
@@ -48,6 +50,8 @@ export class ScopeStore {
   readonly #listeners = new Set<() => void>()
   readonly #events = new Map<string, ScopeEvent>()
   readonly #sent = new Map<string, EventInput | { content: string }>()
+  /** Ids of events whose content was not read yet, with the looks for it. */
+  readonly #unread = new Map<string, number>()
   #log: LogEntry[] = []
   #streaming = { turn_id: '', text: '' }
   #view: ScopeView
@@ -148,9 +152,10 @@ export class ScopeStore {
       if (entry.kind === 'event-accepted') {
         const { event_type: type, source, at } = entry
         const event = this.#sent.get(id) ?? null
+        if (event === null) this.#unread.set(id, 0)
         this.#events.set(id, { id, type, source, at, status: 'pending', error: null, outcome: null, event })
         const [oldest] = this.#events.keys()
-        if (this.#events.size > MOST.events && oldest !== undefined) this.#events.delete(oldest)
+        if (this.#events.size > MOST.events && oldest !== undefined) this.#forget(oldest)
       } else if (known && entry.kind === 'turn-started') this.#events.set(id, { ...known, status: 'processing' })
       else if (known && entry.kind === 'event-retried') this.#events.set(id, { ...known, status: 'pending', error: entry.error })
       else if (known && entry.kind === 'event-reopened') this.#events.set(id, { ...known, status: 'pending' })
@@ -161,16 +166,35 @@ export class ScopeStore {
     }
   }
 
+  #forget(id: string): void {
+    this.#events.delete(id)
+    this.#unread.delete(id)
+  }
+
+  /** Reads events that others sent: the log names them without their content. */
+  async #readEvents(): Promise<void> {
+    for (const [id, looks] of this.#unread) {
+      if (looks < MOST_LOOKS) this.#unread.set(id, looks + 1)
+      else this.#unread.delete(id)
+    }
+    for (const { id, event } of await this.#scope.events({ limit: MOST.events })) {
+      const known = this.#events.get(id)
+      if (this.#unread.delete(id) && known) this.#events.set(id, { ...known, event })
+    }
+    this.#changed({})
+  }
+
   /** Reads what the log only hints at. One request at a time, at most once a second. */
   async #ask(): Promise<void> {
     if (this.#asking) return
     this.#asking = true
-    while (this.#leave && (this.#wants.state || this.#wants.approvals)) {
+    while (this.#leave && (this.#wants.state || this.#wants.approvals || this.#unread.size > 0)) {
       const wants = this.#wants
       this.#wants = { state: false, approvals: false }
       try {
         if (wants.state) this.#changed({ state: await this.#scope.state() })
         if (wants.approvals) this.#changed({ approvals: await this.#scope.approvals() })
+        if (this.#unread.size > 0) await this.#readEvents()
       } catch (error) {
         this.#changed({ error: error instanceof Error ? error : new Error(String(error)) })
       }

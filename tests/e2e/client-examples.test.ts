@@ -10,7 +10,7 @@ import { launchChromium } from '../../cli/lib/chromium.ts'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { packageFolder } from '../../cli/lib/package.ts'
 import { messageOf } from '../../src/base/error-text.ts'
-import { ADMIN_KEY, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
+import { ADMIN_KEY, ask, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
 import { lineTo } from './line.ts'
 import { gate, scriptedModel } from './scripted-model.ts'
 
@@ -205,6 +205,39 @@ test('useScope shows a scope by one socket, leaves without cancelling, stops on 
   expect(numbers).toEqual(numbers.map((_, index) => index + 1))
   await page.close()
   line.stop()
+})
+
+test('the hooks follow what others do: an event, an approval that is decided, a reflex that is demoted', async () => {
+  const page = await open('scope', 'chat/others')
+  await status(page, /^live/)
+  await ask(server.url, `${scopePath('chat/others')}/events?wait=outcome`, {
+    body: { type: 'ws.message', connection_id: 'bob', content: 'from elsewhere' },
+  })
+  await shows(page, 'Events', ['from elsewhere: completed'])
+
+  await ask(server.url, '/v1/skills', { body: JSON.parse(await readFile('examples/skills/network-block.json', 'utf8')) as object })
+  await ask(server.url, '/v1/skills/network.block/state', { body: { state: 'active' } })
+  await ask(server.url, '/v1/reflexes', { body: { id: 'greet', code: 'function reflex() { return null }', state: 'active' } })
+  const propose = async (network: string): Promise<string> => {
+    const body = { skill_id: 'network.block', inputs: { network, reason: 'a test' }, why: 'networks that attack' }
+    return (await ask<{ approval_id: string }>(server.url, `${scopePath('ssh/react')}/skills/propose`, { body })).approval_id
+  }
+  const waits = 'network.block: networks that attack Approve Reject'
+  const id = await propose('203.0.113.0/24')
+  await shows(page, 'Approvals', [waits])
+  await shows(page, 'Reflexes', ['greet@1: active'])
+
+  await ask(server.url, `/v1/approvals/${id}/reject`, { body: {} })
+  await ask(server.url, '/v1/reflexes/greet/state', { body: { state: 'shadow' } })
+  await shows(page, 'Approvals', [])
+  await shows(page, 'Reflexes', ['greet@1: shadow'])
+
+  const other = await propose('198.51.100.0/24')
+  await shows(page, 'Approvals', [waits])
+  await page.getByRole('button', { name: 'Reject' }).click()
+  await shows(page, 'Approvals', [])
+  expect(await ask(server.url, `/v1/approvals/${other}`)).toMatchObject({ status: 'rejected' })
+  await page.close()
 })
 
 test('the client without a framework follows a log and waits for an outcome', async () => {

@@ -47,9 +47,12 @@ function Watch() {
   )
 }
 
+/** The lists are read again so often; 5 s by default. */
+const EVERY_MS = 1000
+
 function Waiting() {
-  const { items, respond } = useApprovals(reflex)
-  const { items: reflexes } = useReflexes(reflex)
+  const { items, respond } = useApprovals(reflex, { every_ms: EVERY_MS })
+  const { items: reflexes } = useReflexes(reflex, { every_ms: EVERY_MS })
   return (
     <section>
       <h2>Approvals</h2>

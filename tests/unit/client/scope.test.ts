@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Reflex, Scope } from '../../../client/index.ts'
+import { storeOf } from '../../../client/react/scope-store.ts'
 import { FakeSocket } from './fake-socket.ts'
 
 type Answers = Record<string, (url: URL, init: RequestInit | undefined) => object>
@@ -140,4 +141,30 @@ test('a deployment has one object for each scope, and its lists', async () => {
   await reflex.respond('p', 'approve', 'checked')
   await reflex.scope('a/b').cancel()
   expect(asked).toEqual(['GET /v1/approvals?status=pending', 'POST /v1/approvals/p/approve', 'POST /v1/scopes/a/b/cancel'])
+})
+
+test('the store of a component reads the content of events that others sent, once D1 has it, and then no more', async () => {
+  let rows: object[] = []
+  const empty = { items: [], next_cursor: null }
+  answers = {
+    'team-a%2Fx': () => ({}),
+    '/log': () => empty,
+    '/approvals': () => empty,
+    '/events': () => ({ items: rows, next_cursor: null }),
+  }
+  const store = storeOf(scope())
+  const end = store.subscribe(() => {})
+  const socket = (await socketAt(0)).open(0)
+  await settled()
+  socket.receive(entry(1, { event_ids: ['a'], event_type: 'ws.message', source: 'bob', at: '' }))
+  await vi.advanceTimersByTimeAsync(2500)
+  expect(store.view().events).toMatchObject([{ id: 'a', source: 'bob', event: null }])
+  rows = [{ id: 'a', event: { id: 'a', type: 'ws.message', content: 'hello' } }]
+  await vi.advanceTimersByTimeAsync(2500)
+  expect(store.view().events).toMatchObject([{ id: 'a', event: { content: 'hello' } }])
+  const reads = asked.filter((one) => one === 'GET /v1/events?limit=200&scope=team-a%2Fx').length
+  expect(reads).toBeGreaterThan(1)
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(asked.filter((one) => one.startsWith('GET /v1/events?'))).toHaveLength(reads)
+  end()
 })
