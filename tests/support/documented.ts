@@ -10,6 +10,8 @@ export type Block = {
   first: string
   /** `<!-- not run: REASON -->`. */
   skipped: string | null
+  /** `<!-- schema: NAME -->`: what the block is an example of. */
+  schema: string | null
 }
 
 /** The READMEs and every page of docs/. */
@@ -27,7 +29,7 @@ export async function pages(): Promise<string[]> {
 
 export async function blocksOf(page: string): Promise<Block[]> {
   const text = await readFile(page, 'utf8')
-  const found = text.matchAll(/(?:^<!-- (first|not run):\s((?:(?!-->)[^])*?)\s?-->\n\s*)?^( *)```(\w+)\n([^]*?)^ *```$/gm)
+  const found = text.matchAll(/(?:^<!-- (first|not run|schema):\s((?:(?!-->)[^])*?)\s?-->\n\s*)?^( *)```(\w+)\n([^]*?)^ *```$/gm)
   return Array.from(found, ({ 0: whole, 1: directive, 2: said = '', 3: indent = '', 4: language = '', 5: code = '', index }) => ({
     page,
     line: text.slice(0, index + whole.indexOf('```')).split('\n').length,
@@ -35,6 +37,7 @@ export async function blocksOf(page: string): Promise<Block[]> {
     code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
     first: directive === 'first' ? said : '',
     skipped: directive === 'not run' ? said : null,
+    schema: directive === 'schema' ? said : null,
   }))
 }
 
