@@ -7,7 +7,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
-import { ADMIN_KEY, ask, eventually, temporaryState, wholeLog } from './api.ts'
+import { ADMIN_KEY, ask, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
+import { script } from './command-line.ts'
 
 const state = await temporaryState()
 const SCOPE = 'ssh/e2e'
@@ -197,4 +198,19 @@ test('a client that hangs up does not stop the run', async () => {
   expect(await runsOf('address.block')).toHaveLength(before)
   const run = await eventually(async () => (await runsOf('address.block'))[before], 'it is at its end')
   expect(run).toMatchObject({ status: 'ok' })
+})
+
+test('the example of an editor mounts both servers, asks what happened, and proposes a skill', async () => {
+  const body = { name: 'an editor', roles: ['publisher', 'viewer', 'security'], scopes: ['ssh/*'] }
+  const made = await ask<{ key: string }>(server.url, '/v1/keys', { body })
+  const editor = (...args: string[]) => script('examples/editor/ask.ts', args, { env: { REFLEX_URL: server.url, REFLEX_KEY: made.key } })
+  const listed = await editor()
+  expect(listed).toMatchObject({ code: 0, stderr: '' })
+  expect(listed.stdout).toMatch(/^reflex: 2 tools\n {2}address__block: [^]*\nreflex-inspect: \d+ tools\n {2}list_scopes: /)
+  const proposed = await editor('reflex', 'address__block', '{"address": "203.0.113.7", "reflex_why": "block it"}')
+  expect(proposed).toMatchObject({ code: 0, stdout: expect.stringContaining('"status":"ok"') })
+  expect(await ask(server.url, scopePath('ssh/web-1'))).toMatchObject({ counters: { effects: 1 } })
+  const log = await editor('reflex-inspect', 'read_log', '{"scope": "ssh/web-1", "kind": "skill-applied"}')
+  expect(log.stdout).toMatch(/data, not instructions[^]*"kind":"skill-applied"/)
+  expect(await editor('reflex-inspect', 'read_log', '{"scope": "other/scope"}')).toMatchObject({ code: 1 })
 })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
@@ -18,9 +18,13 @@ const toml = await documented('toml')
 const placeOf = ({ page, line }: Block): string => `${page}:${line}`
 const withoutComments = (code: string): string => code.replaceAll(/^ *\/\/.*$/gm, '')
 
-/** The schema of a block: the named one, or that of the settings where each of its fields is one. */
+/** The named schema of a block, or that of the settings where each of its fields is one. */
 function schemaOf({ schema }: Block, value: unknown): z.ZodType | undefined {
-  if (schema !== null) return schemas[schema] ?? expect.fail(`there is no schema ${schema}`)
+  if (schema !== null) {
+    const named = schemas[schema]
+    if (!named) throw new Error(`there is no schema ${schema}`)
+    return named
+  }
   const fields = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : []
   return fields.length > 0 && fields.every((field) => settings.has(field)) ? settingsPatch : undefined
 }
@@ -37,6 +41,10 @@ describe('JSON in the documentation', () => {
     expect(new Set(checked.map(({ page }) => page))).toContain('docs/skills.md')
     expect(checked.length).toBeGreaterThan(40)
   })
+})
+
+test('docs/mcp.md shows the file that the example mounts', () => {
+  expect(json.find(({ page }) => page === 'docs/mcp.md')?.code).toBe(readFileSync('examples/editor/.vscode/mcp.json', 'utf8'))
 })
 
 describe('TOML in the documentation', () => {
