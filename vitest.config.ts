@@ -1,5 +1,6 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { boundExports } from './testing/bound-exports.ts'
 import { DEPENDENCIES } from './testing/dependencies.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
 
@@ -48,6 +49,7 @@ const inWorkers = async (name: string, files: string, groupOrder: number): Promi
           REFLEX_HOOK_SHOP: 'whsec_the_shop_signs_with_this_text',
           REFLEX_TOOL_NOWHERE: 'nowhere-secret',
           MIGRATIONS: await readD1Migrations('./migrations'),
+          BOUND_EXPORTS: boundExports('./wrangler.toml'),
         },
       },
     }),

@@ -16,7 +16,8 @@ import { ScopeObject } from './scope/scope.ts'
 
 type ObjectClass<Instance> = new (context: DurableObjectState, env: Env) => Instance
 export type Deployment = {
-  Scope: ObjectClass<ScopeObject>
+  /** `agents`: those of the deployment, for its tests. */
+  Scope: ObjectClass<ScopeObject> & { readonly agents: readonly Agent[] }
   Sweeper: ObjectClass<SweeperObject>
   GlobalKey: ObjectClass<GlobalKeyObject>
   Learner: ObjectClass<LearnerObject>
@@ -35,6 +36,8 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
   const retention = listed.flatMap((agent) => agent.retention ?? [])
 
   class Scope extends ScopeObject {
+    static readonly agents = listed
+
     constructor(context: DurableObjectState, env: Env) {
       super(context, env, agents)
       hideInOutput(deploymentHider(env))

@@ -3,6 +3,7 @@ import { findPackageJSON } from 'node:module'
 import path from 'node:path'
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
 import type { Vite } from 'vitest/node'
+import { boundExports } from './bound-exports.ts'
 import { DEPENDENCIES } from './dependencies.ts'
 import { runtimeLog } from './runtime-log.ts'
 
@@ -23,7 +24,12 @@ export function reflexTest({ configPath = './wrangler.toml' }: ReflexTestOptions
     wrangler: { configPath },
     remoteBindings: false,
     verbose: false,
-    miniflare: { bindings: { MIGRATIONS: await readD1Migrations(path.join(packageFolder, 'migrations')) } },
+    miniflare: {
+      bindings: {
+        MIGRATIONS: await readD1Migrations(path.join(packageFolder, 'migrations')),
+        BOUND_EXPORTS: boundExports(configPath),
+      },
+    },
   }))
   const set_up: Vite.Plugin = {
     name: 'reflex-agents',

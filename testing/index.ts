@@ -1,2 +1,3 @@
 export { testScope, type TestEvent, type TestScope, type TestScopeOptions } from './scope.ts'
+export { missingExports } from './missing-exports.ts'
 export type { ModelAnswer, ScriptedModel } from './model.ts'

@@ -12,7 +12,10 @@ import { parseEvent } from '../src/events/parse-event.ts'
 
 export type TestEvent = EventInput
 export type TestScopeOptions = {
-  /** The scope's name; by default one that fits the agent's first pattern and no other test has. */
+  /**
+   * The scope's name; by default one that fits the agent's first pattern and no other test has. A
+   * list of agents needs it.
+   */
   scope?: string
   /** The answers of the model, in order. */
   model?: readonly ModelAnswer[]
@@ -28,18 +31,28 @@ const OUTCOME_MS = 20_000
 const PAGE = 10_000
 let scopes = 0
 
-/** A scope that the agent serves, in the runtime of Workers, with a scripted model. */
-export async function testScope(agent: Agent, options: TestScopeOptions = {}): Promise<TestScope> {
+/**
+ * A scope that the agent serves, in the runtime of Workers, with a scripted model. Of a list of
+ * agents, such as that of a deployment, the one serves it whose pattern matches.
+ */
+export async function testScope(agent: Agent | readonly Agent[], options: TestScopeOptions = {}): Promise<TestScope> {
   const { model: answers = [], settings, env = {} } = options
-  const pattern = agent.scopes[0] ?? 'test/*'
-  const name = options.scope ?? pattern.replaceAll('*', () => `${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`)
+  const listed = [agent].flat()
+  const name = options.scope ?? freshName(listed)
   const model = new ScriptedModel(answers)
-  const scripted = { ...agent, offline: [model.rule, ...(agent.offline ?? [])] }
+  const scripted = listed.map((one) => ({ ...one, offline: [model.rule, ...(one.offline ?? [])] }))
   const agents = setUp(name, scripted, { REFLEX_MODEL: 'offline', ...env })
   const scope = new TestScope(name, model, agents)
-  const named = agents.agentOf(name).name === agent.name ? {} : { agent: agent.name }
+  const alone = listed.length === 1 ? listed[0]?.name : undefined
+  const named = alone === undefined || agents.agentOf(name).name === alone ? {} : { agent: alone }
   if (settings !== undefined || 'agent' in named) await scope.configure({ ...named, ...settings })
   return scope
+}
+
+function freshName([agent, ...others]: readonly Agent[]): string {
+  if (!agent || others.length > 0) throw new Error('a list of agents needs the name of a scope: testScope(agents, { scope })')
+  const pattern = agent.scopes[0] ?? 'test/*'
+  return pattern.replaceAll('*', () => `${(scopes += 1)}-${crypto.randomUUID().slice(0, 8)}`)
 }
 
 export class TestScope {

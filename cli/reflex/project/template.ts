@@ -70,14 +70,19 @@ export const hello = defineAgent({
 })
 `
 
-const TEST = `import { testScope } from 'reflex-agents/testing'
+const TEST = `import { missingExports, testScope } from 'reflex-agents/testing'
 import { expect, test } from 'vitest'
-import { hello } from '../src/agents/hello.ts'
+import * as worker from '../src/index.ts'
 
 test('answers a message', async () => {
-  const scope = await testScope(hello, { model: ['Hello, Ada!'] })
+  // By the agent that serves this scope in the deployment.
+  const scope = await testScope(worker.Scope.agents, { scope: 'chat/ada', model: ['Hello, Ada!'] })
   const ended = await scope.send({ type: 'ws.message', connection_id: 'ada', content: 'I am Ada' })
   expect(ended.status).toBe('completed')
   expect(await scope.replies()).toEqual(['Hello, Ada!'])
+})
+
+test('exports what wrangler.toml binds', () => {
+  expect(missingExports(worker)).toEqual([])
 })
 `

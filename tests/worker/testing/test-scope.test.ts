@@ -2,7 +2,8 @@ import { generateText, isStepCount } from 'ai'
 import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { all, defineAgent, defineTool, eventType, typeFilter } from 'reflex-agents'
-import { testScope } from 'reflex-agents/testing'
+import { missingExports, testScope } from 'reflex-agents/testing'
+import * as deployment from '../../../src/index.ts'
 
 const { default: guide }: { default: string } = await import('../../../docs/testing.md?raw')
 const { default: example }: { default: string } = await import('./guide.test.ts?raw')
@@ -112,4 +113,27 @@ test('a model without an answer left fails the turn, which says so', async () =>
 test('the guide shows the example as it is', () => {
   const shown = example.replace('../../support/guide/greeter.ts', '../src/agents/greeter.ts')
   expect(guide).toContain(`\`\`\`ts\n${shown}\`\`\``)
+})
+
+test('a scope of a list is served by the agent whose pattern matches, as in the deployment', async () => {
+  const janitor = defineAgent({
+    name: 'tested-janitor',
+    scopes: ['cellar/*'],
+    events: [bell],
+    async trigger(_, deps) {
+      deps.reply('Nobody enters.')
+      return null
+    },
+  })
+  const scope = await testScope([doorman, janitor], { scope: 'cellar/1' })
+  await scope.send(ring('Ada'))
+  expect(await scope.replies()).toEqual(['Nobody enters.'])
+  await expect(testScope([doorman, janitor])).rejects.toThrow('needs the name of a scope')
+  expect(deployment.Scope.agents.map(({ name }) => name)).toContain('ssh-guard')
+})
+
+test('a module shows what it lacks of what wrangler.toml binds', () => {
+  expect(missingExports(deployment)).toEqual([])
+  const { Ledger: _, ...others } = deployment
+  expect(missingExports({ ...others, default: { fetch: () => null } })).toEqual(['Ledger', 'default.queue', 'default.scheduled'])
 })
