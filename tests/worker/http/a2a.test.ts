@@ -38,7 +38,7 @@ describe('the card', () => {
         supportedInterfaces: [
           { url: 'https://reflex.test/v1/scopes/team-a%2Fweb/a2a', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
         ],
-        capabilities: { streaming: true, extendedAgentCard: true },
+        capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
         securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
         securityRequirements: [{ schemes: { key: {} } }],
         skills: [{ id: 'events' }],
@@ -131,7 +131,10 @@ describe('a message', () => {
     expect(other.body.error).toMatchObject({ code: -32009 })
     expect((await ask(scope, 'NoMethod')).body.error).toMatchObject({ code: -32601 })
     expect((await ask(scope, 'GetTask', [])).body.error).toMatchObject({ code: expect.any(Number) })
-    expect((await ask(scope, 'CreateTaskPushNotificationConfig', { taskId: 'x' })).body.error).toMatchObject({ code: -32003 })
+    for (const verb of ['Create', 'Get', 'Delete'])
+      expect((await ask(scope, `${verb}TaskPushNotificationConfig`, { taskId: 'x', id: 'x' })).body.error).toMatchObject({ code: -32003 })
+    const { error } = (await ask(scope, 'ListTaskPushNotificationConfigs', { taskId: 'x' })).body
+    expect(error).toMatchObject({ code: -32003, message: expect.stringContaining('webhooks') })
     expect(await call(scopePath(scope, '/a2a'), { body: '{"jsonrpc":' })).toMatchObject(problem(400, 'malformed-body'))
     expect(await call(scopePath(scope, '/a2a'), { json: [] })).toMatchObject(problem(400))
   })

@@ -238,5 +238,7 @@ export class ScopeAgent implements A2ARequestHandler {
 const OPEN = new Set<string>(eventStatuses.slice(0, 3))
 
 async function noPush(): Promise<never> {
-  throw new PushNotificationNotSupportedError('Push notifications are not supported: subscribe to the task.')
+  throw new PushNotificationNotSupportedError(
+    'Push notifications are not supported: subscribe to the task, or let an operator set webhooks of the scope.',
+  )
 }
