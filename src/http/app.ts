@@ -10,8 +10,7 @@ import { artifactStateRoutes } from './artifacts/state.ts'
 import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } from './auth/middleware.ts'
 import { handleError, notFoundIn } from './problems/problem.ts'
 import { approvalRoutes } from './skills/approvals.ts'
-import { deadLetterRoutes } from './operations/dead-letters.ts'
-import { waitingRoutes } from './operations/waiting-work.ts'
+import { waitingWorkRoutes } from './operations/waiting-work.ts'
 import { bearer, completed, documentInfo, type Document } from './describe/docs/document.ts'
 import { docsRoutes } from './describe/docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
@@ -92,8 +91,7 @@ export function createApp(agents: AgentRegistry) {
     .route('/', protocols)
     .route('/', approvalRoutes)
     .route('/', learnRoutes)
-    .route('/', deadLetterRoutes)
-    .route('/', waitingRoutes)
+    .route('/', waitingWorkRoutes)
     .route('/', keyRoutes)
     .route('/', hookRoutes)
     .route('/', statisticsRoutes)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { approval } from '../control-plane/approval.ts'
+import { approval } from './approval.ts'
 import { deadLetter } from '../event-record.ts'
 
-/** What waits for a person, without inputs, words and content: for keys that may not decide it. */
+/** The work that waits for a person, without inputs, words and content: for every viewer. */
 export const waitingWork = z
   .object({
     approvals: z.array(

@@ -1,12 +1,13 @@
 import { z } from '@hono/zod-openapi'
-import { iso } from '../../base/time.ts'
-import { waitingWork } from '../../contract/reports/waiting-work.ts'
+import { withIso } from '../../base/time.ts'
+import { waitingWork } from '../../contract/control-plane/waiting-work.ts'
 import { scopeName } from '../../core/event.ts'
 import { listApprovals } from '../../store/approvals.ts'
 import { listDeadLetters } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { pageLimit } from '../describe/paging.ts'
+import { deadLetterRoutes } from './dead-letters.ts'
 
 const route = routes('Approvals')
 
@@ -19,26 +20,26 @@ const list = route('get /v1/waiting', 'listWaiting', 'List what waits for a pers
   responses: { 200: json(waitingWork, 'The newest of both.'), ...problems(400) },
 })
 
-export const waitingRoutes = resource().openapi(list, async (c) => {
-  const query = { ...c.req.valid('query'), patterns: c.var.principal.scopes }
-  const db = storeOf(c.env)
-  const [approvals, letters] = await Promise.all([
-    listApprovals(db, { ...query, status: 'pending', now: Date.now() }),
-    listDeadLetters(db, query),
-  ])
-  return c.json(
-    {
-      approvals: approvals.items.map(({ id, scope, kind, skill_id, version, requested_by, created_at, expires_at }) => ({
-        ...{ id, scope, kind, skill_id, version, requested_by },
-        created_at: iso(created_at),
-        expires_at: iso(expires_at),
-      })),
-      dead_letters: letters.items.map(({ id, origin, scope, event_id, type, error, attempts, dead_lettered_at }) => ({
-        ...{ id, origin, scope, event_id, type, error, attempts },
-        dead_lettered_at: iso(dead_lettered_at),
-      })),
-      more: { approvals: approvals.more, dead_letters: letters.more },
-    },
-    200,
-  )
-})
+/** Dead letters, and the list of all that waits for a person. */
+export const waitingWorkRoutes = resource()
+  .route('/', deadLetterRoutes)
+  .openapi(list, async (c) => {
+    const query = { ...c.req.valid('query'), patterns: c.var.principal.scopes }
+    const db = storeOf(c.env)
+    const [approvals, letters] = await Promise.all([
+      listApprovals(db, { ...query, status: 'pending', now: Date.now() }),
+      listDeadLetters(db, query),
+    ])
+    return c.json(
+      {
+        approvals: approvals.items.map(({ id, scope, kind, skill_id, version, requested_by, created_at, expires_at }) =>
+          withIso({ id, scope, kind, skill_id, version, requested_by, created_at, expires_at }, ['created_at', 'expires_at']),
+        ),
+        dead_letters: letters.items.map(({ id, origin, scope, event_id, type, error, attempts, dead_lettered_at }) =>
+          withIso({ id, origin, scope, event_id, type, error, attempts, dead_lettered_at }, ['dead_lettered_at']),
+        ),
+        more: { approvals: approvals.more, dead_letters: letters.more },
+      },
+      200,
+    )
+  })
