@@ -109,7 +109,7 @@ export class Scope {
     return this.#api(`${this.#path}/context`, { query })
   }
 
-  /** The newest events with their content, newest first. They follow the scope within about a second. */
+  /** The newest events with their content, newest first, about a second behind the scope. */
   async events(query: { limit?: number; type?: string } = {}): Promise<LoggedEvent[]> {
     const page = await this.#api<Page<LoggedEvent>>('/v1/events', { query: { ...query, scope: this.name } })
     return page.items

@@ -12,7 +12,7 @@ export type ScopeEvent = {
   status: EventStatus
   error: string | null
   outcome: Outcome | null
-  /** The event itself: at once if it was sent from here, else when it was read, about a second later. */
+  /** The event itself: at once if it was sent from here, else once it was read. */
   event: EventInput | { content: string } | LoggedEvent['event'] | null
 }
 export type ScopeView = {

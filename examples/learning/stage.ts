@@ -49,7 +49,7 @@ export const filing = (host: string): SettingsPatch => ({
       url: `http://${host}/file`,
       body: { folder: '{{folder}}' },
     },
-    // What can be undone may be taken over by proof alone; anything else waits for a person.
+    // Proof alone lets a reflex do what can be undone; anything else waits for a person.
     {
       name: 'http.unfile',
       description: 'Returns a message to the inbox',

@@ -6,7 +6,7 @@
 // learns reflexes, lists them, and answers offers by a reflex of its own, without a model. The
 // other finds them by their measured figures, tries them on its own mails, buys licences, and makes
 // fewer model calls. Then it takes a copy and sells it on to a third desk: the first one gets its
-// royalty. The exit code is 1 if no call was saved, no royalty was paid, or a unit of money is lost.
+// royalty. The exit code is 1 if no call was saved, no royalty was paid, or a unit of money lost.
 
 import { parseArgs } from 'node:util'
 import { LESSON_SENDER } from '../../cli/learning/lesson.ts'
@@ -28,7 +28,7 @@ each has paid, earned and saved.
   --help       this`
 
 /** With fewer, only the commonest decision is learned, and proven again by the buyer. */
-const LEAST = 1400
+const LEAST = 1000
 const { signal, exitCode } = interruption()
 
 async function main(): Promise<number> {

@@ -18,7 +18,7 @@ const BEFORE = 100
 const GRANT = 1000
 const THIRD_GRANT = 200
 const PRICE = 10
-const FIRES = 1000
+const FIRES = 300
 const BUDGET = 200
 /** Looks at the deals, 1.7 s apart: a scope reports its uses within a second or two. */
 const MOST_SETTLING = 15
@@ -71,7 +71,7 @@ export async function trade(api: Api, desk: Desk, watch: Watch): Promise<Story> 
   await patch(api, BUYER, { reflexes: purchases.map(({ found }) => referenceTo(found.artifact)) })
   const after = await work(api, { desk, scope: BUYER, learns: false }, desk.messages.slice(taught + BEFORE), watch)
   const buyer_calls = [...before.calls, ...after.calls]
-  const resale = await sellOn(api, mostUsed(purchases), watch)
+  const resale = await sellOn(api, best(purchases), watch)
   const [accounts, audit] = await settled(api, purchases, watch)
   const saved = sum(before.calls) / before.calls.length > sum(after.calls.slice(-BEFORE)) / BEFORE
   const deals = await Promise.all(purchases.map(async (one) => ({ ...one, deal: await dealOf(api, one.deal.deal_id) })))
@@ -105,7 +105,7 @@ function work(
       learning: { mode: 'auto' as const, audit_share: 0.02, trusted_sources: [...desk.trusted] },
     },
     events: eventsOf(messages),
-    learn_after: learns ? [0.2, 0.35].map((share) => Math.round(messages.length * share)) : [],
+    learn_after: learns ? [0.2, 0.35, 0.5].map((share) => Math.round(messages.length * share)) : [],
   }
   return teach(api, lesson, {
     signal,
@@ -168,9 +168,8 @@ async function buy(api: Api, { since, learned }: { since: string; learned: reado
   return purchases
 }
 
-/** The reflex that most of the buyer's events would go to. */
-const mostUsed = (purchases: readonly Purchase[]): string =>
-  purchases.toSorted((one, other) => other.tried.fires - one.tried.fires)[0]?.found.artifact ?? ''
+/** The reflex that the market ranked first. */
+const best = ([first]: readonly Purchase[]): string => first?.found.artifact ?? ''
 
 const referenceTo = (artifact: string): { id: string } => ({ id: artifact.slice('reflex:'.length).split('@')[0] ?? '' })
 

@@ -217,7 +217,7 @@ test('the hooks follow what others do: an event, an approval that is decided, a 
 
   await ask(server.url, '/v1/skills', { body: JSON.parse(await readFile('examples/skills/network-block.json', 'utf8')) as object })
   await ask(server.url, '/v1/skills/network.block/state', { body: { state: 'active' } })
-  await ask(server.url, '/v1/reflexes', { body: { id: 'greet', code: 'function reflex() { return null }', state: 'active' } })
+  await ask(server.url, '/v1/reflexes', { body: { id: 'greet', code: 'function reflex(context) { return null }', state: 'active' } })
   const propose = async (network: string): Promise<string> => {
     const body = { skill_id: 'network.block', inputs: { network, reason: 'a test' }, why: 'networks that attack' }
     return (await ask<{ approval_id: string }>(server.url, `${scopePath('ssh/react')}/skills/propose`, { body })).approval_id
