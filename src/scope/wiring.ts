@@ -20,7 +20,6 @@ import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
 import type { Settings, SettingsPatch } from '../contract/settings/settings.ts'
-import type { Payment } from '../contract/market/payment.ts'
 import { handlePayments } from './skills/payments.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
@@ -96,7 +95,7 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
   const own = reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null })
-  const desk = { ...parts, view: () => parts.market.view, ask: (payment: Payment, why: string) => parts.parked.askPayment(payment, why) }
+  const desk = { ...parts, view: () => parts.market.view, ask: parts.parked.askPayment.bind(parts.parked) }
   const allowed = (): Settings => {
     const { market, ...rest } = parts.settings()
     return { ...rest, ...(market && { market: { ...market, without_approval: Number.MAX_SAFE_INTEGER } }) }

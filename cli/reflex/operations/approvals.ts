@@ -14,13 +14,18 @@ type Filter = { status: ApprovalStatus | 'any'; scope?: string; limit: number; f
 /** Its inputs may hold secrets, so they are not shown. */
 type Waiting = { approval_id: string; skill_id: string; version: string }
 
+/** A payment is a call of a tool, which has no version. */
+function nameOf({ skill_id, version }: Pick<Approval, 'skill_id' | 'version'>): string {
+  return version === '' ? skill_id : `${skill_id}@${version}`
+}
+
 const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim' }
 const columns: Column<Approval>[] = [
   { title: 'ID', of: ({ id }) => id },
   { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] },
   { title: 'EXPIRES', of: ({ expires_at }) => expires_at },
   { title: 'SCOPE', of: ({ scope }) => scope },
-  { title: 'SKILL', of: ({ skill_id, version }) => `${skill_id}@${version}` },
+  { title: 'WHAT', of: nameOf },
   { title: 'BY', of: ({ requested_by }) => requested_by },
   { title: 'WHY', of: ({ why }) => why },
   { title: 'INPUTS', of: ({ inputs }) => safeJson(inputs) },
@@ -28,7 +33,7 @@ const columns: Column<Approval>[] = [
 
 const waitingColumns: Column<Waiting>[] = [
   { title: 'ID', of: ({ approval_id }) => approval_id },
-  { title: 'SKILL', of: ({ skill_id, version }) => `${skill_id}@${version}` },
+  { title: 'SKILL', of: nameOf },
 ]
 
 async function waitingIn(file: string): Promise<Page<Waiting>> {
@@ -71,9 +76,7 @@ export function addApprovals(program: Command): void {
         handler(async ({ api, print, signal }, id: string, { reason }: { reason?: string }) => {
           const body = reason === undefined ? {} : { reason }
           const decided = await api().json<Approval>(route(['approvals', id, verb]), { method: 'POST', body, signal })
-          print.result(decided, () => [
-            `${written(decided.skill_id)}@${written(decided.version)} in ${written(decided.scope)} is ${decided.status}.`,
-          ])
+          print.result(decided, () => [`${written(nameOf(decided))} in ${written(decided.scope)} is ${decided.status}.`])
         }),
       )
   }

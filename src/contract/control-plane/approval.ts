@@ -21,7 +21,10 @@ export const approvalRunStatuses = [
 const steps = z.array(z.object({ tool: z.string(), status: z.string() }))
 const run = z
   .object({
-    run_id: z.string().nullable().describe("As in the scope's log; null if the gate rejected the run when it was about to start."),
+    run_id: z
+      .string()
+      .nullable()
+      .describe("As in the scope's log; null if the gate rejected the run when it was about to start, and for a payment."),
     status: z.enum(approvalRunStatuses),
     reason: z.string().nullable().describe('Why the status is not `ok`.'),
     outputs: z.record(z.string(), z.unknown()).describe("As in the scope's log: without secrets, and omitted if they are long."),

@@ -15,7 +15,7 @@ export const contractTools = (desk: Desk) => ({
     input: newContract.omit({ id: true, proposer: true }),
     async execute(asked, call) {
       const amount = asked.price_per_invocation * asked.limit
-      await desk.demandAllowance({ tool: 'genesis_contracts.propose', input: asked, to: asked.counterparty, amount })
+      await desk.demandAllowance({ tool: 'genesis_contracts.propose', input: asked, to: asked.counterparty, amount }, call)
       const id = desk.idOf(call)
       return made(await desk.ledger.propose({ ...asked, id, proposer: desk.account }, await desk.caller(asked.counterparty))).contract
     },

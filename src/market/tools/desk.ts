@@ -11,7 +11,7 @@ import type { ToolCall } from '../../tools/define-tool.ts'
 
 export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
 /** Asks a person for a payment. Returns the id of the approval; null if it waits already. */
-type Ask = (payment: Payment, why: string) => Promise<string | null>
+type Ask = (payment: Payment, why: string, call: ToolCall['trace']) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */
 export class Desk {
@@ -50,11 +50,11 @@ export class Desk {
   }
 
   /** Throws if a person must allow the payment, who is then asked for it. */
-  async demandAllowance(payment: Payment): Promise<void> {
+  async demandAllowance(payment: Payment, { trace }: Pick<ToolCall, 'trace'>): Promise<void> {
     const most = this.#parts.settings().market?.without_approval ?? 0
     if (payment.amount <= most) return
     const why = `${payment.amount} is more than this agent may spend without a person, which is ${most}`
-    const approval_id = await this.#parts.ask(payment, why)
+    const approval_id = await this.#parts.ask(payment, why, trace)
     throw new Error(`${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`)
   }
 }

@@ -69,7 +69,7 @@ function buying(desk: Desk) {
         if (!listing) throw new Error(`there is no listing ${listing_id}`)
         const pays = price ?? listing.price
         const input = { listing_id, price: pays }
-        await desk.demandAllowance({ tool: 'genesis_escrow.offer', input, to: listing.seller, amount: pays })
+        await desk.demandAllowance({ tool: 'genesis_escrow.offer', input, to: listing.seller, amount: pays }, call)
         const seller = scopeOfOwner(listing.seller)
         const by = await desk.caller(seller === null ? undefined : agentOwner(seller))
         const asked = { id: desk.idOf(call), buyer: desk.account, ...(price !== undefined && { price }) }

@@ -20,7 +20,7 @@ export const ledgerTools = (desk: Desk) => ({
     input: z.strictObject({ to: accountId, amount, memo: z.string().max(500).optional() }),
     async execute({ to, amount: sum, memo }, call) {
       const input = { to, amount: sum, ...(memo !== undefined && { memo }) }
-      await desk.demandAllowance({ tool: 'genesis_ledger.transfer', input, to, amount: sum })
+      await desk.demandAllowance({ tool: 'genesis_ledger.transfer', input, to, amount: sum }, call)
       const id = desk.idOf(call)
       const transfer = { id, debit: desk.account, credit: to, amount: sum, code: 'agent', ...(memo !== undefined && { memo }) }
       const [result] = await desk.ledger.transfer([transfer], await desk.caller(to))

@@ -9,6 +9,7 @@ import { findApprovals } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { approvalHead } from '../log/spans.ts'
+import { decidePayment, logPaymentAsked, paymentHead, type HeldPayment } from './payments.ts'
 import type { Unit } from '../storage/unit.ts'
 import { hashOf } from '../../proof/identity.ts'
 import type { Promotion, PromotionQuestion } from '../reflexes/promotions.ts'
@@ -27,7 +28,6 @@ type HeldPromotion = { promotion: Promotion; expires_at: number }
 /** A mined skill that passed its tests. */
 export type Activation = { id: string; version: string; hash: string }
 type HeldActivation = { activation: Activation; expires_at: number }
-type HeldPayment = { payment: Payment; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldPayment
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
@@ -64,10 +64,7 @@ export class ParkedRuns {
   /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
   async park(run: HeldRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
     const { unit } = this.#parts
-    const held = this.#waiting().map(({ run: parked, approval_id }) => ({
-      ...(JSON.parse(parked) as Held),
-      approval_id,
-    }))
+    const held = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as Held), approval_id }))
     const waiting = held.flatMap((one) => ('skill_id' in one ? [one] : []))
     const known = parkedBefore(waiting, run, this.#parts.now())
     if (known) return known
@@ -132,10 +129,7 @@ export class ParkedRuns {
       return
     }
     if ('activation' in parked) return
-    if ('payment' in parked) {
-      if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: parked.payment })
-      return
-    }
+    if ('payment' in parked) return decidePayment(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
     if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
     if (status === 'rejected' && parked.from === 'reflex')
       this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
@@ -171,13 +165,18 @@ export class ParkedRuns {
   }
 
   /** Asks once for a payment that waits. Null if it waits already. */
-  async askPayment(payment: Payment, why: string): Promise<string | null> {
+  async askPayment(payment: Payment, why: string, call?: { trace_id: string; span_id: string }): Promise<string | null> {
     const { unit, outbox, log } = this.#parts
     const { tool: skill_id, input, to, amount } = payment
     if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
     const inputs = log.clean({ ...input, to, amount }) as ApprovalRequest['inputs']
     const of = { kind: 'payment', skill_id, version: '', manifest_hash: '', inputs, why } as const
-    const asked = unit((asking) => this.#askOnce(asking, { payment }, of))
+    const head = paymentHead(call)
+    const asked = unit((asking) => {
+      const approval_id = this.#askOnce(asking, { payment }, of, { head })
+      if (approval_id !== null) logPaymentAsked(asking, { payment, head }, { approval_id, reason: why })
+      return approval_id
+    })
     await outbox.push('approvals')
     return asked
   }
@@ -197,18 +196,19 @@ export class ParkedRuns {
 
   #askOnce(
     unit: Unit,
-    held: Omit<HeldPromotion, 'expires_at'> | Omit<HeldActivation, 'expires_at'> | Omit<HeldPayment, 'expires_at'>,
+    held: Pick<HeldPromotion, 'promotion'> | Pick<HeldActivation, 'activation'> | Pick<HeldPayment, 'payment'>,
     of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
+    place: { head?: EntryHead } = {},
   ): string | null {
     const { scope, agent } = this.#parts
     for (const { run } of this.#waiting()) {
-      const { expires_at: _at, ...one } = JSON.parse(run) as Held
+      const { expires_at: _at, head: _head, ...one } = JSON.parse(run) as Held & { head?: EntryHead }
       if (sameJson(one, held)) return null
     }
     const approval_id = crypto.randomUUID()
     const expires_at = unit.now + ANSWER_WITHIN_MS
     const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
-    unit.all(sql, approval_id, JSON.stringify({ ...held, expires_at }), expires_at, unit.now)
+    unit.all(sql, approval_id, JSON.stringify({ ...held, ...place, expires_at }), expires_at, unit.now)
     const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
     const inputs_hash = hashOf(canonicalJson(of.inputs))
     this.#put(unit, { id: approval_id, scope, ...of, inputs_hash, ...asked, created_at: unit.now, expires_at })

@@ -237,28 +237,3 @@ test('a scope gets its opening grant once, and spends within its limits alone', 
   await sendAndSettle(stub, note(scope, paid))
   expect((await entriesOf(stub, 'effect-ended')).at(-1)?.error).toContain('more than this agent may spend without a person')
 })
-
-test('a payment above what an agent may spend waits for a person, and is made once', async () => {
-  const { account: paid } = await buyer(1)
-  const { scope, stub } = await acting(`
-    if (context.event.type !== 'test.note') return null
-    return { action_type: 'invoke_artifact', artifact_id: 'genesis_ledger', method: 'transfer', args: [context.event.text, 6] }`)
-  await stub.configure({ market: { opening_grant: 30, without_approval: 5 } }, 'test')
-  await stub.poke()
-  const account = `scope:${scope}`
-  for (const _ of [1, 2]) await sendAndSettle(stub, note(scope, paid))
-  const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)
-  expect(body.items).toMatchObject([{ kind: 'payment', skill_id: 'genesis_ledger.transfer', inputs: { to: paid, amount: 6 } }])
-  expect(await ledger.account(account)).toMatchObject({ balance: 30 })
-  const path = `/v1/approvals/${body.items[0].id}/approve`
-  expect(await call(path, { json: {} })).toMatchObject({ status: 200, body: { status: 'approved' } })
-  await until(async () => (await ledger.account(account))?.balance === 24, 'it is paid')
-  expect(await call(path, { json: {} })).toMatchObject({ status: 409 })
-  await evict(stub)
-  await stubOf(scope).poke()
-  expect(await ledger.account(account)).toMatchObject({ balance: 24 })
-  expect((await entriesOf(stubOf(scope), 'effect-ended')).at(-1)).toMatchObject({
-    status: 'ok',
-    idempotence_key: `approval:${body.items[0].id}`,
-  })
-})

@@ -22,7 +22,8 @@ type Loose = LogEntry & Record<string, unknown>
 const because = (reason: string | null | undefined): string => (reason ? `: ${brief(reason)}` : '')
 const reflex = ({ reflex_id, version }: { reflex_id: string; version: number | null }): string =>
   `${reflex_id}${version === null ? '' : `@${version}`}`
-const skill = ({ skill_id, version }: Loose): string => `skill ${brief(skill_id)}${version === undefined ? '' : `@${brief(version)}`}`
+const skill = ({ skill_id, version, payment }: Loose): string =>
+  `${payment ? 'payment by' : 'skill'} ${brief(skill_id)}${version === undefined ? '' : `@${brief(version)}`}`
 const tokens = ({ usage }: { usage: { input_tokens: number; output_tokens: number; cost_usd: number | null } }): string =>
   ` (${usage.input_tokens + usage.output_tokens} tokens${usage.cost_usd ? `, $${Number(usage.cost_usd.toPrecision(2))}` : ''})`
 
