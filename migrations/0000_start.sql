@@ -230,6 +230,7 @@ CREATE TABLE `artifact_versions` (
 	`sharing` text NOT NULL,
 	`by_proof` integer DEFAULT false NOT NULL,
 	`sealed` integer DEFAULT false NOT NULL,
+	`program` text DEFAULT '' NOT NULL,
 	PRIMARY KEY(`kind`, `id`, `version`)
 );
 --> statement-breakpoint
@@ -237,6 +238,7 @@ CREATE INDEX `artifact_versions_changes` ON `artifact_versions` (`kind`,`id`,`re
 CREATE INDEX `artifact_versions_precedence` ON `artifact_versions` (`kind`,`id`,`precedence`);--> statement-breakpoint
 CREATE INDEX `artifact_versions_state` ON `artifact_versions` (`kind`,`id`,`state`,`precedence`);--> statement-breakpoint
 CREATE INDEX `artifact_versions_revision` ON `artifact_versions` (`revision`);--> statement-breakpoint
+CREATE INDEX `artifact_versions_program` ON `artifact_versions` (`program`);--> statement-breakpoint
 CREATE TABLE `artifacts` (
 	`kind` text NOT NULL,
 	`id` text NOT NULL,

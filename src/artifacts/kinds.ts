@@ -2,6 +2,8 @@ import type { Owner, Stage } from '../contract/artifact.ts'
 import { reflexStates, type Provenance, type ReflexState, type ReflexVersion } from '../contract/reflex.ts'
 import { precedenceOf } from '../base/semantic-version.ts'
 import type { SkillProvenance, SkillState, SkillVersion } from '../contract/skill.ts'
+import { hashProgram } from '../reflexes/static-check.ts'
+import { hashPlan, type Manifest } from '../skills/manifest/manifest.ts'
 import { Registry, type Draft, type Registered } from './registry.ts'
 
 export type ListedReflex = Omit<ReflexVersion, 'code'>
@@ -40,14 +42,26 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
 
 type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over' | 'sealed'>
 export type NewReflex = Registration & Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'>
-export type NewSkill = Registration & Pick<SkillVersion, 'manifest' | 'provenance'>
+export type NewSkill = Registration & Pick<SkillVersion, 'provenance'> & { manifest: Manifest }
 
 /** Every key may read reflexes, but for those that were learned: their code quotes events. */
-export const registerReflex = (db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> =>
-  reflexes.register(db, { ...draft, content: code, sharing: draft.provenance.run === undefined ? 'org' : 'project' })
+export async function registerReflex(db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> {
+  const sharing = draft.provenance.run === undefined ? 'org' : 'project'
+  return reflexes.register(db, { ...draft, content: code, sharing, program: await hashProgram(code) })
+}
 
-export function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
-  const { id, version, description = '', scope: sharing = 'project' } = manifest
+export async function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
+  const { id, version, description = '', scope: sharing } = manifest
   const named = { name: version, precedence: precedenceOf(version) }
-  return skills.register(db, { ...draft, id, version: named, description, content: JSON.stringify(manifest), sharing, state: 'draft' })
+  const content = JSON.stringify(manifest)
+  return skills.register(db, {
+    ...draft,
+    id,
+    version: named,
+    description,
+    content,
+    sharing,
+    state: 'draft',
+    program: await hashPlan(manifest),
+  })
 }

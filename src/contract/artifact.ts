@@ -49,6 +49,8 @@ export type NewArtifact = Pick<Artifact, 'id' | 'hash' | 'description' | 'state'
     version?: { name: string; precedence: string } | undefined
     sharing: SkillSharing
     sealed?: boolean | undefined
+    /** The hash of what runs. */
+    program: string
     now: number
   }
 

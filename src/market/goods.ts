@@ -15,7 +15,7 @@ export async function findGoods(db: D1Database, reference: string): Promise<Foun
   if (!found) return null
   const named = { kind: kind === 'reflex' ? ('reflex' as const) : ('skill' as const), id, version }
   const { owner, created_at, ...facts } = found
-  const [original, origins] = await Promise.all([originalOf(db, { ...named, hash: facts.hash, created_at }), originsOf(db, named)])
+  const [original, origins] = await Promise.all([originalOf(db, { ...named, created_at }), originsOf(db, named)])
   return { ...named, owner, goods: { ...facts, original, origins } }
 }
 

@@ -13,6 +13,26 @@ export async function checkReflex(code: string): Promise<Check> {
   return errors.length === 0 ? { ok: true, hash: await sha256(code) } : { ok: false, errors }
 }
 
+/** The hash of what runs: other spaces, comments, quotes and semicolons do not change it. */
+export function hashProgram(code: string): Promise<string> {
+  try {
+    const parsed = parseCode(code)
+    return sha256('error' in parsed ? code : JSON.stringify(parsed.program, withoutWriting))
+  } catch (error) {
+    // Nested too deeply for JSON.
+    if (error instanceof RangeError) return sha256(code)
+    throw error
+  }
+}
+
+const WRITING: ReadonlySet<string> = new Set(['start', 'end', 'loc', 'raw'])
+
+function withoutWriting(name: string, value: unknown): unknown {
+  if (WRITING.has(name)) return undefined
+  if (Array.isArray(value)) return (value as (AnyNode | null)[]).filter((node) => node?.type !== 'EmptyStatement')
+  return typeof value === 'bigint' ? `${value}n` : value
+}
+
 function errorsOf(code: string): CodeError[] {
   const bytes = byteLength(code)
   if (bytes > sandboxLimits.code_bytes) {

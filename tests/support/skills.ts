@@ -85,7 +85,7 @@ export async function copyVersion({ id }: { id: string }, count: number): Promis
   const versions = JSON.stringify(Array.from({ length: count }, (_, index) => `0.0.${index}`))
   const insert = `INSERT INTO artifact_versions
     SELECT kind, ?1, value, value, json_set(content, '$.version', value), hash, description, state, NULL, 0,
-      iif(state = 'active', last + 1 + key, 0), provenance, 0, sharing, 0, 0
+      iif(state = 'active', last + 1 + key, 0), provenance, 0, sharing, 0, 0, ''
     FROM artifact_versions AS one, (SELECT max(revision) AS last FROM artifact_versions), json_each(?2) WHERE one.kind = 'skill' AND one.id = ?1`
   await env.DB.prepare(insert).bind(id, versions).run()
 }

@@ -54,7 +54,7 @@ function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, sourc
   const original =
     goods.original ?? (first && first.seller === seller && artifactOf(first.artifact) !== artifact_id ? first.artifact : null)
   if (original !== null && source === null)
-    return refuse('sold_as_new', `${artifact} has the same content as ${original}: a copy is not sold as new.`)
+    return refuse('sold_as_new', `${artifact} does the same as ${original}: a copy is not sold as new.`)
   if (desk.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
     return refuse('listed_already', `${artifact} has an open listing as ${kind}. Close that first.`)
   const { listings: most } = desk.limits

@@ -24,11 +24,12 @@ export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillG
  * nothing when it is repeated.
  */
 export async function adoptSkill(parts: Parts, learned: LearnedSkill): Promise<SkillAdoption> {
-  const { run_id, manifest, cases, report } = learned
+  const { run_id, cases, report } = learned
+  const manifest = learned.manifest as Manifest
   const { env, scope, agent, now } = parts
-  const hash = await hashManifest(manifest as Manifest)
+  const hash = await hashManifest(manifest)
   if (!report.passed || report.hash !== hash) return { ok: false, reason: 'untested', detail: `${manifest.id} has not passed its tests` }
-  const lacking = await lacks(parts, manifest as Manifest)
+  const lacking = await lacks(parts, manifest)
   if (lacking !== null) return { ok: false, reason: 'lacks', detail: lacking }
   const [db, owner] = [storeOf(env), agentOwner(scope)]
   const provenance = { by: agent().name, scope, run: run_id }

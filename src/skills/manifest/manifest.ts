@@ -211,6 +211,13 @@ export function parseManifest(input: unknown): ParsedManifest {
 }
 
 /** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
+/** The hash of what a plan does: its calls and outputs, without words about it and its limits. */
+export function hashPlan({ plan: { budget: _budget, ...plan } }: Manifest): Promise<string> {
+  const steps = plan.steps.map(({ timeout_ms: _timeout, retry: _retry, ...step }) => step)
+  const compensation = plan.compensation.map(({ timeout_ms: _timeout, ...step }) => step)
+  return hashJson({ ...plan, steps, compensation })
+}
+
 export const hashManifest = (manifest: Manifest): Promise<string> => hashJson(manifest)
 
 /** The schema of what authors write, as JSON Schema. */

@@ -6,7 +6,15 @@ import { bytesOf, keysOfPage, pageOf } from '../page-by-bytes.ts'
 import { patternsSeenBy, readable } from './patterns.ts'
 import { artifacts, artifactVersions } from './tables.ts'
 
-const { kind: _kind, content, precedence, revision: _revision, sharing: _sharing, ...versionColumns } = getTableColumns(artifactVersions)
+const {
+  kind: _kind,
+  content,
+  precedence,
+  revision: _revision,
+  sharing: _sharing,
+  program: _program,
+  ...versionColumns
+} = getTableColumns(artifactVersions)
 const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.owner_id, scopes: artifacts.scopes }
 /** For a query that joins both tables. */
 export const wholeVersion = { ...head, content }

@@ -17,13 +17,13 @@ export async function insertVersion(
   draft: NewArtifact,
   { owner: { owner_id, scopes }, most }: { owner: Owner; most: number },
 ): Promise<{ inserted: boolean; found: Artifact | undefined }> {
-  const { kind, id, version, hash, content, description, state, provenance, sharing, sealed = false, now } = draft
+  const { kind, id, version, hash, content, description, state, provenance, sharing, sealed = false, program, now } = draft
   const { by_owner } = artifactKinds[kind]
   const { name, precedence, taken, same } = version ? declared(draft, version) : counted(draft)
   const database = drizzle(db)
   // Columns in the schema's order.
   const row = sql`SELECT ${kind}, ${id}, ${name}, ${precedence}, ${content}, ${hash}, ${description}, ${state}, NULL, ${now},
-      ${by_owner ? sql`0` : nextRevision}, ${JSON.stringify(provenance)}, ${now}, ${sharing}, 0, ${Number(sealed)}
+      ${by_owner ? sql`0` : nextRevision}, ${JSON.stringify(provenance)}, ${now}, ${sharing}, 0, ${Number(sealed)}, ${program}
     FROM (${taken})
     WHERE taken < ${most} AND NOT ${same}
       AND EXISTS (SELECT 1 FROM artifacts WHERE kind = ${kind} AND id = ${id} AND owner_id = ${owner_id} AND scopes = ${JSON.stringify(scopes)})`

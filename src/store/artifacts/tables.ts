@@ -59,6 +59,8 @@ export const artifactVersions = sqliteTable(
     by_proof: integer({ mode: 'boolean' }).notNull().default(false),
     /** It was listed for sale, or is a bought copy: only its owner and admins read its content. */
     sealed: integer({ mode: 'boolean' }).notNull().default(false),
+    /** The hash of what runs, by which a copy in other words is known. Empty: unknown. */
+    program: text().notNull().default(''),
   },
   (table) => [
     primaryKey({ columns: [table.kind, table.id, table.version] }),
@@ -66,6 +68,7 @@ export const artifactVersions = sqliteTable(
     index('artifact_versions_precedence').on(table.kind, table.id, table.precedence),
     index('artifact_versions_state').on(table.kind, table.id, table.state, table.precedence),
     index('artifact_versions_revision').on(table.revision),
+    index('artifact_versions_program').on(table.program),
   ],
 )
 

@@ -176,9 +176,9 @@ describe('one answer holds about a page', () => {
 })
 
 const REFLEXES = `INSERT INTO artifact_versions
-  SELECT 'reflex', value, '1', '0000001', 'x', 'x', 'x', 'draft', NULL, 1, 0, '{"by":"x","scope":null,"template":null,"origin":null}', 1, 'org', 0, 0 FROM json_each(?1)`
+  SELECT 'reflex', value, '1', '0000001', 'x', 'x', 'x', 'draft', NULL, 1, 0, '{"by":"x","scope":null,"template":null,"origin":null}', 1, 'org', 0, 0, '' FROM json_each(?1)`
 const SKILLS = `INSERT INTO artifact_versions
-  SELECT 'skill', value, '1.0.0', '1', '{}', 'x', '', 'draft', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project', 0, 0 FROM json_each(?1)`
+  SELECT 'skill', value, '1.0.0', '1', '{}', 'x', '', 'draft', NULL, 1, 0, '{"by":"x","scope":null}', 1, 'project', 0, 0, '' FROM json_each(?1)`
 
 async function logged(scope: string, events: readonly Event[]) {
   const now = Date.now()

@@ -7,7 +7,6 @@ import { reflexes } from '../../../src/artifacts/kinds.ts'
 import { marketTools } from '../../../src/market/tools/tools.ts'
 import { instantiateTemplate } from '../../../src/reflexes/templates/define-template.ts'
 import { genesisTradingReflex } from '../../../src/reflexes/templates/genesis-trading-reflex.ts'
-import { call } from '../../support/http.ts'
 import { listed } from '../../support/market.ts'
 import { acting, write } from '../../support/reflex-chain.ts'
 import { entriesOf, evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
@@ -113,7 +112,7 @@ test('a version that an agent lists is sealed, and terms and states are checked 
     const asked = { artifact: `reflex:${of.id}@${of.version}`, kind: 'licence', price: 5, ...more }
     return list?.execute(list.input.parse(asked), { ...call_of, idempotence_key: crypto.randomUUID() })
   }
-  const version = await write(`return null // ${scope}`, { scope })
+  const version = await write(`return '${scope}' && null`, { scope })
   await expect(sells(version, { terms: { per_decision: 6 } })).rejects.toThrow('more than the price')
   expect((await reflexes.find(env.DB, version.id))?.sealed).toBe(false)
   expect(await sells(version, { terms: { days: 30 } })).toMatchObject({ state: 'open', seller: `scope:${scope}` })

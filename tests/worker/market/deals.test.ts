@@ -8,6 +8,7 @@ import { deliver } from '../../../src/market/goods/deliver.ts'
 import { forgetEntitlements } from '../../../src/store/artifacts/entitlements.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { listed } from '../../support/market.ts'
+import { skill, twoSteps } from '../../support/two-step-skill.ts'
 import { write } from '../../support/reflex-chain.ts'
 import { freshScope, runAlarm, until } from '../../support/scopes.ts'
 
@@ -62,6 +63,43 @@ describe('a listing over HTTP', () => {
     const other = await write('return null', { scope })
     await listed(other)
     expect((await reflexes.find(env.DB, other.id))?.sealed).toBe(true)
+  })
+
+  test.each([
+    [
+      'other spaces, comments, quotes and semicolons',
+      'refused',
+      (text: string) => `/* mine */ return {"action_type": 'reply', content: ("${text}")}`,
+    ],
+    ['another word in its answer', 'sold', (text: string) => `return { 'action_type': 'reply', content: '${text}!' };`],
+  ])('of a copied reflex with %s is %s', async (_, verdict, other) => {
+    const [author, copier] = [freshScope(), freshScope()]
+    await write(`return { 'action_type': 'reply', content: '${author}' };`, { scope: author })
+    const { id } = await write(other(author), { scope: copier })
+    const json = { artifact: `reflex:${id}@1`, kind: 'copy', price: 1, seller: `scope:${copier}` }
+    const answer = await call('/v1/market/listings', { json })
+    expect(answer).toMatchObject(verdict === 'sold' ? { status: 201 } : problem(409, 'sold-as-new'))
+  })
+
+  test.each([
+    [
+      'another description, budget and patience',
+      'refused',
+      { description: 'New!', plan: { budget: { max_cost_usd: 2, max_latency_ms: 9000 } } },
+    ],
+    ['another argument', 'sold', { plan: { steps: [{ tool: 'act', args: { text: 'third {{what}}' } }] } }],
+  ])('of a copied skill with %s is %s', async (_, verdict, { plan, ...changes }) => {
+    const word = crypto.randomUUID()
+    const steps = [{ tool: 'act', args: { text: `${word} {{what}}` }, timeout_ms: 5000 }]
+    const original = { ...twoSteps('').plan, compensation: [], steps }
+    await skill({ plan: original })
+    const key = await keyFor(['operator'], ['*'], word)
+    const id = `copied.s${word.slice(0, 8)}`
+    const copied = twoSteps(id, { ...changes, plan: { ...original, ...plan } })
+    expect((await call('/v1/skills', { key, json: copied })).status).toBe(201)
+    const json = { artifact: `skill:${id}@1.0.0`, kind: 'copy', price: 1, seller: `key:${word}` }
+    const answer = await call('/v1/market/listings', { key, json })
+    expect(answer).toMatchObject(verdict === 'sold' ? { status: 201 } : problem(409, 'sold-as-new'))
   })
 
   test('is closed by the key whose account sells, and not by another key of its name', async () => {

@@ -60,7 +60,7 @@ const setState = (artifact: string, state: string) =>
 const on_sale = new Set<string>()
 /** A version that answers notes, of the agent of a scope. */
 async function versionOf(scope: string): Promise<ReflexVersion & { artifact: string }> {
-  const version = await write(`return { action_type: 'reply', content: 'hi' } // ${crypto.randomUUID()}`, { scope })
+  const version = await write(`'${scope}'; return { action_type: 'reply', content: 'hi' }`, { scope })
   const artifact = `reflex:${version.id}@${version.version}`
   on_sale.add(artifact)
   return { ...version, artifact }
