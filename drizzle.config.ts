@@ -6,7 +6,8 @@ export default process.env['REFLEX_SCHEMA'] === 'scope'
   ? defineConfig({ dialect: 'sqlite', driver: 'durable-sqlite', schema: './src/scope/storage/schema.ts', out: './migrations/scope' })
   : defineConfig({
       dialect: 'sqlite',
-      // The tables of agents here have migrations of their own, which the package leaves out.
+      // Agents' tables have migrations of their own, which the package leaves out by their name:
+      // `npx drizzle-kit generate --name ssh_guard`.
       schema: [
         './src/store/schema.ts',
         './src/store/artifacts/*tables.ts',

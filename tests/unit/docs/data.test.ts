@@ -3,14 +3,23 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { unstable_readConfig } from 'wrangler'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { decisionResponse } from '../../../src/contract/decisions/wire.ts'
+import { replayReport } from '../../../src/contract/reports/replay.ts'
 import { settingsPatch } from '../../../src/contract/settings/settings.ts'
+import { templates } from '../../../src/reflexes/templates/index.ts'
 import { proposeSkillInput } from '../../../src/skills/asp/parse.ts'
 import { manifestSchema } from '../../../src/skills/manifest/manifest.ts'
 import { documented, type Block } from '../../support/documented.ts'
 
 /** By the name in `<!-- schema: NAME -->`. */
-const schemas: Record<string, z.ZodType> = { manifest: manifestSchema, proposal: proposeSkillInput, settings: settingsPatch }
+const schemas: Record<string, z.ZodType> = {
+  decision: decisionResponse,
+  manifest: manifestSchema,
+  proposal: proposeSkillInput,
+  'reflex of a template': z.union(templates.map(({ name, params }) => z.looseObject({ template: z.literal(name), params }))),
+  'replay report': replayReport,
+}
 const settings = new Set(Object.keys(settingsPatch.shape))
 
 const json = [...(await documented('json')), ...(await documented('jsonc'))]
