@@ -66,11 +66,10 @@ export function codeLines(code: string, { paint }: Look): string[] {
 
 type Proofs = { certificates: { version: number; why: string[] }[] }
 
-/** A learned reflex that acts, or else the first one: its certificate in words, and its code. */
+/** The newest reflex that acts, or else the newest: its certificate in words, and its code. */
 export async function reflexLines(api: Api, runs: readonly LearnRun[], look: Look): Promise<string[]> {
-  const last = runs.at(-1)
-  const run = last && (await api.json<LearnRun>(`/v1/learn/runs/${last.run_id}`))
-  const learned = run?.candidates.filter(({ kind }) => kind === 'reflex') ?? []
+  const whole = await Promise.all(runs.toReversed().map(({ run_id }) => api.json<LearnRun>(`/v1/learn/runs/${run_id}`)))
+  const learned = whole.flatMap(({ candidates }) => candidates.filter(({ kind }) => kind === 'reflex'))
   const shown = learned.find(({ state }) => state === 'active') ?? learned[0]
   if (!shown) return []
   const { id, version, state, code = '' } = shown
