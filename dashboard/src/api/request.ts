@@ -3,7 +3,7 @@ import { failed, problemFrom, type Answer } from './problem.ts'
 import { endSession, keyInUse } from './session.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
+export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; patience_ms?: number }
 
 const PATIENCE_MS = 30_000
 
@@ -26,8 +26,8 @@ export async function request<Value>(method: Method, path: string, options: Requ
 /** As `request`, for answers that are not one JSON document. */
 export async function requestText(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<string>> {
   const key = keyInUse()
-  const { body, signal, headers } = options
-  const patience = AbortSignal.timeout(PATIENCE_MS)
+  const { body, signal, headers, patience_ms = PATIENCE_MS } = options
+  const patience = AbortSignal.timeout(patience_ms)
   try {
     const response = await fetch(path, {
       method,
@@ -43,7 +43,7 @@ export async function requestText(method: Method, path: string, options: Request
     return { ok: false, problem }
   } catch {
     if (signal?.aborted) return failed(0, 'Stopped', 'The request is no longer needed.')
-    if (patience.aborted) return failed(0, 'No answer', `The server did not answer within ${PATIENCE_MS / 1000} s.`)
+    if (patience.aborted) return failed(0, 'No answer', `The server did not answer within ${patience_ms / 1000} s.`)
     unanswered()
     return failed(0, 'The server does not answer', 'The page tries again until it does.')
   }
@@ -51,4 +51,5 @@ export async function requestText(method: Method, path: string, options: Request
 
 export const get = <Value>(path: string, signal?: AbortSignal): Promise<Answer<Value>> =>
   request<Value>('GET', path, signal ? { signal } : {})
-export const post = <Value>(path: string, body?: unknown): Promise<Answer<Value>> => request<Value>('POST', path, { body })
+export const post = <Value>(path: string, body?: unknown, signal?: AbortSignal): Promise<Answer<Value>> =>
+  request<Value>('POST', path, { body, ...(signal && { signal }) })

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
 import type { Answer, Problem } from './problem.ts'
 
 export type Action<Input, Value> = {
@@ -9,15 +10,17 @@ export type Action<Input, Value> = {
 }
 
 /**
- * A call that changes something: it runs once at a time, and its problem is shown where it was
- * started.
+ * A call that somebody starts: it runs once at a time, and its problem is shown where it was
+ * started. `left` is for a long report: it is stopped when nobody looks at it any more.
  */
-export function useAction<Input, Value>(call: (input: Input) => Promise<Answer<Value>>): Action<Input, Value> {
+export function useAction<Input, Value>(call: (input: Input, left: AbortSignal) => Promise<Answer<Value>>): Action<Input, Value> {
+  const leaving = useMemo(() => new AbortController(), [])
+  useEffect(() => () => leaving.abort(), [])
   const busy = useSignal(false)
   const problem = useSignal<Problem | null>(null)
   const run = async (input: Input) => {
     busy.value = true
-    const answer = await call(input)
+    const answer = await call(input, leaving.signal)
     busy.value = false
     problem.value = answer.ok ? null : answer.problem
     return answer

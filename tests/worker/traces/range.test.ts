@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
-import { call, scopePath } from '../../support/http.ts'
+import { call, fetchRaw, scopePath } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { age, freshScope, logOf, note, stubOf, until } from '../../support/scopes.ts'
 import { ask, behaviours, effects } from '../../support/test-agents.ts'
@@ -126,6 +126,16 @@ describe('a replay of a time range', () => {
       .map((line) => JSON.parse(line) as object)
     expect(lines.slice(0, -1)).toEqual(lines.slice(0, -1).map(() => ({ progress: expect.objectContaining({ changed: 0 }) })))
     expect(lines.at(-1)).toMatchObject({ report: { events: 6, equivalent: true } })
+  })
+
+  test('stops when the stream of its progress is left', async () => {
+    const { scope } = await busyScope()
+    const before = await logOf(stubOf(scope))
+    const left = await fetchRaw(scopePath(scope, '/replay'), { json: { since: SINCE }, headers: { Accept: 'application/x-ndjson' } })
+    await left.body?.cancel()
+    // A replay that is read to its end is the only one that the log has.
+    await ranged(scope)
+    expect((await logOf(stubOf(scope))).slice(before.length).map(({ kind }) => kind)).toEqual(['replay-done'])
   })
 
   test('is one entry of the log, with a trace of its own, and touches nothing else', async () => {

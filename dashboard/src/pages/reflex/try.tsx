@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
 import type { evaluation } from '../../../../src/contract/reports/reflex-report.ts'
 import type { RangeReport } from '../../../../src/contract/reports/replay.ts'
-import { part, post, useGet } from '../../api/index.ts'
+import { part, post, requestText, useGet, type Answer } from '../../api/index.ts'
+import { failed } from '../../api/problem.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
@@ -57,7 +58,7 @@ export function Try({ reflex }: { reflex: Reflex }) {
 
 function Evaluate({ version, scope, window }: { version: string; scope: string; window: string }) {
   const report = useSignal<Evaluation | null>(null)
-  const { run, busy, problem } = useAction(() => post<Evaluation>(`/v1/reflexes/${part(version)}/evaluate`, { scope, window }))
+  const { run, busy, problem } = useAction((_, left) => post<Evaluation>(`/v1/reflexes/${part(version)}/evaluate`, { scope, window }, left))
   const evaluate = async () => {
     const answer = await run(undefined)
     if (answer.ok) report.value = answer.value
@@ -110,7 +111,7 @@ function Evaluated({ report: { contexts, fires, agreement, missed, errors, disag
 function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
   const code = useSignal(reflex.code ?? '')
   const reports = useSignal<RangeReport[]>([])
-  const { run, busy, problem } = useAction((asked: object) => post<RangeReport>(`/v1/scopes/${part(scope)}/replay`, asked))
+  const { run, busy, problem } = useAction((asked: object, left) => replay(scope, asked, left))
   /** A long range is decided again in parts, which are shown as they come. */
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -143,4 +144,20 @@ function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range
       ))}
     </Section>
   )
+}
+
+/** The server ends a part after a minute. */
+const PART_MS = 90_000
+
+/** Decides a part of the range again. The answer is a stream: the server stops when it is left. */
+async function replay(scope: string, asked: object, left: AbortSignal): Promise<Answer<RangeReport>> {
+  const answer = await requestText('POST', `/v1/scopes/${part(scope)}/replay`, {
+    body: asked,
+    headers: { Accept: 'application/x-ndjson' },
+    signal: left,
+    patience_ms: PART_MS,
+  })
+  if (!answer.ok) return answer
+  const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
+  return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
 }

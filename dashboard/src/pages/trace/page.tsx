@@ -44,8 +44,8 @@ function Shown({ trace }: { trace: Trace }) {
   const span = way.at(-1) ?? firstOf(trace.root, 'event') ?? trace.root
   const event = way.findLast(({ kind }) => kind === 'event') ?? firstOf(trace.root, 'event')
   const select = (id: string) => route(`${path}?${new URLSearchParams({ ...asked, span: id }).toString()}`, true)
-  const replay = useAction(() =>
-    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, { mode: 'pinned' }),
+  const replay = useAction((_, left) =>
+    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: asked['scope'] })}`, { mode: 'pinned' }, left),
   )
   const download = useAction(() => exportTrace(trace.trace_id, asked['scope']))
   const problem = replay.problem ?? download.problem

@@ -41,11 +41,12 @@ function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
   const wrong = useSignal<string | null>(null)
   const added = useSignal<Added[]>([])
   const [scope = ''] = trace.scopes
-  const { run, busy, problem } = useAction((changes: ReplayChanges) =>
-    post<ReplayReport>(`/v1/traces/${trace.trace_id}/replay${query({ scope: trace.scopes.length === 1 ? scope : null })}`, {
-      mode: 'what_if',
-      changes,
-    }),
+  const { run, busy, problem } = useAction((changes: ReplayChanges, left) =>
+    post<ReplayReport>(
+      `/v1/traces/${trace.trace_id}/replay${query({ scope: trace.scopes.length === 1 ? scope : null })}`,
+      { mode: 'what_if', changes },
+      left,
+    ),
   )
   /** The added changes and the one in the form, or null if one of them is wrong. */
   const all = (): Added[] | null => {
