@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useCallback, useEffect, useRef } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef } from 'preact/hooks'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
 import type { Problem } from './problem.ts'
@@ -36,7 +36,8 @@ export function useGet<Value>(path: string | null, { every_ms }: { every_ms?: nu
     [path],
   )
   const back = returns.value
-  useEffect(() => {
+  // Before the browser paints: the answer is what the reader waits for.
+  useLayoutEffect(() => {
     if (state.peek().path !== path) state.value = fresh()
     const stop = new AbortController()
     void load(stop.signal)

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useCallback, useEffect, useRef } from 'preact/hooks'
+import { useCallback, useLayoutEffect, useRef } from 'preact/hooks'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
 import type { Problem } from './problem.ts'
@@ -52,7 +52,7 @@ export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: n
     [path],
   )
   const back = returns.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (state.peek().path !== path) state.value = fresh()
     const stop = new AbortController()
     void load(null, stop.signal)

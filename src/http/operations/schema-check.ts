@@ -7,22 +7,35 @@ import * as others from '../../store/schema.ts'
 
 const schema = { ...artifacts, ...control_plane, ...others }
 
+const tables = Object.values(schema).filter((value) => is(value, SQLiteTable))
+
 /** Returns why D1 does not fit this version's queries, or null: a migration may be missing. */
 export async function schemaError(db: D1Database): Promise<string | null> {
-  const tables = Object.values(schema).filter((value) => is(value, SQLiteTable))
-  const errors = await Promise.all(tables.map((table) => columnsError(db, table)))
-  return errors.find((error) => error !== null) ?? null
+  try {
+    // One request to D1; only if it fails, each table is asked for, to name the one that is wrong.
+    await db.batch(tables.map((table) => columnsOf(db, table)))
+    return null
+  } catch {
+    const errors = await Promise.all(tables.map((table) => columnsError(db, table)))
+    return errors.find((error) => error !== null) ?? null
+  }
 }
 
-/** Runs a query that names every column, and reads no row. */
-async function columnsError(db: D1Database, table: (typeof schema)[keyof typeof schema]): Promise<string | null> {
+type Table = (typeof tables)[number]
+
+/** A query that names every column, and reads no row. */
+function columnsOf(db: D1Database, table: Table): D1PreparedStatement {
   const name = getTableName(table)
   // Without the table's name SQLite would take a missing column for a text.
   const columns = Object.values(getTableColumns(table)).map((column) => `"${name}"."${column.name}"`)
+  return db.prepare(`SELECT ${columns.join(', ')} FROM "${name}" LIMIT 0`)
+}
+
+async function columnsError(db: D1Database, table: Table): Promise<string | null> {
   try {
-    await db.prepare(`SELECT ${columns.join(', ')} FROM "${name}" LIMIT 0`).all()
+    await columnsOf(db, table).all()
     return null
   } catch (error) {
-    return `the table ${name}: ${messageOf(error)}`
+    return `the table ${getTableName(table)}: ${messageOf(error)}`
   }
 }
