@@ -18,3 +18,6 @@ export const ScopeLink = ({ scope }: { scope: string }) => (
 export const TraceLink = ({ id, span, text = 'Trace' }: { id: string; span?: string; text?: string }) => (
   <a href={traceLink(id, span)}>{text}</a>
 )
+
+export const dealLink = (id: string): string => `/market?deal=${encodeURIComponent(id)}`
+export const accountLink = (id: string): string => `/market?account=${encodeURIComponent(id)}`

@@ -24,6 +24,8 @@ const approvals: Record<Exclude<ApprovalStatus, 'pending'>, Shown> = {
   expired: { text: 'expired', tone: 'idle' },
 }
 const deals: Record<string, Shown> = {
+  proposed: { text: 'proposed', tone: 'wait' },
+  disputed: { text: 'disputed', tone: 'bad' },
   offered: { text: 'offered', tone: 'wait' },
   accepted: { text: 'accepted', tone: 'ok' },
   settled: { text: 'settled', tone: 'ok' },

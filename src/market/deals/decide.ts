@@ -45,7 +45,7 @@ export function mayDecide(deal: DealRecord, decision: Decision, account: string)
 function accept(
   desk: Desk,
   deal: DealRecord,
-  { account, goods_state }: DecideBy,
+  { account, reason, goods_state }: DecideBy,
   { now, copyName }: { now: number; copyName: string },
 ): Decided {
   const changed = goodsChange(desk, deal, goods_state)
@@ -60,7 +60,7 @@ function accept(
   const held = { ...deal, held: deal.price, delivery: deliveryOf(deal, { now, copyName }) }
   // A licence is paid for as it is earned.
   const paid = deal.kind === 'licence' ? { deal: held, transfers: [] } : desk.payments.pay(held, deal.price, now)
-  const sold = withStep(paid.deal, 'accepted', { at: now, by: account, reason: null, transfers: [...taken, ...paid.transfers] })
+  const sold = withStep(paid.deal, 'accepted', { at: now, by: account, reason: reason ?? null, transfers: [...taken, ...paid.transfers] })
   deliver(desk, sold, now)
   return done(desk, desk.enter(sold, now))
 }

@@ -4,15 +4,17 @@ import type { Transfer } from '../../../../src/contract/market/transfer.ts'
 import { part, query, useGet } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, Loaded, LoadedList } from '../../ui/feedback.tsx'
+import { dealLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { AccountLink, dealLink, Path } from './links.tsx'
+import { Contracts } from './contracts.tsx'
+import { AccountLink, Path } from './links.tsx'
 
-/** The balance of an account, its deals and its statement. */
+/** The balance of an account, its deals, its contracts and its statement. */
 export function AccountPage({ id }: { id: string }) {
   const path = `/v1/ledger/accounts/${part(id)}`
   const data = useGet<Account>(path)
@@ -31,6 +33,7 @@ export function AccountPage({ id }: { id: string }) {
         )}
       </Loaded>
       <Deals account={id} />
+      {id.startsWith('scope:') && <Contracts account={id} />}
       <Statement account={id} path={path} />
     </Page>
   )

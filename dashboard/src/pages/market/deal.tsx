@@ -1,27 +1,30 @@
 import type { Deal } from '../../../../src/contract/market/deal.ts'
-import { hasRole, part, post, useGet } from '../../api/index.ts'
-import { useAction } from '../../api/use-action.ts'
-import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { part, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
+import { Decide } from './decide.tsx'
 import { AccountLink, listingLink, Path } from './links.tsx'
+import { PutToUse } from './put-to-use.tsx'
 
 const EVERY_MS = 3000
 const verbs: Partial<Record<Deal['status'], string[]>> = { offered: ['accept', 'reject', 'cancel'], accepted: ['refund'] }
 
 /** The life of a deal. */
 export function DealPage({ id }: { id: string }) {
-  const data = useGet<Deal>(`/v1/market/deals/${part(id)}`, { every_ms: EVERY_MS })
+  const path = `/v1/market/deals/${part(id)}`
+  const data = useGet<Deal>(path, { every_ms: EVERY_MS })
   return (
     <Page title="Deal" path={<Path />}>
       <Loaded data={data}>
         {(deal) => (
           <>
             <Parts deal={deal} />
-            {hasRole('operator') && <Decide id={id} verbs={verbs[deal.status] ?? []} onDone={data.reload} />}
+            <Decide path={path} verbs={verbs[deal.status] ?? []} onDone={data.reload} />
+            <PutToUse deal={deal} />
             <ol class="steps">
               {deal.history.map(({ at, state, by, reason }, index) => (
                 <li key={index}>
@@ -68,21 +71,5 @@ function Parts({ deal: { status, artifact, listing_id, kind, price, paid, held, 
         </Fact>
       )}
     </Facts>
-  )
-}
-
-function Decide({ id, verbs: shown, onDone }: { id: string; verbs: string[]; onDone: () => void }) {
-  const { run, busy, problem } = useAction((verb: string) => post<Deal>(`/v1/market/deals/${part(id)}/${verb}`, {}))
-  return (
-    <>
-      <p class="actions">
-        {shown.map((verb) => (
-          <button key={verb} type="button" disabled={busy} onClick={() => void run(verb).then(onDone)}>
-            {verb}
-          </button>
-        ))}
-      </p>
-      {problem && <ErrorBox problem={problem} />}
-    </>
   )
 }

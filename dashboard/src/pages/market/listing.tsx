@@ -6,12 +6,13 @@ import type { TrialReport } from '../../../../src/contract/market/trial.ts'
 import { hasRole, part, post, useGet } from '../../api/index.ts'
 import { submitted, useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { dealLink } from '../../ui/links.tsx'
 import { count, percent, usd } from '../../ui/numbers.ts'
-import { Page, Section } from '../../ui/page.tsx'
+import { NeedsRole, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { AccountLink, dealLink, Path } from './links.tsx'
+import { AccountLink, Path } from './links.tsx'
 
 const DAY_MS = 86_400_000
 
@@ -27,7 +28,7 @@ export function ListingPage({ id }: { id: string }) {
             {listing.state === 'open' && (
               <>
                 {listing.artifact.startsWith('reflex:') && <Trial id={id} fee={listing.terms.trial_fee ?? 0} />}
-                {hasRole('operator') && <Offer listing={listing} />}
+                {hasRole('operator') ? <Offer listing={listing} /> : <NeedsRole role="operator" what="Buying" />}
               </>
             )}
           </>
@@ -74,7 +75,8 @@ const Proof = ({ listing: { figures, rank, measured_at } }: { listing: FoundList
       <Fact name="Agrees, at least">{percent(figures.agreement?.lower_bound)}</Fact>
       <Fact name="Compared">{count(figures.agreement?.compared)}</Fact>
       <Fact name="Saves per 1,000 events">
-        {usd(figures.usd_saved_per_1000)}, {count(figures.model_calls_saved_per_1000)} model calls
+        {usd(figures.usd_saved_per_1000)}
+        {figures.model_calls_saved_per_1000 !== null && `, ${count(figures.model_calls_saved_per_1000)} model calls`}
       </Fact>
       <Fact name="Fires">
         {count(figures.fires)}, {count(figures.failures)} failed, {count(figures.overruled)} overruled

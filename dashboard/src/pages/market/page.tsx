@@ -9,15 +9,17 @@ import { Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { visible } from '../../ui/text.tsx'
 import { AccountPage } from './account.tsx'
+import { ContractPage } from './contract.tsx'
 import { DealPage } from './deal.tsx'
 import { ListingPage } from './listing.tsx'
 import { listingLink } from './links.tsx'
 
-/** The listings; or the listing, deal or account that the query names. */
+/** The listings; or the listing, deal, contract or account that the query names. */
 export default function MarketPage() {
-  const { listing, deal, account } = useLocation().query
+  const { listing, deal, contract, account } = useLocation().query
   if (listing) return <ListingPage id={listing} />
   if (deal) return <DealPage id={deal} />
+  if (contract) return <ContractPage id={contract} />
   if (account) return <AccountPage id={account} />
   return <Search />
 }

@@ -3,7 +3,7 @@ import { count } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
 import { Lines, Text } from '../../ui/text.tsx'
-import { actionText, needsOf, numberOf, reasonsOf, textOf } from './spans.ts'
+import { actionText, below, needsOf, numberOf, reasonsOf, textOf } from './spans.ts'
 
 type Item = { span: Span; text: string; note: string | null }
 type Stage = { name: string; items: Item[]; without: string }
@@ -57,20 +57,6 @@ const MOST_ITEMS = 4
 function deciderOf(outcome: unknown): string {
   const { by } = (outcome ?? {}) as { by?: string }
   return by === undefined ? '' : ` by ${by === 'perceive' ? 'no trigger' : by}`
-}
-
-/** The spans that follow from an event, without those of the events that it caused. */
-function below(event: Span): Span[] {
-  const found: Span[] = []
-  const add = (span: Span) => {
-    for (const child of span.children) {
-      if (child.kind === 'event') continue
-      found.push(child)
-      add(child)
-    }
-  }
-  add(event)
-  return found
 }
 
 function stagesOf(event: Span): Stage[] {

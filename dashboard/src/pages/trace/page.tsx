@@ -13,7 +13,8 @@ import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import { Chain } from './chain.tsx'
 import { Details } from './details.tsx'
-import { firstOf, pathTo } from './spans.ts'
+import { Licence, isLicensed } from './licence.tsx'
+import { below, firstOf, pathTo } from './spans.ts'
 import { Waterfall } from './waterfall.tsx'
 import { Report } from './report.tsx'
 import { WhatIf } from './what-if.tsx'
@@ -68,7 +69,12 @@ function Shown({ trace }: { trace: Trace }) {
         </button>
       </div>
       {problem && <ErrorBox problem={problem} />}
-      {report.value && <Report report={report.value} onSelect={select} />} {event && <Chain event={event} onSelect={select} />}
+      {report.value && <Report report={report.value} onSelect={select} />}
+      {event && <Chain event={event} onSelect={select} />}
+      {event &&
+        below(event)
+          .filter(isLicensed)
+          .map((one) => <Licence key={one.span_id} span={one} />)}
       <Section title="Spans">
         <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
       </Section>

@@ -38,6 +38,20 @@ export function firstOf(span: Span, kind: Span['kind']): Span | undefined {
   return undefined
 }
 
+/** The spans that follow from an event, without those of the events that it caused. */
+export function below(event: Span): Span[] {
+  const found: Span[] = []
+  const add = (span: Span) => {
+    for (const child of span.children) {
+      if (child.kind === 'event') continue
+      found.push(child)
+      add(child)
+    }
+  }
+  add(event)
+  return found
+}
+
 export function textOf({ attributes }: Span, name: string): string | null {
   const value = attributes[name]
   return typeof value === 'string' && value !== '' ? value : null

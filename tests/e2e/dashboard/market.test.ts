@@ -1,0 +1,122 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { LocalServer } from '../../../cli/lib/local-server.ts'
+import type { FoundListing } from '../../../src/contract/market/listing.ts'
+import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
+import { ask, eventually, scopePath } from '../api.ts'
+import { scriptedModel } from '../scripted-model.ts'
+import { startDashboard, type Dashboard } from './harness.ts'
+
+const PARIS = 'shop/paris'
+const BERLIN = 'shop/berlin'
+const NEEDED = agreementsNeeded('inside')
+const CODE = `function reflex(context) {
+  return context.event.content === 'thanks' ? { action_type: 'reply', content: 'You said thanks.', consume: true } : null
+}
+`
+
+const model = await scriptedModel(async function* () {
+  yield 'You said thanks.'
+})
+/** Keys of the seller, who covers one shop, and of a stranger, who covers the other. */
+const keys = { maker: '', stranger: '' }
+let dashboard: Dashboard
+
+beforeAll(async () => {
+  // A model with a known price.
+  dashboard = await startDashboard({ seed, more: { ...model.vars, REFLEX_MODEL: 'openai-compatible/gpt-5-mini' } })
+})
+afterAll(async () => {
+  await dashboard?.close()
+  model.stop()
+})
+
+/** Two shops that answer by a model. One has a reflex that is proven there, and sells licences. */
+async function seed({ url }: LocalServer): Promise<void> {
+  const keyOf = async (name: string, scope: string) =>
+    (await ask<{ key: string }>(url, '/v1/keys', { body: { name, roles: ['operator'], scopes: [scope] } })).key
+  keys.maker = await keyOf('maker', PARIS)
+  keys.stranger = await keyOf('stranger', BERLIN)
+  const set = (scope: string, settings: object) => ask(url, scopePath(scope), { method: 'PATCH', body: settings })
+  const shop = { agent: 'prompted', instructions: 'Answer customers.' }
+  await set(BERLIN, { ...shop, market: { opening_grant: 100 } })
+  const by_maker = { key: keys.maker }
+  await ask(url, '/v1/reflexes', { ...by_maker, body: { id: 'thanks', code: CODE, description: 'Answers thanks', state: 'shadow' } })
+  await set(PARIS, { ...shop, market: {}, reflexes: [{ id: 'thanks' }] })
+  await Promise.all([thank(url, BERLIN, 3), thank(url, PARIS, NEEDED)])
+  const body = { state: 'active', reason: 'it is proven', force: true }
+  await ask(url, '/v1/reflexes/thanks@1/state', { ...by_maker, body })
+  const listing = { artifact: 'reflex:thanks@1', kind: 'licence', price: 30, seller: 'key:maker', terms: { days: 30 } }
+  await ask(url, '/v1/market/listings', { ...by_maker, body: listing })
+  const isCertified = async () => {
+    const { items } = await ask<{ items: FoundListing[] }>(url, '/v1/market/listings')
+    return items[0]?.figures.agreement?.state === 'proven'
+  }
+  await eventually(isCertified, 'the listing has a certificate')
+}
+
+/** One by one: a turn that considered two events would confirm the decision on one. */
+async function thank(url: string, scope: string, times: number): Promise<{ outcome: { by?: string } }[]> {
+  const records: { outcome: { by?: string } }[] = []
+  for (let index = 0; index < times; index += 1) {
+    const body = { type: 'ws.message', connection_id: 'ann', content: 'thanks' }
+    const answer = await ask<{ events: { outcome: { by?: string } }[] }>(url, `${scopePath(scope)}/events?wait=outcome`, { body })
+    records.push(...answer.events)
+  }
+  return records
+}
+
+const close = (...pages: Page[]) => Promise.all(pages.map((page) => page.context().close()))
+/** The row of the deal or contract in the statement of an account. */
+const account = (page: Page, id: string) => page.goto(`${dashboard.url}/market?account=${encodeURIComponent(id)}`)
+
+test('a stranger can buy a reflex in the dashboard and read in its trace what it saved him', async () => {
+  const [{ page, faults }, seller] = await Promise.all([
+    dashboard.open('/', { key: keys.stranger }),
+    dashboard.open('/market?account=key%3Amaker', { key: keys.maker }),
+  ])
+  await page.getByRole('link', { name: 'Market' }).click()
+  await page.getByLabel('Search listings').fill('thanks')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('link', { name: 'reflex:thanks@1' }).click()
+  await page.getByRole('region', { name: 'Proof' }).getByText('proven', { exact: true }).waitFor()
+  await page.getByText(/It agrees with the slow path in at least \d+(\.\d)? % of decisions, certified over \d+\./).waitFor()
+  await page.getByLabel('Your scope').fill(BERLIN)
+  await page.getByRole('button', { name: 'Evaluate on the last 7 days' }).click()
+  await page.getByText(/it fires 3 times: 3 decisions agree, 0 differ/).waitFor()
+
+  await page.getByLabel('Account', { exact: true }).fill(`scope:${BERLIN}`)
+  await page.getByRole('button', { name: 'Offer 30' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Deal' }).waitFor()
+  await page.getByText('offered').first().waitFor()
+  await seller.page.reload()
+  await seller.page.getByRole('region', { name: 'Deals' }).getByRole('link', { name: 'reflex:thanks@1' }).click()
+  await seller.page.getByLabel('Reason').fill('welcome')
+  await seller.page.getByRole('button', { name: 'Accept' }).click()
+  await page.getByText('reflex:thanks@1 in shop/berlin').waitFor()
+  expect(await page.getByRole('listitem').filter({ hasText: 'key:maker' }).textContent()).toContain('welcome')
+
+  await page.getByRole('button', { name: 'Run it there' }).click()
+  await page.getByText('It is compared with the turns there first').waitFor()
+  const compared = await thank(dashboard.url, BERLIN, NEEDED)
+  expect(new Set(compared.map(({ outcome }) => outcome.by))).toEqual(new Set(['turn']))
+  await page.getByRole('link', { name: BERLIN }).click()
+  await page.getByRole('button', { name: 'Send an event' }).click()
+  await page.getByLabel('Its fields, as JSON').fill('{"connection_id": "ann", "content": "thanks"}')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('dialog').getByText('completed').waitFor()
+  await page.getByLabel('Close').click()
+  await page.getByRole('listitem').filter({ hasText: 'under the deal' }).getByRole('link').click()
+  const licence = page.getByRole('region', { name: 'Licence' })
+  await licence.getByText(/^It saved about 1\.0 model calls, 20 tokens and \$0\.0000\d+$/).waitFor()
+  await licence.getByText('thanks acted under a licence').waitFor()
+  await licence.getByRole('link', { name: 'key:maker' }).waitFor()
+
+  await licence.getByRole('link', { name: 'this deal' }).click()
+  await page.getByText('30 held').waitFor()
+  await account(page, `scope:${BERLIN}`)
+  await page.getByRole('region', { name: 'Statement' }).getByText('−30').waitFor()
+  await page.getByRole('region', { name: 'Deals' }).getByText('buys').waitFor()
+  expect({ bought: faults, sold: seller.faults }).toEqual({ bought: [], sold: [] })
+  await close(page, seller.page)
+})
