@@ -7,6 +7,8 @@ const LONGEST = [
   'market.test.ts',
   'kill.test.ts',
   'dashboard/scopes.test.ts',
+  'dashboard/views.test.ts',
+  'dashboard/market.test.ts',
   'dashboard/decisions.test.ts',
   'traffic.test.ts',
   'learning.test.ts',

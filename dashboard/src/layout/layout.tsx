@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { away } from '../api/away.ts'
 import { own } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
@@ -36,10 +37,22 @@ function Away() {
   )
 }
 
+/** Escape closes the menu, as does a click beside it: it would cover the page. */
 function Account() {
   const isOpened = useSignal(false)
+  const details = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    const close = (event: Event) => {
+      const { current } = details
+      const leaves = event instanceof KeyboardEvent ? event.key === 'Escape' : !current?.contains(event.target as Node)
+      if (current && leaves) current.open = false
+    }
+    const kinds = ['click', 'keydown']
+    for (const kind of kinds) document.addEventListener(kind, close)
+    return () => kinds.forEach((kind) => document.removeEventListener(kind, close))
+  }, [])
   return (
-    <details class="account" onToggle={() => (isOpened.value = true)}>
+    <details class="account" ref={details} onToggle={() => (isOpened.value = true)}>
       <summary>{own.value?.name ?? 'Key'}</summary>
       {isOpened.value && <Menu />}
     </details>

@@ -18,6 +18,12 @@ const CODE = `function reflex(context) {
 const model = await scriptedModel(async function* () {
   yield 'You said thanks.'
 })
+/** Calls the other shop's reflex, which a contract allows. */
+const ASK = `function reflex(context) {
+  if (context.event.content !== 'ask') return null
+  return { action_type: 'invoke_artifact', artifact_id: 'genesis_contracts', method: 'invoke', args: ['reflex:thanks', { content: 'thanks' }] }
+}
+`
 /** Keys of the seller, who covers one shop, and of a stranger, who covers the other. */
 const keys = { maker: '', stranger: '' }
 let dashboard: Dashboard
@@ -39,14 +45,15 @@ async function seed({ url }: LocalServer): Promise<void> {
   keys.stranger = await keyOf('stranger', BERLIN)
   const set = (scope: string, settings: object) => ask(url, scopePath(scope), { method: 'PATCH', body: settings })
   const shop = { agent: 'prompted', instructions: 'Answer customers.' }
-  await set(BERLIN, { ...shop, market: { opening_grant: 100 } })
+  await set(BERLIN, { ...shop, market: { opening_grant: 100 }, reflexes: [{ id: 'ask-paris' }] })
   const by_maker = { key: keys.maker }
   await ask(url, '/v1/reflexes', { ...by_maker, body: { id: 'thanks', code: CODE, description: 'Answers thanks', state: 'shadow' } })
+  await ask(url, '/v1/reflexes', { key: keys.stranger, body: { id: 'ask-paris', code: ASK, description: 'Asks the other shop' } })
   await set(PARIS, { ...shop, market: {}, reflexes: [{ id: 'thanks' }] })
   await Promise.all([thank(url, BERLIN, 3), thank(url, PARIS, NEEDED)])
   const body = { state: 'active', reason: 'it is proven', force: true }
   await ask(url, '/v1/reflexes/thanks@1/state', { ...by_maker, body })
-  const listing = { artifact: 'reflex:thanks@1', kind: 'licence', price: 30, seller: 'key:maker', terms: { days: 30 } }
+  const listing = { artifact: 'reflex:thanks@1', kind: 'licence', price: 30, seller: 'key:maker', terms: { fires: 30 } }
   await ask(url, '/v1/market/listings', { ...by_maker, body: listing })
   const isCertified = async () => {
     const { items } = await ask<{ items: FoundListing[] }>(url, '/v1/market/listings')
@@ -55,25 +62,27 @@ async function seed({ url }: LocalServer): Promise<void> {
   await eventually(isCertified, 'the listing has a certificate')
 }
 
+type Decided = { outcome: { by?: string } }
+
 /** One by one: a turn that considered two events would confirm the decision on one. */
-async function thank(url: string, scope: string, times: number): Promise<{ outcome: { by?: string } }[]> {
-  const records: { outcome: { by?: string } }[] = []
-  for (let index = 0; index < times; index += 1) {
-    const body = { type: 'ws.message', connection_id: 'ann', content: 'thanks' }
-    const answer = await ask<{ events: { outcome: { by?: string } }[] }>(url, `${scopePath(scope)}/events?wait=outcome`, { body })
-    records.push(...answer.events)
-  }
+async function thank(url: string, scope: string, times: number): Promise<Decided[]> {
+  const records: Decided[] = []
+  for (let index = 0; index < times; index += 1) records.push(...(await say(url, scope, 'thanks')))
   return records
 }
 
+async function say(url: string, scope: string, content: string): Promise<Decided[]> {
+  const body = { type: 'ws.message', connection_id: 'ann', content }
+  return (await ask<{ events: Decided[] }>(url, `${scopePath(scope)}/events?wait=outcome`, { body })).events
+}
+
 const close = (...pages: Page[]) => Promise.all(pages.map((page) => page.context().close()))
-/** The row of the deal or contract in the statement of an account. */
-const account = (page: Page, id: string) => page.goto(`${dashboard.url}/market?account=${encodeURIComponent(id)}`)
+const accountPage = (id: string): string => `/market?account=${encodeURIComponent(id)}`
 
 test('a stranger can buy a reflex in the dashboard and read in its trace what it saved him', async () => {
   const [{ page, faults }, seller] = await Promise.all([
     dashboard.open('/', { key: keys.stranger }),
-    dashboard.open('/market?account=key%3Amaker', { key: keys.maker }),
+    dashboard.open(accountPage('key:maker'), { key: keys.maker }),
   ])
   await page.getByRole('link', { name: 'Market' }).click()
   await page.getByLabel('Search listings').fill('thanks')
@@ -100,7 +109,7 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await page.getByText('It is compared with the turns there first').waitFor()
   const compared = await thank(dashboard.url, BERLIN, NEEDED)
   expect(new Set(compared.map(({ outcome }) => outcome.by))).toEqual(new Set(['turn']))
-  await page.getByRole('link', { name: BERLIN }).click()
+  await page.getByRole('link', { name: BERLIN, exact: true }).click()
   await page.getByRole('button', { name: 'Send an event' }).click()
   await page.getByLabel('Its fields, as JSON').fill('{"connection_id": "ann", "content": "thanks"}')
   await page.getByRole('button', { name: 'Send', exact: true }).click()
@@ -113,10 +122,53 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await licence.getByRole('link', { name: 'key:maker' }).waitFor()
 
   await licence.getByRole('link', { name: 'this deal' }).click()
-  await page.getByText('30 held').waitFor()
-  await account(page, `scope:${BERLIN}`)
-  await page.getByRole('region', { name: 'Statement' }).getByText('−30').waitFor()
+  await page.getByText('30: 1 paid, 29 held').waitFor()
+  await seller.page.getByRole('link', { name: 'key:maker' }).first().click()
+  await seller.page.getByRole('region', { name: 'Deals' }).getByText('sells').waitFor()
+  await seller.page.getByRole('region', { name: 'Statement' }).getByText('+1', { exact: true }).waitFor()
+  await page.goto(dashboard.url + accountPage(`scope:${BERLIN}`))
+  await page.getByRole('region', { name: 'Statement' }).getByText('−30').first().waitFor()
   await page.getByRole('region', { name: 'Deals' }).getByText('buys').waitFor()
   expect({ bought: faults, sold: seller.faults }).toEqual({ bought: [], sold: [] })
   await close(page, seller.page)
+})
+
+test('a stranger proposes a contract, the other side accepts it, a call is paid, disputed with its trace, and it is ended', async () => {
+  const [{ page, faults }, other] = await Promise.all([
+    dashboard.open(accountPage(`scope:${BERLIN}`), { key: keys.stranger }),
+    dashboard.open(accountPage(`scope:${PARIS}`), { key: keys.maker }),
+  ])
+  await page.getByLabel('Call').fill('reflex:thanks')
+  await page.getByLabel('of', { exact: true }).fill(`scope:${PARIS}`)
+  await page.getByLabel(/^for .*each,$/).fill('2')
+  await page.getByLabel(/^at most .*times$/).fill('10')
+  await page.getByRole('button', { name: 'Propose a contract' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Contract' }).waitFor()
+  await page.locator('.status', { hasText: 'proposed' }).waitFor()
+  await other.page.reload()
+  await other.page.getByRole('region', { name: 'Contracts' }).getByRole('link', { name: 'reflex:thanks' }).click()
+  await other.page.getByRole('button', { name: 'Accept' }).click()
+  await page.locator('.status', { hasText: 'accepted' }).waitFor()
+
+  // The scope hears of the contract in force a moment later.
+  const isPaid = async () => {
+    await say(dashboard.url, BERLIN, 'ask')
+    const { items } = await ask<{ items: { paid: number }[] }>(
+      dashboard.url,
+      `/v1/market/contracts?account=scope:${encodeURIComponent(BERLIN)}`,
+    )
+    return items[0]?.paid === 2
+  }
+  await eventually(isPaid, 'a call is paid')
+  await page.getByText('1 of 10').waitFor()
+  await page.getByLabel('Reason').fill('rude')
+  await page.getByRole('button', { name: 'Dispute' }).click()
+  const disputes = page.getByRole('region', { name: 'Disputes' })
+  await disputes.getByText('rude').waitFor()
+  await page.getByRole('button', { name: 'End' }).click()
+  await page.locator('.status', { hasText: 'ended' }).waitFor()
+  await disputes.getByRole('link', { name: /^[0-9a-f]{32}$/ }).click()
+  await page.getByRole('button', { name: /^genesis_contracts\.invoke: ok/ }).waitFor()
+  expect({ proposed: faults, accepted: other.faults }).toEqual({ proposed: [], accepted: [] })
+  await close(page, other.page)
 })

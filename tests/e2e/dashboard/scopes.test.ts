@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
 import { gate, scriptedModel } from '../scripted-model.ts'
-import { expectSound, startDashboard, type Dashboard } from './harness.ts'
+import { startDashboard, type Dashboard } from './harness.ts'
 
 const model = await scriptedModel(async function* (question) {
   yield `You said ${question}.`
@@ -38,20 +38,6 @@ const inside = <Result>(element: Locator, look: (box: Box) => Result): Promise<R
   element.evaluate(look as unknown as (element: HTMLElement | SVGElement) => Result)
 /** The kinds that the page shows, without those out of view. */
 const shownKinds = (page: Page): Promise<string[]> => lines(page).getByRole('button').allTextContents()
-
-test('the pages of scopes are sound in light and dark, narrow and wide', async () => {
-  const scope = 'chat/sound'
-  await change(scope, { reflexes: [{ id: 'absent' }], decision_model: undefined })
-  await send(scope, message('Hello'), message(' '))
-  await ask(dashboard.url, `${scopePath(scope)}/timers/daily`, { method: 'PUT', body: { cron: '0 6 * * *' } })
-  await expectSound(dashboard, '/scopes', (page) => page.getByRole('heading', { name: 'Scopes' }))
-  await expectSound(dashboard, pageOf(scope), (page) => lines(page))
-  await expectSound(dashboard, pageOf(scope, '?tab=events'), (page) => page.getByText('Nothing matched').first())
-  await expectSound(dashboard, pageOf(scope, '?tab=context'), (page) => page.getByText('As it is now'))
-  await expectSound(dashboard, pageOf(scope, '?tab=chain'), (page) => page.getByText('does not run'))
-  await expectSound(dashboard, pageOf(scope, '?tab=timers'), (page) => page.getByText('cron 0 6 * * *'))
-  await expectSound(dashboard, pageOf(scope, '?tab=settings'), (page) => page.getByLabel('context_limit'))
-})
 
 test('somebody finds a scope by a part of its name, and opens it', async () => {
   await Promise.all([send('chat/needle', message('Hello')), send('chat/hay', message('Hello'))])

@@ -46,7 +46,7 @@ function Deals({ account }: { account: string }) {
       <LoadedList pages={list} empty={<Empty title="It has no deals." />}>
         {(rows) => (
           <Table
-            label="Deals"
+            label="Its deals"
             rows={rows}
             keyOf={({ deal_id }) => deal_id}
             onEnd={list.loadMore}
@@ -71,7 +71,7 @@ function Statement({ account, path }: { account: string; path: string }) {
       <LoadedList pages={list} empty={<Empty title="No transfer took part." />}>
         {(rows) => (
           <Table
-            label="Statement"
+            label="Its transfers"
             rows={rows}
             keyOf={({ seq }) => String(seq)}
             onEnd={list.loadMore}

@@ -20,7 +20,7 @@ export function Contracts({ account }: { account: string }) {
       <LoadedList pages={list} empty={<Empty title="It has no contracts." />}>
         {(rows) => (
           <Table
-            label="Contracts"
+            label="Its contracts"
             rows={rows}
             keyOf={({ contract_id }) => contract_id}
             onEnd={list.loadMore}

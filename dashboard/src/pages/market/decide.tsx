@@ -6,12 +6,12 @@ import { NeedsRole } from '../../ui/page.tsx'
 type DecideProps = {
   /** Of the deal or contract, in the API. */
   path: string
-  /** What its state allows. */
+  /** The actions that its state allows. */
   verbs: readonly string[]
   onDone: () => void
 }
 
-/** What can be done with a deal or contract now, with a reason for the record. */
+/** The actions on a deal or contract, with a reason for the record. */
 export function Decide({ path, verbs, onDone }: DecideProps) {
   const { run, busy, problem } = useAction(({ verb, ...body }: { verb: string; reason?: string; traces?: string[] }) =>
     post(`${path}/${verb}`, body),

@@ -7,7 +7,7 @@ import { Section } from '../../ui/page.tsx'
 
 type Chained = { settings: { reflexes: { id: string }[] } }
 
-/** What the buyer of a reflex does next: name it in the chains of the scopes of the licence. */
+/** The buyer's next step: the chains of the scopes of the licence name the reflex. */
 export function PutToUse({ deal: { artifact, delivery } }: { deal: Deal }) {
   const [, id] = /^reflex:([^@]+)@/.exec(artifact) ?? []
   if (id === undefined || delivery?.kind !== 'licence' || !delivery.in_use) return null

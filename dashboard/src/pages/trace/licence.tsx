@@ -11,7 +11,7 @@ const DEAL = 'reflex.licence.deal'
 /** A bought reflex acted. */
 export const isLicensed = (span: Span): boolean => textOf(span, DEAL) !== null
 
-/** Whose reflex acted under which deal, and what the scope spared by it. */
+/** The deal under which a bought reflex acted, its seller, and the turn that the scope spared. */
 export function Licence({ span }: { span: Span }) {
   const id = textOf(span, DEAL) ?? ''
   const deal = useGet<Deal>(`/v1/market/deals/${part(id)}`).value
