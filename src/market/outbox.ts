@@ -1,3 +1,4 @@
+import { isTransient } from '../base/faults.ts'
 import { warn } from '../base/warn.ts'
 import type { Env } from '../env.ts'
 
@@ -6,21 +7,14 @@ export type GivenUp = Item & { error: unknown; attempts: number }
 export type Topic = {
   /** Sends messages, oldest first. Idempotent. */
   send: (items: readonly Item[], env: Env) => Promise<void>
+  /** A message that fails holds up the later ones. */
+  in_order?: true
   /** Messages that are kept while none can be sent: the oldest are dropped. Unset: all. */
   most_waiting?: number
   /** Keeps a message for a person, in the transaction that deletes it here. Unset: none. */
   giveUp?: (message: GivenUp) => void
 }
 export type Topics = Readonly<Record<string, Topic>>
-/** Thrown by a topic that has sent all items but these, each of which failed alone. */
-export class SentInPart extends Error {
-  readonly errors: ReadonlyMap<string, unknown>
-
-  constructor(errors: ReadonlyMap<string, unknown>) {
-    super(`not sent: ${[...errors.keys()].join(', ')}`, { cause: [...errors.values()][0] })
-    this.errors = errors
-  }
-}
 /** State that is sent from tables of its own, up to a mark that it keeps. */
 export type Source = { readonly waiting: boolean; send: (env: Env) => Promise<void> }
 
@@ -29,6 +23,7 @@ const GATHER_MS = 50
 const MOST_ITEMS = 100
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
+const HOUR_MS = 3_600_000
 /** Attempts of a message that fails alone, within 18 minutes. */
 const MOST_ATTEMPTS = 12
 
@@ -102,7 +97,7 @@ export class Outbox {
       const rows = this.#rowsDue(name, now)
       if (rows.length === 0) return
       const items = rows.map(({ key, value }) => ({ key, value: JSON.parse(value) as unknown }))
-      const failed = await topic.send(items, env).then(() => new Map<string, unknown>(), inPart)
+      const failed = await failuresOf(topic, items, env)
       for (const row of rows) {
         if (failed.has(row.key)) this.#putOff(row, { topic, name, error: failed.get(row.key), now })
         // A message that was replaced meanwhile is sent again.
@@ -152,9 +147,22 @@ export class Outbox {
 
 type Row = { seq: number; key: string; value: string; failures: number }
 
-const pauseAfter = (failures: number): number => FIRST_PAUSE_MS * 2 ** (failures - 1)
+const pauseAfter = (failures: number): number => Math.min(HOUR_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 
-function inPart(error: unknown): ReadonlyMap<string, unknown> {
-  if (error instanceof SentInPart) return error.errors
-  throw error
+/**
+ * Sends messages, each alone if they fail together. Returns those that failed alone; throws if none
+ * can be sent now.
+ */
+async function failuresOf(topic: Topic, items: readonly Item[], env: Env): Promise<ReadonlyMap<string, unknown>> {
+  try {
+    await topic.send(items, env)
+    return new Map()
+  } catch (error) {
+    if (topic.in_order || isTransient(error)) throw error
+    const [first, ...others] = items
+    if (first && others.length === 0) return new Map([[first.key, error]])
+  }
+  const failed = new Map<string, unknown>()
+  for (const item of items) for (const [key, error] of await failuresOf(topic, [item], env)) failed.set(key, error)
+  return failed
 }

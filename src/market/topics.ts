@@ -1,4 +1,3 @@
-import { isTransient } from '../base/faults.ts'
 import { messageOf } from '../base/error-text.ts'
 import type { Env } from '../env.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -11,17 +10,19 @@ import { DEAL_TOPICS, type SentDeal } from './deals/notify.ts'
 import { deliver } from './goods/deliver.ts'
 import { LIMITS } from './limits.ts'
 import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
-import { SentInPart, type GivenUp, type Item, type Outbox, type Source, type Topics } from './outbox.ts'
+import type { GivenUp, Outbox, Source, Topics } from './outbox.ts'
 
 const PAGE = 500
 const DEAD_LETTERS = 'dead-letters'
 
 /** The functions that send the topics of the outbox. Each is idempotent. */
 export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<Outbox, 'put'>): Topics => ({
-  [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), most_waiting: LIMITS.news },
+  [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), in_order: true, most_waiting: LIMITS.news },
   /** The newest state of each deal, with its consequences for artifacts. */
   [DEAL_TOPICS.deals]: {
-    send: deliverAll,
+    async send(items, env) {
+      for (const { value } of items) await deliver(env, value as SentDeal, Date.now())
+    },
     giveUp: (message) => outbox().put(DEAD_LETTERS, message.key, letterOf(message)),
   },
   [DEAL_TOPICS.listings]: {
@@ -39,17 +40,6 @@ export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick
       ),
   },
 })
-
-/** A deal that fails does not delay the later ones. Without D1 none is attempted. */
-async function deliverAll(items: readonly Item[], env: Env): Promise<void> {
-  const failed = new Map<string, unknown>()
-  for (const { key, value } of items)
-    await deliver(env, value as SentDeal, Date.now()).catch((error: unknown) => {
-      if (isTransient(error)) throw error
-      failed.set(key, error)
-    })
-  if (failed.size > 0) throw new SentInPart(failed)
-}
 
 /** For a person, who retries it once its cause is removed. Keys that cover all scopes see it. */
 const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetter => ({

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import { layTables } from '../../../src/ledger/lay-tables.ts'
-import { Outbox, SentInPart, type GivenUp, type Item, type Topic } from '../../../src/market/outbox.ts'
+import { Outbox, type GivenUp, type Item, type Topic } from '../../../src/market/outbox.ts'
 import { TABLES } from '../../../src/market/tables.ts'
 import { ObjectSql } from '../../support/object-sql.ts'
 
-/** An outbox with one topic, in which the keys `bad…` fail alone while `isBroken`. */
+/** An outbox with one topic, in which the keys `bad…` fail while `isBroken`. */
 function outboxOf(options: Partial<Topic> = {}) {
   const { storage } = new ObjectSql()
   layTables(storage, 'outbox', TABLES['outbox'] ?? [])
   const sent: string[] = []
   const state = { isBroken: true }
   const send = async (items: readonly Item[]) => {
-    const failed = items.filter(({ key }) => state.isBroken && key.startsWith('bad'))
-    sent.push(...items.filter((item) => !failed.includes(item)).map(({ key }) => key))
-    if (failed.length > 0) throw new SentInPart(new Map(failed.map(({ key }) => [key, new Error(`${key} fails`)])))
+    const bad = items.find(({ key }) => state.isBroken && key.startsWith('bad'))
+    if (bad) throw new Error(`${bad.key} fails`)
+    sent.push(...items.map(({ key }) => key))
   }
   const outbox = new Outbox(storage, { deals: { send, ...options } }, {})
   const flush = (now: number) => outbox.flush({} as Env, now)
@@ -64,9 +64,20 @@ describe('a message that fails alone', () => {
   })
 })
 
+test.each([
+  ['sent in order', { in_order: true as const }],
+  ['away', { send: () => Promise.reject(new Error('D1_ERROR: Network connection lost.')) }],
+])('a topic that is %s waits as a whole', async (_, options) => {
+  const { outbox, sent, flush, keys } = outboxOf(options)
+  for (const key of ['bad', 'first']) outbox.put('deals', key, {})
+  await flush(Date.now())
+  expect([sent, keys()]).toEqual([[], ['bad', 'first']])
+  expect(outbox.dueAt(0)).toBeGreaterThan(Date.now())
+})
+
 test('a topic that cannot be sent keeps its newest messages alone', async () => {
   const send = () => Promise.reject(new Error('the inbox is full'))
-  const { outbox, flush, keys } = outboxOf({ send, most_waiting: 3 })
+  const { outbox, flush, keys } = outboxOf({ send, in_order: true, most_waiting: 3 })
   for (const key of ['1', '2', '3', '4', '5']) outbox.put('deals', key, {})
   await flush(Date.now())
   expect(keys()).toEqual(['3', '4', '5'])
