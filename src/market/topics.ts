@@ -1,5 +1,4 @@
 import { messageOf } from '../base/error-text.ts'
-import type { Env } from '../env.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { addDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
 import { copyTransfers } from '../store/market/ledger.ts'

@@ -156,7 +156,7 @@ describe('the delivery of a deal', () => {
 
   test('that fails too often is a dead letter, which a person retries once its cause is gone', async () => {
     const [seller, buyer] = [freshScope(), freshScope()]
-    const { id } = await write(`return null // ${seller}`, { scope: seller })
+    const { id } = await write(`return { action_type: 'reply', content: '${seller}' }`, { scope: seller })
     const deal_id = `stuck-${crypto.randomUUID()}`
     await env.DB.prepare('INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, ?, 0, 0)').bind(buyer, 'prompted').run()
     await ledger.mint({ id: `mint-${buyer}`, to: `scope:${buyer}`, amount: 5 }, { name: 'admin', opens: [`scope:${buyer}`] })
@@ -195,7 +195,7 @@ describe('the delivery of a deal', () => {
 
   test('of a licence that has ended is forgotten after a year, and of one in use never', async () => {
     const seller = freshScope()
-    const { id } = await write(`return null // ${seller}`, { scope: seller })
+    const { id } = await write(`return { action_type: 'reply', content: '${seller}' }`, { scope: seller })
     const licence = (deal_id: string, in_use: boolean, now: number) => {
       const delivery = { kind: 'licence', artifact: `reflex:${id}@1`, scopes: [seller], expires_at: null, fires: null, used: {}, in_use }
       const deal = { deal_id, artifact: `reflex:${id}@1`, kind: 'licence', terms: {}, hash: '', delivery } as unknown as Deal
