@@ -9,8 +9,9 @@ import { later } from './ui/page.tsx'
 
 const running = () => import('./running.ts')
 const deciding = () => import('./deciding.ts')
+const operating = () => import('./operating.ts')
 
-/** The overview comes with the shell; the other pages are in two files. */
+/** The overview comes with the shell; the other pages are in three files. */
 const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': Overview,
   '/scopes': later(running, 'Scopes'),
@@ -23,11 +24,11 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/skills/:id': later(deciding, 'Skill'),
   '/learning': later(deciding, 'Learning'),
   '/decisions': later(deciding, 'Decisions'),
-  '/market': later(deciding, 'Market'),
-  '/approvals': later(deciding, 'Approvals'),
-  '/dead-letters': later(deciding, 'DeadLetters'),
-  '/incidents': later(running, 'Incidents'),
-  '/keys': later(deciding, 'Keys'),
+  '/market': later(operating, 'Market'),
+  '/approvals': later(operating, 'Approvals'),
+  '/dead-letters': later(operating, 'DeadLetters'),
+  '/incidents': later(operating, 'Incidents'),
+  '/keys': later(operating, 'Keys'),
 }
 
 /** Links to other paths, such as the API's own page, leave the dashboard. */

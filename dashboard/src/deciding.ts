@@ -1,10 +1,6 @@
-/** The pages on what decides, and on whom: loaded together, when the first of them is opened. */
-export { default as Approvals } from './pages/approvals/page.tsx'
-export { default as DeadLetters } from './pages/dead-letters/page.tsx'
+/** The pages on what decides: loaded together, when the first of them is opened. */
 export { default as Decisions } from './pages/decisions/page.tsx'
-export { default as Keys } from './pages/keys/page.tsx'
 export { default as Learning } from './pages/learning/page.tsx'
-export { default as Market } from './pages/market/page.tsx'
 export { default as Reflex } from './pages/reflex/page.tsx'
 export { default as Reflexes } from './pages/reflexes/page.tsx'
 export { default as Skill } from './pages/skill/page.tsx'

@@ -1,5 +1,4 @@
 /** The pages on what happens: they are loaded together, when the first of them is opened. */
-export { default as Incidents } from './pages/incidents/page.tsx'
 export { default as Scope } from './pages/scope/page.tsx'
 export { default as Scopes } from './pages/scopes/page.tsx'
 export { default as Trace } from './pages/trace/page.tsx'
