@@ -216,6 +216,17 @@ test('a connection that answers no ping is left for a new one', async () => {
   expect(FakeSocket.all).toHaveLength(2)
 })
 
+test('a connection that is not open in time is left for a new one', async () => {
+  const onError = vi.fn<(error: Error) => void>()
+  connect({ onError })
+  const silent = await nextSocket()
+  silent.connected()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(silent.readyState).toBe(3)
+  expect(onError.mock.calls).toEqual([[new Error('the connection took too long to open')]])
+  expect((await nextSocket()).open().url.searchParams.get('ticket')).toBe('t2')
+})
+
 test('closing ends it, and what was not acknowledged fails', async () => {
   const { send, close } = connect()
   const socket = (await nextSocket()).open()
