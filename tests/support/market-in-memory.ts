@@ -75,7 +75,7 @@ export class TestMarket {
   }
 
   use(scope: string, fires: number, certified = 0, deal_id = 'deal'): void {
-    this.act(({ deals }, now) => deals.reportUse([{ deal_id, scope, fires, certified }], now))
+    this.act(({ deals }, now) => deals.reportUse([{ deal_id, scope, fires, certified, lapses: 0 }], now))
   }
 
   #rooms(): Rooms {

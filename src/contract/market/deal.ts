@@ -21,6 +21,7 @@ export const delivery = z.object({
   expires_at: z.iso.datetime().nullable(),
   fires: z.int().nullable().describe('Actions that each scope may take under the licence.'),
   used: z.record(z.string(), z.int()).describe('Actions taken, by scope.'),
+  lapsed: z.array(z.string()).describe('The scopes in which its certificate has lapsed: the buyer may end a licence then.'),
   in_use: z.boolean().describe('False once it is revoked, expired or used up.'),
 })
 

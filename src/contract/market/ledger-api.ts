@@ -61,8 +61,11 @@ export type DealRefused = Refused<
 >
 export type ContractRefused = Refused<'not_found' | 'decided' | 'own' | 'other_content' | 'insufficient_funds' | 'limit' | 'used_up'>
 
-/** The cumulative use of a licence in a scope. A repeated report changes nothing. */
-export type LicenceUse = { deal_id: string; scope: string; fires: number; certified: number }
+/**
+ * The cumulative use of a licence in a scope. A repeated report changes nothing. `lapses`: how
+ * often its certificate ended there, or the scope suspended it.
+ */
+export type LicenceUse = { deal_id: string; scope: string; fires: number; certified: number; lapses: number }
 
 /** Ends a licence early: its certificate lapsed, or its version was retired. */
 export type Revocation = { artifact: string; hash: string; reason: string }

@@ -92,18 +92,22 @@ export class DealStore {
   }
 
   used(deal_id: string): Used[] {
-    return this.#sql.exec<Used>('SELECT scope, fires, certified FROM licence_uses WHERE deal_id = ? ORDER BY scope', deal_id).toArray()
+    return this.#sql
+      .exec<Used>('SELECT scope, fires, certified, lapses FROM licence_uses WHERE deal_id = ? ORDER BY scope', deal_id)
+      .toArray()
   }
 
   /** Counts are cumulative: a repeated or stale report changes nothing. True if this one did. */
-  use({ deal_id, scope, fires, certified }: LicenceUse): boolean {
+  use({ deal_id, scope, fires, certified, lapses }: LicenceUse): boolean {
     const written = this.#sql.exec(
-      `INSERT INTO licence_uses (deal_id, scope, fires, certified) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT DO UPDATE SET fires = max(fires, ?3), certified = max(certified, ?4) WHERE fires < ?3 OR certified < ?4`,
+      `INSERT INTO licence_uses (deal_id, scope, fires, certified, lapses) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT DO UPDATE SET fires = max(fires, ?3), certified = max(certified, ?4), lapses = max(lapses, ?5)
+        WHERE fires < ?3 OR certified < ?4 OR lapses < ?5`,
       deal_id,
       scope,
       fires,
       certified,
+      lapses,
     )
     return written.rowsWritten > 0
   }

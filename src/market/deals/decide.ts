@@ -13,7 +13,8 @@ type Decided = Result<{ deal: Deal }, DealRefused>
 export function decide(desk: Desk, deal_id: string, decision: Decision, by: DecideBy, at: { now: number; copyName: string }): Decided {
   const deal = desk.deals.find(deal_id)
   if (!deal) return refuse('not_found', `There is no deal ${deal_id}.`)
-  const refused = mayDecide(deal, decision, by.account)
+  const lapsed = desk.deals.used(deal_id).some(({ lapses }) => lapses > 0)
+  const refused = mayDecide(deal, decision, { account: by.account, lapsed })
   if (refused) return refused
   if (!desk.payments.belongsTo(deal, by.account, by.key_id))
     return refuse('not_allowed', `${by.account} belongs to another key of this name.`)
@@ -24,15 +25,22 @@ export function decide(desk: Desk, deal_id: string, decision: Decision, by: Deci
 }
 
 /** The refusal by who decides and by what has happened, if there is one. */
-export function mayDecide(deal: DealRecord, decision: Decision, account: string): DealRefused | null {
+export function mayDecide(
+  deal: DealRecord,
+  decision: Decision,
+  { account, lapsed }: { account: string; lapsed: boolean },
+): DealRefused | null {
   const { deal_id, seller, buyer, status, kind, held, terms } = deal
   if (account !== seller && account !== buyer) return refuse('not_allowed', `${account} takes no part in the deal ${deal_id}.`)
   if (decision === 'refund') {
     if (status === 'offered') return refuse('not_open', `The deal ${deal_id} is only an offer: its buyer can cancel it.`)
     if (status !== 'accepted') return refuse('decided', `The deal ${deal_id} is ${status}.`)
     if (kind !== 'licence' || held === 0) return refuse('nothing_left', `The deal ${deal_id} is paid in full: nothing is unexpired.`)
-    if (account === buyer && terms.per_decision === undefined)
-      return refuse('not_allowed', `Only ${seller} refunds this licence. A buyer ends licences that are paid by decision.`)
+    if (account === buyer && terms.per_decision === undefined && !lapsed)
+      return refuse(
+        'not_allowed',
+        `Only ${seller} refunds this licence, until its certificate lapses in a scope of it. A buyer ends licences that are paid by decision.`,
+      )
     return null
   }
   const side = decision === 'cancel' ? buyer : seller

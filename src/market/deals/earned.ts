@@ -5,7 +5,7 @@ export const DAY_MS = 86_400_000
 /** A licence without an end is earned over this time: it is refunded in part if revoked early. */
 const EARNED_OVER_DAYS = 30
 
-export type Used = Pick<LicenceUse, 'scope' | 'fires' | 'certified'>
+export type Used = Pick<LicenceUse, 'scope' | 'fires' | 'certified' | 'lapses'>
 /** A licence since it was paid. Times in ms. */
 export type Running = { price: number; terms: ListingTerms; scopes: readonly string[]; from: number }
 

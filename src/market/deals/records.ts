@@ -53,6 +53,7 @@ export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
       expires_at: delivery.ends_at === null ? null : iso(delivery.ends_at),
       fires: deal.terms.fires ?? null,
       used: Object.fromEntries(used.map(({ scope, fires }) => [scope, fires])),
+      lapsed: used.flatMap(({ scope, lapses }) => (lapses > 0 ? [scope] : [])),
       in_use: delivery.in_use,
     },
   }

@@ -31,7 +31,7 @@ export type Observed = (Observation extends infer One ? (One extends Observation
 
 export type PersonDecision = { person: string; allows: boolean; reason: string | null; approval_id: string }
 
-type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
+type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher; onLapse: (unit: Unit, version: Name) => void }
 
 /**
  * The evidence for versions of reflexes in this scope, one certificate for each. A change is
@@ -183,13 +183,14 @@ export class Certificates {
 
   #write(unit: Unit, { id, version }: Name, certificate: Certificate): void {
     const known = this.#known
-    const isNew = !known.has(nameOf({ id, version }))
+    const before = known.get(nameOf({ id, version }))
     known.set(nameOf({ id, version }), certificate)
     this.untold.add(nameOf({ id, version }))
     const sql = `INSERT INTO certificates (reflex_id, version, certificate, issued_at) VALUES (?1, ?2, ?3, ?4)
       ON CONFLICT DO UPDATE SET certificate = ?3, issued_at = ?4`
     unit.all(sql, id, version, JSON.stringify(certificate), certificate.issued_at)
-    if (isNew && known.size > MOST) this.#forgetFirst(unit)
+    if (certificate.lapsed && before?.lapsed == null) this.#parts.onLapse(unit, { id, version })
+    if (!before && known.size > MOST) this.#forgetFirst(unit)
   }
 
   #forgetFirst(unit: Unit): void {

@@ -2,6 +2,7 @@ import type { Toolbox } from '../../agent/toolbox.ts'
 import type { Action } from '../../contract/action.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Certificate, Risk, Stratum } from '../../contract/reports/certificate.ts'
+import type { LicenceUse } from '../replication/licence-use.ts'
 import { riskOf, tooManyFailedRuns } from '../../reflexes/promotion.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -17,6 +18,7 @@ type Parts = Pick<Ground, 'records' | 'settings'> & {
   programs: ReflexVersions
   reflex_sync: Pick<ReflexSync, 'moved'>
   certificates: Certificates
+  licence_use: Pick<LicenceUse, 'lapsed'>
   teachers: Teachers
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
@@ -122,6 +124,7 @@ export class Promotions {
   /** Stops a version that this scope does not govern in this scope only. */
   suspend(unit: Unit, version: ReflexVersion, reason: string): void {
     this.#parts.programs.suspend(unit, version, reason)
+    this.#parts.licence_use.lapsed(unit, version)
     this.#log(unit, version, 'suspended', reason)
   }
 

@@ -34,10 +34,14 @@ export function composeReflexes(parts: Ground) {
   const owned = new OwnedReflexes(database, unit)
   const market = new MarketCopy(database)
   const teachers = new Teachers(parts)
-  const certificates = new Certificates({ ...parts, teacher: () => teachers.current() })
+  const certificates = new Certificates({
+    ...parts,
+    teacher: () => teachers.current(),
+    onLapse: (unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}),
+  })
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
-  const promotions = new Promotions({ ...parts, programs, reflex_sync, certificates, teachers })
+  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers })
   const judgements = new Judgements({ ...parts, programs, certificates, toolbox })
   const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions, licence_use })
   return {

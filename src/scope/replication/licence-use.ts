@@ -6,7 +6,8 @@ import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 type Licensed = { readonly licences?: readonly ScopeLicence[] | undefined }
-type Counts = Pick<Use, 'fires' | 'certified'>
+type Counts = Pick<Use, 'fires' | 'certified' | 'lapses'>
+const NOTHING: Counts = { fires: 0, certified: 0, lapses: 0 }
 
 const keyOf = (deal_id: string): string => `licence_use ${deal_id}`
 
@@ -41,13 +42,18 @@ export class LicenceUse {
 
   /** Counts an action, or the start of a run. Returns the id of the deal. */
   fired(unit: Unit, licensed: Licensed): string | null {
-    return this.#count(unit, this.current(licensed, unit.now), { fires: 1, certified: 0 })
+    return this.#count(unit, this.current(licensed, unit.now), { fires: 1 })
   }
 
   /** Counts a certified decision that spared a turn: a metered licence pays for it. */
   saved(unit: Unit, licensed: Licensed): void {
     const licence = this.current(licensed, unit.now) ?? licensed.licences?.at(-1) ?? null
-    this.#count(unit, licence, { fires: 0, certified: 1 })
+    this.#count(unit, licence, { certified: 1 })
+  }
+
+  /** Reports that its proof ended here: the buyer may end the licences that it runs under. */
+  lapsed(unit: Unit, { licences = [] }: Licensed): void {
+    for (const licence of licences) if (this.#ended(licence, unit.now) === null) this.#count(unit, licence, { lapses: 1 })
   }
 
   #ended({ deal_id, expires_at, fires }: ScopeLicence, now: number): string | null {
@@ -58,15 +64,16 @@ export class LicenceUse {
   }
 
   #used(deal_id: string): Counts {
-    return this.#parts.database.read<Counts>(keyOf(deal_id), { fires: 0, certified: 0 })
+    return { ...NOTHING, ...this.#parts.database.read<Partial<Counts>>(keyOf(deal_id), {}) }
   }
 
-  #count(unit: Unit, licence: ScopeLicence | null, more: Counts): string | null {
+  #count(unit: Unit, licence: ScopeLicence | null, more: Partial<Counts>): string | null {
     if (!licence) return null
     const { scope, outbox } = this.#parts
     const { deal_id } = licence
     const before = this.#used(deal_id)
-    const counts = { fires: before.fires + more.fires, certified: before.certified + more.certified }
+    const { fires = 0, certified = 0, lapses = 0 } = more
+    const counts = { fires: before.fires + fires, certified: before.certified + certified, lapses: before.lapses + lapses }
     unit.write(keyOf(deal_id), counts)
     outbox.put(unit, 'licence-use', deal_id, { deal_id, scope, ...counts } satisfies Use)
     return deal_id

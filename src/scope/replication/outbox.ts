@@ -1,5 +1,4 @@
 import { reflexes } from '../../artifacts/kinds.ts'
-import { revokeLicences } from '../../artifacts/revoke.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { LEDGER, type LicenceUse, type Revocation } from '../../contract/market/ledger-api.ts'
@@ -63,7 +62,9 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
           now: now(),
         })
         await notifyScopes(env, move.id, scope)
-        if (moved.ok && moved.version.sealed && moved.version.state !== 'active') await revokeLicences(env, demoted(moved.version))
+        // If the Ledger is away, the move is sent again, and changes nothing else.
+        if (moved.ok && moved.version.sealed && moved.version.state !== 'active')
+          await env.LEDGER.getByName(LEDGER).revoke(demoted(moved.version))
       }
     },
     'licence-use': (items) => env.LEDGER.getByName(LEDGER).reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),

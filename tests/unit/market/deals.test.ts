@@ -335,6 +335,19 @@ describe('a licence', () => {
     expect(market.decide('refund', 'deal', 'scope:alice')).toMatchObject({ ok: false, reason: 'decided' })
   })
 
+  test('for a time may be ended by its buyer once its certificate has lapsed in a scope', () => {
+    const market = openMarket()
+    buy(market, { days: 10 })
+    market.now += DAY
+    const use = { deal_id: 'deal', fires: 0, certified: 0, lapses: 1 }
+    market.act(({ deals }, now) => deals.reportUse([{ ...use, scope: 'elsewhere' }], now))
+    expect(market.decide('refund', 'deal', 'scope:bob')).toMatchObject({ ok: false, reason: 'not_allowed' })
+    market.act(({ deals }, now) => deals.reportUse([{ ...use, scope: 'bob' }], now))
+    expect(market.deal()).toMatchObject({ status: 'accepted', delivery: { lapsed: ['bob'], in_use: true } })
+    expect(market.decide('refund', 'deal', 'scope:bob')).toMatchObject({ ok: true, deal: { status: 'refunded', paid: 3, held: 0 } })
+    expect(worth(market, 'alice', 'bob')).toEqual([3, 97])
+  })
+
   test('covers the scopes that its offer names, also by pattern', () => {
     const market = openMarket()
     buy(market, { most_scopes: 'any' }, { scopes: ['shop/*', 'bob'] })

@@ -21,7 +21,7 @@ async function sold({ kind, buyer, ...fields }: { kind: Deal['kind']; buyer: str
   const artifact = `reflex:${version.id}@1`
   const copy = kind === 'copy' ? `reflex:${freshId()}@1` : artifact
   const scopes = kind === 'licence' ? [buyer.slice('scope:'.length)] : null
-  const delivery = { kind, artifact: copy, scopes, expires_at: null, fires: null, used: {}, in_use: true, ...fields }
+  const delivery = { kind, artifact: copy, scopes, expires_at: null, fires: null, used: {}, lapsed: [], in_use: true, ...fields }
   const deal: Deal = {
     deal_id: crypto.randomUUID(),
     listing_id: 'l',

@@ -6,9 +6,9 @@ import type { ListingTerms } from '../../../src/contract/market/listing.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
 import { certify } from '../../support/certificates.ts'
-import { call } from '../../support/http.ts'
+import { call, keyFor } from '../../support/http.ts'
 import { notes, write } from '../../support/reflex-chain.ts'
-import { crash, entriesOf, evict, freshScope, hurry, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, hurry, inObject, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
 const ledger = env.LEDGER.getByName(LEDGER)
@@ -200,12 +200,47 @@ describe('a version under licence', () => {
   })
 })
 
+test('a licence whose certificate lapses in the scope of its buyer may be ended by him', async () => {
+  const { buyer, version, deal_id } = await licensed({ days: 3650 })
+  const path = `/v1/market/deals/${deal_id}/refund`
+  const key = await keyFor(['operator'], [buyer])
+  expect(await call(path, { key, method: 'POST' })).toMatchObject({ status: 403 })
+  await certify(buyer, version, { agent_version: 'an earlier one' })
+  expect(await decidedBy(buyer, 'a')).toEqual(['turn'])
+  await hurry(stubOf(buyer))
+  await until(async () => (await dealOf(deal_id)).delivery?.lapsed.includes(buyer), 'the lapse is reported')
+  expect(await call(path, { key, method: 'POST' })).toMatchObject({ status: 200, body: { status: 'refunded', paid: 0, held: 0 } })
+  expect(await balanceOf(buyer)).toBe(100)
+})
+
+test('a version that the scope of its owner demotes is refunded', async () => {
+  const { buyer, seller, version, deal_id } = await licensed({ days: 3650 })
+  await stubOf(seller).configure({ reflexes: [{ id: version.id }] }, 'ops')
+  await decidedBy(seller, 'a')
+  const move = {
+    id: version.id,
+    version: version.version,
+    from: 'active',
+    state: 'shadow',
+    reason: 'it fails',
+    by_proof: false,
+    since: null,
+  }
+  await inObject(stubOf(seller), ({ storage: { sql } }) => {
+    sql.exec(`INSERT INTO outbox (topic, "key", value) VALUES ('reflex-moves', 'x', ?)`, JSON.stringify(move))
+  })
+  await evict(stubOf(seller))
+  await hurry(stubOf(seller))
+  await until(async () => (await dealOf(deal_id)).status === 'refunded', 'the licence has ended')
+  expect(await balanceOf(buyer)).toBe(100)
+})
+
 describe('the use of a licence', () => {
   test('is paid once, although its report is repeated or arrives late', async () => {
     const { buyer, seller, deal_id } = await acting({ fires: 4 })
     expect(await decidedBy(buyer, 'a', 'b')).toEqual(['reflex', 'reflex'])
     await reported(buyer, deal_id, 2)
-    const use = { deal_id, scope: buyer, certified: 2 }
+    const use = { deal_id, scope: buyer, certified: 2, lapses: 0 }
     for (const fires of [2, 1, 2]) await ledger.reportUse([{ ...use, fires }])
     expect(await balanceOf(seller)).toBe(50)
     await ledger.reportUse([{ ...use, scope: freshScope(), fires: 4 }])
