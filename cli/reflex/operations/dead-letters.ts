@@ -27,7 +27,7 @@ const filtered = (command: Command): Command =>
 export function addDeadLetters(program: Command): void {
   const dlq = program
     .command('dlq')
-    .description('Dead letters: events that a scope gave up on, and queue messages that could not be delivered')
+    .description('Dead letters: events that a scope gave up on, and queue messages and deals that could not be delivered')
   filtered(dlq.command('list'))
     .description('List dead letters, newest first')
     .addOption(limitOption())

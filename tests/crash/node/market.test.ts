@@ -13,7 +13,7 @@ import { seededRandom } from '../../support/random.ts'
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))
 /** The environment variable sets the number of kills, with at least ten operations each. */
 const KILLS = Number(process.env['REFLEX_LEDGER_KILLS'] ?? 4)
-const OPERATIONS = Math.max(150, KILLS * 10)
+const OPERATIONS = Math.max(300, KILLS * 10)
 const CLIENTS = 4
 const random = seededRandom(KILLS)
 let server: KillableServer
@@ -67,7 +67,7 @@ test(
     server = await KillableServer.prepare(folder)
     await server.start()
     await openScopes()
-    const clients = new Clients(server, new Traffic(random))
+    const clients = new Clients(server, new Traffic(random, KILLS > 10))
     const started = performance.now()
     for (let kills = 0; kills < KILLS; kills += 1) {
       const until = Math.max(clients.answered.length + 1, Math.floor(((kills + random()) * OPERATIONS) / KILLS))

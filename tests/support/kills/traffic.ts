@@ -18,6 +18,8 @@ const post = (kind: Operation['kind'], path: string, body?: unknown): Operation 
 /** Random operations of clients, valid and invalid ones, on what earlier answers have told. */
 export class Traffic {
   readonly #random: () => number
+  /** Offers that expire take ten seconds at least. */
+  readonly #with_expiry: boolean
   readonly #transfers: string[] = []
   readonly #pendings: string[] = []
   readonly #artifacts: { artifact: string; seller: string; resale: boolean }[] = []
@@ -26,8 +28,9 @@ export class Traffic {
   readonly #accepted: string[] = []
   #made = 0
 
-  constructor(random: () => number) {
+  constructor(random: () => number, with_expiry: boolean) {
     this.#random = random
+    this.#with_expiry = with_expiry
   }
 
   next(): Operation {
@@ -88,7 +91,7 @@ export class Traffic {
     const amount = 1 + this.#below(60)
     if (draw > 12) return { id, debit, credit, amount, ...linked }
     this.#pendings.push(id)
-    return { id, debit, credit, amount, pending: true, ...(draw > 9 && { timeout_s: 1 + this.#below(5) }), ...linked }
+    return { id, debit, credit, amount, pending: true, ...(draw > 9 && { timeout_s: 1 + this.#below(3) }), ...linked }
   }
 
   #end(): Pick<NewTransfer, 'post' | 'void'> {
@@ -110,7 +113,7 @@ export class Traffic {
     if (!listing) return null
     if (this.#below(25) === 0) return { kind: 'unlist', method: 'DELETE', path: `/v1/market/listings/${listing.listing_id}` }
     const buyer = this.#of(ACCOUNTS)
-    const timeout = this.#below(4) === 0 ? { timeout_s: 10 } : {}
+    const timeout = this.#with_expiry && this.#below(4) === 0 ? { timeout_s: 10 } : {}
     const price = this.#below(3) === 0 ? { price: 1 + this.#below(90) } : {}
     return post('offer', `/v1/market/listings/${listing.listing_id}/offers`, { id, buyer, ...timeout, ...price })
   }
