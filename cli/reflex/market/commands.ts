@@ -148,11 +148,18 @@ async function list({ api, print, signal }: Session, artifact: string, options: 
 
 async function tryOut({ api, print, signal }: Session, id: string, body: { scope: string; since: string; id?: string }): Promise<void> {
   const report = await api().json<TrialReport>(route(['market', 'listings', id, 'try']), { method: 'POST', body, signal })
-  const { contexts, fires, agreement, missed, would_save, fee, truncated, disagreements } = report
+  const { contexts, fires, agreement, missed, would_save, fee, truncated, disagreements, stages } = report
   print.result(report, () => [
     `On ${counted(contexts.recorded + contexts.rebuilt, 'event')} of ${written(report.scope)} it fires ${counted(fires, 'time')}: ` +
       `${agreement.agreed} agree with what was decided, ${agreement.disagreed} differ, ${agreement.not_compared} cannot be compared.`,
     `It leaves ${counted(missed, 'event')} on which an action was taken to others.${truncated ? ' The range was too long: this is its first part.' : ''}`,
+    ...(stages
+      ? [
+          `Its gate: ${Object.entries(stages)
+            .map(([stage, events]) => `${written(stage)} ${events}`)
+            .join(', ')}.`,
+        ]
+      : []),
     ...(would_save
       ? [`It would have saved about ${would_save.model_calls.toFixed(1)} model calls and $${would_save.usd.toPrecision(3)}.`]
       : []),

@@ -25,6 +25,12 @@ export const trialReport = evaluation
     disagreements: z
       .array(z.object({ event_id: z.string(), action_type: z.string(), decided: z.array(act) }))
       .describe('The first five, without the arguments of its actions.'),
+    stages: z
+      .record(z.string(), z.int())
+      .nullable()
+      .describe(
+        'Of a skill: how many events it would have been applied to, and at which stage the gate refused the others. Null for a reflex.',
+      ),
     would_save: z
       .object({ model_calls: z.number(), usd: z.number(), per_1000_events_usd: z.number() })
       .nullable()

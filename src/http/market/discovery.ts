@@ -1,13 +1,15 @@
 import { z } from '@hono/zod-openapi'
-import { reflexes } from '../../artifacts/kinds.ts'
+import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { artifactReference, foundListing, goodsKinds } from '../../contract/market/listing.ts'
 import { accountId } from '../../contract/market/transfer.ts'
 import { newTrial, trialReport } from '../../contract/market/trial.ts'
 import { measureListings } from '../../market/discovery/measure.ts'
-import { tryListing, type TrialRefused } from '../../market/discovery/trial.ts'
+import { evaluateSkill } from '../../market/discovery/skill-trial.ts'
+import { evaluateReflex, tryListing, type TrialGoods, type TrialRefused } from '../../market/discovery/trial.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { listingSorts, searchListings, type ListingPlace } from '../../store/market/listings.ts'
+import { manifestSchema } from '../../skills/manifest/manifest.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandRole } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
@@ -53,9 +55,9 @@ const search = route('get /v1/market/listings', 'searchListings', 'Search listin
   responses: { 200: json(paged(foundListing), 'A page.'), ...problems(400) },
 })
 
-const trial = route('post /v1/market/listings/{id}/try', 'tryListing', 'Try a listed reflex on your own recordings', {
+const trial = route('post /v1/market/listings/{id}/try', 'tryListing', 'Try listed goods on your own recordings', {
   description:
-    'Runs it on what a scope recorded, without acting, and compares it with the decisions made at the time. Shows neither its code nor the arguments of its actions. ' +
+    'Runs a reflex, or asks the gate of a skill, on what a scope recorded, without acting, and compares it with the decisions made at the time. Shows neither its code nor the arguments of its actions. ' +
     'At most 5 trials an hour and 20 a day for each scope and listing. Its account pays the fee if there is one, which needs the role `operator`.',
   ...guard({ roles: ['viewer'], body: 'json' }),
   request: { params: idPath, body: jsonRequest(newTrial, { scope: 'shop/berlin', since: '2026-11-21T00:00:00Z' }) },
@@ -81,15 +83,29 @@ export const discoveryRoutes = resource()
     if (!listing) throw notFound(`There is no listing ${listing_id}.`)
     if (listing.state !== 'open') throw conflict('not_open', `The listing ${listing_id} is ${listing.state}.`)
     if ((listing.terms.trial_fee ?? 0) > 0) demandRole(c.var.principal, 'operator')
-    if (!listing.artifact.startsWith('reflex:')) throw conflict('no-trial', 'A skill has no trial: see its tests and its figures.')
-    const [reflex = '', version] = listing.artifact.slice('reflex:'.length).split('@')
     const db = storeOf(c.env)
-    const program = await reflexes.find(db, reflex, Number(version))
+    const goods = await trialGoods(db, listing.artifact)
     const parts = { db, ledger, scope: c.env.SCOPE.getByName(scope), sandbox: isolateSandbox(), now }
-    const tried = await tryListing(parts, { listing, program, scope, since, id })
+    const tried = await tryListing(parts, { listing, goods, scope, since, id })
     if (!tried.ok) throw refused(tried)
     return c.json(tried.report, 200)
   })
+
+async function trialGoods(db: D1Database, artifact: string): Promise<TrialGoods | null> {
+  const [kind, name = ''] = artifact.split(':', 2)
+  const [id = '', version = ''] = name.split('@', 2)
+  if (kind === 'reflex') {
+    const program = await reflexes.find(db, id, Number(version))
+    if (!program) return null
+    const evaluate: TrialGoods['evaluate'] = (parts, since) => evaluateReflex(parts, program, since)
+    return { hash: program.hash, ended: program.state === 'retired', evaluate }
+  }
+  const found = await skills.find(db, id, version)
+  const read = manifestSchema.safeParse(found?.manifest)
+  if (!found || !read.success) return null
+  const evaluate: TrialGoods['evaluate'] = ({ scope }, since) => evaluateSkill(scope, read.data, since)
+  return { hash: found.hash, ended: found.state === 'deprecated', evaluate }
+}
 
 function refused({ reason, detail }: TrialRefused): Problem {
   if (reason === 'not_found') return notFound(detail)

@@ -2,7 +2,7 @@ import type { Refused, Result } from '../../base/result.ts'
 import type { DealRefused, LedgerApi } from '../../contract/market/ledger-api.ts'
 import type { Listing } from '../../contract/market/listing.ts'
 import type { NewTrial, TrialReport } from '../../contract/market/trial.ts'
-import type { ReflexVersion } from '../../contract/reflex.ts'
+import type { Act, ReflexVersion } from '../../contract/reflex.ts'
 import { agentOwner } from '../../contract/reflex.ts'
 import type { EvaluationReport } from '../../contract/reports/reflex-report.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
@@ -16,24 +16,26 @@ const PAGE = 100
 export type TrialParts = {
   db: D1Database
   ledger: Pick<LedgerApi, 'payTrial'>
-  scope: Pick<ScopeApi, 'identify' | 'recordings' | 'state'>
+  scope: Pick<ScopeApi, 'identify' | 'chain' | 'recordings' | 'state'>
   sandbox: Sandbox
   now: number
 }
 export type TrialRefused = DealRefused | Refused<'other_content' | 'goods_changed'>
-type Asked = NewTrial & { id: string; listing: Listing; program: ReflexVersion | null }
+/** The listed version. `evaluate` runs it on the scope's recordings. */
+export type TrialGoods = { hash: string; ended: boolean; evaluate: (parts: TrialParts, since: number) => Promise<Evaluated> }
+type Asked = NewTrial & { id: string; listing: Listing; goods: TrialGoods | null }
 
 /**
- * Runs a listed reflex on what a scope recorded, without acting and without showing its code. The
+ * Runs listed goods on what a scope recorded, without acting and without showing their code. The
  * id has one fee and one range of recordings, so that repeating it shows nothing more.
  */
 export async function tryListing(
   parts: TrialParts,
-  { listing, program, scope, since, id }: Asked,
+  { listing, goods, scope, since, id }: Asked,
 ): Promise<Result<{ report: TrialReport }, TrialRefused>> {
   const { db, ledger, now } = parts
   const { listing_id, hash } = listing
-  if (!program || program.hash !== hash || program.state === 'retired')
+  if (!goods || goods.hash !== hash || goods.ended)
     return { ok: false, reason: 'goods_changed', detail: `${listing.artifact} was retired or is no longer there.` }
   const row = { listing_id, scope, id, since: Date.parse(since) }
   const other = { ok: false, reason: 'other_content', detail: `The trial ${id} has another \`since\`: use another id.` } as const
@@ -46,7 +48,7 @@ export async function tryListing(
   const begun = await beginTrial(db, row, now)
   if (begun.since !== row.since) return other
   if (begun.report) return { ok: true, report: begun.report }
-  const evaluated = await evaluate(parts, program, row.since)
+  const evaluated = await goods.evaluate(parts, row.since)
   const { turns, model_calls, cost_usd } = (await parts.scope.state()).counters
   const report: TrialReport = {
     ...shown(evaluated),
@@ -62,9 +64,14 @@ export async function tryListing(
   return { ok: true, report }
 }
 
-type Evaluated = EvaluationReport & { truncated: boolean }
+/** `stages`: of a skill. */
+export type Evaluated = Omit<EvaluationReport, 'errors' | 'fuel' | 'disagreements'> & {
+  disagreements: { event_id: string; action: { action_type: string }; decided: Act[] }[]
+  truncated: boolean
+  stages?: Record<string, number>
+}
 
-const evaluate = ({ sandbox, scope }: TrialParts, program: ReflexVersion, since: number): Promise<Evaluated> =>
+export const evaluateReflex = ({ sandbox, scope }: TrialParts, program: ReflexVersion, since: number): Promise<Evaluated> =>
   evaluateRecordings({
     sandbox,
     program,
@@ -73,7 +80,7 @@ const evaluate = ({ sandbox, scope }: TrialParts, program: ReflexVersion, since:
   })
 
 /** Arguments, errors and fuel would show more of the program than its decisions do. */
-function shown({ contexts, fires, passes, agreement, missed, truncated, disagreements }: Evaluated) {
+function shown({ contexts, fires, passes, agreement, missed, truncated, disagreements, stages }: Evaluated) {
   return {
     contexts,
     fires,
@@ -81,6 +88,7 @@ function shown({ contexts, fires, passes, agreement, missed, truncated, disagree
     agreement,
     missed,
     truncated,
+    stages: stages ?? null,
     disagreements: disagreements.map(({ event_id, action, decided }) => ({ event_id, action_type: action.action_type, decided })),
   }
 }

@@ -10,6 +10,8 @@ import { provenCertificate } from '../../support/certificates.ts'
 import { call, callWith, keyFor, problem } from '../../support/http.ts'
 import { buildListing, listed } from '../../support/market.ts'
 import { byAgent, createVersion, freshId, replying } from '../../support/reflexes.ts'
+import { defaultSettings } from '../../../src/contract/settings/settings.ts'
+import { twoSteps } from '../../support/two-step-skill.ts'
 import { freshScope, stubOf, until } from '../../support/scopes.ts'
 
 /** 100 events that it saw while it acted: it fired on 80, which saved 80 model calls and $0.40. */
@@ -279,6 +281,58 @@ describe('a trial', () => {
     expect(await free.attempt({ scope: 'team-b/x' }, viewer)).toMatchObject(problem(403, 'forbidden'))
     expect(await costly.attempt({}, viewer)).toMatchObject(problem(403, 'forbidden'))
     expect((await costly.attempt({}, await keyFor(['operator'], ['team-a/*']))).status).toBe(200)
+  })
+
+  test('of a skill says at which stage its gate would have refused, and agrees with what was done', async () => {
+    const [id, what] = [freshId('skill').replaceAll('-', '.'), { content: 'twice, please', what: 'it' }]
+    const word = 'a secret argument'
+    const steps = [{ tool: 'act', args: { text: `${word} {{what}}` }, timeout_ms: 5000 }]
+    const plan = { ...twoSteps('').plan, steps, compensation: [] }
+    expect((await call('/v1/skills', { json: twoSteps(id, { plan }) })).status).toBe(201)
+    const { hash } = (await call(`/v1/skills/${id}@1.0.0`)).body
+    const listing = buildListing({ id, version: 1, hash }, { artifact: `skill:${id}@1.0.0`, listing_id: id })
+    const seen = (seq: number, event: object, acts: object[]) =>
+      JSON.stringify({
+        seq,
+        event_id: `e${seq}`,
+        at: new Date().toISOString(),
+        source: 'recorded',
+        context: { ...sampleContext, event },
+        decision: { by: 'turn', acts },
+      })
+    const done = { act: 'call_tool', tool: 'act', idempotence_key: null, arguments_hash: 'x' }
+    const recorded = [
+      seen(1, what, [done]),
+      seen(2, what, [{ act: 'run_skill', skill_id: id, inputs_hash: 'x' }]),
+      seen(3, what, []),
+      seen(4, { content: 'twice' }, [done]),
+      seen(5, { content: 'once', what: 'it' }, []),
+    ]
+    const settings = { ...defaultSettings, blackboard: { policy: { roles: ['agent'] } } }
+    const bindings = {
+      SCOPE: {
+        getByName: () => ({
+          chain: async () => ({ turn: { tools: ['act'] } }),
+          recordings: async () => ({ recordings: recorded, next: null }),
+          state: async () => ({ settings, counters: { turns: 10, model_calls: 20, cost_usd: 1 } }),
+        }),
+      },
+      LEDGER: { getByName: () => ({ listing: async () => listing, payTrial: async () => ({ ok: true, transfer: null }) }) },
+    }
+    const json = { scope: 'team-a/x', since: now(), id: 't1' }
+    const { status, body, text } = await callWith(bindings, `/v1/market/listings/${id}/try`, { json })
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: {
+        fires: 3,
+        stages: { applied: 3, clarify: 1, score: 1, preconditions: 0, policy: 0 },
+        agreement: { agreed: 2, disagreed: 1, rate: 2 / 3 },
+        missed: 1,
+        disagreements: [{ event_id: 'e3', action_type: 'run_skill', decided: [] }],
+        would_save: { model_calls: 4 },
+      },
+    })
+    for (const hidden of [word, '{{what}}']) expect(text).not.toContain(hidden)
   })
 
   test('covers at most the last 30 days', async () => {

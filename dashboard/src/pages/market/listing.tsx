@@ -27,7 +27,7 @@ export function ListingPage({ id }: { id: string }) {
             <Proof listing={listing} />
             {listing.state === 'open' && (
               <>
-                {listing.artifact.startsWith('reflex:') && <Trial id={id} fee={listing.terms.trial_fee ?? 0} />}
+                <Trial id={id} fee={listing.terms.trial_fee ?? 0} />
                 {hasRole('operator') ? <Offer listing={listing} /> : <NeedsRole role="operator" what="Buying" />}
               </>
             )}
