@@ -5,7 +5,7 @@ import type { FoundListing } from '../../../src/contract/market/listing.ts'
 import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { scriptedModel } from '../scripted-model.ts'
-import { startDashboard, type Dashboard } from './harness.ts'
+import { flawsOf, startDashboard, type Dashboard } from './harness.ts'
 
 const PARIS = 'shop/paris'
 const BERLIN = 'shop/berlin'
@@ -120,6 +120,7 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await licence.getByText(/^It saved about 1\.0 model calls, 20 tokens and \$0\.0000\d+$/).waitFor()
   await licence.getByText('thanks acted under a licence').waitFor()
   await licence.getByRole('link', { name: 'key:maker' }).waitFor()
+  expect(await flawsOf(page)).toEqual([])
 
   await licence.getByRole('link', { name: 'this deal' }).click()
   await page.getByText('30: 1 paid, 29 held').waitFor()

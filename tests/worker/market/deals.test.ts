@@ -36,9 +36,14 @@ describe('a deal over HTTP', () => {
     })
     expect(await call(offers, { key: operator, json: offer })).toMatchObject({ status: 200 })
     expect(await call('/v1/market/deals/deal-http/accept', { key: operator, method: 'POST' })).toMatchObject({ status: 403 })
-    expect(await call('/v1/market/deals/deal-http/accept', { method: 'POST' })).toMatchObject({
+    expect(await call('/v1/market/deals/deal-http/accept', { json: { reason: 'welcome' } })).toMatchObject({
       status: 200,
-      body: { status: 'accepted', held: 30, delivery: { artifact: 'reflex:deals-reflex@1', scopes: ['deals/buyer'], in_use: true } },
+      body: {
+        history: [{}, { state: 'accepted', reason: 'welcome' }],
+        status: 'accepted',
+        held: 30,
+        delivery: { artifact: 'reflex:deals-reflex@1', scopes: ['deals/buyer'], in_use: true },
+      },
     })
     expect(await call('/v1/market/deals/deal-http/accept', { method: 'POST' })).toMatchObject({ status: 409 })
     expect(await call('/v1/market/deals/deal-http/refund', { method: 'POST' })).toMatchObject({
