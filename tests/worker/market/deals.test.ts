@@ -54,6 +54,64 @@ describe('a deal over HTTP', () => {
   })
 })
 
+describe('hostile requests', () => {
+  const bad = [0, -1, 0.5, 2 ** 53, '5', null]
+  test.each([
+    ['/v1/market/listings', 'price', { artifact: 'reflex:x@1', kind: 'copy', seller: 'scope:a' }],
+    ['/v1/market/listings/any/offers', 'price', { id: 'x', buyer: 'scope:b' }],
+    [
+      '/v1/market/contracts',
+      'price_per_invocation',
+      { id: 'x', proposer: 'scope:a', counterparty: 'scope:b', service: 'reflex:x', limit: 1 },
+    ],
+  ])('to %s with a %s that is no positive integer are refused by their field', async (path, field, fields) => {
+    for (const price of bad) {
+      const { status, body } = await call(path, { json: { ...fields, [field]: price } })
+      expect([status, body.errors[0].path]).toEqual([400, field])
+    }
+  })
+
+  /** An offer for a copy, which waits. */
+  async function offered() {
+    const ledger = env.LEDGER.getByName(LEDGER)
+    const [seller, buyer] = [freshScope(), freshScope()]
+    const opens = [`scope:${buyer}`]
+    await ledger.mint({ id: `mint:${buyer}`, to: `scope:${buyer}`, amount: 30 }, { name: 'test', opens })
+    const { id } = await write(`return { action_type: 'reply', content: '${seller}' }`, { scope: seller })
+    const asked = { artifact: `reflex:${id}@1`, kind: 'copy', price: 30, seller: `scope:${seller}` }
+    const { body } = await call('/v1/market/listings', { json: asked })
+    const deal_id = crypto.randomUUID()
+    const made = await call(`/v1/market/listings/${body.listing_id}/offers`, { json: { id: deal_id, buyer: `scope:${buyer}` } })
+    expect(made.status).toBe(201)
+    const accept = () => call(`/v1/market/deals/${deal_id}/accept`, { method: 'POST' })
+    const balances = async () => [
+      (await ledger.account(`scope:${seller}`))?.balance ?? 0,
+      (await ledger.account(`scope:${buyer}`))?.available,
+    ]
+    return { id, accept, balances, deal: () => ledger.deal(deal_id) }
+  }
+
+  test('two acceptances of one offer at once pay it once', async () => {
+    const { accept, balances } = await offered()
+    const answers = await Promise.all([accept(), accept()])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.find(({ status }) => status === 409)).toMatchObject(problem(409, 'decided'))
+    expect(await balances()).toEqual([30, 0])
+  })
+
+  test('goods that were retired after the offer are not sold, and those that were edited are sold as they were', async () => {
+    const [retired, edited] = [await offered(), await offered()]
+    await reflexes.setState(env.DB, { id: retired.id, version: 1, state: 'retired', reason: null, now: Date.now() })
+    expect(await retired.accept()).toMatchObject(problem(409, 'goods-changed'))
+    expect([await retired.balances(), await retired.deal()]).toMatchObject([[0, 30], { status: 'rejected', delivery: null }])
+    const before = await reflexes.find(env.DB, edited.id, 1)
+    const scope = before?.provenance.scope ?? ''
+    await write('return null', { id: edited.id, scope })
+    expect(await edited.accept()).toMatchObject({ status: 200, body: { hash: before?.hash, status: 'accepted' } })
+    expect(await edited.balances()).toEqual([30, 0])
+  })
+})
+
 describe('a listing over HTTP', () => {
   test('seals its version only if it is accepted, and D1 has both together', async () => {
     const scope = freshScope()

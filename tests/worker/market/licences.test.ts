@@ -59,17 +59,20 @@ const setState = (artifact: string, state: string) =>
 
 const on_sale = new Set<string>()
 /** A version that answers notes, of the agent of a scope. */
-async function versionOf(scope: string): Promise<ReflexVersion & { artifact: string }> {
-  const version = await write(`'${scope}'; return { action_type: 'reply', content: 'hi' }`, { scope })
+async function versionOf(
+  scope: string,
+  body = `return { action_type: 'reply', content: 'hi' }`,
+): Promise<ReflexVersion & { artifact: string }> {
+  const version = await write(`'${scope}'; ${body}`, { scope })
   const artifact = `reflex:${version.id}@${version.version}`
   on_sale.add(artifact)
   return { ...version, artifact }
 }
 
 /** A licence that was sold to a scope, in whose chain the version is. */
-async function licensed(terms: ListingTerms, price = 100) {
+async function licensed(terms: ListingTerms, price = 100, body?: string) {
   const [seller, buyer] = [await agentIn(), await agentIn()]
-  const version = await versionOf(seller)
+  const version = await versionOf(seller, body)
   const { artifact } = version
   const { deal_id } = await sell({ artifact, seller, buyer, price, terms })
   await stubOf(buyer).configure({ reflexes: [{ id: version.id }] }, 'ops')
@@ -233,6 +236,20 @@ test('a version that the scope of its owner demotes is refunded', async () => {
   await hurry(stubOf(seller))
   await until(async () => (await dealOf(deal_id)).status === 'refunded', 'the licence has ended')
   expect(await balanceOf(buyer)).toBe(100)
+})
+
+describe('a hostile reflex that was bought', () => {
+  test.each([
+    ['calls a tool that the agent of the buyer has not', `return { action_type: 'call_tool', tool: 'wipe', args: {} }`, /^refused: .*wipe/],
+    ['computes for ever', 'for (;;) {}', /^limit/],
+    ['returns what is no action', `return { action_type: 'own_everything' }`, /^invalid_action/],
+  ])('and that %s does nothing, and the turn decides', async (_, body, passed) => {
+    const { buyer, version } = await licensed({ days: 30 }, 100, body)
+    await certify(buyer, version)
+    expect(await decidedBy(buyer, 'a')).toEqual(['turn'])
+    expect(await entriesOf(stubOf(buyer), 'effect-started')).toEqual([])
+    expect((await passesIn(buyer)).some((reason) => passed.test(reason))).toBe(true)
+  })
 })
 
 describe('the use of a licence', () => {
