@@ -74,10 +74,11 @@ function accept(
 }
 
 /** The reason that the goods are no longer those of the offer. */
-function goodsChange(desk: Desk, { artifact, seller, goods_state: then }: DealRecord, now: string | undefined): string | null {
+function goodsChange(desk: Desk, deal: DealRecord, now: string | undefined): string | null {
+  const { artifact, seller, goods_state: then } = deal
   const owner = desk.deals.bought(artifactOf(artifact))
   if (owner && owner.account !== seller) return `${artifact} belongs to ${owner.account} now`
-  if (desk.payments.isClosed(seller)) return `the account ${seller} is closed`
+  if (desk.payments.isClosed(deal)) return `the account ${seller} is closed`
   if (now === undefined || rank(now) >= Math.max(0, rank(then))) return null
   return rank(now) < 0 ? `${artifact} is ${now}` : `${artifact} was demoted from ${then} to ${now}`
 }

@@ -52,7 +52,7 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
   const most = terms.most_scopes ?? 1
   if (most !== 'any' && scopes && (scopes.length > most || scopes.some((scope) => scope.includes('*'))))
     return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
-  if (desk.payments.isClosed(seller)) return refuse('not_open', `The account ${seller} is closed.`)
+  if (desk.payments.isClosed(listing)) return refuse('not_open', `The account ${seller} is closed.`)
   if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
   const { offers, offers_on_listing } = desk.limits
   if (desk.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)

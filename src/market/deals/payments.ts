@@ -42,11 +42,11 @@ export class Payments {
 
   /** Pays what is earned: `earned` is the sum so far. Closed accounts receive nothing. */
   pay(deal: DealRecord, earned: number, now: number): { deal: DealRecord; transfers: string[] } {
-    const { deal_id, seller, line, paid, held } = deal
+    const { seller, line, paid, held } = deal
     if (earned <= paid) return { deal, transfers: [] }
     const shares = sharesBetween(paid, earned, seller, line)
     const transfers = shares.map(({ account, amount }, index) => ({
-      ...this.#payment(idOf(deal_id, `pay-${earned}-${index}`), [account, seller, deal.buyer], amount),
+      ...this.#payment(deal, `pay-${earned}-${index}`, [account, seller, deal.buyer], amount),
       code: account === seller ? 'sale' : 'royalty',
       memo: deal.artifact,
     }))
@@ -57,7 +57,7 @@ export class Payments {
   /** Returns what is held to the buyer. */
   refund(deal: DealRecord, now: number): { deal: DealRecord; transfers: string[] } {
     if (deal.held === 0) return { deal, transfers: [] }
-    const refund = this.#payment(idOf(deal.deal_id, 'refund'), [deal.buyer, deal.seller], deal.held)
+    const refund = this.#payment(deal, 'refund', [deal.buyer, deal.seller], deal.held)
     return { deal: { ...deal, held: 0 }, transfers: this.#demand(deal, [{ ...refund, code: 'refund', memo: deal.artifact }], now) }
   }
 
@@ -72,8 +72,11 @@ export class Payments {
     return key_id === undefined || owner === null || owner === key_id
   }
 
-  isClosed(account: string): boolean {
-    return this.#ledger.account(account)?.closed === true
+  /** Also if another key has it by now: the seller's own was deleted before the account opened. */
+  isClosed({ seller, owner }: Sale): boolean {
+    const opened_by = this.#ledger.ownerOf(seller)
+    const is_other = owner !== null && opened_by !== null && opened_by !== owner
+    return is_other || this.#ledger.account(seller)?.closed === true
   }
 
   /** False if the settings of the buyer exclude the seller: the money itself goes to escrow. */
@@ -82,13 +85,16 @@ export class Payments {
   }
 
   /** To the first of the accounts that can take it. What none can take leaves circulation. */
-  #payment(id: string, to: readonly string[], amount: number): NewTransfer {
-    return { id, debit: ESCROW, credit: to.find((account) => this.#takes(account, amount)) ?? GENESIS, amount }
+  #payment(deal: DealRecord, part: string, to: readonly string[], amount: number): NewTransfer {
+    const credit = to.find((account) => this.#takes(deal, account, amount)) ?? GENESIS
+    return { id: idOf(deal.deal_id, part), debit: ESCROW, credit, amount }
   }
 
-  #takes(id: string, amount: number): boolean {
+  #takes(sale: Sale, id: string, amount: number): boolean {
     const account = this.#ledger.account(id)
-    return !account || (!account.closed && account.credits_posted + account.credits_pending <= MOST_SCRIP - amount)
+    if (!account) return true
+    const is_closed = account.closed || (id === sale.seller && this.isClosed(sale))
+    return !is_closed && account.credits_posted + account.credits_pending <= MOST_SCRIP - amount
   }
 
   /** These cannot fail by the invariants above. If one does, the transaction is rolled back. */

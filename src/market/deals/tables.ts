@@ -24,8 +24,8 @@ export const DEAL_TABLES = [
   `CREATE INDEX bought_account ON bought (account)`,
   `CREATE TABLE paid_trials (listing_id TEXT NOT NULL, buyer TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, transfer TEXT,
     PRIMARY KEY (listing_id, buyer, id)) WITHOUT ROWID`,
-  'ALTER TABLE licence_uses ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0',
   // Artifacts whose ownership an account sold.
   'CREATE TABLE sold (seq INTEGER PRIMARY KEY, account TEXT NOT NULL, artifact_id TEXT NOT NULL)',
   'CREATE INDEX sold_account ON sold (account, artifact_id)',
+  'ALTER TABLE licence_uses ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0',
 ] as const

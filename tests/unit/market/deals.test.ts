@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { layTables } from '../../../src/ledger/lay-tables.ts'
+import { DEAL_TABLES } from '../../../src/market/deals/tables.ts'
 import { goodsOf, TestMarket } from '../../support/market-in-memory.ts'
+import { ObjectSql } from '../../support/object-sql.ts'
 
 const DAY = 86_400_000
 
@@ -360,6 +363,26 @@ describe('a licence', () => {
     expect(market.offer({ scopes })).toMatchObject({ ok: false, reason: 'not_licensable' })
   })
 
+  test('pays its buyer back if another key has the account of its seller', () => {
+    const market = openMarket()
+    const by = { name: 'sam', opens: ['key:sam'], owners: { 'key:sam': 'first' } }
+    const asked = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'licence' as const, price: 30, seller: 'key:sam' }
+    market.act(({ deals }, now) => deals.list({ ...asked, terms: { days: 10 } }, goodsOf(asked.artifact), by, now))
+    market.offer()
+    market.act(({ deals }, now) => deals.decide('deal', 'accept', { account: 'key:sam', key_id: 'first' }, now))
+    // The first key is deleted before its account opens.
+    market.act(({ ledger }) => ledger.closeAccount('key:sam', 'first'))
+    market.act(({ ledger }, now) => {
+      const paid = { id: 'pay-sam', debit: 'scope:bob', credit: 'key:sam', amount: 1 }
+      ledger.transfer([paid], { opens: ['key:sam'], owners: { 'key:sam': 'second' }, privileged: false }, now)
+    })
+    expect(market.offer({ id: 'late' })).toMatchObject({ ok: false, reason: 'not_open' })
+    market.now += 10 * DAY
+    expect(market.deal()).toMatchObject({ status: 'settled', held: 0 })
+    expect(market.balance('key:sam').balance).toBe(1)
+    expect(market.balance('scope:bob').balance).toBe(99)
+  })
+
   test('pays its buyer back if the account of its seller is closed', () => {
     const market = openMarket()
     buy(market, { days: 10 })
@@ -405,4 +428,11 @@ test('a deal is sent with the ids of the keys of its sides', () => {
   expect(market.offer()).toMatchObject({ ok: true })
   expect(market.accept('deal', 'key:alice')).toMatchObject({ ok: true })
   expect(market.sent.get('deals deal')).toMatchObject({ owners: { seller: 'id-of-alice', buyer: null } })
+})
+
+test('the tables of an object that ran before lapses were counted get their column', () => {
+  const { storage } = new ObjectSql()
+  const earlier = DEAL_TABLES.filter((step) => !step.includes('lapses'))
+  for (const steps of [earlier, DEAL_TABLES]) layTables(storage, 'deals', steps)
+  expect(storage.exec('SELECT lapses FROM licence_uses').toArray()).toEqual([])
 })
