@@ -44,15 +44,12 @@ export class Outbox {
     this.#sources = sources
   }
 
-  /** Writes a message in the open transaction. It replaces one that waits under the key. */
+  /**
+   * Writes a message in the open transaction. It replaces one that waits under the key, and has a
+   * `seq` of its own, so that it is sent even if it says the same as one that is on its way.
+   */
   put(topic: string, key: string, value: unknown): void {
-    const text = JSON.stringify(value)
-    this.#sql.exec(
-      'INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3, failures = 0, due_at = 0',
-      topic,
-      key,
-      text,
-    )
+    this.#sql.exec('INSERT OR REPLACE INTO outbox (topic, "key", value) VALUES (?, ?, ?)', topic, key, JSON.stringify(value))
   }
 
   /** When the next message is to be sent; null if none waits. */
@@ -100,8 +97,7 @@ export class Outbox {
       const failed = await failuresOf(topic, items, env)
       for (const row of rows) {
         if (failed.has(row.key)) this.#putOff(row, { topic, name, error: failed.get(row.key), now })
-        // A message that was replaced meanwhile is sent again.
-        else this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', row.seq, row.value)
+        else this.#delete(row)
       }
     }
   }
@@ -117,13 +113,15 @@ export class Outbox {
       attempts,
       error,
     })
-    if (given_up) {
-      topic.giveUp?.({ key: row.key, value: JSON.parse(row.value) as unknown, error, attempts })
-      this.#sql.exec('DELETE FROM outbox WHERE seq = ? AND value = ?', row.seq, row.value)
-    } else {
+    if (!given_up) {
       const due_at = Math.max(now, Date.now()) + pauseAfter(attempts)
-      this.#sql.exec('UPDATE outbox SET failures = ?, due_at = ? WHERE seq = ? AND value = ?', attempts, due_at, row.seq, row.value)
-    }
+      this.#sql.exec('UPDATE outbox SET failures = ?, due_at = ? WHERE seq = ?', attempts, due_at, row.seq)
+    } else if (this.#delete(row)) topic.giveUp?.({ key: row.key, value: JSON.parse(row.value) as unknown, error, attempts })
+  }
+
+  /** False if a newer message has replaced it. */
+  #delete({ seq }: Row): boolean {
+    return this.#sql.exec('DELETE FROM outbox WHERE seq = ?', seq).rowsWritten > 0
   }
 
   #dropOldest(name: string): void {

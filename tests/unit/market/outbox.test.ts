@@ -27,6 +27,21 @@ function outboxOf(options: Partial<Topic> = {}) {
 }
 const later = (hours: number): number => Date.now() + hours * 3_600_000
 
+test('a message that is put again while it is sent is sent again, although it says the same', async () => {
+  const sent: string[] = []
+  const { outbox, flush, keys } = outboxOf({
+    send: async (items) => {
+      sent.push(...items.map(({ key }) => key))
+      await Promise.resolve()
+      if (sent.length === 1) outbox.put('deals', 'view', {})
+    },
+  })
+  outbox.put('deals', 'view', {})
+  await flush(Date.now())
+  await flush(Date.now())
+  expect([sent, keys()]).toEqual([['view', 'view'], []])
+})
+
 describe('a message that fails alone', () => {
   test('does not delay those beside it, nor those that come later', async () => {
     const { outbox, sent, flush, keys } = outboxOf()
