@@ -55,8 +55,9 @@ export async function ownerOf(db: D1Database, account: string, id: string | null
 }
 
 /**
- * Gives an artifact from its seller to its buyer, with all its versions. A repeated call changes
- * nothing, since the seller owns it no more. The scopes of the seller lose it.
+ * Gives an artifact from its seller to its buyer, with all its versions. The scopes of the seller
+ * lose it: the rows that say so name the deal, so that a repeated call changes nothing, even if the
+ * seller has bought it back since.
  */
 export async function changeOwner(
   db: D1Database,
@@ -66,7 +67,8 @@ export async function changeOwner(
   const database = drizzle(db)
   const is = and(eq(artifacts.kind, kind), eq(artifacts.id, id), eq(artifacts.owner_id, seller.owner_id))
   const before = await database.select().from(artifacts).where(is).get()
-  if (!before) return false
+  const done = await database.select().from(entitlements).where(eq(entitlements.deal_id, deal_id)).limit(1)
+  if (!before || done.length > 0) return false
   const ended = sql`SELECT ${deal_id}, versions.kind, versions.id, versions.version, value, substr(value, 1, instr(value || '*', '*') - 1),
       versions.hash, NULL, NULL, 0, 0, CAST(${now} AS INTEGER)
     FROM artifact_versions AS versions, json_each(${JSON.stringify(before.scopes)}) WHERE versions.kind = ${kind} AND versions.id = ${id}`

@@ -129,6 +129,15 @@ test('a copy is registered for its buyer once, sealed, with its origin', async (
   })
 })
 
+test('ownership that its seller has bought back is not delivered a second time', async () => {
+  const buyer = `scope:${freshScope('buyer')}`
+  const { version, seller, deal, deliver: sell } = await sold({ kind: 'ownership', buyer })
+  await sell()
+  await deliver(env, { deal: { ...deal, deal_id: crypto.randomUUID(), seller: buyer, buyer: deal.seller } }, 2)
+  await sell()
+  expect(await reflexes.find(env.DB, version.id)).toMatchObject({ owner_id: `scope:${seller}` })
+})
+
 test('ownership changes once: the scopes of the seller lose it, and the buyer may sell it', async () => {
   const [buyer, third] = [freshScope(), freshScope()]
   const { version, seller, deal, deliver: delivered } = await sold({ kind: 'ownership', buyer: `scope:${buyer}` })
