@@ -1,7 +1,7 @@
 import { messageOf } from '../base/error-text.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { addDeadLetters, type DeadLetter } from '../store/dead-letters.ts'
-import { copyTransfers } from '../store/market/ledger.ts'
+import { copiedUpTo, copyTransfers } from '../store/market/ledger.ts'
 import { writeListings, type ListingCopy } from '../store/market/listings.ts'
 import { storeOf } from '../store/store.ts'
 import type { MarketView } from '../contract/market/view.ts'
@@ -67,13 +67,16 @@ export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Re
     get waiting() {
       return ledger.mark('copied') < ledger.newest
     },
+    /** From what D1 has, if it was restored to an earlier time: the copy has no gap. */
     async send(env) {
-      for (;;) {
-        const { items } = ledger.history({ after: String(ledger.mark('copied')), limit: PAGE })
+      const db = storeOf(env)
+      for (let after = Math.min(ledger.mark('copied'), await copiedUpTo(db)); ;) {
+        const { items } = ledger.history({ after: String(after), limit: PAGE })
         const last = items.at(-1)
         if (!last) return
-        await copyTransfers(storeOf(env), items)
-        ledger.setMark('copied', last.seq)
+        await copyTransfers(db, items)
+        after = last.seq
+        ledger.setMark('copied', after)
       }
     },
   },

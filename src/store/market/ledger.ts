@@ -15,6 +15,11 @@ export async function copyTransfers(db: D1Database, transfers: readonly Transfer
   if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(INSERT).bind(chunk)))
 }
 
+/** The `seq` up to which D1 has the history; less than before if D1 was restored. */
+export async function copiedUpTo(db: D1Database): Promise<number> {
+  return (await db.prepare('SELECT max(seq) AS seq FROM ledger_transfers').first<number>('seq')) ?? 0
+}
+
 const SIDE = (side: 'debit' | 'credit'): string =>
   `SELECT * FROM (SELECT ${COLUMNS} FROM ledger_transfers WHERE ${side} = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)`
 

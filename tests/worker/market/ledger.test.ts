@@ -60,6 +60,22 @@ describe('a statement', () => {
     }, 'the last one is copied')
   })
 
+  test('is complete after D1 was restored to an earlier time', async () => {
+    const { A, B, transfer, mint, id } = freshAccounts()
+    const isCopied = (name: string) =>
+      until(async () => {
+        await runAlarm(ledger)
+        return copied(name)
+      }, `${name} is copied`)
+    await mint(9)
+    await transfer({ id: id('lost'), debit: A, credit: B, amount: 2 })
+    await isCopied(id('lost'))
+    await env.DB.prepare('DELETE FROM ledger_transfers WHERE seq >= (SELECT seq FROM ledger_transfers WHERE id = ?)').bind(id('lost')).run()
+    await transfer({ id: id('later'), debit: A, credit: B, amount: 3 })
+    await isCopied(id('later'))
+    expect((await ofAccount(A, 'statement')).items.map((item: Transfer) => item.id)).toEqual([`mint:${A}`, id('lost'), id('later')])
+  })
+
   test('is summed in a report, without money that is only reserved, which says as of when', async () => {
     const { A, B, transfer, mint, id } = freshAccounts()
     await mint(9)
