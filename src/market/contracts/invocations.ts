@@ -1,6 +1,8 @@
 import type { Result } from '../../base/result.ts'
 import type { ContractRefused } from '../../contract/market/ledger-api.ts'
 import type { Contract } from '../../contract/market/service.ts'
+import type { TransferFailure } from '../../contract/market/transfer.ts'
+import { isLimit } from '../deals/payments.ts'
 import { notifyAccounts } from '../news.ts'
 import type { Parts } from '../room.ts'
 import type { ContractStore } from './contract-store.ts'
@@ -71,9 +73,8 @@ export function unserved(store: ContractStore, transfer: string): void {
   if (call?.state === 'held') store.end(call, 'failed', null)
 }
 
-function refusedBy(caller: string, reason: string | null): ContractRefused {
-  const limited = reason?.startsWith('exceeds_limit') === true || reason === 'counterparty_not_allowed'
-  return refuse(limited ? 'limit' : 'insufficient_funds', `The money of ${caller} is not reserved: ${reason}.`)
+function refusedBy(caller: string, reason: TransferFailure | null): ContractRefused {
+  return refuse(reason !== null && isLimit(reason) ? 'limit' : 'insufficient_funds', `The money of ${caller} is not reserved: ${reason}.`)
 }
 
 const refuse = (reason: ContractRefused['reason'], detail: string): ContractRefused => ({ ok: false, reason, detail })

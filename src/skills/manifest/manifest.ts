@@ -210,7 +210,6 @@ export function parseManifest(input: unknown): ParsedManifest {
   return parsed.success ? { ok: true, manifest: parsed.data } : { ok: false, errors: fromZod(parsed.error) }
 }
 
-/** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
 /** The hash of what a plan does: its calls and outputs, without words about it and its limits. */
 export function hashPlan({ plan: { budget: _budget, ...plan } }: Manifest): Promise<string> {
   const steps = plan.steps.map(({ timeout_ms: _timeout, retry: _retry, ...step }) => step)
@@ -218,6 +217,7 @@ export function hashPlan({ plan: { budget: _budget, ...plan } }: Manifest): Prom
   return hashJson({ ...plan, steps, compensation })
 }
 
+/** SHA-256 of the manifest, 64 hex digits: the same whatever the order of its fields. */
 export const hashManifest = (manifest: Manifest): Promise<string> => hashJson(manifest)
 
 /** The schema of what authors write, as JSON Schema. */
