@@ -48,7 +48,7 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
   const below = Math.max(0, rows.length - to)
   return (
     <div class="table" ref={frame} onScroll={look} tabIndex={0} role="region" aria-label={label}>
-      <table aria-rowcount={rows.length + 1}>
+      <table aria-rowcount={rows.length + 1} style={{ minWidth: leastWidth(columns) }}>
         <Head columns={columns} />
         <tbody>
           <Space rows={from} columns={columns.length} />
@@ -72,6 +72,10 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
     </div>
   )
 }
+
+/** No column vanishes in a narrow window: the frame scrolls instead. */
+const leastWidth = <Row,>(columns: readonly Column<Row>[]): string =>
+  `max(44rem, ${columns.map(({ width }) => width ?? '10rem').join(' + ')})`
 
 function Head<Row>({ columns }: { columns: readonly Column<Row>[] }) {
   return (

@@ -111,7 +111,7 @@ function List({ items, pages, filter }: ListProps) {
 const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): Column<DeadLetter>[] => [
   {
     title: 'Chosen',
-    width: '5rem',
+    width: '6rem',
     cell: ({ id, type }) => (
       <input
         type="checkbox"

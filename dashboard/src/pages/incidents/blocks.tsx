@@ -62,7 +62,7 @@ const columns = (open: (block: Block) => void): Column<Block>[] => [
   { title: 'Blocked', width: '7rem', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
   {
     title: 'Details',
-    width: '6rem',
+    width: '8rem',
     cell: (block) => (
       <button type="button" class="plain" aria-label={`Details of the block of ${block.address}`} onClick={() => open(block)}>
         Details …

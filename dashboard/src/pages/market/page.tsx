@@ -41,7 +41,7 @@ function Search() {
             <option key={order}>{order}</option>
           ))}
         </select>
-        <input name="account" aria-label="Account" placeholder="or an account: scope:NAME" />
+        <input name="account" aria-label="Account" placeholder="or an account: scope:NAME" size={26} />
         <button type="submit">Show</button>
       </form>
       <LoadedList

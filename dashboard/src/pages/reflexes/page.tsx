@@ -55,10 +55,10 @@ function Reflexes({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
       onEnd={onEnd}
       columns={[
         { title: 'Reflex', cell: ({ id }) => <a href={`/reflexes/${part(id)}`}>{visible(id)}</a> },
-        { title: 'Version', cell: ({ version }) => version, width: '5rem', numeric: true },
+        { title: 'Version', cell: ({ version }) => version, width: '6rem', numeric: true },
         { title: 'State', cell: ({ state }) => <Status status={state} />, width: '7rem' },
-        { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '7rem', numeric: true },
-        { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '7rem', numeric: true },
+        { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '8rem', numeric: true },
+        { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '8rem', numeric: true },
         { title: 'Owner', cell: ({ owner }) => visible(owner), width: '10rem' },
         { title: 'Description', cell: ({ description }) => <Text text={description} /> },
         { title: 'Written', cell: ({ created_at }) => <Time at={created_at} />, width: '8rem' },

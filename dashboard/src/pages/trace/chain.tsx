@@ -15,7 +15,7 @@ export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string)
   const changes = changesOf(below(event))
   return (
     <Section title="Why">
-      <ol class="chain">
+      <ol class="stages">
         {stages.map(({ name, items, without }) => (
           <li key={name} class={items.length > 0 ? 'done' : ''}>
             <b>{name}</b>
