@@ -21,8 +21,9 @@ const MOST_LABELS = 50
 const ENTRIES_PER_SNAPSHOT = 2000
 /** While D1 is unavailable, the oldest short buckets are dropped beyond this number. */
 const MOST_WAITING = 300
-/** An open bucket is replicated at most this often. */
+/** An open bucket is replicated at most this often; a new one sooner, at times that double. */
 const PACE_MS: Record<Bucket, number> = { minute: 60_000, hour: 600_000, day: 3_600_000, all: 60_000 }
+const FIRST_PACE_MS = 60_000
 /** A clock that ran ahead by more than this has been corrected. */
 const SKEW_MS = 3_600_000
 
@@ -33,8 +34,9 @@ type Open = Omit<BucketRow, 'values'> & {
   /** `changes` when it was last replicated. */
   sent: number
   sent_at: number | null
+  times_sent: number
 }
-type StoredBucket = BucketRow & { waits: boolean; sent_at: number | null }
+type StoredBucket = BucketRow & { waits: boolean; sent_at: number | null; times_sent: number }
 type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBucket[] }
 
 type Parts = {
@@ -71,9 +73,9 @@ export class Statistics {
     this.#fold = stored.fold
     this.#seq = stored.seq
     this.#latest = stored.latest
-    for (const { values, waits, sent_at, ...row } of stored.buckets) {
+    for (const { values, waits, sent_at, times_sent = 1, ...row } of stored.buckets) {
       const labels = new Map(Object.entries(values))
-      this.#open.set(keyOf(row), { ...row, labels, changes: 1, sent: waits ? 0 : 1, sent_at })
+      this.#open.set(keyOf(row), { ...row, labels, changes: 1, sent: waits ? 0 : 1, sent_at, times_sent })
     }
     for (const entry of log.entries(stored.seq + 1, Number.POSITIVE_INFINITY)) this.#count([entry], Date.parse(entry.at))
     log.onAppend((entries) => this.#count(entries, parts.now()))
@@ -106,6 +108,7 @@ export class Statistics {
     for (const { open, changes } of sent) {
       open.sent = changes
       open.sent_at = at
+      open.times_sent += 1
     }
     database.write(KEY, this.#stored())
   }
@@ -140,7 +143,7 @@ export class Statistics {
     const key = keyOf({ family, bucket, start })
     let open = this.#open.get(key)
     if (!open) {
-      open = { family, bucket, start, labels: new Map(), changes: 0, sent: 0, sent_at: null }
+      open = { family, bucket, start, labels: new Map(), changes: 0, sent: 0, sent_at: null, times_sent: 0 }
       this.#open.set(key, open)
     }
     return open
@@ -150,7 +153,10 @@ export class Statistics {
     const { log } = this.#parts
     this.#forget()
     this.#seq = log.last
-    const stored = Array.from(this.#open.values(), (open) => ({ ...rowOf(open), waits: open.changes > open.sent, sent_at: open.sent_at }))
+    const stored = Array.from(this.#open.values(), (open) => {
+      const { changes, sent, sent_at, times_sent } = open
+      return { ...rowOf(open), waits: changes > sent, sent_at, times_sent }
+    })
     return { seq: log.last, latest: this.#latest, fold: this.#fold, buckets: stored }
   }
 
@@ -170,10 +176,12 @@ const valuesOf = ({ labels }: Pick<Open, 'labels'>): Values => Object.fromEntrie
 const rowOf = (open: Open): BucketRow => ({ family: open.family, bucket: open.bucket, start: open.start, values: valuesOf(open) })
 
 /** A new bucket is due at once, a changed one at its end or after its pace, whichever is first. */
-function dueOf({ bucket, start, changes, sent, sent_at }: Open): number | null {
+function dueOf({ bucket, start, changes, sent, sent_at, times_sent }: Open): number | null {
   if (changes === sent) return null
   // An alarm needs a time after 0.
-  return sent_at === null ? start || 1 : Math.min(start + bucketSteps[bucket], sent_at + PACE_MS[bucket])
+  if (sent_at === null) return start || 1
+  const pace = Math.min(PACE_MS[bucket], FIRST_PACE_MS * 2 ** (times_sent - 1))
+  return Math.min(start + bucketSteps[bucket], sent_at + pace)
 }
 
 function count(open: Open, label: string, changes: readonly [name: string, change: number][]): void {

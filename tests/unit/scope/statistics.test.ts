@@ -122,7 +122,20 @@ describe('statistics of a scope', () => {
     world.now = START + MINUTE_MS
     await statistics.send()
     expect(numbers('scope minute 0')).toEqual({ accepted: 2 })
-    expect(world.writes).toBe(6)
+    expect(world.writes).toBe(8)
+  })
+
+  test('of an hour are replicated at times that double, so that a new one is not old for long', async () => {
+    let object = wake()
+    const sent: number[] = []
+    for (let minute = 0; minute < 60; minute++) {
+      world.now = START + minute * MINUTE_MS
+      if (minute === 5) object = wake()
+      object.append(accepted)
+      await object.statistics.send()
+      if (numbers('scope hour 0')?.['accepted'] === minute + 1) sent.push(minute)
+    }
+    expect(sent).toEqual([0, 1, 3, 7, 15, 25, 35, 45, 55])
   })
 
   test('lose and double nothing if the object dies before D1 is written, or after it', async () => {
@@ -139,10 +152,13 @@ describe('statistics of a scope', () => {
     expect(third.statistics.due()).not.toBeNull()
     await third.statistics.send()
     expect(numbers('scope minute 0')).toEqual({ accepted: 3 })
-    expect(numbers('scope hour 0')).toEqual({ accepted: 2 })
+    expect(numbers('scope hour 0')).toEqual({ accepted: 3 })
+    third.append(accepted)
+    await third.statistics.send()
+    expect(numbers('scope hour 0')).toEqual({ accepted: 3 })
     world.now = START + 60 * MINUTE_MS
     await wake().statistics.send()
-    expect(numbers('scope hour 0')).toEqual({ accepted: 3 })
+    expect(numbers('scope hour 0')).toEqual({ accepted: 4 })
   })
 
   test('are kept while D1 is unavailable, and replicated after that', async () => {
