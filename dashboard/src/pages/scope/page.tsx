@@ -102,10 +102,13 @@ function Summary({ state, path }: { state: ScopeState; path: string }) {
           )}
         </Fact>
         <Fact name="Context">{count(context.events)} events</Fact>
-        <Fact name="Decided by reflexes">
-          {percent(reflex_actions + model_calls === 0 ? null : reflex_actions / (reflex_actions + model_calls))}
-          <span class="quiet"> of {compact(counters.accepted)} events</span>
+        <Fact name="Fire rate">
+          {percent(reflex_actions + model_calls === 0 ? null : reflex_actions / (reflex_actions + model_calls))}{' '}
+          <span class="quiet">
+            {compact(reflex_actions)} by reflexes, {compact(model_calls)} model calls
+          </span>
         </Fact>
+        <Fact name="Accepted">{compact(counters.accepted)} events</Fact>
         <Fact name="Cost of the last day">{cost === undefined ? '–' : <CostOf cost={cost} />}</Fact>
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
