@@ -49,7 +49,7 @@ export async function reportOf(db: D1Database, { account, by, since, until }: As
   const moves = (side: 'debit' | 'credit') => `SELECT debit, credit, code, at,
       ${side === 'debit' ? 'amount' : '0'} AS debits, ${side === 'credit' ? 'amount' : '0'} AS credits FROM ledger_transfers
     WHERE ${side} = ?1 AND kind IN ('single', 'post') AND at >= ?2 AND at < ?3
-      AND seq >= (SELECT min(seq) FROM ledger_transfers WHERE at >= ?2)`
+      AND seq >= (SELECT seq FROM ledger_transfers WHERE at >= ?2 ORDER BY at, seq LIMIT 1)`
   const sums = `SELECT ${GROUPS[by]} AS "group", sum(debits) AS debits, sum(credits) AS credits, count(*) AS transfers
     FROM (${moves('debit')} UNION ALL ${moves('credit')}) GROUP BY "group" ORDER BY ${ORDERS[by]} LIMIT ${MOST_GROUPS}`
   const newest = 'SELECT seq, at FROM ledger_transfers ORDER BY seq DESC LIMIT 1'
