@@ -25,17 +25,19 @@ export function payTrial(
   if (known && known.at <= now - DAY_MS) return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
   if (known) return { ok: true, transfer: known.transfer }
   if (listing.state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${listing.state}.`)
+  if (desk.payments.isClosed(listing)) return refuse('not_open', `The account ${listing.seller} is closed.`)
   sql.exec(`DELETE ${trials} AND at <= ?`, listing_id, buyer, now - DAY_MS)
   const count = (since: number) => sql.exec<{ n: number }>(`SELECT count(*) AS n ${trials} AND at > ?`, listing_id, buyer, since).one().n
   if (count(now - HOUR_MS) >= MOST_TRIALS.hour || count(now - DAY_MS) >= MOST_TRIALS.day)
     return refuse('limit', `${buyer} has tried it ${MOST_TRIALS.hour} times in the last hour or ${MOST_TRIALS.day} times in the last day.`)
-  const { seller, artifact } = listing
+  const { seller, owner, artifact } = listing
   const fee = listing.terms.trial_fee ?? 0
   // Its own goods cost a seller nothing.
   const transfer = fee > 0 && buyer !== seller ? `trial:${listing_id}:${buyer}:${id}` : null
   if (transfer !== null) {
+    const owners = owner === null ? undefined : { [seller]: owner }
     const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
-    const [result] = ledger.transfer([payment], { opens: [buyer, seller], caller: buyer, privileged: true }, now)
+    const [result] = ledger.transfer([payment], { opens: [buyer, seller], owners, caller: buyer, privileged: true }, now)
     if (result?.status === 'exists') return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
     if (result?.status === 'failed') return refuse('insufficient_funds', `The fee of ${fee} was not paid by ${buyer}: ${result.reason}.`)
   }

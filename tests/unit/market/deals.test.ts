@@ -394,6 +394,15 @@ describe('a licence', () => {
 })
 
 describe('a trial', () => {
+  test('opens the account of its seller for the key that listed, and for no other of its name', () => {
+    const market = openMarket()
+    const by = { name: 'sam', opens: ['key:sam'], owners: { 'key:sam': 'first' } }
+    const asked = { listing_id: 'listing', artifact: 'reflex:greet@1', kind: 'copy' as const, price: 30, seller: 'key:sam' }
+    market.act(({ deals }, now) => deals.list({ ...asked, terms: { trial_fee: 2 } }, goodsOf(asked.artifact), by, now))
+    expect(market.act(({ deals }, now) => deals.payTrial('listing', { buyer: 'scope:bob', id: 'one' }, now))).toMatchObject({ ok: true })
+    expect(market.act(({ ledger }) => ledger.ownerOf('key:sam'))).toBe('first')
+  })
+
   test('costs its fee once, and is limited for each buyer', () => {
     const market = openMarket()
     market.list({ terms: { trial_fee: 3 } })
