@@ -65,10 +65,12 @@ export async function changeOwner(
   { deal_id, seller, buyer, now }: { deal_id: string; seller: Owner; buyer: Owner; now: number },
 ): Promise<boolean> {
   const database = drizzle(db)
-  const is = and(eq(artifacts.kind, kind), eq(artifacts.id, id), eq(artifacts.owner_id, seller.owner_id))
-  const before = await database.select().from(artifacts).where(is).get()
+  const named = and(eq(artifacts.kind, kind), eq(artifacts.id, id))
+  const before = await database.select().from(artifacts).where(named).get()
   const done = await database.select().from(entitlements).where(eq(entitlements.deal_id, deal_id)).limit(1)
-  if (!before || done.length > 0) return false
+  if (done.length > 0 || before?.owner_id === buyer.owner_id) return false
+  if (before?.owner_id !== seller.owner_id) throw new Error(`the ${kind} ${id} does not belong to ${seller.owner}, which sold it`)
+  const is = and(named, eq(artifacts.owner_id, seller.owner_id))
   const ended = sql`SELECT ${deal_id}, versions.kind, versions.id, versions.version, value, substr(value, 1, instr(value || '*', '*') - 1),
       versions.hash, NULL, NULL, 0, 0, CAST(${now} AS INTEGER)
     FROM artifact_versions AS versions, json_each(${JSON.stringify(before.scopes)}) WHERE versions.kind = ${kind} AND versions.id = ${id}`

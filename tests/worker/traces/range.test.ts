@@ -75,6 +75,27 @@ describe('a replay of a time range', () => {
     expect(effects.filter((effect) => effect.scope === scope)).toHaveLength(2)
   })
 
+  test('takes the actions under one key as one, also those that were decided before the first had ended', async () => {
+    const scope = freshScope()
+    const action = `{ action_type: 'call_tool', tool: 'act', args: { text: 'one' }, idempotence_key: 'once' }`
+    const acts = (when: string) => `function reflex(context) { const { event } = context; return ${when} ? ${action} : null }`
+    const { id } = await createVersion({ code: acts('true') })
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
+    const events = ['a', 'b', 'c'].map((text) => note(scope, text))
+    await stubOf(scope).accept(events, 'http')
+    await stubOf(scope).outcomes(
+      events.map((event) => event.id),
+      15_000,
+    )
+    const what = async (when: string) => (await ranged(scope, { mode: 'what_if', changes: { reflex_code: { [id]: acts(when) } } })).body
+    const alike = await what('event.text')
+    expect(alike).toMatchObject({ changed: 0, effects: { appear: 0, vanish: 0 }, recorded: { effects: 1 }, replayed: { effects: 1 } })
+    const later = await what(`event.text !== 'a'`)
+    expect(later).toMatchObject({ changed: 1, effects: { appear: 1, vanish: 1 }, replayed: { effects: 1 } })
+    const never = await what('false')
+    expect(never).toMatchObject({ effects: { appear: 0, vanish: 1 }, recorded: { effects: 1 }, replayed: { effects: 0 } })
+  })
+
   test('holds a reflex back by a cooldown that it did not have', async () => {
     const { scope, id } = await busyScope()
     const { body } = await ranged(scope, { mode: 'what_if', changes: { reflexes: [{ id, cooldown_s: 3600 }] } })
