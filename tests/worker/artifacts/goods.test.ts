@@ -129,6 +129,12 @@ test('a copy is registered for its buyer once, sealed, with its origin', async (
   })
 })
 
+test('ownership that D1 has under another owner is not taken for delivered', async () => {
+  const { version, deliver: sell } = await sold({ kind: 'ownership', buyer: `scope:${freshScope('buyer')}` })
+  await env.DB.prepare('UPDATE artifacts SET owner_id = ? WHERE id = ?').bind('somebody', version.id).run()
+  await expect(sell()).rejects.toThrow('does not belong to')
+})
+
 test('ownership that its seller has bought back is not delivered a second time', async () => {
   const buyer = `scope:${freshScope('buyer')}`
   const { version, seller, deal, deliver: sell } = await sold({ kind: 'ownership', buyer })
