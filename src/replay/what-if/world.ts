@@ -15,6 +15,7 @@ type Started = Extract<LogEntry, { kind: 'turn-started' }>
 /** An event's place in the context, and if a turn considers it: as recorded, and now. */
 type Fate = { at: number; seq: number; joined: [boolean, boolean]; waits: [boolean, boolean] }
 type Fired = Extract<LogEntry, { kind: 'reflex-fired' }>
+type Acts = { was: Fired | null; now: Decision['acted'] }
 type Parts = {
   link: Departures['link']
   clean: (value: unknown) => unknown
@@ -37,6 +38,8 @@ export class World implements Departures {
   readonly #histories = new Map<string, History>()
   readonly #scratch = new Map<string, Written>()
   readonly #keys = new Map<string, boolean>()
+  /** The keys that the recorded world has used so far. */
+  readonly #used = new Set<string>()
   readonly #fates = new Map<number, Fate>()
   /** Events whose reflex would not emit what it emitted. */
   readonly #silent = new Set<string>()
@@ -76,8 +79,12 @@ export class World implements Departures {
 
   /** A key is taken by the action that used it first, in either world. */
   carriedOut(id: string, key: string, steps: readonly ReflexEntry[]): boolean {
-    const known = this.#keys.get(`${id} ${key}`)
-    return known ?? steps.some((step) => step.kind === 'reflex-fired' && step.reused === true && step.action.idempotence_key === key)
+    const name = `${id} ${key}`
+    const fires = steps.filter((step) => step.kind === 'reflex-fired' && step.action.idempotence_key === key) as Fired[]
+    const reused = fires.some((fire) => fire.reused === true)
+    // The first action under this key was still in flight then, as it is here.
+    if (fires.length > 0 && !reused && this.#used.has(name)) return false
+    return this.#keys.get(name) ?? reused
   }
 
   decided(judged: Judged, decision: Decision, { perceived, before }: { perceived: string; before: (who: string) => History }): void {
@@ -87,12 +94,12 @@ export class World implements Departures {
     const now = decision.acted
     this.#keepHistories(judged, decision, before)
     const same = was !== null && now !== null && sameJson(was.action, this.#parts.clean(now.action)) && (was.reused ?? false) === now.reused
-    if (!same) {
-      // The span of the reflex's run, if it has one.
-      const ran = steps.find((step) => now !== null && step.reflex_id === now.version.id && step.state !== 'shadow') ?? accepted
-      this.#changeActs(ran, event.event.id, { was, now })
-      this.#keepScratch(judged, was?.action, now?.action)
-    } else if (was?.action.action_type === 'set_scratch') this.#scratch.delete(was.action.key)
+    // The span of the reflex's run, if it has one.
+    const ran = steps.find((step) => now !== null && step.reflex_id === now.version.id && step.state !== 'shadow') ?? accepted
+    const acts = this.#actsOf(was, now)
+    if (!same || (acts.was === null) !== (acts.now === null)) this.#changeActs(ran, event.event.id, acts)
+    if (!same) this.#keepScratch(judged, was?.action, now?.action)
+    else if (was?.action.action_type === 'set_scratch') this.#scratch.delete(was.action.key)
     this.#keepKeys(was, now)
     const at_once = { joined: perceived === 'joined', consumed: was !== null && consumes(was.action) }
     const waits: Fate['waits'] = [at_once.joined && waitsAfter(was?.action), decision.perceived === 'joined' && waitsAfter(now?.action)]
@@ -144,12 +151,19 @@ export class World implements Departures {
     return { ...started, considered: toRanges(waits), saw: { ...saw, scratch, count: seen.length, seqs: toRanges(seen) } }
   }
 
-  #changeActs(accepted: LogEntry, event_id: string, { was, now }: { was: Fired | null; now: Decision['acted'] }): void {
-    if (was && !was.reused) {
+  /** The acts of each world: of the actions under one key, only the first is one. */
+  #actsOf(was: Fired | null, now: Decision['acted']): Acts {
+    const recorded = was !== null && !was.reused && !this.#used.has(nameOf(was.reflex_id, was.action) ?? '')
+    const replayed = now !== null && !now.reused && this.#keys.get(nameOf(now.version.id, now.action) ?? '') !== true
+    return { was: recorded ? was : null, now: replayed ? now : null }
+  }
+
+  #changeActs(accepted: LogEntry, event_id: string, { was, now }: Acts): void {
+    if (was) {
       this.#effect(was, 'vanishes', was.action)
       if (was.action.action_type === 'emit_event') this.#silent.add(event_id)
     }
-    if (!now || now.reused) return
+    if (!now) return
     const { action } = now
     this.#effect(accepted, 'appears', action)
     if (action.action_type === 'emit_event') this.#parts.cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
@@ -180,6 +194,7 @@ export class World implements Departures {
   #keepKeys(was: Fired | null, now: Decision['acted']): void {
     const recorded = was && nameOf(was.reflex_id, was.action)
     if (recorded && !this.#keys.has(recorded) && !was?.reused) this.#keys.set(recorded, false)
+    if (recorded) this.#used.add(recorded)
     const replayed = now && nameOf(now.version.id, now.action)
     if (replayed) this.#keys.set(replayed, true)
   }
