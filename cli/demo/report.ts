@@ -128,7 +128,7 @@ function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kep
     return cut(harmless(`${skill_id} ${about} in ${scope}: ${why}`), inner)
   })
   const how = kept
-    ? 'The commands below approve it.'
+    ? 'Approve it on the page Approvals of the dashboard, or by the command below.'
     : 'The server has ended. npm run demo -- --keep leaves it up and prints the command that approves it.'
   return [
     paint('bold', 'Waiting for approval'),

@@ -1,6 +1,7 @@
 import type { TransferFailure } from '../../../src/contract/market/transfer.ts'
 
-const OPENS = 'An account opens with its first transfer, once its scope or key exists: reflex scope list, reflex keys list.'
+const OPENS =
+  'An account opens with its first transfer, once its scope or key exists: reflex scope list, reflex keys list. A new scope is known after a second.'
 const LIMITED = 'The setting market of the paying scope limits this: reflex scope show SCOPE.'
 const ENDED = 'A pending transfer ends once: reflex ledger statement ACCOUNT shows how.'
 

@@ -112,7 +112,7 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   const letters = async () => (await ask<{ items: { id: string }[] }>(url, '/v1/dlq', { key })).items.map(({ id }) => id)
   const [before] = await letters()
   await letter.getByRole('button', { name: 'Retry' }).click()
-  await page.getByText('Retried', { exact: true }).waitFor()
+  await page.getByText('Retried. It comes back here if it fails again.').waitFor()
   // It fails again, as a letter of its own.
   await eventually(async () => {
     const [again, ...more] = await letters()

@@ -54,7 +54,7 @@ export function WillHappen({ approval }: { approval: Approval }) {
           If a later step fails, it is undone by <code>{plan.compensation.map(({ tool }) => tool).join(', ')}</code>.
         </p>
       )}
-      {effects.external.length > 0 && <p class="quiet">Outside of Reflex: {effects.external.join(', ')}</p>}
+      {effects.external.length > 0 && <p class="quiet">Changes outside of Reflex: {effects.external.join(', ')}</p>}
     </>
   )
 }

@@ -75,7 +75,7 @@ function Actions({ letter, onEdit, onDone }: ActionsProps) {
           type="button"
           class="primary"
           disabled={retrying.busy || !(letter.event || letter.origin === 'market')}
-          onClick={() => void act(retrying, 'Retried')}
+          onClick={() => void act(retrying, 'Retried. It comes back here if it fails again.')}
         >
           Retry
         </button>

@@ -154,7 +154,10 @@ function Offer({ listing: { listing_id, price } }: { listing: Listing }) {
           Offer {count(price)}
         </button>
       </form>
-      <p class="quiet">The money is held until the seller answers. A licence begins in shadow mode in your scope.</p>
+      <p class="quiet">
+        The money is held until the seller answers. A licence begins in shadow mode in your scope. A scope that the seller covers needs
+        none: the reflex may act there already.
+      </p>
       {problem && <ErrorBox problem={problem} />}
     </Section>
   )

@@ -29,7 +29,7 @@ export default function ReflexesPage() {
           empty={
             <Empty title={state || q ? 'No reflex matches.' : 'There is no reflex yet.'}>
               <p>
-                A reflex decides in microseconds what a model would decide. Write one with <code>reflex reflex add FILE</code>, or let a
+                A reflex decides in microseconds what a model would decide. Write one with <code>reflex reflex push FILE</code>, or let a
                 scope <a href="/learning">learn</a> some.
               </p>
             </Empty>

@@ -27,7 +27,7 @@ export default function SkillsPage() {
         empty={
           <Empty title={state || q ? 'No skill matches.' : 'There is no skill yet.'}>
             <p>
-              A skill is a plan of tool calls that a gate lets through. Register a manifest with <code>reflex skill add FILE</code>, or let
+              A skill is a plan of tool calls that a gate lets through. Register a manifest with <code>reflex skill push FILE</code>, or let
               a scope <a href="/learning">learn</a> some.
             </p>
           </Empty>
