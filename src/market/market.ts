@@ -30,7 +30,8 @@ export class Market {
   constructor(context: DurableObjectState, env: Env) {
     this.#context = context
     this.#env = env
-    const { sql } = context.storage
+    const { storage } = context
+    const { sql } = storage
     const ledger = new Ledger(sql, LIMITS.failures)
     this.#outbox = new Outbox(
       sql,
@@ -40,7 +41,13 @@ export class Market {
       ),
       sourcesOf(ledger, () => this.#outbox),
     )
-    const parts = { sql, ledger, outbox: this.#outbox, limits: LIMITS }
+    const parts = {
+      sql,
+      ledger,
+      outbox: this.#outbox,
+      limits: LIMITS,
+      separately: <Made>(work: () => Made) => storage.transactionSync(work),
+    }
     context.storage.transactionSync(() => {
       for (const [name, steps] of Object.entries(TABLES)) layTables(sql, name, steps)
       const problems = ledger.check()

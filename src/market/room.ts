@@ -3,7 +3,14 @@ import type { Limits } from './limits.ts'
 import type { Outbox } from './outbox.ts'
 
 /** The parts of the object that its rooms use. */
-export type Parts = { sql: SqlStorage; ledger: Ledger; outbox: Pick<Outbox, 'put'>; limits: Limits }
+export type Parts = {
+  sql: SqlStorage
+  ledger: Ledger
+  outbox: Pick<Outbox, 'put'>
+  limits: Limits
+  /** A transaction within that of the object. An exception undoes this one alone. */
+  separately: <Made>(work: () => Made) => Made
+}
 
 /** A part of the market with times of its own: it acts within the object's transactions. */
 export interface Room {

@@ -39,6 +39,19 @@ export class ObjectSql {
     }
   }
 
+  /** A transaction within another one. */
+  savepoint<Made>(work: () => Made): Made {
+    this.#database.exec('SAVEPOINT inner')
+    try {
+      const made = work()
+      this.#database.exec('RELEASE inner')
+      return made
+    } catch (error) {
+      this.#database.exec('ROLLBACK TO inner; RELEASE inner')
+      throw error
+    }
+  }
+
   #answer(rows: Record<string, unknown>[], rowsWritten: number) {
     return { rowsWritten, toArray: () => rows, one: () => rows[0], [Symbol.iterator]: () => rows[Symbol.iterator]() }
   }

@@ -56,7 +56,7 @@ export class Contracts implements Room {
     const refused = refusalOf(contract, decision, by.account)
     if (refused) return refused
     const reason = by.reason ?? contract.reason
-    if (decision === 'dispute') return { ok: true, contract: this.#enter(this.#disputed(contract, by, now), by.account) }
+    if (decision === 'dispute') return this.#dispute(contract, by, now)
     if (contract.status === AFTER[decision]) return { ok: true, contract }
     const ended_at = decision === 'accept' ? null : new Date(now).toISOString()
     return { ok: true, contract: this.#enter({ ...contract, status: AFTER[decision], reason, ended_at }, by.account) }
@@ -96,10 +96,17 @@ export class Contracts implements Room {
   }
 
   /** A dispute ends the calls, and keeps what a person needs to judge it. */
-  #disputed(contract: Contract, { account, reason = '', traces = [] }: By, now: number): Contract {
+  #dispute(contract: Contract, { account, reason = '', traces = [] }: By, now: number): Answer {
+    const { disputes } = contract
+    const last = disputes.at(-1)
+    if (last?.by === account && last.reason === reason && traces.every((trace) => last.traces.includes(trace)))
+      return { ok: true, contract }
+    if (disputes.length >= MOST_DISPUTES)
+      return refuse('limit', `The contract ${contract.contract_id} has ${MOST_DISPUTES} disputes, which is the limit.`)
     const calls = this.#store.traces(contract.contract_id, MOST_TRACES)
     const dispute = { by: account, reason, traces: Array.from(new Set([...traces, ...calls])), at: new Date(now).toISOString() }
-    return { ...contract, status: 'disputed', reason, disputes: [...contract.disputes, dispute].slice(-MOST_DISPUTES) }
+    const disputed: Contract = { ...contract, status: 'disputed', reason, disputes: [...disputes, dispute] }
+    return { ok: true, contract: this.#enter(disputed, account) }
   }
 
   #enter(contract: Contract, by: string): Contract {

@@ -13,6 +13,7 @@ import type { Listing, NewListing, NewOffer } from '../../contract/market/listin
 import type { Licence, PendingPurchase } from '../../contract/market/view.ts'
 import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Result } from '../../base/result.ts'
+import { logError } from '../../base/warn.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
 import type { Parts, Room } from '../room.ts'
 import { decide, type DecideBy, type Decision } from './decide.ts'
@@ -24,6 +25,7 @@ import { artifactOf, presentDeal, presentListing, withStep, type DealRecord } fr
 import { payTrial } from './trial.ts'
 
 const DUE_AT_ONCE = 500
+const HOUR_MS = 3_600_000
 /** Maximum number of items of each kind in the view of a scope. */
 const MOST_VIEWED = 1000
 
@@ -50,7 +52,7 @@ export class Deals implements Room {
   expire(at: number, timed_out: readonly TimedOut[]): void {
     for (const hold of timed_out) this.#expireOffer(hold)
     for (const listing of this.#desk.listings.dueBy(at)) this.#desk.saveListing({ ...listing, state: 'expired' })
-    for (const deal of this.#desk.deals.dueBy(at, DUE_AT_ONCE)) advance(this.#desk, deal, at)
+    for (const deal of this.#desk.deals.dueBy(at, DUE_AT_ONCE)) this.#advance(deal, at)
   }
 
   list(
@@ -145,6 +147,16 @@ export class Deals implements Room {
   /** The artifacts whose ownership the account sold, newest first. */
   sold(account: string): string[] {
     return this.#desk.deals.soldBy(account, MOST_VIEWED)
+  }
+
+  /** Each request first ends what is due: a deal that throws must not stop them all. */
+  #advance(deal: DealRecord, at: number): void {
+    try {
+      this.#parts.separately(() => advance(this.#desk, deal, at))
+    } catch (error) {
+      logError({ message: 'a due deal threw; it is retried in an hour', deal_id: deal.deal_id, error })
+      this.#desk.deals.write(deal, at + HOUR_MS)
+    }
   }
 
   #expireOffer({ id, at }: TimedOut): void {

@@ -445,3 +445,27 @@ test('the tables of an object that ran before lapses were counted get their colu
   for (const steps of [earlier, DEAL_TABLES]) layTables(storage, 'deals', steps)
   expect(storage.exec('SELECT lapses FROM licence_uses').toArray()).toEqual([])
 })
+
+test('a due deal that throws is retried in an hour, and does not stop the others', () => {
+  const market = openMarket()
+  for (const [id, buyer] of [
+    ['broken', 'scope:bob'],
+    ['sound', 'scope:carol'],
+  ] as const) {
+    market.list({ listing_id: id, artifact: `reflex:${id}@1`, terms: { days: 1 } })
+    market.offer({ id, buyer }, id)
+    market.accept(id)
+  }
+  const setTerms = (terms: unknown) =>
+    market.sql.exec(`UPDATE deals SET record = json_set(record, '$.terms', json(?)) WHERE deal_id = 'broken'`, JSON.stringify(terms))
+  setTerms(null)
+  market.now += DAY
+  expect(market.deal('sound')).toMatchObject({ status: 'settled' })
+  expect(worth(market, 'alice')).toEqual([30])
+  setTerms({ days: 1 })
+  market.now += 3_599_999
+  expect(market.deal('broken')).toMatchObject({ status: 'accepted' })
+  market.now += 1
+  expect(market.deal('broken')).toMatchObject({ status: 'settled' })
+  expect(worth(market, 'alice')).toEqual([60])
+})

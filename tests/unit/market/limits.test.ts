@@ -44,20 +44,38 @@ describe('beyond the limit of', () => {
   })
 
   test('open contracts of a proposer, one more is refused until one has ended', () => {
-    const sql = new ObjectSql().storage
-    layTables(sql, 'contracts', TABLES['contracts'] ?? [])
-    const { ledger } = openLedger()
-    const contracts = new Contracts({ sql, ledger, outbox: { put: () => {} }, limits: { ...LIMITS, contracts: 1 } })
-    const propose = (id: string) => {
-      const terms = { service: 'skill:cook', price_per_invocation: 1, limit: 5 }
-      return contracts.propose({ id, proposer: 'scope:a', counterparty: 'scope:b', ...terms }, { name: 'a', opens: ['scope:b'] }, 1)
-    }
-    expect(propose('c1')).toMatchObject({ ok: true })
+    const { contracts, propose } = openContracts({ contracts: 1 })
     expect(propose('c2')).toMatchObject({ ok: false, reason: 'limit', detail: expect.stringContaining('1 open contracts') })
     contracts.decide('c1', 'end', { account: 'scope:a' }, 2)
     expect(propose('c2')).toMatchObject({ ok: true })
   })
+
+  test('disputes of a contract, one more is refused; the last one again changes nothing', () => {
+    const { contracts, sent } = openContracts()
+    contracts.decide('c1', 'accept', { account: 'scope:b' }, 2)
+    const dispute = (reason: string) => contracts.decide('c1', 'dispute', { account: 'scope:a', reason }, 3)
+    const reasons = Array.from({ length: 20 }, (_, index) => `wrong answer ${index}`)
+    for (const reason of [...reasons, 'wrong answer 19']) expect(dispute(reason)).toMatchObject({ ok: true })
+    expect(contracts.contract('c1')?.disputes.map(({ reason }) => reason)).toEqual(reasons)
+    expect(sent.filter((key) => key.includes(':disputed'))).toHaveLength(20)
+    expect(dispute('once more')).toMatchObject({ ok: false, reason: 'limit', detail: expect.stringContaining('20 disputes') })
+  })
 })
+
+function openContracts(limits: Partial<typeof LIMITS> = {}) {
+  const sql = new ObjectSql().storage
+  layTables(sql, 'contracts', TABLES['contracts'] ?? [])
+  const { ledger } = openLedger()
+  const sent: string[] = []
+  const outbox = { put: (_topic: string, key: string) => void sent.push(key) }
+  const contracts = new Contracts({ sql, ledger, outbox, limits: { ...LIMITS, ...limits }, separately: (work) => work() })
+  const propose = (id: string) => {
+    const terms = { service: 'skill:cook', price_per_invocation: 1, limit: 5 }
+    return contracts.propose({ id, proposer: 'scope:a', counterparty: 'scope:b', ...terms }, { name: 'a', opens: ['scope:b'] }, 1)
+  }
+  expect(propose('c1')).toMatchObject({ ok: true })
+  return { contracts, propose, sent }
+}
 
 describe('a caller with too many failed transfers in a day', () => {
   const DAY = 86_400_000
