@@ -1,15 +1,19 @@
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+const share = new Intl.NumberFormat('en', { maximumSignificantDigits: 3, maximumFractionDigits: 2, roundingPriority: 'lessPrecision' })
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 
 type Value = number | null | undefined
 const NOTHING = '–'
 
 export const count = (value: Value): string => (value === null || value === undefined ? NOTHING : whole.format(value))
+/** `1 event`, `2,000 events`. */
+export const counted = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`
 /** 12,345 as 12.3K. */
 export const compact = (value: Value): string =>
   value === null || value === undefined ? NOTHING : (Math.abs(value) < 1000 ? small : short).format(value)
-export const percent = (value: Value): string => (value === null || value === undefined ? NOTHING : `${small.format(value * 100)} %`)
+export const percent = (value: Value): string =>
+  value === null || value === undefined ? NOTHING : `${value > 0 && value < 0.00005 ? '<0.01' : share.format(value * 100)} %`
 export function usd(value: Value): string {
   if (value === null || value === undefined) return NOTHING
   return `$${value !== 0 && Math.abs(value) < 0.995 ? small.format(value) : value.toFixed(2)}`

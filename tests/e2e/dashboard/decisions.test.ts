@@ -105,6 +105,18 @@ test('replays a trace, and asks what would have happened without a reflex', asyn
   await close(page)
 })
 
+test('says that a replay of a range failed when its answer ends before a report', async () => {
+  const { page, faults } = await dashboard.open(`/reflexes/${REFLEX}?tab=try`)
+  await page.route(/\/replay$/, (route) => route.fulfill({ contentType: 'application/x-ndjson', body: '' }))
+  await page.getByLabel('Scope').fill(SCOPE)
+  const decide = page.getByRole('button', { name: 'Decide again' })
+  await decide.click()
+  await page.getByText('The answer ended early.').waitFor()
+  expect(await decide.isEnabled()).toBe(true)
+  expect(faults).toEqual([])
+  await close(page)
+})
+
 test('exports a trace as a file, which the server replays', async () => {
   const { page } = await dashboard.open(`/traces/${block.trace_id}`)
   const download = page.waitForEvent('download')

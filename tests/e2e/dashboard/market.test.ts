@@ -92,7 +92,7 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await page.getByText(/It agrees with the slow path in at least \d+(\.\d)? % of decisions, certified over \d+\./).waitFor()
   await page.getByLabel('Your scope').fill(BERLIN)
   await page.getByRole('button', { name: 'Evaluate on the last 7 days' }).click()
-  await page.getByText(/it fires 3 times: 3 decisions agree, 0 differ/).waitFor()
+  await page.getByText(/it fires 3 times: 3 decisions agreed, 0 differed/).waitFor()
 
   await page.getByLabel('Account', { exact: true }).fill(`scope:${BERLIN}`)
   await page.getByRole('button', { name: 'Offer 30' }).click()
@@ -123,10 +123,10 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   expect(await flawsOf(page)).toEqual([])
 
   await licence.getByRole('link', { name: 'this deal' }).click()
-  await page.getByText('30: 1 paid, 29 held').waitFor()
+  await page.getByText('30 scrip: 1 paid, 29 held').waitFor()
   await seller.page.getByRole('link', { name: 'key:maker' }).first().click()
   await seller.page.getByRole('region', { name: 'Deals' }).getByText('sells').waitFor()
-  await seller.page.getByRole('region', { name: 'Statement' }).getByText('+1', { exact: true }).waitFor()
+  await seller.page.getByRole('region', { name: 'Statement' }).getByText('+1 scrip', { exact: true }).waitFor()
   await page.goto(dashboard.url + accountPage(`scope:${BERLIN}`))
   await page.getByRole('region', { name: 'Statement' }).getByText('−30').first().waitFor()
   await page.getByRole('region', { name: 'Deals' }).getByText('buys').waitFor()

@@ -93,7 +93,7 @@ function List({ items, status, pages }: ListProps) {
     )
   return (
     <>
-      <p class="quiet">
+      <p class="quiet keys">
         <kbd>j</kbd> <kbd>k</kbd> next and previous, <kbd>a</kbd> approve, <kbd>r</kbd> reject
       </p>
       <div class="list-and-detail">

@@ -5,14 +5,13 @@ import { part, query, useGet } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, Loaded, LoadedList } from '../../ui/feedback.tsx'
 import { dealLink } from '../../ui/links.tsx'
-import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Contracts } from './contracts.tsx'
-import { AccountLink, Path } from './links.tsx'
+import { AccountLink, Path, scrip } from './links.tsx'
 
 /** The balance of an account, its deals, its contracts and its statement. */
 export function AccountPage({ id }: { id: string }) {
@@ -23,10 +22,10 @@ export function AccountPage({ id }: { id: string }) {
       <Loaded data={data}>
         {({ balance, available, debits_pending, credits_pending, closed }) => (
           <Facts>
-            <Fact name="Balance">{count(balance)}</Fact>
-            <Fact name="Available">{count(available)}</Fact>
+            <Fact name="Balance">{scrip(balance)}</Fact>
+            <Fact name="Available">{scrip(available)}</Fact>
             <Fact name="Pending">
-              −{count(debits_pending)}, +{count(credits_pending)}
+              −{scrip(debits_pending)}, +{scrip(credits_pending)}
             </Fact>
             {closed && <Fact name="State">closed</Fact>}
           </Facts>
@@ -53,7 +52,7 @@ function Deals({ account }: { account: string }) {
             columns={[
               { title: 'Goods', cell: ({ deal_id, artifact }) => <a href={dealLink(deal_id)}>{visible(artifact)}</a> },
               { title: 'Side', cell: ({ buyer }) => (buyer === account ? 'buys' : 'sells'), width: '5rem' },
-              { title: 'Price', cell: ({ price }) => count(price), width: '7rem', numeric: true },
+              { title: 'Price', cell: ({ price }) => scrip(price), width: '8rem', numeric: true },
               { title: 'Status', cell: ({ status }) => <Status status={status} />, width: '8rem' },
               { title: 'Offered', cell: ({ offered_at }) => <Time at={offered_at} />, width: '9rem' },
             ]}
@@ -80,8 +79,8 @@ function Statement({ account, path }: { account: string; path: string }) {
               { title: 'Kind', cell: ({ kind }) => kind, width: '6rem' },
               {
                 title: 'Amount',
-                cell: ({ debit, amount }) => `${debit === account ? '−' : '+'}${count(amount)}`,
-                width: '7rem',
+                cell: ({ debit, amount }) => `${debit === account ? '−' : '+'}${scrip(amount)}`,
+                width: '8rem',
                 numeric: true,
               },
               { title: 'With', cell: ({ debit, credit }) => <AccountLink id={debit === account ? credit : debit} />, width: '14rem' },

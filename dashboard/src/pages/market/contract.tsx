@@ -8,7 +8,7 @@ import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Decide } from './decide.tsx'
-import { AccountLink, Path } from './links.tsx'
+import { AccountLink, Path, scrip } from './links.tsx'
 
 const EVERY_MS = 3000
 const verbs: Record<Contract['status'], string[]> = {
@@ -50,11 +50,11 @@ const Terms = ({ contract }: { contract: Contract }) => (
     <Fact name="Counterparty, who is called">
       <AccountLink id={contract.counterparty} />
     </Fact>
-    <Fact name="Price of a call">{count(contract.price_per_invocation)}</Fact>
+    <Fact name="Price of a call">{scrip(contract.price_per_invocation)}</Fact>
     <Fact name="Calls">
       {count(contract.invocations)} of {count(contract.limit)}
     </Fact>
-    <Fact name="Spent">{count(contract.paid)}</Fact>
+    <Fact name="Spent">{scrip(contract.paid)}</Fact>
     <Fact name="Proposed">
       <Time at={contract.created_at} />
     </Fact>

@@ -10,7 +10,7 @@ import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { visible } from '../../ui/text.tsx'
-import { contractLink } from './links.tsx'
+import { contractLink, scrip } from './links.tsx'
 
 /** The contracts of a scope's account, and a form for a new one. */
 export function Contracts({ account }: { account: string }) {
@@ -27,7 +27,7 @@ export function Contracts({ account }: { account: string }) {
             columns={[
               { title: 'Service', cell: ({ contract_id, service }) => <a href={contractLink(contract_id)}>{visible(service)}</a> },
               { title: 'Side', cell: ({ proposer }) => (proposer === account ? 'calls' : 'is called'), width: '6rem' },
-              { title: 'Price', cell: ({ price_per_invocation }) => count(price_per_invocation), width: '7rem', numeric: true },
+              { title: 'Price', cell: ({ price_per_invocation }) => scrip(price_per_invocation), width: '8rem', numeric: true },
               {
                 title: 'Calls',
                 cell: ({ invocations, limit }) => `${count(invocations)} of ${count(limit)}`,
@@ -64,7 +64,7 @@ function Propose({ proposer }: { proposer: string }) {
         of <input name="counterparty" required placeholder="scope:NAME" />
       </label>
       <label class="inline">
-        for <input name="price" type="number" min={1} required /> each,
+        for <input name="price" type="number" min={1} required /> scrip each,
       </label>
       <label class="inline">
         at most <input name="limit" type="number" min={1} required /> times

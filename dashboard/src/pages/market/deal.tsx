@@ -7,7 +7,7 @@ import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Decide } from './decide.tsx'
-import { AccountLink, listingLink, Path } from './links.tsx'
+import { AccountLink, listingLink, Path, scrip } from './links.tsx'
 import { PutToUse } from './put-to-use.tsx'
 
 const EVERY_MS = 3000
@@ -49,7 +49,7 @@ function Parts({ deal: { status, artifact, listing_id, kind, price, paid, held, 
         <a href={listingLink(listing_id)}>{visible(artifact)}</a>, {kind}
       </Fact>
       <Fact name="Price">
-        {count(price)}: {count(paid)} paid, {count(held)} held
+        {scrip(price)}: {count(paid)} paid, {count(held)} held
       </Fact>
       <Fact name="Seller">
         <AccountLink id={seller} />

@@ -1,19 +1,28 @@
 import { useLocation } from 'preact-iso'
 import { useSignal } from '@preact/signals'
 import type { Deal } from '../../../../src/contract/market/deal.ts'
-import type { FoundListing, Listing } from '../../../../src/contract/market/listing.ts'
+import type { FoundListing, Listing, ListingTerms } from '../../../../src/contract/market/listing.ts'
 import type { TrialReport } from '../../../../src/contract/market/trial.ts'
 import { hasRole, part, post, useGet } from '../../api/index.ts'
 import { submitted, useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { dealLink } from '../../ui/links.tsx'
-import { count, percent, usd } from '../../ui/numbers.ts'
+import { count, counted, percent, usd } from '../../ui/numbers.ts'
 import { NeedsRole, Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { AccountLink, Path } from './links.tsx'
+import { AccountLink, Path, scrip } from './links.tsx'
 
+const termNames: Record<keyof ListingTerms, string> = {
+  days: 'Ends after days',
+  fires: 'Actions in a scope, at most',
+  per_decision: 'Scrip per certified decision',
+  most_scopes: 'Scopes, at most',
+  resale: 'May be sold on',
+  royalty_percent: 'Royalty in percent',
+  trial_fee: 'Scrip per trial',
+}
 const DAY_MS = 86_400_000
 
 export function ListingPage({ id }: { id: string }) {
@@ -49,7 +58,7 @@ function Terms({ listing: { description, kind, price, seller, state, state_reaso
           <Status status={state} /> {state_reason}
         </Fact>
         <Fact name="Kind">{kind}</Fact>
-        <Fact name="Price">{count(price)}</Fact>
+        <Fact name="Price">{scrip(price)}</Fact>
         <Fact name="Seller">
           <AccountLink id={seller} />
         </Fact>
@@ -59,7 +68,7 @@ function Terms({ listing: { description, kind, price, seller, state, state_reaso
           </Fact>
         )}
         {Object.entries(terms).map(([name, value]) => (
-          <Fact key={name} name={name.replaceAll('_', ' ')}>
+          <Fact key={name} name={termNames[name as keyof ListingTerms]}>
             {String(value)}
           </Fact>
         ))}
@@ -116,7 +125,7 @@ function Trial({ id, fee }: { id: string; fee: number }) {
           Your scope <input name="scope" required />
         </label>
         <button type="submit" disabled={busy}>
-          Evaluate on the last 7 days{fee > 0 && ` for ${fee}`}
+          Evaluate on the last 7 days{fee > 0 && ` for ${scrip(fee)}`}
         </button>
       </form>
       {problem && <ErrorBox problem={problem} />}
@@ -127,8 +136,8 @@ function Trial({ id, fee }: { id: string; fee: number }) {
 
 const Tried = ({ report: { contexts, fires, agreement, missed, would_save } }: { report: TrialReport }) => (
   <p role="status">
-    On {count(contexts.recorded + contexts.rebuilt)} events it fires {count(fires)} times: {count(agreement.agreed)} decisions agree,{' '}
-    {count(agreement.disagreed)} differ. It leaves {count(missed)} events with an action to others.
+    On {counted(contexts.recorded + contexts.rebuilt, 'event')} it fires {counted(fires, 'time')}: {counted(agreement.agreed, 'decision')}{' '}
+    agreed, {count(agreement.disagreed)} differed. It leaves {counted(missed, 'event')} with an action to others.
     {would_save && ` It would have saved about ${would_save.model_calls.toFixed(1)} model calls and ${usd(would_save.usd)}.`}
   </p>
 )
@@ -151,7 +160,7 @@ function Offer({ listing: { listing_id, price } }: { listing: Listing }) {
           Account <input name="buyer" required placeholder="scope:NAME" />
         </label>
         <button type="submit" class="primary" disabled={busy}>
-          Offer {count(price)}
+          Offer {scrip(price)}
         </button>
       </form>
       <p class="quiet">

@@ -12,7 +12,7 @@ import { AccountPage } from './account.tsx'
 import { ContractPage } from './contract.tsx'
 import { DealPage } from './deal.tsx'
 import { ListingPage } from './listing.tsx'
-import { listingLink } from './links.tsx'
+import { listingLink, scrip } from './links.tsx'
 
 /** The listings; or the listing, deal, contract or account that the query names. */
 export default function MarketPage() {
@@ -64,7 +64,7 @@ function Search() {
               { title: 'Artifact', cell: ({ listing_id, artifact }) => <a href={listingLink(listing_id)}>{visible(artifact)}</a> },
               { title: 'Points', cell: ({ rank }) => rank.score, width: '5rem', numeric: true },
               { title: 'Kind', cell: ({ kind }) => kind, width: '6rem' },
-              { title: 'Price', cell: ({ price }) => count(price), width: '6rem', numeric: true },
+              { title: 'Price', cell: ({ price }) => scrip(price), width: '8rem', numeric: true },
               { title: 'Agrees, at least', cell: ({ figures }) => percent(figures.agreement?.lower_bound), width: '9rem', numeric: true },
               { title: 'Saves per 1,000', cell: ({ figures }) => usd(figures.usd_saved_per_1000), width: '8rem', numeric: true },
               { title: 'Fires', cell: ({ figures }) => count(figures.fires), width: '6rem', numeric: true },

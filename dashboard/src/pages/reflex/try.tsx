@@ -158,6 +158,11 @@ async function replay(scope: string, asked: object, left: AbortSignal): Promise<
     patience_ms: PART_MS,
   })
   if (!answer.ok) return answer
-  const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
-  return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
+  try {
+    const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
+    return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
+  } catch {
+    // The server may end in the middle of a line, or before the first.
+    return failed(0, 'The replay failed', 'The answer ended early.')
+  }
 }
