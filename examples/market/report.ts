@@ -54,7 +54,7 @@ export function storyLines(story: Story, { columns, paint }: Look): string[] {
 function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): string[] {
   const { agreed, disagreed } = tried.agreement
   return [
-    `${found.artifact}, ${found.price} scrip ${termsText(found.terms)}.`,
+    `${found.artifact}, ${count(found.price)} scrip ${termsText(found.terms)}.`,
     `- Measured by the platform: ${found.rank.because.map(({ reason }) => reason).join(' ')}`,
     `- Tried on its own mails, without the code: it agreed in ${count(agreed)} of ${count(agreed + disagreed)} decisions.`,
     `- The offer was accepted by ${by}; ${count(deal.paid)} scrip paid so far for ${count(Object.values(deal.delivery?.used ?? {})[0] ?? 0)} uses, ${count(deal.held)} held.`,
@@ -63,10 +63,10 @@ function purchaseText({ found, tried, deal, by }: Story['purchases'][number]): s
 
 function resaleText({ copy, sale, royalty }: Story['resale']): string {
   return (
-    `It pays ${copy.paid} scrip for a copy of ${copy.artifact} that may be sold on, and sells a copy of that to ${THIRD} for ${sale.paid}. ` +
-    `Of these, ${royalty} go to ${SELLER}, which made it: a royalty of ${ROYALTY_PERCENT} %.`
+    `It pays ${count(copy.paid)} scrip for a copy of ${copy.artifact} that may be sold on, and sells a copy of that to ${THIRD} for ${count(sale.paid)}. ` +
+    `Of these, ${count(royalty)} go to ${SELLER}, which made it: a royalty of ${ROYALTY_PERCENT} %.`
   )
 }
 
 const termsText = ({ fires, per_decision }: ListingTerms): string =>
-  per_decision === undefined ? `for ${counted(fires ?? 0, 'use')}` : `as a budget, ${per_decision} per certified decision`
+  per_decision === undefined ? `for ${counted(fires ?? 0, 'use')}` : `as a budget, ${count(per_decision)} per certified decision`

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { teach, type Taught } from '../../cli/learning/lesson.ts'
 import type { Api } from '../../cli/lib/api.ts'
 import { CliError } from '../../cli/lib/cli-error.ts'
+import { count } from '../../cli/lib/text.ts'
 import type { Account, LedgerAudit } from '../../src/contract/market/account.ts'
 import type { Deal } from '../../src/contract/market/deal.ts'
 import type { FoundListing, Listing } from '../../src/contract/market/listing.ts'
@@ -109,7 +110,8 @@ function work(
   }
   return teach(api, lesson, {
     signal,
-    onProgress: ({ sent, of, doing }) => onProgress(`${scope}: ${sent} of ${of} mails${doing === 'learning' ? '; learning' : ''}`),
+    onProgress: ({ sent, of, doing }) =>
+      onProgress(`${scope}: ${count(sent)} of ${count(of)} mails${doing === 'learning' ? '; learning' : ''}`),
   })
 }
 
@@ -163,7 +165,12 @@ async function buy(api: Api, { since, learned }: { since: string; learned: reado
       watch,
     )
     if (deal.status !== 'accepted') throw new CliError(`The deal ${id} is ${deal.status}.`)
-    purchases.push({ found: one, tried, deal, by: small ? 'its reflex small-offers, without a model' : 'a person' })
+    purchases.push({
+      found: one,
+      tried,
+      deal,
+      by: small ? 'its reflex small-offers, without a model' : 'this script, in place of a person',
+    })
   }
   return purchases
 }
