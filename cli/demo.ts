@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
 import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { buildDashboard } from './lib/dashboard.ts'
@@ -57,7 +57,7 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
     const server = await unlessAborted(signal, starting)
     const summary = await unlessAborted(signal, runDemo({ server, key, log, state, options, presenter, signal, started }))
     presenter.close()
-    const taught = options.learning ? await unlessAborted(signal, teachDemo({ server, key, log, output, signal })) : null
+    const taught = options.learning ? await unlessAborted(signal, teachDemo({ server, key, log, output, signal, started })) : null
     show({ summary, taught }, options, output)
     if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', approvals: summary.approvals, output, signal })
   } finally {
@@ -71,22 +71,23 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
 
 /**
  * These override .dev.vars: the demo calls no model and notifies no firewall, ticket system or
- * person.
+ * person. As in any deployment, redacted values are hashed with a secret of its own.
  */
 const variables = (key: string) => ({
   REFLEX_ADMIN_KEY: key,
+  REFLEX_REDACTION_SECRET: randomBytes(32).toString('hex'),
   REFLEX_MODEL: 'offline',
   BLOCK_WEBHOOK_URL: '',
   TICKET_WEBHOOK_URL: '',
   NOTIFY_WEBHOOK_URL: '',
 })
 
-type Teaching = { server: LocalServer; key: string; log: AuthLog; output: Output; signal: AbortSignal }
+type Teaching = { server: LocalServer; key: string; log: AuthLog; output: Output; signal: AbortSignal; started: number }
 
 /** Sends the log to a scope that learns. The firewall that its agent calls is on this machine. */
-async function teachDemo({ server, key, log, output, signal }: Teaching): Promise<Taught> {
+async function teachDemo({ server, key, log, output, signal, started }: Teaching): Promise<Taught> {
   const firewall = await listen(() => ({ status: 200, body: { blocked: true } }))
-  const line = new LiveLine(output)
+  const line = new LiveLine(output, started)
   try {
     return await teach(connect(server.url, key), learningLesson(log, { host: firewall.host, url: `http://${firewall.host}` }), {
       signal,
