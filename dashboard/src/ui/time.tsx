@@ -22,6 +22,10 @@ export function duration(ms: number): string {
   return `${unit === 'ms' || Math.abs(value) >= 10 ? Math.round(value) : Number(value.toFixed(1))} ${unit}`
 }
 
+/** A sentence in which times are written as the page writes them; an invalid one stays. */
+export const withTimes = (text: string): string =>
+  text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => (Date.parse(at) ? absolute.format(Date.parse(at)) : at))
+
 type At = string | number | null | undefined
 
 /** How long ago, or how soon; the exact time on hover and for machines. */

@@ -78,6 +78,7 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   await page.getByLabel('Search').fill(BLOCKED)
   await page.getByRole('button', { name: `Details of the block of ${BLOCKED}` }).click()
   const dialog = page.getByRole('dialog')
+  await dialog.getByText(/failed logins from [A-Z][a-z]+ \d/).waitFor()
   await dialog.getByText('Decided by reflex ssh-brute-force@1').waitFor()
   await dialog.getByRole('link', { name: 'what it saw, and why it acted' }).click()
   await page.waitForURL(/\/traces\/[0-9a-f]{32}\?span=/)

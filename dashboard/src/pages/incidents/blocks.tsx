@@ -9,7 +9,7 @@ import { notify } from '../../ui/notices.tsx'
 import { NeedsRole } from '../../ui/page.tsx'
 import { Table, type Column } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Time, withTimes } from '../../ui/time.tsx'
 
 /** As `GET /v1/blocks` of the SSH guard lists it. */
 type Block = { id: string; scope: string; address: string; reason: string; blocked_at: string }
@@ -18,7 +18,9 @@ export function Blocks() {
   const search = useSignal('')
   const opened = useSignal<Block | null>(null)
   const { items, more, problem, loadMore, reload } = usePages<Block>(`/v1/blocks${query({ limit: 500 })}`, { every_ms: 10_000 })
-  const found = items?.filter(({ address, scope, reason }) => [address, scope, reason].some((text) => text.includes(search.value)))
+  const found = items?.filter(({ address, scope, reason }) =>
+    [address, scope, withTimes(reason)].some((text) => text.includes(search.value)),
+  )
   return (
     <>
       {problem && <ErrorBox problem={problem} onRetry={reload} />}
@@ -58,7 +60,7 @@ export function Blocks() {
 const columns = (open: (block: Block) => void): Column<Block>[] => [
   { title: 'Address', width: '11rem', cell: ({ address }) => <code>{address}</code> },
   { title: 'Scope', width: '9rem', cell: ({ scope }) => <ScopeLink scope={scope} /> },
-  { title: 'Why', cell: ({ reason }) => <Text text={reason} /> },
+  { title: 'Why', cell: ({ reason }) => <Text text={withTimes(reason)} /> },
   { title: 'Blocked', width: '7rem', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
   {
     title: 'Details',
@@ -81,7 +83,7 @@ function Details({ block, onClose }: { block: Block; onClose: () => void }) {
   return (
     <Dialog title={`The block of ${block.address}`} onClose={onClose}>
       <p>
-        Why: <Text text={block.reason} most={1000} />
+        Why: <Text text={withTimes(block.reason)} most={1000} />
       </p>
       <DecidedBy block={block} />
       {hasRole('operator') ? (

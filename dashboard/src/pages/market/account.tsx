@@ -5,6 +5,7 @@ import { part, query, useGet } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, Loaded, LoadedList } from '../../ui/feedback.tsx'
 import { dealLink } from '../../ui/links.tsx'
+import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -25,7 +26,7 @@ export function AccountPage({ id }: { id: string }) {
             <Fact name="Balance">{scrip(balance)}</Fact>
             <Fact name="Available">{scrip(available)}</Fact>
             <Fact name="Pending">
-              −{scrip(debits_pending)}, +{scrip(credits_pending)}
+              −{count(debits_pending)}, +{scrip(credits_pending)}
             </Fact>
             {closed && <Fact name="State">closed</Fact>}
           </Facts>

@@ -1,5 +1,6 @@
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
 import { usd } from '../../ui/numbers.ts'
+import { withTimes } from '../../ui/time.tsx'
 
 /** A span with its place in the tree; `from` and `to` are ms since the begin of the trace. */
 export type Row = { span: Span; depth: number; position: number; siblings: number; from: number; to: number | null }
@@ -66,7 +67,7 @@ export function numberOf({ attributes }: Span, name: string): number | null {
 export function reasonsOf(span: Span): string[] {
   const names = ['reflex.reason', 'reflex.pass_reason', 'reflex.refused_for', 'reflex.decision.detail', 'error.message']
   const found = names.flatMap((name) => textOf(span, name) ?? [])
-  return found.length > 0 ? [...new Set(found)] : ['error.type'].flatMap((name) => textOf(span, name) ?? [])
+  return found.length > 0 ? [...new Set(found)].map(withTimes) : ['error.type'].flatMap((name) => textOf(span, name) ?? [])
 }
 
 /** The changes that would let a refused proposal pass its gate. */
