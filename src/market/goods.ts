@@ -16,14 +16,14 @@ export async function findGoods(db: D1Database, reference: string): Promise<Foun
   const named = { kind: kind === 'reflex' ? ('reflex' as const) : ('skill' as const), id, version }
   const { owner, created_at, ...facts } = found
   const [original, origins] = await Promise.all([originalOf(db, { ...named, created_at }), originsOf(db, named)])
-  return { ...named, owner, goods: { ...facts, original, origins } }
+  return { ...named, owner, goods: { ...facts, owner_scopes: owner.scopes, original, origins } }
 }
 
 /** The state of a version; `missing` without one. */
 export const stateOfGoods = async (db: D1Database, reference: string): Promise<string> =>
   (await findGoods(db, reference))?.goods.state ?? 'missing'
 
-type Facts = Omit<Goods, 'original' | 'origins'> & { owner: Owner; created_at: number }
+type Facts = Omit<Goods, 'original' | 'origins' | 'owner_scopes'> & { owner: Owner; created_at: number }
 
 async function reflexGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
   const found = /^[1-9]\d{0,5}$/.test(version) ? await reflexes.find(db, id, Number(version)) : null

@@ -395,11 +395,12 @@ test('a reflex is listed, found, tried, offered for and sold, and a service is a
   )
   await ask(server.url, scopePath('shop/cli-cook'), { method: 'PATCH', body: { context_limit: 7 } })
   await ask(server.url, `${scopePath(buyer)}/events?wait=outcome`, { body: message('refund') })
-  succeeded(await here(`reflex push ${at} --state active`))
+  const { key } = await madeHere<{ key: string }>('keys create cli-maker --role operator --scope maker/*')
+  succeeded(await reflexHere(['reflex', 'push', at, '--state', 'active'], { url: server.url, key }))
   await eventually(async () => (await here(`ledger mint scope:${buyer} 100`)).code === 0, 'the account opens')
 
   type Listed = { listing_id: string }
-  const list = 'market list reflex:cli-refund@1 --seller key:admin'
+  const list = 'market list reflex:cli-refund@1 --seller key:cli-maker'
   expect(await here(`${list} --kind copy --price 20 --days 30`)).toMatchObject({ code: 1, stderr: expect.stringContaining('days') })
   expect(await here(`${list} --kind copy --price 20 --expires soon`)).toMatchObject({ code: 2 })
   const licence = await madeHere<Listed>(`${list} --kind licence --price 20 --days 30 --scopes any`)

@@ -102,5 +102,6 @@ export const goodsOf = (artifact: string): Goods => ({
   description: 'greets',
   event_types: [],
   tools: [],
+  owner_scopes: [],
   origins: [],
 })

@@ -38,6 +38,8 @@ export type Goods = {
   description: string
   event_types: string[]
   tools: string[]
+  /** The scopes of its owner: it runs there without a licence. */
+  owner_scopes: readonly string[]
   /** The artifacts that it was copied from, as `reflex:ID`; nearest first. */
   origins: string[]
 }

@@ -28,6 +28,7 @@ export function list(
     ...facts,
     goods_state,
     owner: by.owners?.[seller] ?? null,
+    owner_scopes: goods.owner_scopes,
     line,
     state: 'open',
     state_reason: null,

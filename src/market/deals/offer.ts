@@ -1,6 +1,7 @@
 import type { Deal } from '../../contract/market/deal.ts'
 import type { DealRefused, LedgerCaller } from '../../contract/market/ledger-api.ts'
 import type { NewOffer } from '../../contract/market/listing.ts'
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import type { Result } from '../../base/result.ts'
 import { canonicalJson } from '../../base/json.ts'
@@ -53,6 +54,8 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
   if (most !== 'any' && scopes && (scopes.length > most || scopes.some((scope) => scope.includes('*'))))
     return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
   if (desk.payments.isClosed(listing)) return refuse('not_open', `The account ${seller} is closed.`)
+  if (scopes?.every((scope) => listing.owner_scopes.some((pattern) => matchesScope(pattern, scope))))
+    return refuse('not_licensable', `${listing.artifact} runs in ${scopes.join(', ')} without a licence: its owner covers that.`)
   if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
   const { offers, offers_on_listing } = desk.limits
   if (desk.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)

@@ -6,11 +6,12 @@ import type { Line } from './royalties.ts'
 
 /**
  * A listing as stored. `goods_state`: the state of the version when it was listed. `owner`: the id
- * of the key that the seller's account belongs to.
+ * of the key that the seller's account belongs to. `owner_scopes`: those of the version's owner.
  */
 export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & {
   goods_state: string
   owner: string | null
+  owner_scopes: readonly string[]
   line: Line
   revision: number
 }
@@ -34,6 +35,7 @@ export type DealRecord = Omit<InMs<Deal, 'offered_at' | 'expires_at'>, 'history'
 export function presentListing({
   goods_state: _state,
   owner: _owner,
+  owner_scopes: _scopes,
   line: _line,
   revision: _revision,
   ...listing

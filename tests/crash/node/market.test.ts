@@ -38,6 +38,13 @@ async function openScopes(): Promise<void> {
   await eventually(async () => (await read<{ items: unknown[] }>(server, '/v1/scopes')).items.length === SCOPES.length)
 }
 
+async function makerKey(): Promise<string> {
+  const body = { name: 'maker', roles: ['operator'], scopes: ['makers/*'] }
+  const made = await ask(server, { method: 'POST', path: '/v1/keys', body })
+  if (made?.status !== 201) throw new Error(`the key was answered ${JSON.stringify(made)}`)
+  return (made.answer as { key: string }).key
+}
+
 async function eventually(look: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await look())) await new Promise((resolve) => setTimeout(resolve, 100))
 }
@@ -67,7 +74,8 @@ test(
     server = await KillableServer.prepare(folder)
     await server.start()
     await openScopes()
-    const clients = new Clients(server, new Traffic(random, KILLS > 10))
+    const maker = await makerKey()
+    const clients = new Clients(server, new Traffic(random, { maker, with_expiry: KILLS > 10 }))
     const started = performance.now()
     for (let kills = 0; kills < KILLS; kills += 1) {
       const until = Math.max(clients.answered.length + 1, Math.floor(((kills + random()) * OPERATIONS) / KILLS))

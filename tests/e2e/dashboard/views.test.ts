@@ -29,7 +29,6 @@ async function seed(server: LocalServer): Promise<void> {
   const { code } = await ask<{ code: string }>(url, `/v1/reflexes/${REFLEX}`)
   await ask(url, '/v1/reflexes', { body: { id: REFLEX, code: `${code}\n// The second version.\n`, state: 'shadow' } })
   await ask(url, `${scopePath(SCOPE)}/timers/daily`, { method: 'PUT', body: { cron: '0 6 * * *' } })
-  await ask(url, '/v1/keys', { body: { name: 'watcher', roles: ['viewer'], scopes: ['ssh/*'] } })
   await Promise.all([seedDecision(server), seedMarket(url)])
   const { items } = await ask<{ items: { trace_id: string; span_id: string; skill_id: string }[] }>(
     url,
@@ -42,10 +41,11 @@ async function seed(server: LocalServer): Promise<void> {
 /** A deal in force and a disputed contract. */
 async function seedMarket(url: string): Promise<void> {
   const post = <Body>(path: string, body: object = {}) => ask<Body>(url, path, { method: 'POST', body })
-  await post('/v1/reflexes', { id: 'quiet', code: 'function reflex(context) {\n  return null\n}\n' })
+  const { key } = await post<{ key: string }>('/v1/keys', { name: 'maker', roles: ['operator'], scopes: ['maker/*'] })
+  await ask(url, '/v1/reflexes', { key, body: { id: 'quiet', code: 'function reflex(context) {\n  return null\n}\n' } })
   const buyer = `scope:${SCOPE}`
   await post('/v1/ledger/mint', { id: 'mint-1', to: buyer, amount: 50 })
-  const listing = { artifact: 'reflex:quiet@1', kind: 'licence', price: 7, seller: 'key:admin', terms: { days: 1 } }
+  const listing = { artifact: 'reflex:quiet@1', kind: 'licence', price: 7, seller: 'key:maker', terms: { days: 1 } }
   const { listing_id } = await post<{ listing_id: string }>('/v1/market/listings', listing)
   await post(`/v1/market/listings/${listing_id}/offers`, { id: 'deal-1', buyer })
   await post('/v1/market/deals/deal-1/accept')
@@ -138,7 +138,7 @@ const views: View[] = [
   { path: '/incidents?tab=open', ready: 'Close the incident' },
   { path: '/keys', ready: 'You are signed in with' },
   { path: '/keys', ready: 'You are signed in with', open: click('Create a key'), opened: 'Further roles, for policies of skills' },
-  { path: '/keys', ready: 'You are signed in with', open: click('Revoke'), opened: 'Revoke watcher?' },
+  { path: '/keys', ready: 'You are signed in with', open: click('Revoke'), opened: 'Revoke maker?' },
   { path: '/no/such/page', ready: 'There is no page at this address.' },
 ]
 

@@ -109,7 +109,7 @@ export function checkDelivered({ deals, transfers }: Books, database: DatabaseSy
   expect(new Map(rights.map((right) => [key(right), { ...right }]))).toEqual(new Map(expected.map((right) => [key(right), right])))
 
   const registered = answered.filter(({ kind, status }) => kind === 'register' && status < 300)
-  const owners = new Map(registered.map(({ body }) => [(body as { id: string }).id, 'admin']))
+  const owners = new Map(registered.map(({ body }) => [(body as { id: string }).id, 'maker']))
   const bought = delivered.filter(({ kind }) => kind !== 'licence')
   const paidAt = ({ deal_id }: Deal): number => transfers.get(`deal:${deal_id}:post`)?.seq ?? 0
   for (const { delivery, buyer } of bought.sort((one, other) => paidAt(one) - paidAt(other)))

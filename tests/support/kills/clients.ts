@@ -6,11 +6,14 @@ import type { Answered, Operation, Traffic } from './traffic.ts'
 type Answer = { status: number; answer: unknown }
 
 /** An HTTP client of a server that may die: null if there is no answer. */
-export async function ask(server: KillableServer, { method, path, body }: Omit<Operation, 'kind'>): Promise<Answer | null> {
+export async function ask(
+  server: KillableServer,
+  { method, path, body, key = ADMIN_KEY }: Omit<Operation, 'kind'>,
+): Promise<Answer | null> {
   try {
     const response = await fetch(`${server.url}${path}`, {
       method,
-      headers: { authorization: `Bearer ${ADMIN_KEY}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: { authorization: `Bearer ${key}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     const answer: unknown = await response.json()

@@ -3,13 +3,15 @@ import type { Listing } from '../../../src/contract/market/listing.ts'
 import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
 
 export const SCOPES = ['kills/a', 'kills/b', 'kills/c', 'kills/d']
-export const ACCOUNTS = [...SCOPES.map((scope) => `scope:${scope}`), 'key:admin']
+export const ACCOUNTS = [...SCOPES.map((scope) => `scope:${scope}`), 'key:maker']
 
 export type Operation = {
   kind: 'transfers' | 'register' | 'list' | 'offer' | 'decide' | 'unlist'
   method: string
   path: string
   body?: unknown
+  /** Unset: that of the admin. */
+  key?: string | undefined
 }
 export type Answered = Operation & { status: number; answer: unknown }
 
@@ -18,6 +20,8 @@ const post = (kind: Operation['kind'], path: string, body?: unknown): Operation 
 /** Random operations of clients, valid and invalid ones, on what earlier answers have told. */
 export class Traffic {
   readonly #random: () => number
+  /** The key of `key:maker`, which covers none of the scopes that buy. */
+  readonly #maker: string
   /** Offers that expire take ten seconds at least. */
   readonly #with_expiry: boolean
   readonly #transfers: string[] = []
@@ -28,8 +32,9 @@ export class Traffic {
   readonly #accepted: string[] = []
   #made = 0
 
-  constructor(random: () => number, with_expiry: boolean) {
+  constructor(random: () => number, { maker, with_expiry }: { maker: string; with_expiry: boolean }) {
     this.#random = random
+    this.#maker = maker
     this.#with_expiry = with_expiry
   }
 
@@ -37,7 +42,7 @@ export class Traffic {
     this.#made += 1
     const id = `op-${this.#made}`
     if (this.#made <= ACCOUNTS.length * 2) return this.#mint(id, 500)
-    if (this.#made % 40 === 11) return post('register', '/v1/reflexes', { id, description: id, code: codeOf(id) })
+    if (this.#made % 40 === 11) return { ...post('register', '/v1/reflexes', { id, description: id, code: codeOf(id) }), key: this.#maker }
     const draw = this.#below(100)
     if (draw < 50) return this.#transfer(id, draw)
     if (draw < 55) return this.#mint(id, 1 + this.#below(200))
@@ -50,7 +55,7 @@ export class Traffic {
   note({ kind, status, answer, body }: Answered): void {
     if (status >= 300) return
     if (kind === 'register')
-      this.#artifacts.push({ artifact: `reflex:${(body as { id: string }).id}@1`, seller: 'key:admin', resale: true })
+      this.#artifacts.push({ artifact: `reflex:${(body as { id: string }).id}@1`, seller: 'key:maker', resale: true })
     if (kind === 'list') this.#listings.push(answer as Listing)
     if (kind === 'offer') this.#deals.push((answer as Deal).deal_id)
     if (kind !== 'decide') return

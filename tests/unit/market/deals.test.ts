@@ -469,3 +469,14 @@ test('a due deal that throws is retried in an hour, and does not stop the others
   expect(market.deal('broken')).toMatchObject({ status: 'settled' })
   expect(worth(market, 'alice')).toEqual([60])
 })
+
+test('an offer for a licence where the goods run without one is refused, and for other scopes it is not', () => {
+  const market = openMarket()
+  market.list({ terms: { most_scopes: 2 } }, { owner_scopes: ['shop/*', 'bob'] })
+  for (const scopes of [undefined, ['shop/berlin'], ['shop/berlin', 'bob']]) {
+    const refused = { ok: false, reason: 'not_licensable', detail: expect.stringContaining('without a licence') }
+    expect(market.offer(scopes && { scopes })).toMatchObject(refused)
+  }
+  expect(worth(market, 'bob')).toEqual([100])
+  expect(market.offer({ scopes: ['shop/berlin', 'cafe/paris'] })).toMatchObject({ ok: true })
+})

@@ -40,7 +40,7 @@ async function seller(price: number, trading = TRADING) {
   const by = { name: 'test', opens: [account] }
   const asked = { artifact: `reflex:${id}@${version.version}`, kind: 'licence' as const, price, seller: account, terms: { days: 30 } }
   const { hash, state } = version
-  const goods = { hash, state, original: null, description: '', event_types: [], tools: [], origins: [] }
+  const goods = { hash, state, original: null, description: '', event_types: [], tools: [], owner_scopes: [], origins: [] }
   const made = await ledger.list({ ...asked, listing_id: `listing:${scope}` }, goods, by)
   if (!made.ok) throw new Error(made.detail)
   return { scope, stub, account, listing_id: made.listing.listing_id }

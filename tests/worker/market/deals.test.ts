@@ -18,8 +18,11 @@ describe('a deal over HTTP', () => {
     const ledger = env.LEDGER.getByName(LEDGER)
     await ledger.mint({ id: 'mint-deals', to: buyer, amount: 50 }, { name: 'admin', opens: [buyer] })
     const code = 'function reflex(context) { return context.event.content === "deal" ? { action_type: "reply", content: "Done" } : null }'
-    expect(await call('/v1/reflexes', { json: { id: 'deals-reflex', description: 'deals', code } })).toMatchObject({ status: 201 })
-    const asked = { artifact: 'reflex:deals-reflex@1', kind: 'licence', price: 30, seller: 'key:admin', terms: { days: 30 } }
+    const maker = await keyFor(['operator'], ['makers/*'], 'deals-maker')
+    expect(await call('/v1/reflexes', { key: maker, json: { id: 'deals-reflex', description: 'deals', code } })).toMatchObject({
+      status: 201,
+    })
+    const asked = { artifact: 'reflex:deals-reflex@1', kind: 'licence', price: 30, seller: 'key:deals-maker', terms: { days: 30 } }
     const listing = await call('/v1/market/listings', { json: asked })
     expect(listing).toMatchObject({ status: 201, body: { state: 'open', tools: ['reply'] } })
     expect(await call('/v1/market/listings', { json: asked })).toMatchObject({

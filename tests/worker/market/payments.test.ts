@@ -20,7 +20,16 @@ const kinds = {
         { id: crypto.randomUUID(), version: 1, hash: other },
         { listing_id: other, seller: other },
       )
-      const goods = { hash: other, state: 'active', original: null, description: '', event_types: [], tools: [], origins: [] }
+      const goods = {
+        hash: other,
+        state: 'active',
+        original: null,
+        description: '',
+        event_types: [],
+        tools: [],
+        owner_scopes: [],
+        origins: [],
+      }
       await ledger.list({ listing_id, artifact, kind, seller, terms, price: 6 }, goods, { name: 'test', opens: [other] })
       return [other]
     },
