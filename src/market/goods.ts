@@ -2,6 +2,7 @@ import { reflexes, skills } from '../artifacts/kinds.ts'
 import type { ArtifactKind } from '../contract/artifact.ts'
 import type { Goods } from '../contract/market/ledger-api.ts'
 import type { Owner } from '../contract/artifact.ts'
+import { artifactIn } from '../contract/market/listing.ts'
 import { manifestSchema } from '../skills/manifest/manifest.ts'
 import { originalOf, originsOf } from '../store/market/goods.ts'
 
@@ -10,10 +11,10 @@ export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owne
 
 /** `reflex:ID@V` or `skill:ID@V` in D1, as far as it exists. */
 export async function findGoods(db: D1Database, reference: string): Promise<FoundGoods | null> {
-  const [, kind, id = '', version = ''] = /^(reflex|skill):([^@]+)@(.+)$/.exec(reference) ?? []
+  const named = artifactIn(reference)
+  const { kind, id, version } = named
   const found = kind === 'reflex' ? await reflexGoods(db, id, version) : await skillGoods(db, id, version)
   if (!found) return null
-  const named = { kind: kind === 'reflex' ? ('reflex' as const) : ('skill' as const), id, version }
   const { owner, created_at, ...facts } = found
   const [original, origins] = await Promise.all([originalOf(db, { ...named, created_at }), originsOf(db, named)])
   return { ...named, owner, goods: { ...facts, owner_scopes: owner.scopes, original, origins } }

@@ -1,6 +1,5 @@
 import { env } from 'cloudflare:workers'
 import type { Listing } from '../../src/contract/market/listing.ts'
-import type { MarketView } from '../../src/contract/market/view.ts'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { writeListings } from '../../src/store/market/listings.ts'
 
@@ -34,15 +33,4 @@ export async function listed(
   const listing = buildListing(of, fields)
   await writeListings(env.DB, [{ listing, revision }])
   return listing
-}
-
-export const emptyView: MarketView = {
-  revision: 0,
-  account: { balance: 0, available: 0 },
-  pending_purchases: [],
-  pending_contracts: [],
-  owned: [],
-  sold: [],
-  licences: [],
-  contracts: [],
 }

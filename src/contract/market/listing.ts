@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ArtifactKind } from '../artifact.ts'
 import { scopePattern } from '../settings/scope-pattern.ts'
 import { accountId, amount, clientId } from './transfer.ts'
 
@@ -6,6 +7,12 @@ export const artifactReference = z
   .string()
   .max(200)
   .regex(/^(?:reflex|skill):[^@\s]+@[^@\s]+$/, 'an artifact is reflex:ID@VERSION or skill:ID@VERSION')
+
+/** The parts of `reflex:ID@VERSION` or `skill:ID@VERSION`. */
+export function artifactIn(reference: string): { kind: ArtifactKind; id: string; version: string } {
+  const [, kind, id = '', version = ''] = /^(reflex|skill):([^@]+)@(.+)$/.exec(reference) ?? []
+  return { kind: kind === 'reflex' ? 'reflex' : 'skill', id, version }
+}
 
 export const goodsKinds = ['licence', 'copy', 'ownership'] as const
 

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { LEDGER } from '../../contract/market/ledger-api.ts'
-import { artifactReference, foundListing, goodsKinds } from '../../contract/market/listing.ts'
+import { artifactIn, artifactReference, foundListing, goodsKinds } from '../../contract/market/listing.ts'
 import { accountId } from '../../contract/market/transfer.ts'
 import { newTrial, trialReport } from '../../contract/market/trial.ts'
 import { measureListings } from '../../market/discovery/measure.ts'
@@ -92,8 +92,7 @@ export const discoveryRoutes = resource()
   })
 
 async function trialGoods(db: D1Database, artifact: string): Promise<TrialGoods | null> {
-  const [kind, name = ''] = artifact.split(':', 2)
-  const [id = '', version = ''] = name.split('@', 2)
+  const { kind, id, version } = artifactIn(artifact)
   if (kind === 'reflex') {
     const program = await reflexes.find(db, id, Number(version))
     if (!program) return null

@@ -9,7 +9,7 @@ import type {
   PageAsked,
   Revocation,
 } from '../../contract/market/ledger-api.ts'
-import type { Listing, NewListing, NewOffer } from '../../contract/market/listing.ts'
+import { artifactIn, type Listing, type NewListing, type NewOffer } from '../../contract/market/listing.ts'
 import type { Licence, PendingPurchase } from '../../contract/market/view.ts'
 import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Result } from '../../base/result.ts'
@@ -21,7 +21,7 @@ import { Desk, LEDGER_ACTS } from './desk.ts'
 import { advance, reportUse, revoke } from './licences.ts'
 import { list } from './list.ts'
 import { offer } from './offer.ts'
-import { artifactOf, presentDeal, presentListing, withStep, type DealRecord } from './records.ts'
+import { presentDeal, presentListing, withStep, type DealRecord } from './records.ts'
 import { payTrial } from './trial.ts'
 
 const DUE_AT_ONCE = 500
@@ -129,7 +129,7 @@ export class Deals implements Room {
   pendingPurchases(account: string): PendingPurchase[] {
     return this.#desk.deals
       .offersTo(account, MOST_VIEWED)
-      .map(({ deal_id, artifact, price, buyer }) => ({ deal_id, artifact_id: artifactOf(artifact).replace(/^\w+:/, ''), price, buyer }))
+      .map(({ deal_id, artifact, price, buyer }) => ({ deal_id, artifact_id: artifactIn(artifact).id, price, buyer }))
   }
 
   /** The licences in use that cover a scope, oldest first. */
@@ -173,10 +173,7 @@ export class Deals implements Room {
 }
 
 function licenceOf({ deal_id, artifact, hash, terms, delivery }: DealRecord): Licence {
-  const name = artifactOf(artifact)
-  const kind = name.startsWith('reflex:') ? 'reflex' : 'skill'
-  const version = artifact.slice(name.length + 1)
   const { fires = null, per_decision } = terms
   const metered = per_decision !== undefined
-  return { deal_id, kind, id: name.slice(kind.length + 1), version, hash, expires_at: delivery?.ends_at ?? null, fires, metered }
+  return { deal_id, ...artifactIn(artifact), hash, expires_at: delivery?.ends_at ?? null, fires, metered }
 }

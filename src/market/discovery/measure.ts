@@ -1,4 +1,4 @@
-import type { FoundListing, Listing, ProvenFigures } from '../../contract/market/listing.ts'
+import { artifactIn, type FoundListing, type Listing, type ProvenFigures } from '../../contract/market/listing.ts'
 import { clopperPearsonLow } from '../../proof/binomial.ts'
 import { readFigures, type Proofs, type ReflexCounts } from '../../store/market/figures.ts'
 import { noFigures, unmeasured, writeMeasured, type Unmeasured } from '../../store/market/listings.ts'
@@ -23,8 +23,7 @@ export async function measureListings(db: D1Database, now: number): Promise<void
 
 /** One listing with what is measured now, as a search finds it. */
 export async function measureListing(db: D1Database, listing: Listing, now: number): Promise<FoundListing> {
-  const [, kind, artifact_id = '', version = ''] = /^(reflex|skill):([^@]+)@(.+)$/.exec(listing.artifact) ?? []
-  const artifact_kind = kind === 'skill' ? 'skill' : 'reflex'
+  const { kind: artifact_kind, id: artifact_id, version } = artifactIn(listing.artifact)
   const [proof = unproven] = await proofsOf(db, [{ artifact_kind, artifact_id, version, hash: listing.hash }], now)
   return { ...listing, ...proof, measured_at: new Date(now).toISOString() }
 }

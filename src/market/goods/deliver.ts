@@ -2,6 +2,7 @@ import { reflexes, registerReflex, registerSkill, skills } from '../../artifacts
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ArtifactKind, Owner } from '../../contract/artifact.ts'
 import type { Deal } from '../../contract/market/deal.ts'
+import { artifactIn } from '../../contract/market/listing.ts'
 import type { Env } from '../../env.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { changeOwner, deliverLicence, ownerOf } from '../../store/market/ownership.ts'
@@ -18,7 +19,7 @@ type Delivered = Deal & { delivery: NonNullable<Deal['delivery']>; owners: SentD
 export async function deliver(env: Env, { deal, owners }: Pick<SentDeal, 'deal' | 'owners'>, now: number): Promise<void> {
   const { delivery } = deal
   if (!delivery) return
-  const goods = namedIn(deal.artifact)
+  const goods = artifactIn(deal.artifact)
   const changed = await changedBy(env, { ...deal, delivery, owners }, goods, now)
   if (changed && goods.kind === 'reflex') await notifyScopes(env, goods.id)
 }
@@ -49,8 +50,8 @@ async function changedBy(env: Env, deal: Delivered, goods: Named, now: number): 
   if (delivery.kind === 'ownership') return changeOwner(db, goods, { deal_id, seller: await demandOwner(db, deal, 'seller'), buyer, now })
   const made = { ...buyer, now, sealed: true }
   await (goods.kind === 'reflex'
-    ? copyReflex(db, goods, namedIn(delivery.artifact), made)
-    : copySkill(db, goods, namedIn(delivery.artifact), made))
+    ? copyReflex(db, goods, artifactIn(delivery.artifact), made)
+    : copySkill(db, goods, artifactIn(delivery.artifact), made))
   return false
 }
 
@@ -97,10 +98,4 @@ function demandSame({ kind, id, version }: Named, there: Content, { owner_id, ha
 
 function demandMade({ kind, id }: Named, made: { ok: true } | { ok: false; detail: string }): void {
   if (!made.ok) throw new Error(`the copy ${kind} ${id} is not registered: ${made.detail}`)
-}
-
-/** The parts of `reflex:ID@V` or `skill:ID@V`. */
-function namedIn(artifact: string): Named {
-  const [from, at] = [artifact.indexOf(':') + 1, artifact.lastIndexOf('@')]
-  return { kind: artifact.startsWith('skill:') ? 'skill' : 'reflex', id: artifact.slice(from, at), version: artifact.slice(at + 1) }
 }

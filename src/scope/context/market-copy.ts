@@ -3,7 +3,8 @@ import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 
 const KEY = 'market'
-const EMPTY: MarketView = {
+/** Before the Ledger has pushed anything. */
+export const emptyView: MarketView = {
   revision: 0,
   account: { balance: 0, available: 0 },
   pending_purchases: [],
@@ -19,7 +20,7 @@ export class MarketCopy {
   #view: MarketView
 
   constructor(database: Database) {
-    this.#view = database.read(KEY, EMPTY)
+    this.#view = database.read(KEY, emptyView)
   }
 
   get view(): MarketView {

@@ -5,7 +5,7 @@ import { reflexToolNames } from '../../../../src/scope/reflexes/guidance.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { calls, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
-import { emptyView } from '../../../support/market.ts'
+import { emptyView } from '../../../../src/scope/context/market-copy.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
 
