@@ -202,10 +202,11 @@ export const approvals = sqliteTable(
 /** Incoming webhooks: how each is verified, and which events it makes. */
 export const hooks = sqliteTable('hooks', {
   name: text().primaryKey(),
+  /** A pattern, if the mapping has a template. */
   scope: text().notNull(),
   scheme: text({ enum: hookSchemes }).notNull(),
-  /** The condition, the list and the fields of the events. */
-  mapping: text({ mode: 'json' }).$type<Pick<NewHook, 'when' | 'each' | 'event'>>().notNull(),
+  /** How a delivery becomes events; `scope` is a template of names within the column `scope`. */
+  mapping: text({ mode: 'json' }).$type<Partial<Omit<NewHook, 'scheme'>>>().notNull(),
   created_at: integer().notNull(),
 })
 

@@ -15,14 +15,41 @@ export const hookName = z
 
 const expression = z.string().min(1).max(2000)
 
+const PLACE = /\{\{[^{}]+\}\}/g
+/** A placeholder stands for at least one character. */
+const isTemplate = (scope: string): boolean => /^[^{]/.test(scope) && scopeName.safeParse(scope.replaceAll(PLACE, 'x')).success
+
+/** All scopes that a hook's `scope` can name, as a pattern. */
+export const reachOf = (scope: string): string => scope.replaceAll(PLACE, '*')
+
+export const hasPlaces = (scope: string): boolean => scope.includes('{')
+
+const hookScope = z
+  .string()
+  .max(500)
+  .refine((scope) => (hasPlaces(scope) ? isTemplate(scope) : scopeName.safeParse(scope).success), {
+    error:
+      'must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /, and neither . nor ..; ' +
+      'placeholders such as {{body.from}} may follow a fixed beginning',
+  })
+
 export const newHook = z.strictObject({
-  scope: scopeName.describe('The scope that gets the events.'),
+  scope: hookScope.describe(
+    'The scope that gets the events. After a fixed beginning it may have placeholders, each an expression in CEL on `body`: `support/{{body.from}}`. ' +
+      'In the values, all but letters, digits and `._@-` is written as `:` and two hex digits for each byte.',
+  ),
+  form: z
+    .boolean()
+    .optional()
+    .describe('True: a body that is not JSON is read as `application/x-www-form-urlencoded`. Without it, forms are refused.'),
   scheme: z
     .enum(hookSchemes)
     .describe('How a delivery is signed. `standard`: Standard Webhooks. `github`: X-Hub-Signature-256. `stripe`: Stripe-Signature.'),
   when: expression
     .optional()
-    .describe('A condition in CEL on `body` and `headers` (names in lower case). Deliveries that do not meet it are ignored.'),
+    .describe(
+      'A condition in CEL on `body` and `headers` (names in lower case). Deliveries that do not meet it are ignored. Most senders sign no header: decide by the body.',
+    ),
   each: expression.optional().describe('A list in CEL, such as `body.commits`: one event for each `item`. Without it: one event.'),
   event: z
     .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be the name of a field'), expression)
@@ -41,6 +68,7 @@ export const hook = newHook
     name: hookName,
     secret: z.string().describe('The name of the deployment secret that verifies deliveries.'),
     secret_set: z.boolean(),
+    warnings: z.array(z.string()).optional().describe('What may not work, or is not safe. Only in the answer to `PUT`.'),
     counts: z.record(z.string(), z.int()).describe('Deliveries by result: `accepted`, `duplicate`, `ignored`, or why they were refused.'),
     created_at: z.iso.datetime(),
   })

@@ -9,6 +9,7 @@ import { DEFAULT_SCOPE, scopeName, type Event } from '../../core/event.ts'
 import { parseEvent, senderOf, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
 import { declaredTypesFrom, type DeclaredTypes } from '../../events/declared-types.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
+import type { Env } from '../../env.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { type Form, type Row, formOf } from './event-forms.ts'
 import { readBody } from './read-body.ts'
@@ -51,10 +52,16 @@ function scopeIn(value: Fields, form: Form): string {
   return typeof scope === 'string' ? scope : ''
 }
 
+/** The rules with the types that the scope declares, which is asked only if `types` need them. */
+export async function withTypesOf(scope: string, types: readonly unknown[], rules: EventRules, env: Env): Promise<EventRules> {
+  if (types.every((type) => typeof type !== 'string' || rules.types.includes(type))) return rules
+  return { ...rules, declared: declaredTypesFrom(await env.SCOPE.getByName(scope).eventTypes()) }
+}
+
 /** Parses one event that a route makes from its body. */
 export function readEvent(value: object, rules: EventRules): Event {
   const parsed = parseEvent(value, rules)
-  if (!parsed.ok) throw refused([parsed], 1, rules.types)
+  if (!parsed.ok) throw refused([parsed], 1, [...rules.types, ...(rules.declared?.keys() ?? [])])
   return parsed.event
 }
 

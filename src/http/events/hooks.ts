@@ -4,15 +4,15 @@ import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import { receipts } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
-import { hook, hookName, newHook, secretOfHook } from '../../contract/settings/hook.ts'
-import { mapDelivery, mappingError } from '../../events/hook-mapping.ts'
+import { hasPlaces, hook, hookName, type NewHook, newHook, reachOf, secretOfHook } from '../../contract/settings/hook.ts'
+import { fixedType, mapDelivery, mappingError, scopeOf, unsignedIn } from '../../events/hook-mapping.ts'
 import { verifyHook } from '../../events/hook-signature.ts'
 import type { Env } from '../../env.ts'
 import { addCounts, countsOf, deleteHook, findHook, listHooks, putHook, type HookRow } from '../../store/access/hooks.ts'
 import { storeOf } from '../../store/store.ts'
 import { createKeyCache, type KeyCache } from '../auth/key-cache.ts'
 import { addressLimited, type AuthEnv } from '../auth/middleware.ts'
-import { eventRules, readEvent } from '../body/parse-events.ts'
+import { eventRules, readEvent, withTypesOf } from '../body/parse-events.ts'
 import { readBody } from '../body/read-body.ts'
 import { guard, json, jsonRequest, open, problemJson, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
@@ -30,7 +30,7 @@ const put = route('put /v1/hooks/{name}', 'putHook', 'Create or replace a hook',
   ...guard({ roles: ['admin'], body: 'json' }),
   request: {
     params: named,
-    body: jsonRequest(newHook, { scope: 'ci', scheme: 'github', when: 'headers["x-github-event"] == "push"' }),
+    body: jsonRequest(newHook, { scope: 'ci', scheme: 'github', when: 'has(body.commits)' }),
   },
   responses: { 200: json(hook, 'The hook.'), ...problems(400, 413, 415) },
 })
@@ -53,16 +53,20 @@ const remove = route('delete /v1/hooks/{name}', 'deleteHook', 'Delete a hook', {
 export const hookRoutes = resource()
   .openapi(put, async (c) => {
     const { name } = c.req.valid('param')
-    const { scope, scheme, ...mapping } = c.req.valid('json')
+    const given = c.req.valid('json')
+    const { scope: named, scheme, ...own } = given
+    const scope = reachOf(named)
     demandCoverage(c.var.principal, [{ scope }])
     const before = await findHook(storeOf(c.env), name)
     if (before) demandCoverage(c.var.principal, [before])
-    const mistake = mappingError(mapping)
+    const mistake = mappingError(given)
     if (mistake !== null) throw invalid(`The mapping is invalid: ${mistake}.`)
+    const warnings = [...(await typeWarnings(c, given)), ...headerWarnings(given)]
+    const mapping = hasPlaces(named) ? { ...own, scope: named } : own
     const row = { name, scope, scheme, mapping, created_at: Date.now() }
     await putHook(storeOf(c.env), row)
     cache?.forget(name)
-    return c.json(await present(c.env, row), 200)
+    return c.json({ ...(await present(c.env, row)), ...(warnings.length > 0 && { warnings }) }, 200)
   })
   .openapi(list, async (c) => {
     const { limit, cursor } = c.req.valid('query')
@@ -77,6 +81,28 @@ export const hookRoutes = resource()
     cache?.forget(name)
     return c.body(null, 204)
   })
+
+/** Refuses a type of events that the hook's scope does not know. */
+async function typeWarnings(c: Context<AuthEnv>, given: NewHook): Promise<string[]> {
+  const type = fixedType(given)
+  const rules = eventRules(c)
+  if (type === null || rules.types.includes(type)) return []
+  if (hasPlaces(given.scope))
+    return [`event.type: the deployment has no type ${type}: each scope that a delivery reaches has to declare it.`]
+  const { declared } = await withTypesOf(given.scope, [type], rules, c.env)
+  if (declared?.has(type) === true) return []
+  const known = [...rules.types, ...(declared?.keys() ?? [])].join(', ')
+  throw refusal(
+    'unknown-type',
+    `event.type: the scope ${given.scope} has no type ${type}. It has: ${known}. Declare it in the setting event_types of the scope first.`,
+  )
+}
+
+const headerWarnings = (given: NewHook): string[] =>
+  unsignedIn(given, given.scheme).map(
+    ({ place, header }) =>
+      `${place}: the signature does not cover the header ${header}. Whoever passes a delivery on can change it: decide by the body where you can.`,
+  )
 
 const receive = route('post /v1/hooks/{name}', 'receiveHook', 'Receive a delivery', {
   description:
@@ -126,13 +152,27 @@ function parseForm(body: string): ReturnType<typeof parseJson> {
   return { ok: true, value: Object.fromEntries(values.map(([field, all]) => [field, all.length === 1 ? all[0] : all])) }
 }
 
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
+
+/**
+ * Reads a body that is JSON as JSON: nobody signs the Content-Type, and as a form the same text
+ * says something else. Only a hook that expects forms reads one.
+ */
+function parseDelivery(body: string, type: string, form: boolean): unknown {
+  const json = parseJson(body)
+  if (json.ok) return json.value
+  const isForm = FORM.test(type)
+  if (!isForm && !JSON_TYPE.test(type))
+    throw refusal('unsupported-media-type', 'A delivery is JSON or a form.', { headers: { Accept: `application/json, ${FORM_TYPE}` } })
+  if (isForm && !form) throw refusal('malformed-body', 'The body is a form, and this hook takes JSON: set `form` of the hook to true.')
+  const parsed = isForm ? parseForm(body) : json
+  if (!parsed.ok) throw refusal('malformed-body', `The body is not JSON: ${parsed.message}.`)
+  return parsed.value
+}
+
 /** Verifies a delivery and sends its events to the scope, all or none. */
 async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) => void) {
-  const { name, scope, scheme, mapping } = row
-  const type = c.req.header('Content-Type') ?? ''
-  const isForm = FORM.test(type)
-  if (!isForm && !/^application\/(?:[\w.-]+\+)?json *(?:;|$)/i.test(type))
-    throw refusal('unsupported-media-type', 'A delivery is JSON or a form.', { headers: { Accept: `application/json, ${FORM_TYPE}` } })
+  const { name, scheme, mapping } = row
   const secret = c.env[secretOfHook(name)]
   if (secret === undefined || secret === '') throw unavailable(`The deployment has no secret for the hook ${name}.`)
   const body = await readBody(c.req.raw)
@@ -140,16 +180,19 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const verified = await verifyHook(scheme, { secret, headers, body, now: Date.now() })
   if (!verified.ok && verified.reason === 'misconfigured') throw unavailable(verified.detail)
   if (!verified.ok) throw refusal(verified.reason === 'stale' ? 'stale-delivery' : 'bad-signature', verified.detail)
-  const parsed = isForm ? parseForm(body) : parseJson(body)
-  if (!parsed.ok) throw refusal('malformed-body', `The body is not JSON: ${parsed.message}.`)
-  const mapped = mapDelivery(mapping, { name, delivery: verified.delivery, body: parsed.value, headers })
+  const value = parseDelivery(body, headers.get('Content-Type') ?? '', mapping.form === true)
+  const mapped = mapDelivery(mapping, { name, delivery: verified.delivery, body: value, headers })
   if (!mapped.ok) throw invalid(mapped.detail)
   if (mapped.events.length === 0) {
     count('ignored')
     return []
   }
+  const found = mapping.scope === undefined ? { ok: true as const, scope: row.scope } : scopeOf(mapping.scope, value)
+  if (!found.ok) throw invalid(found.detail)
+  const { scope } = found
   c.set('principal', { key_id: `hook:${name}`, name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
-  const rules = eventRules(c, scope)
+  const types = mapped.events.map((event) => event['type'])
+  const rules = await withTypesOf(scope, types, eventRules(c, scope), c.env)
   const events = mapped.events.map((event) => readEvent(event, rules))
   const answer = await c.env.SCOPE.getByName(scope).accept(events, 'http')
   if (!answer.ok) throw inboxFull(scope, answer)

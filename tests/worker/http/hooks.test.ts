@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { call, callWith, keyFor, problem, type Call } from '../../support/http.ts'
 import { freshScope, logOf, stubOf, until } from '../../support/scopes.ts'
 
-type Hook = Record<string, unknown>
+type Hook = { scope?: string; [field: string]: unknown }
 const hookOf = async (name: string, changes: Hook = {}): Promise<string> => {
-  const scope = freshScope('hooks')
-  const put = await call(`/v1/hooks/${name}`, { method: 'PUT', json: { scope, scheme: schemes[name], ...changes } })
+  const { scope = freshScope('hooks') } = changes
+  const put = await call(`/v1/hooks/${name}`, { method: 'PUT', json: { scheme: schemes[name], ...changes, scope } })
   expect(put).toMatchObject({ status: 200, body: { name, scope, secret_set: true } })
   return scope
 }
@@ -108,7 +108,7 @@ describe.each(['billing', 'ci', 'shop'])('a hook with the scheme of %s', (name) 
   })
 
   test.each([
-    ['a text', { type: 'text/plain' }, 415, 'unsupported-media-type'],
+    ['a text', { content: 'hello', type: 'text/plain' }, 415, 'unsupported-media-type'],
     ['text that is not JSON', { content: 'not json' }, 400, 'malformed-body'],
     ['an empty body', { content: '' }, 400, 'malformed-body'],
     ['a body over the limit', { content: JSON.stringify({ text: 'x'.repeat(1_100_000) }) }, 413, 'body-too-large'],
@@ -129,8 +129,28 @@ test.each(['billing', 'shop'])('a delivery to %s that was signed long ago, or in
   expect(await logOf(stubOf(scope))).toEqual([])
 })
 
-test('a form of GitHub is taken as the JSON in its field, under the signature of the whole form', async () => {
+const FORM = 'application/x-www-form-urlencoded'
+
+test('a body that is JSON is read as JSON, whatever its Content-Type says', async () => {
+  const forged = { action: 'opened', issue: { title: 'ho&action=deploy-to-production&x=' } }
+  for (const form of [false, true]) {
+    const scope = await hookOf('ci', { form, event: { type: '"ws.message"', connection_id: '"gh"', content: 'body.action' } })
+    const { body } = await deliver('ci', forged, { type: FORM })
+    expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({ content: 'opened' })
+    expect(await deliver('ci', forged, { type: 'text/plain' })).toMatchObject({ body: { events: [{ status: 'duplicate' }] } })
+  }
+})
+
+test('a form is refused by a hook that does not expect forms', async () => {
   const scope = await hookOf('ci')
+  const refused = await deliver('ci', 'tag=a', { type: FORM })
+  expect(refused).toMatchObject(problem(400, 'malformed-body'))
+  expect(refused.body.detail).toContain('set `form` of the hook to true')
+  expect(await logOf(stubOf(scope))).toEqual([])
+})
+
+test('a form of GitHub is taken as the JSON in its field, under the signature of the whole form', async () => {
+  const scope = await hookOf('ci', { form: true })
   const type = 'application/x-www-form-urlencoded'
   const { status, body } = await deliver('ci', `payload=${encodeURIComponent(JSON.stringify(push))}`, { type })
   expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1 } })
@@ -147,7 +167,7 @@ test('deliveries are counted for Prometheus, for keys that cover the scope of th
 })
 
 test('any other form is an object of texts, and of lists where a field is repeated', async () => {
-  const scope = await hookOf('ci')
+  const scope = await hookOf('ci', { form: true })
   const { body } = await deliver('ci', 'tag=a&text=two+words&tag=b', { type: 'application/x-www-form-urlencoded; charset=UTF-8' })
   expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({ body: { tag: ['a', 'b'], text: 'two words' } })
 })
@@ -191,7 +211,7 @@ describe('a mapping', () => {
   test.each([
     ['a field that the body lacks', { event: { type: '"ws.message"', content: 'body.nothing.here' } }, 'invalid-request'],
     ['a text instead of a list', { each: 'body.ref' }, 'invalid-request'],
-    ['an unknown type of event', { event: { type: '"no.such"' } }, 'unknown-type'],
+    ['an unknown type of event', { event: { type: 'body.ref' } }, 'unknown-type'],
     ['an event without a required field', { event: { type: '"ws.message"' } }, 'invalid-event'],
   ])('with %s refuses the delivery as a whole', async (_, mapping, kind) => {
     const scope = await hookOf('ci', mapping)
@@ -216,7 +236,78 @@ describe('a mapping', () => {
   })
 })
 
+describe('the types of a hook', () => {
+  const mapping = { event: { type: '"mail.received"', subject: 'body.ref' } }
+  const declare = (scope: string) =>
+    call(`/v1/scopes/${encodeURIComponent(scope)}`, {
+      method: 'PATCH',
+      json: { event_types: { 'mail.received': { type: 'object', properties: { subject: { type: 'string' } }, required: ['subject'] } } },
+    })
+
+  test('are those of the deployment and those that its scope declares', async () => {
+    const scope = freshScope('hooks')
+    expect((await declare(scope)).status).toBe(200)
+    await hookOf('ci', { scope, ...mapping })
+    const { status, body } = await deliver('ci', push)
+    expect({ status, body }).toMatchObject({ status: 202, body: { accepted: 1 } })
+    expect((await stubOf(scope).event(body.events[0].id))?.event).toMatchObject({ type: 'mail.received', subject: push.ref })
+    expect(await deliver('ci', { ref: 7 })).toMatchObject(problem(400, 'invalid-event'))
+  })
+
+  test('are checked when the hook is set: an unknown one is refused, and the known ones are named', async () => {
+    const put = await call('/v1/hooks/ci', { method: 'PUT', json: { scope: freshScope('hooks'), scheme: 'github', ...mapping } })
+    expect(put).toMatchObject(problem(400, 'unknown-type'))
+    expect(put.body.detail).toMatch(/no type mail\.received.*ws\.message/)
+  })
+})
+
+describe('a scope with placeholders', () => {
+  const mapping = { event: { type: '"ws.message"', connection_id: '"mail"', content: 'body.text' } }
+
+  test('is one scope for each value, and no value leaves its place', async () => {
+    const prefix = freshScope('hooks')
+    await hookOf('ci', { scope: `${prefix}/{{body.from}}`, ...mapping })
+    const scopes = await Promise.all(
+      ['ann@example.com', '../admin', 'ü'].map(async (from) => (await deliver('ci', { from, text: 'hi' })).body.events[0].scope),
+    )
+    expect(scopes).toEqual([`${prefix}/ann@example.com`, `${prefix}/..:2Fadmin`, `${prefix}/:C3:BC`])
+    expect((await stubOf(`${prefix}/ann@example.com`).state()).counters.accepted).toBe(1)
+    for (const from of ['', 'x'.repeat(120), ['a'], undefined])
+      expect(await deliver('ci', { from, text: 'hi' })).toMatchObject(problem(400, 'invalid-request'))
+  })
+
+  test('is for admins who cover every scope that it can name', async () => {
+    const key = await keyFor(['admin'], ['team-p/*', 'team-q/a'])
+    const put = (scope: string) => call('/v1/hooks/places', { method: 'PUT', json: { scope, scheme: 'github' }, key })
+    expect(await put('team-q/{{body.from}}')).toMatchObject(problem(403))
+    expect(await put('team-p/{{body.from}}')).toMatchObject({ status: 200, body: { scope: 'team-p/{{body.from}}' } })
+    expect((await call('/v1/hooks', { key })).body.items).toMatchObject([{ name: 'places', scope: 'team-p/{{body.from}}' }])
+    expect((await call('/v1/hooks/places', { method: 'DELETE', key })).status).toBe(204)
+  })
+
+  test.each(['{{body.from}}', 'a/{{headers.host}}', 'a/{{item.id}}', 'a/{{body.from', 'a/{{}}', 'a b/{{body.from}}', 'a/{{1 +}}'])(
+    'is refused as %s',
+    async (scope) => {
+      expect(await call('/v1/hooks/ci', { method: 'PUT', json: { scope, scheme: 'github' } })).toMatchObject(problem(400))
+    },
+  )
+
+  test('warns of a type that the deployment does not have, since each scope has to declare it', async () => {
+    const json = { scope: `${freshScope('hooks')}/{{body.from}}`, scheme: 'github', event: { type: '"mail.received"' } }
+    const { body } = await call('/v1/hooks/ci', { method: 'PUT', json })
+    expect(body.warnings).toEqual([expect.stringContaining('mail.received')])
+  })
+})
+
 describe('hooks', () => {
+  test('that read an unsigned header are taken with a warning, and signed ones without', async () => {
+    const put = async (scheme: string, when: string) =>
+      (await call('/v1/hooks/warned', { method: 'PUT', json: { scope: freshScope('hooks'), scheme, when } })).body.warnings
+    expect(await put('github', 'headers["x-github-event"] == "push"')).toEqual([expect.stringMatching(/^when: .* header x-github-event/)])
+    expect(await put('standard', 'headers["webhook-id"] != ""')).toBeUndefined()
+    expect(await put('github', 'has(body.commits)')).toBeUndefined()
+  })
+
   test('are for admins whose key covers the scope', async () => {
     const key = await keyFor(['admin'], ['team-h/*'])
     const json = { scope: 'team-h/one', scheme: 'github' }
