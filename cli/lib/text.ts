@@ -29,6 +29,12 @@ export function duration(ms: number): string {
 
 export const dollars = (usd: number | null): string => (usd === null ? 'price unknown' : usd === 0 ? '$0' : `$${usd.toFixed(4)}`)
 
+/** A sum that leaves out calls whose price is unknown says how many those are. */
+export function money(usd: number, unpriced: number): string {
+  if (unpriced === 0) return dollars(usd)
+  return usd === 0 ? `price unknown (${counted(unpriced, 'call')})` : `${dollars(usd)} + ${counted(unpriced, 'call')} of unknown price`
+}
+
 export function bar(share: number, width: number): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * width)
   return '█'.repeat(full) + '░'.repeat(width - full)

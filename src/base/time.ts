@@ -1,4 +1,5 @@
 export const iso = (ms: number): string => new Date(ms).toISOString()
+export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
 /** A wire shape as stored: its `Times` are numbers of ms. */
 export type InMs<Shape, Times extends keyof Shape> = Omit<Shape, Times> & {

@@ -66,6 +66,8 @@ export type EntryBody =
   | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
   /** The provider answers again, after `tries` turns failed to reach it. */
   | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
+  /** A person had the scope ask the provider at once, after `tries` turns failed to reach it. */
+  | { kind: 'model-hurried'; by: string; since: string; tries: number }
   /** Ranges of `seq`. `considered`: its own. `saw`: the context, except `hidden` events. */
   | {
       kind: 'turn-started'

@@ -11,7 +11,7 @@ import type { Alert } from './reports/notice.ts'
 import type { Certificate } from './reports/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
-import type { ArchivedFile, ContextView, Counters, ScopeChain, ScopeState } from './scope.ts'
+import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { MarketEvent, MarketView, ServiceCall } from './market/view.ts'
 
@@ -102,6 +102,9 @@ export const tooFarBehind = {
   reason: 'too much is unread: send each mark frame back, and resume with ?after=SEQ',
 } as const
 
+/** `tries`: turns that had failed to reach the model; null if the scope did not wait for it. */
+export type Hurried = { tries: number | null; waiting_for_model: ModelWait | null }
+
 /** A tool call on behalf of an operator. `key` makes the effect idempotent. */
 export type OperatorCall = { tool: string; input: unknown; key: string; trace?: TraceContext | undefined }
 
@@ -181,6 +184,7 @@ export interface ScopeApi {
   ack(tokens: string[]): Promise<{ acked: string[]; stale: string[] }>
   nack(token: string, error: string): Promise<Result<{ status: string; due_at: string | null }, Refused<'stale'>>>
   cancel(reason: string, by: string, traceparent?: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }>
+  askModel(by: string, trace?: TraceContext): Promise<Hurried>
   setTimer(
     name: string,
     schedule: Schedule,

@@ -21,8 +21,8 @@ export const settings = fullSettings
   })
   .meta({ id: 'Settings' })
 
-/** Scopes that need a look: with open events, a turn in flight, or parked work. */
-export const scopeStates = ['open', 'turn', 'parked'] as const
+/** Scopes that need a look: open events, a turn in flight, parked work, or no model. */
+export const scopeStates = ['open', 'turn', 'parked', 'model'] as const
 export type ScopeStateFilter = (typeof scopeStates)[number]
 
 export const scopeSummary = z
@@ -32,9 +32,13 @@ export const scopeSummary = z
     open: count.describe('Events without an outcome.'),
     turn_since: time.nullable().describe('The start of the turn in flight; null without one.'),
     parked: count.describe('Work that repeatedly crashed the scope and is no longer started.'),
+    asks_model_at: time
+      .nullable()
+      .describe('When it asks the model again, which does not answer and for which its events wait; null while they do not.'),
     accepted: count.describe('Accepted events since the scope exists. This and the following numbers lag by up to a minute.'),
     fire_share: z.number().nullable().describe('Events decided by a reflex, of those and the model calls; null without either.'),
-    cost_usd: z.number().describe('Cost of its model calls since the scope exists.'),
+    cost_usd: z.number().describe('Cost of its model calls since the scope exists, without those whose price is unknown.'),
+    unpriced_model_calls: count.describe('Model calls whose price is unknown.'),
     updated_at: time,
   })
   .meta({ id: 'ScopeSummary', description: 'About a second behind the scope.' })
@@ -60,7 +64,7 @@ export const counters = z.object({
 })
 export type Counters = z.infer<typeof counters>
 
-const modelWait = z.object({
+export const modelWait = z.object({
   since: time,
   until: time.describe('When the scope retries the model.'),
   tries: count.describe('Number of turns that got no response from the model.'),

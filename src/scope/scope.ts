@@ -171,6 +171,14 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.turns.cancelCurrent(reason, { by, traceparent })
   }
 
+  async askModel(by: string, trace?: api.TraceContext): Promise<api.Hurried> {
+    const { unit, outage, turns, alarm } = this.#parts
+    const hurried = unit((unit) => outage.hurriedBy(unit, by, trace), CALLER)
+    if (hurried) turns.consider()
+    alarm.rearm()
+    return { tries: hurried?.tries ?? null, waiting_for_model: outage.state }
+  }
+
   async setTimer(name: string, schedule: api.Schedule, by: string, trace?: api.TraceContext) {
     const { unit, timers, alarm } = this.#parts
     const set = unit((unit) => timers.set(unit, name, schedule, { by, trace }), CALLER)

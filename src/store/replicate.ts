@@ -36,6 +36,15 @@ export type ScopeReport = {
   spans_dropped: number
   /** 1 if it learns by itself. */
   learns?: 0 | 1
+} & Partial<ModelReport>
+
+/** The results of the scope's model calls. `model_ask_at`: the next call, if events wait. In ms. */
+export type ModelReport = {
+  model_answered_at: number | null
+  model_failing_since: number | null
+  model_failures: number
+  model_error: string | null
+  model_ask_at: number | null
 }
 
 /** Writes events' states and the scope's row. Stale reports change nothing. */
@@ -58,8 +67,10 @@ export async function replicateEvents(
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
     const { agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns = 0, turn_since = null } = scope
+    const { model_answered_at = null, model_failing_since = null, model_failures = 0, model_error = null, model_ask_at = null } = scope
     const row = [scope.scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since]
-    statements.push(db.prepare(UPSERT_SCOPE).bind(...row))
+    const model = [model_answered_at, model_failing_since, model_failures, model_error, model_ask_at]
+    statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model))
   }
   await db.batch(statements)
 }
@@ -89,8 +100,9 @@ const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_
 const DELETE_DEAD_LETTERS = `DELETE FROM dead_letters WHERE scope = ?1 AND (event_id IN (SELECT value FROM json_each(?2))
   OR (SELECT status FROM events WHERE id = event_id AND scope = ?1) <> 'dead_lettered')`
 
-const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+const UPSERT_SCOPE = `INSERT INTO scopes (scope, agent, open, wake_at, updated_at, parked, spans_exported, spans_dropped, learns, turn_since,
+      model_answered_at, model_failing_since, model_failures, model_error, model_ask_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
   ON CONFLICT (scope) DO UPDATE SET agent = ?2, open = ?3, wake_at = ?4, updated_at = ?5, parked = ?6, spans_exported = ?7, spans_dropped = ?8,
-    learns = ?9, turn_since = ?10
+    learns = ?9, turn_since = ?10, model_answered_at = ?11, model_failing_since = ?12, model_failures = ?13, model_error = ?14, model_ask_at = ?15
   WHERE ?5 >= updated_at`

@@ -99,9 +99,20 @@ export const scopes = sqliteTable(
     /** 1 if its setting learning.mode is not off; `learned_at`: the last scheduled start, in ms. */
     learns: integer().notNull().default(0),
     learned_at: integer().notNull().default(0),
+    /** The model's last answer; the first failure since, their number, and the newest error. */
+    model_answered_at: integer(),
+    model_failing_since: integer(),
+    model_failures: integer().notNull().default(0),
+    model_error: text(),
+    /** When it asks the model again, if events wait for that. */
+    model_ask_at: integer(),
   },
   (table) => [
     index('scopes_wake').on(table.wake_at),
+    // The open route of readiness reads them: there are none while the provider answers.
+    index('scopes_model_failing')
+      .on(table.model_failing_since)
+      .where(sql`model_failing_since IS NOT NULL`),
     index('scopes_learned')
       .on(table.learned_at)
       .where(sql`learns = 1`),

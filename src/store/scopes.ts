@@ -20,8 +20,8 @@ type Listing = {
 
 /** Scopes by name, after `after`, with their totals. `search`: in names of scopes and agents. */
 export async function listScopes(db: D1Database, { patterns, after, limit, search, state }: Listing): Promise<ScopeSummary[]> {
-  const { scope, agent, open, turn_since, parked, updated_at } = scopes
-  const inStates = { open: gt(open, 0), turn: isNotNull(turn_since), parked: gt(parked, 0) }
+  const { scope, agent, open, turn_since, parked, model_ask_at, updated_at } = scopes
+  const inStates = { open: gt(open, 0), turn: isNotNull(turn_since), parked: gt(parked, 0), model: isNotNull(model_ask_at) }
   const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`
   const rows = await drizzle(db)
     .select({
@@ -30,11 +30,13 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
       open,
       turn_since,
       parked,
+      model_ask_at,
       updated_at,
       accepted: total('accepted'),
       decided: total('decided'),
       model_calls: total('model_calls'),
       cost_usd: total('model_cost_usd'),
+      unpriced_model_calls: total('unpriced_calls'),
     })
     .from(scopes)
     .leftJoin(
@@ -44,9 +46,10 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
     .where(and(within(scope, patterns), gt(scope, after), searched, state && inStates[state]))
     .orderBy(asc(scope))
     .limit(limit)
-  return rows.map(({ updated_at: at, turn_since: since, decided, model_calls, ...row }) => ({
+  return rows.map(({ updated_at: at, turn_since: since, model_ask_at: ask_at, decided, model_calls, ...row }) => ({
     ...row,
     turn_since: since === null ? null : iso(since),
+    asks_model_at: ask_at === null ? null : iso(ask_at),
     fire_share: decided + model_calls === 0 ? null : decided / (decided + model_calls),
     updated_at: iso(at),
   }))

@@ -80,6 +80,7 @@ const describers: Describers = {
     attributes: { 'gen_ai.agent.name': agent, 'error.type': 'filter_failed', 'error.message': error },
   }),
   'model-lost': ({ kind, error }) => note(kind, { 'error.message': error }),
+  'model-hurried': ({ kind, by }) => note(kind, { 'reflex.by': by }),
   'model-restored': ({ kind, waited_ms }) => note(kind, { 'reflex.waited_ms': waited_ms }),
   'turn-started': ({ turn_id, agent, attempts, considered, saw }, scope) => ({
     name: `invoke_agent ${agent}`,

@@ -31,6 +31,7 @@ const kinds: Record<EntryKind, SpanKind> = {
   'filter-failed': 'filter',
   'model-lost': 'note',
   'model-restored': 'note',
+  'model-hurried': 'note',
   'turn-started': 'turn',
   'turn-ended': 'turn',
   'turn-cancelled': 'turn',

@@ -1,3 +1,5 @@
+import { counted } from '../../lib/text.ts'
+
 export type Level = 'ok' | 'warning' | 'failed'
 export type Check = { name: string; level: Level; detail: string; hint: string | null }
 
@@ -14,6 +16,17 @@ export type Health = {
   retention: { days: number | null; backlog: number } | null
   model: string
   model_error: string | null
+  /** The results of model calls; older servers do not report them. */
+  model_calls?: {
+    status: 'answering' | 'failing' | 'silent' | 'unknown'
+    last_answer_at: string | null
+    failing_since: string | null
+    failures: number
+    scopes_failing: number
+    scopes_waiting: number
+    asks_at: string | null
+    error: string | null
+  } | null
   agents: string[]
   deployment?: {
     time: string
@@ -35,7 +48,7 @@ export function checksOf(health: Health, timing: Timing): Check[] {
     part('queue', health.queue, 'Check the binding EVENTS in wrangler.toml; npx wrangler queues list shows the queues.'),
     ...archiveCheck(health),
     health.model_error === null
-      ? check('model', 'ok', health.model)
+      ? modelCheck(health)
       : check('model', 'failed', health.model_error, 'Set REFLEX_MODEL and what it needs; the README lists the models.'),
     ...deploymentChecks(health, timing),
     ...workChecks(health),
@@ -44,6 +57,20 @@ export function checksOf(health: Health, timing: Timing): Check[] {
 
 const part = (name: string, { ok, duration_ms, error }: Part, hint: string): Check =>
   ok ? check(name, 'ok', `${duration_ms} ms`) : check(name, 'failed', error ?? 'it does not respond', hint)
+
+/** By what calls really did: the configuration alone says nothing of a provider that is away. */
+function modelCheck({ model, model_calls: calls }: Health): Check {
+  if (!calls) return check('model', 'ok', `${model}; whether it answers is not known`)
+  const { status, last_answer_at: last, failing_since, failures, scopes_failing, scopes_waiting, asks_at, error } = calls
+  const answer = last === null ? 'no call was made yet' : `last answer at ${last}`
+  if (failures === 0) return check('model', 'ok', `${model}, ${answer}`)
+  const asks = asks_at === null ? '' : `; asks again at ${asks_at}`
+  const detail =
+    `${model}: ${counted(failures, 'call')} failed since ${failing_since} in ${counted(scopes_failing, 'scope')}, ` +
+    `${scopes_waiting} of them waiting${asks}; ${last === null ? 'it never answered' : answer}; ${error}`
+  const hint = 'reflex scope list --state model lists who waits; reflex scope ask SCOPE has one ask at once.'
+  return check('model', status === 'silent' ? 'failed' : 'warning', detail, hint)
+}
 
 function archiveCheck({ archive }: Health): Check[] {
   if (archive === undefined) return []

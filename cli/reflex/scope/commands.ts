@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { ContextView, scopeState, scopeSummary } from '../../../src/contract/scope.ts'
-import { counted } from '../../lib/text.ts'
+import { scopeStates, type ContextView, type scopeState, type scopeSummary } from '../../../src/contract/scope.ts'
+import { counted, money } from '../../lib/text.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, safeJson, written, type Column } from '../table.ts'
@@ -16,6 +16,8 @@ const columns: Column<Summary>[] = [
   { title: 'SCOPE', of: ({ scope }) => scope },
   { title: 'AGENT', of: ({ agent }) => agent },
   { title: 'OPEN', of: ({ open }) => open, colour: ({ open }) => (open > 0 ? 'yellow' : null) },
+  { title: 'MODEL', of: ({ asks_model_at: at }) => (at ? `asked at ${at}` : ''), colour: () => 'yellow' },
+  { title: 'COST', of: ({ cost_usd, unpriced_model_calls }) => money(cost_usd, unpriced_model_calls) },
   { title: 'UPDATED', of: ({ updated_at }) => updated_at },
 ]
 
@@ -25,9 +27,11 @@ export function addScope(program: Command): void {
     .command('list')
     .description('List scopes, by name')
     .addOption(limitOption())
+    .addOption(new Option('--state <state>', 'only with open events, a turn, parked work, or waiting for the model').choices(scopeStates))
     .action(
-      handler(async ({ api, print, signal }, { limit }: { limit: number }) => {
-        print.page(await pages<Summary>(api(), { parts: ['scopes'], limit, most: 1000, signal }), columns, 'There are no scopes.')
+      handler(async ({ api, print, signal }, { limit, state }: { limit: number; state?: string }) => {
+        const found = await pages<Summary>(api(), { parts: ['scopes'], query: { state }, limit, most: 1000, signal })
+        print.page(found, columns, state === undefined ? 'There are no scopes.' : 'No scope is in this state.')
       }),
     )
   scope.command('show <scope>').description("Show a scope's inbox, turn, counters and settings").action(handler(show))
@@ -44,6 +48,17 @@ export function addScope(program: Command): void {
     .description('Stop the turn in flight; its events end as cancelled')
     .option('--reason <text>', 'why, for the log')
     .action(handler(cancel))
+  scope.command('ask <scope>').description('Have a scope that waits for the model ask it now').action(handler(ask))
+}
+
+async function ask({ api, print, signal }: Session, scope: string): Promise<void> {
+  type Asked = { asked: boolean; tries: number | null }
+  const answer = await api().json<Asked>(route(['scopes', scope, 'ask-model']), { method: 'POST', signal })
+  print.result(answer, () => [
+    answer.asked
+      ? `${written(scope)} asks the model now, after ${counted(answer.tries ?? 0, 'failed turn')}.`
+      : `${written(scope)} does not wait for the model.`,
+  ])
 }
 
 async function show({ api, print, signal }: Session, scope: string): Promise<void> {

@@ -12,6 +12,7 @@ export type Health = {
   control_plane: { url: string; status: 'waiting' | 'ok' | 'degraded'; error: string | null; failing_since: string | null } | null
   model: string
   model_error: string | null
+  model_calls: ModelCalls | null
   agents: string[]
   event_types: string[]
   deployment: {
@@ -19,5 +20,15 @@ export type Health = {
     schema_error: string | null
     secrets: { name: string; problem: string | null }[] | null
   } | null
+}
+export type ModelCalls = {
+  status: 'answering' | 'failing' | 'silent' | 'unknown'
+  last_answer_at: string | null
+  failing_since: string | null
+  failures: number
+  scopes_failing: number
+  scopes_waiting: number
+  asks_at: string | null
+  error: string | null
 }
 type Part = { ok: boolean; duration_ms: number; error: string | null }

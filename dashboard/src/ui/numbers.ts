@@ -18,4 +18,9 @@ export function usd(value: Value): string {
   if (value === null || value === undefined) return NOTHING
   return `$${value !== 0 && Math.abs(value) < 0.995 ? small.format(value) : value.toFixed(2)}`
 }
+/** A sum that leaves out calls whose price is unknown says how many those are. */
+export function money(sum: number, unpriced: number): string {
+  if (unpriced === 0) return usd(sum)
+  return sum === 0 ? `price unknown (${counted(unpriced, 'call')})` : `${usd(sum)} + ${counted(unpriced, 'call')} of unknown price`
+}
 export const bytes = (value: number): string => (value < 1000 ? `${value} B` : `${small.format(value / 1000)} kB`)

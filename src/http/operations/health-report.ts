@@ -1,5 +1,7 @@
-import { and, count, desc, gt, sum } from 'drizzle-orm'
+import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { z } from '@hono/zod-openapi'
+import { isoOrNull } from '../../base/time.ts'
 import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
@@ -9,6 +11,23 @@ import { countVersions } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5
+
+const at = z.iso.datetime().nullable()
+export const modelCalls = z.object({
+  status: z
+    .enum(['answering', 'failing', 'silent', 'unknown'])
+    .describe(
+      '`answering`: the last call of every scope was answered. `failing`: the last calls of some scopes were not. ' +
+        '`silent`: nobody was answered since, and events wait or failures are many. `unknown`: no call was made yet.',
+    ),
+  last_answer_at: at.describe('When a model answered last.'),
+  failing_since: at.describe('The first failure without an answer since, in any scope.'),
+  failures: z.int().describe('Calls that failed since the last answer of their scope.'),
+  scopes_failing: z.int(),
+  scopes_waiting: z.int().describe('Scopes whose events wait for the model: `GET /v1/scopes?state=model` lists them.'),
+  asks_at: at.describe('When the first of them asks again.'),
+  error: z.string().nullable().describe('The newest failure.'),
+})
 
 /** Events without an outcome, as last replicated by the scopes. */
 export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
@@ -27,6 +46,61 @@ export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
       .limit(LARGEST),
   ])
   return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
+}
+
+/** So many failures in a row, in all scopes together, are no accident of one request. */
+const FAILURES = 3
+
+/**
+ * The results of real model calls, as last replicated by the scopes. `silent`: nobody was answered
+ * since the newest scope's failures began, and events wait or failures are many.
+ */
+export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<z.infer<typeof modelCalls>> {
+  const { scope, model_failing_since: since, model_failures, model_error, model_ask_at, model_answered_at } = scopes
+  const failing = and(within(scope, patterns), isNotNull(since))
+  const [sums, newest, answers] = await Promise.all([
+    drizzle(db)
+      .select({
+        failing: count(),
+        first: min(since),
+        last: max(since),
+        failures: sum(model_failures),
+        waiting: count(model_ask_at),
+        ask_at: min(model_ask_at),
+      })
+      .from(scopes)
+      .where(failing)
+      .get(),
+    drizzle(db).select({ error: model_error }).from(scopes).where(failing).orderBy(desc(since)).limit(1).get(),
+    drizzle(db)
+      .select({ at: max(model_answered_at) })
+      .from(scopes)
+      .where(within(scope, patterns))
+      .get(),
+  ])
+  const [answered, failures, waiting] = [answers?.at ?? null, Number(sums?.failures ?? 0), sums?.waiting ?? 0]
+  const last = sums?.last ?? null
+  const is_silent = last !== null && (answered === null || answered < last) && (waiting > 0 || failures >= FAILURES)
+  return {
+    status: is_silent ? 'silent' : failures > 0 ? 'failing' : answered === null ? 'unknown' : 'answering',
+    last_answer_at: isoOrNull(answered),
+    failing_since: isoOrNull(sums?.first ?? null),
+    failures,
+    scopes_failing: sums?.failing ?? 0,
+    scopes_waiting: waiting,
+    asks_at: isoOrNull(sums?.ask_at ?? null),
+    error: newest?.error ?? null,
+  }
+}
+
+/** Why no model answers in the whole deployment, or null. Without failures it reads one index. */
+export async function modelSilence(db: D1Database): Promise<string | null> {
+  const { scope, model_failing_since: since } = scopes
+  if ((await drizzle(db).select({ scope }).from(scopes).where(isNotNull(since)).limit(1).get()) === undefined) return null
+  const { status, failing_since, last_answer_at, failures, scopes_waiting } = await modelCallReport(db, ['*'])
+  if (status !== 'silent') return null
+  const answer = last_answer_at === null ? 'it never answered' : `its last answer was at ${last_answer_at}`
+  return `the model does not answer since ${failing_since}: ${failures} calls failed, ${scopes_waiting} scopes wait, ${answer}`
 }
 
 /** Spans that scopes have exported and dropped, as last replicated. */

@@ -5,7 +5,16 @@ import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { controlPlane, controlPlaneReport } from './control-plane.ts'
 import { deployment, deploymentReport } from './deployment.ts'
-import { deadLetterCounts, inboxDepths, parkedCounts, retentionReport, skillCounts } from './health-report.ts'
+import {
+  deadLetterCounts,
+  inboxDepths,
+  modelCallReport,
+  modelCalls,
+  modelSilence,
+  parkedCounts,
+  retentionReport,
+  skillCounts,
+} from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -25,13 +34,19 @@ const readiness = z.object({
   queue: part,
   model: configured.meta({
     description:
-      'Checks that REFLEX_MODEL names a model and that its configuration is complete, and that of REFLEX_DECISION_MODEL if it is set. No model is called.',
+      'Checks that REFLEX_MODEL names a model and that its configuration is complete, and that of REFLEX_DECISION_MODEL if it is set. ' +
+      'No model is called: whether it answers is judged by what the calls of scopes did.',
   }),
 })
-const ready = route('get /health/ready', 'getReadiness', 'Check that D1 and the queue are reachable and a model is configured', {
-  ...open,
-  responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'Not ready; the failing part has an `error`.') },
-})
+const ready = route(
+  'get /health/ready',
+  'getReadiness',
+  'Check that D1 and the queue are reachable, and that a model is configured and answers',
+  {
+    ...open,
+    responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'Not ready; the failing part has an `error`.') },
+  },
+)
 
 const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
 const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state of each part', {
@@ -76,6 +91,7 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
           .meta({ description: 'The deployment whose skills and policy this one follows; null without one.' }),
         model: z.string(),
         model_error: z.string().nullable().meta({ description: 'Why the configured model cannot be used.' }),
+        model_calls: modelCalls.nullable().meta({ description: 'What the calls of models did, in the scopes of the key.' }),
         agents: z.array(z.string()),
         event_types: z.array(z.string()),
         deployment: deployment.nullable(),
@@ -100,18 +116,21 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, skills, retention, control_plane, facts] = await Promise.all([
-    parts(env),
-    env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
-    inboxDepths(storeOf(env), scopes).catch(() => null),
-    parkedCounts(storeOf(env), scopes).catch(() => null),
-    deadLetterCounts(storeOf(env), scopes).catch(() => null),
-    skillCounts(storeOf(env), scopes).catch(() => null),
-    retentionReport(env, Date.now()).catch(() => null),
-    controlPlaneReport(env).catch(() => null),
-    deploymentReport(env, principal, Date.now()).catch(() => null),
-  ])
-  const status = ok && control_plane?.status !== 'degraded' ? ('ok' as const) : ('degraded' as const)
+  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, skills, retention, control_plane, facts, model_calls] =
+    await Promise.all([
+      parts(env),
+      env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
+      inboxDepths(storeOf(env), scopes).catch(() => null),
+      parkedCounts(storeOf(env), scopes).catch(() => null),
+      deadLetterCounts(storeOf(env), scopes).catch(() => null),
+      skillCounts(storeOf(env), scopes).catch(() => null),
+      retentionReport(env, Date.now()).catch(() => null),
+      controlPlaneReport(env).catch(() => null),
+      deploymentReport(env, principal, Date.now()).catch(() => null),
+      modelCallReport(storeOf(env), scopes).catch(() => null),
+    ])
+  const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent'
+  const status = is_whole ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
   const [model, model_error] = [modelName(env), found.model.error]
   return c.json(
@@ -128,6 +147,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       control_plane,
       model,
       model_error,
+      model_calls,
       agents: deployed.agents.map(({ name }) => name),
       event_types: [...deployed.eventTypes],
       deployment: facts,
@@ -143,9 +163,16 @@ const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeo
 async function recentParts(env: Env) {
   const known = recent.get(env)
   if (known && Date.now() < known.until) return known.found
-  const found = await parts(env)
+  const found = await readyParts(env)
   recent.set(env, { until: Date.now() + FRESH_MS, found })
   return found
+}
+
+/** A model that answers nobody is no model: events that need it wait. */
+async function readyParts(env: Env) {
+  const [found, silence] = await Promise.all([parts(env), modelSilence(storeOf(env)).catch(() => null)])
+  if (silence === null || !found.parts.model.ok) return found
+  return { ok: false, parts: { ...found.parts, model: { ok: false, error: silence } } }
 }
 
 async function parts(env: Env) {

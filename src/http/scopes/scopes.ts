@@ -9,7 +9,7 @@ import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../pro
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
-import { archivedFile, contextView, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
+import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
 import { recordIn } from './record.ts'
 import { traceContextOf, validTraceparent } from '../../events/traceparent.ts'
@@ -22,7 +22,10 @@ const list = route('get /v1/scopes', 'listScopes', 'List scopes, by name', {
   request: {
     query: z.object({
       search: search.describe('Case-insensitive search in the names of scopes and their agents.'),
-      state: z.enum(scopeStates).optional().describe('Only scopes with open events, with a turn in flight, or with parked work.'),
+      state: z
+        .enum(scopeStates)
+        .optional()
+        .describe('Only scopes with open events, with a turn in flight, with parked work, or whose events wait for the model.'),
       limit: pageLimit(1000),
       cursor: z.string().max(128).default(''),
     }),
@@ -133,6 +136,23 @@ const cancel = route('post /v1/scopes/{scope}/cancel', 'cancelTurn', 'Stop the t
   },
 })
 
+const askModel = route('post /v1/scopes/{scope}/ask-model', 'askModelNow', 'Have a scope that waits for the model ask it now', {
+  description: 'The scope would ask by itself at `waiting_for_model.until`. The log says who asked. Without an outage nothing happens.',
+  ...guard({ roles: ['operator'], scoped: true }),
+  request: { params: scopePath },
+  responses: {
+    200: json(
+      z.object({
+        asked: z.boolean().describe('Whether the scope waited for the model.'),
+        tries: z.int().nullable().describe('Turns that had failed to reach the model; null if it did not wait.'),
+        waiting_for_model: modelWait.nullable().describe('Until the answer comes, it still waits.'),
+      }),
+      'It asks now, if it waited.',
+    ),
+    ...problems(400),
+  },
+})
+
 export const scopeRoutes = resource()
   .openapi(list, async (c) => {
     const { limit, cursor, ...query } = c.req.valid('query')
@@ -190,6 +210,11 @@ export const scopeRoutes = resource()
     const { scope, principal } = c.var
     const traceparent = validTraceparent(c.req.header('traceparent')) ?? undefined
     return c.json(await c.env.SCOPE.getByName(scope).cancel(c.req.valid('json').reason, principal.name, traceparent), 200)
+  })
+  .openapi(askModel, async (c) => {
+    const { scope, principal } = c.var
+    const asked = await c.env.SCOPE.getByName(scope).askModel(principal.name, traceContextOf(c.req.header('traceparent')))
+    return c.json({ asked: asked.tries !== null, ...asked }, 200)
   })
 
 const settingsSchema = (): Record<string, unknown> => {

@@ -184,8 +184,11 @@ export class EventReplica {
       discarded: Boolean(discarded),
     }))
     const about = { ...scope(), wake_at: this.#wakeAt() }
-    // Every export changes this count, which is not worth a write of its own.
-    const now_written = { about: JSON.stringify({ ...about, spans_exported: 0 }), minute: Math.floor(now() / MINUTE_MS) }
+    // Every export and every answer of the model changes these: not worth a write of their own.
+    const now_written = {
+      about: JSON.stringify({ ...about, spans_exported: 0, model_answered_at: 0 }),
+      minute: Math.floor(now() / MINUTE_MS),
+    }
     const is_same = now_written.about === this.#written.about
     if (rows.length === 0 && is_same) return
     const isWritten = is_same && now_written.minute === this.#written.minute

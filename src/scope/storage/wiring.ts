@@ -21,6 +21,8 @@ import { SettingsStore } from '../settings/settings-store.ts'
 import { Statistics } from '../statistics/statistics.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
+import { modelReport } from '../turns/model-calls.ts'
+import { askAtIn } from '../turns/model-outage.ts'
 import { Counters } from './counters.ts'
 import type { Database } from './database.ts'
 import { Deferred, unitOfWork, type Unit } from './unit.ts'
@@ -73,6 +75,7 @@ const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Rep
   learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
   spans_exported: spans?.state.exported ?? 0,
   spans_dropped: spans?.state.dropped ?? 0,
+  ...modelReport(database, inbox.open > 0 ? askAtIn(database) : null),
 })
 
 /** Wires what every other part uses: the unit of work, and the state that it writes. */

@@ -1,6 +1,7 @@
 import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
+import { tellFault } from '../../base/faults.ts'
 import { meter } from '../../models/meter.ts'
 import type { ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
@@ -14,7 +15,7 @@ import type { Lanes } from '../effects/wiring.ts'
 
 export type CountedParts = Pick<
   Lanes,
-  'env' | 'agent' | 'settings' | 'budget' | 'outage' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
+  'env' | 'agent' | 'settings' | 'budget' | 'outage' | 'model_calls' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
 >
 
 /**
@@ -82,7 +83,7 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
-  { log, log_parts, budget, unit }: CountedParts,
+  { log, log_parts, budget, model_calls, unit }: CountedParts,
   { turn_id, usage: sum, model: witness }: AskedFor,
   modelCall: ModelCall & { prompt: LanguageModelV4CallOptions['prompt']; head: EntryHead },
 ): void {
@@ -111,6 +112,8 @@ function recordCall(
   }
   unit((unit) => {
     budget.spend(unit, input_tokens + output_tokens)
+    if (status === 'ok') model_calls.answered(unit)
+    else if (fault) model_calls.failed(unit, log.clean(tellFault(fault), head.trace_id) as string)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
     const quotes = log.masks.of(head.trace_id)
     const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))

@@ -1,4 +1,5 @@
 import { Budget } from './budget.ts'
+import { ModelCalls } from './model-calls.ts'
 import { ModelOutage } from './model-outage.ts'
 import { Parking } from '../inbox/parking.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -12,6 +13,7 @@ export function composeModelAccess({ database, hider, settings, now, random }: P
   const budget = new Budget(database, settings, now)
   const parking = new Parking(database)
   const outage = new ModelOutage({ database, parking, settings, now, random })
+  const model_calls = new ModelCalls(database)
   const hide = (text: string) => hider.text(text)
-  return { budget, parking, outage, hide }
+  return { budget, parking, outage, model_calls, hide }
 }

@@ -1,21 +1,23 @@
 import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-errors.ts'
+import type { TraceContext } from '../../contract/scope-api.ts'
 import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { Ground } from '../storage/wiring.ts'
 
 /** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
 
-type Parts = Pick<Ground, 'database' | 'settings' | 'now' | 'random'> & {
-  parking: Parking
-}
+type Parts = { database: Database; settings: () => Settings; now: () => number; random: () => number; parking: Parking }
 
 const KEY = 'model_outage'
+
+/** When a scope whose model is away asks again, in ms, as stored. */
+export const askAtIn = (database: Pick<Database, 'read'>): number | null => database.read<Outage | null>(KEY, null)?.ask_at ?? null
 
 /**
  * An outage of the model's provider. Until `ask_at` the model is not called; then the next turn
@@ -77,6 +79,16 @@ export class ModelOutage {
   /** Retries now, after a change of the settings. */
   hurry(unit: Unit): void {
     if (this.#outage) this.#keep(unit, { ...this.#outage, ask_at: unit.now })
+  }
+
+  /** A person asks to retry now. Returns null without an outage, and else what is logged of it. */
+  hurriedBy(unit: Unit, by: string, trace?: TraceContext): { tries: number } | null {
+    if (this.#outage === null) return null
+    const { since, tries } = this.#outage
+    this.#parts.parking.release(unit, 'model')
+    this.hurry(unit)
+    unit.log({ ...scopeHead(trace), kind: 'model-hurried', by, since: iso(since), tries })
+    return { tries }
   }
 
   /** Corrects times written by a clock that was ahead by `ahead_ms`. */

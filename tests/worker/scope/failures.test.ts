@@ -16,6 +16,7 @@ import {
   stubOf,
   until,
 } from '../../support/scopes.ts'
+import { call, keyFor } from '../../support/http.ts'
 import { ask, behaviours, effects, providers } from '../../support/test-agents.ts'
 
 type Stub = ReturnType<typeof stubOf>
@@ -160,6 +161,38 @@ describe('a model provider that is not available', () => {
     provider.failure = null
     await stub.configure({ goal_labels: ['go'] }, 'test')
     expect((await stub.outcomes(ids, 10_000)).records).toMatchObject([{ status: 'completed' }])
+  })
+
+  test('is seen in health and in the list of scopes, and is asked at once by a person, whom the log names', async () => {
+    const { scope, stub, provider } = await scopeWithModel()
+    const key = await keyFor(['operator', 'viewer'], [scope])
+    const health = async () => (await call('/health/detailed', { key })).body
+    expect((await health()).model_calls).toMatchObject({ status: 'unknown', failures: 0, last_answer_at: null })
+    const ids = await send(stub, note(scope, 'a'))
+    const { until: asks_at } = await waitsForModel(stub)
+    const waiting = await until(async () => {
+      const { items } = (await call('/v1/scopes?state=model', { key })).body
+      return items[0]
+    }, 'the list has it')
+    expect(waiting).toMatchObject({ scope, asks_model_at: asks_at })
+    const silent = { status: 'silent', failures: 1, scopes_failing: 1, scopes_waiting: 1, asks_at, last_answer_at: null }
+    expect(await health()).toMatchObject({ status: 'degraded', model_calls: { ...silent, error: expect.stringContaining('503') } })
+    // Each isolate asks D1 once a second for the open route.
+    const ready = await until(async () => {
+      const answer = await call('/health/ready', { key: null })
+      return answer.status === 503 && answer
+    }, 'it is not ready')
+    expect(ready.body.model).toMatchObject({ ok: false, error: expect.stringContaining('the model does not answer since') })
+
+    provider.failure = null
+    const path = `/v1/scopes/${encodeURIComponent(scope)}/ask-model`
+    expect((await call(path, { key, method: 'POST' })).body).toMatchObject({ asked: true, tries: 1 })
+    expect((await stub.outcomes(ids, 10_000)).records).toMatchObject([{ status: 'completed' }])
+    expect(await entriesOf(stub, 'model-hurried')).toMatchObject([{ by: expect.any(String), tries: 1 }])
+    await until(async () => (await health()).model_calls.status === 'answering', 'health knows of the answer')
+    expect(await health()).toMatchObject({ status: 'ok', model_calls: { failures: 0, scopes_waiting: 0, error: null } })
+    expect((await call('/v1/scopes?state=model', { key })).body.items).toEqual([])
+    expect((await call(path, { key, method: 'POST' })).body).toEqual({ asked: false, tries: null, waiting_for_model: null })
   })
 
   test('is not waited for longer than model_outage_s', async () => {

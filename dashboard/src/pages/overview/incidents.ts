@@ -1,8 +1,28 @@
-import type { Health } from '../../api/health.ts'
+import type { Health, ModelCalls } from '../../api/health.ts'
+import { counted } from '../../ui/numbers.ts'
+import { withTimes } from '../../ui/time.tsx'
 
 export type Incident = { title: string; detail: string; tone: 'bad' | 'wait'; next?: { text: string; path: string } }
 
 type Found = Omit<Incident, 'tone'> & Partial<Pick<Incident, 'tone'>>
+
+/** By what calls really did: the configuration says nothing of a provider that is away. */
+function modelIncident({ status, last_answer_at, failing_since, failures, ...calls }: ModelCalls): Found | null {
+  if (failures === 0) return null
+  const { scopes_failing, scopes_waiting, asks_at, error } = calls
+  const waiting = scopes_waiting > 0
+  const answer = last_answer_at === null ? 'It never answered.' : `The last answer was at ${last_answer_at}.`
+  const asks = asks_at === null ? '' : ` The next one asks at ${asks_at}.`
+  const detail =
+    `${counted(failures, 'call')} failed since ${failing_since}, in ${counted(scopes_failing, 'scope')}; ` +
+    `the events of ${scopes_waiting} wait for it. ${answer}${asks} ${error ?? ''}`
+  return {
+    title: status === 'silent' ? 'The model does not answer' : 'Some calls of the model fail',
+    tone: status === 'silent' ? 'bad' : 'wait',
+    detail: withTimes(detail),
+    ...(waiting && { next: { text: 'Scopes that wait for the model', path: '/scopes?state=model' } }),
+  }
+}
 
 /** The faults of the system itself, worst first. */
 export function incidentsOf(health: Health): Incident[] {
@@ -11,6 +31,7 @@ export function incidentsOf(health: Health): Incident[] {
     !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },
     !queue.ok && { title: 'The queue does not answer', detail: `${queue.error}. Events are accepted by scopes directly.` },
     model_error !== null && { title: 'The model cannot be used', detail: model_error },
+    health.model_calls && modelIncident(health.model_calls),
     deployment?.schema_error && { title: 'The tables in D1 do not fit this version', detail: deployment.schema_error },
     (deployment?.bindings.missing.length ?? 0) > 0 && {
       title: 'The deployment lacks bindings',

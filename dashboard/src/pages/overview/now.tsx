@@ -80,12 +80,22 @@ function Figure({ title, value, path, tone = '', children }: FigureProps) {
   )
 }
 
+/** A model that nobody has called yet is only known to be configured. */
+const modelText = ({ model, model_calls: calls }: Health): ComponentChildren =>
+  calls?.last_answer_at ? (
+    <>
+      the model {model}, last <Time at={calls.last_answer_at} />
+    </>
+  ) : (
+    `the configuration of the model ${model}, which no scope has called yet`
+  )
+
 export function Incidents({ health }: { health: Health }) {
   const incidents = incidentsOf(health)
   return (
     <Section title="Incidents of the system">
       {incidents.length === 0 ? (
-        <p class="ok">✓ Nothing is wrong: D1, the queue and the model {health.model} can be used.</p>
+        <p class="ok">✓ Nothing is wrong: D1 and the queue answer, and so does {modelText(health)}.</p>
       ) : (
         <ul class="incidents">
           {incidents.map(({ title, detail, tone, next }) => (

@@ -10,6 +10,7 @@ import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Log } from './log/log.tsx'
+import { ModelAway } from './model-away.tsx'
 import { CancelTurn } from './cancel-turn.tsx'
 import { Chain } from './chain.tsx'
 import { Context } from './context.tsx'
@@ -67,7 +68,7 @@ function OneScope({ scope }: { scope: string }) {
     >
       {open.value === 'send' && <SendEvent scope={scope} onClose={close} />}
       {open.value === 'cancel' && <CancelTurn path={path} onClose={close} onDone={state.reload} />}
-      <Loaded data={state}>{(value) => <Summary state={value} path={path} />}</Loaded>
+      <Loaded data={state}>{(value) => <Summary state={value} path={path} onAsked={state.reload} />}</Loaded>
       <Tabs label="Parts of the scope" tabs={tabs} />
       {tab === 'log' && <Log scope={scope} />}
       {tab === 'events' && <Events scope={scope} />}
@@ -79,7 +80,7 @@ function OneScope({ scope }: { scope: string }) {
   )
 }
 
-function Summary({ state, path }: { state: ScopeState; path: string }) {
+function Summary({ state, path, onAsked }: { state: ScopeState; path: string; onAsked: () => void }) {
   const { agent, inbox, turn, context, counters, sockets, parked, waiting_for_model: waits, outbox, llm_tokens_remaining } = state
   const { reflex_actions, model_calls } = counters
   const { value: cost } = useGet<ScopeCost>(`${path}/cost?bucket=hour`, { every_ms: COST_MS })
@@ -113,11 +114,7 @@ function Summary({ state, path }: { state: ScopeState; path: string }) {
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
       </Facts>
-      {waits && (
-        <p class="wait">
-          The model provider is unavailable since <Time at={waits.since} />: <Text text={waits.detail} />
-        </p>
-      )}
+      {waits && <ModelAway waits={waits} path={path} onAsked={onAsked} />}
       {outbox.last_error !== null && (
         <p class="wait">
           {count(outbox.waiting)} changes wait to be replicated to D1: <Text text={outbox.last_error} />

@@ -5,7 +5,7 @@ import { query } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
-import { compact, count, percent, usd } from '../../ui/numbers.ts'
+import { compact, count, money, percent } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Table, type Column } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -25,9 +25,26 @@ const columns: Column<ScopeSummary>[] = [
     width: '5rem',
     numeric: true,
   },
+  {
+    title: 'Model',
+    cell: ({ asks_model_at: at }) =>
+      at === null ? (
+        <span class="quiet">–</span>
+      ) : (
+        <span class="wait">
+          asked <Time at={at} />
+        </span>
+      ),
+    width: '8rem',
+  },
   { title: 'Events', cell: ({ accepted }) => compact(accepted), width: '5.5rem', numeric: true },
   { title: 'Fire rate', cell: ({ fire_share }) => percent(fire_share), width: '6rem', numeric: true },
-  { title: 'Cost', cell: ({ cost_usd }) => usd(cost_usd), width: '6rem', numeric: true },
+  {
+    title: 'Cost',
+    cell: ({ cost_usd, unpriced_model_calls: unpriced }) => <span title={money(cost_usd, unpriced)}>{money(cost_usd, unpriced)}</span>,
+    width: '9rem',
+    numeric: true,
+  },
   { title: 'Changed', cell: ({ updated_at }) => <Time at={updated_at} />, width: '7rem' },
 ]
 
@@ -70,6 +87,7 @@ export default function ScopesPage() {
             <option value="open">with open events</option>
             <option value="turn">with a turn in flight</option>
             <option value="parked">with parked work</option>
+            <option value="model">that wait for the model</option>
           </select>
         </label>
         <span class="quiet" role="status">

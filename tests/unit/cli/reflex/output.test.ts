@@ -95,14 +95,44 @@ describe('doctor', () => {
     agents: [],
     deployment,
   }
+  const calls = {
+    status: 'answering' as const,
+    last_answer_at: '2026-01-01T00:00:00.000Z',
+    failing_since: null,
+    failures: 0,
+    scopes_failing: 0,
+    scopes_waiting: 0,
+    asks_at: null,
+    error: null,
+  }
   const levels = (changes: Partial<Health>, timing = { sent: now - 10, received: now + 10 }) =>
     checksOf({ ...healthy, ...changes }, timing).flatMap(({ name, level }) => (level === 'ok' ? [] : [`${name} ${level}`]))
 
-  test('finds nothing wrong with a healthy server', () => expect(levels({})).toEqual([]))
+  test('finds nothing wrong with a healthy server', () => {
+    expect(levels({})).toEqual([])
+    expect(levels({ model_calls: calls })).toEqual([])
+  })
+
+  test('says when the model answered last, and what its calls did since', () => {
+    const model = (model_calls: NonNullable<Health['model_calls']>) =>
+      checksOf({ ...healthy, model_calls }, { sent: now, received: now })[2]
+    expect(model(calls)).toMatchObject({ name: 'model', level: 'ok', detail: 'offline, last answer at 2026-01-01T00:00:00.000Z' })
+    const failing_since = '2026-01-01T01:00:00.000Z'
+    expect(
+      model({ ...calls, status: 'silent', failing_since, failures: 12, scopes_failing: 4, scopes_waiting: 3, error: 'HTTP 503' }),
+    ).toMatchObject({
+      detail:
+        `offline: 12 calls failed since ${failing_since} in 4 scopes, 3 of them waiting; ` +
+        'last answer at 2026-01-01T00:00:00.000Z; HTTP 503',
+      hint: expect.stringContaining('reflex scope ask SCOPE'),
+    })
+  })
 
   test.each<[string, Partial<Health>]>([
     ['database failed', { database: { ok: false, duration_ms: 1000, error: 'no response' } }],
     ['model failed', { model_error: 'the key is missing' }],
+    ['model failed', { model_calls: { ...calls, status: 'silent', failures: 3, scopes_failing: 3, scopes_waiting: 3 } }],
+    ['model warning', { model_calls: { ...calls, status: 'failing', failures: 1, scopes_failing: 1 } }],
     ['bindings failed', { deployment: { ...deployment, bindings: { present: [], missing: ['EVENTS'], unused: [] } } }],
     ['migrations failed', { deployment: { ...deployment, schema_error: 'the table events: no such column' } }],
     ['secret REFLEX_TOOL_A warning', { deployment: { ...deployment, secrets: [{ name: 'REFLEX_TOOL_A', problem: 'no host' }] } }],

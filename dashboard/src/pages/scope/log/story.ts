@@ -66,6 +66,7 @@ const turns = {
     entry.status === 'ok' ? `The model ${entry.model} answered${tokens(entry)}` : `The model ${entry.model} failed${because(entry.error)}`,
   'model-lost': ({ error }: EntryOf<'model-lost'>) => `The model provider is unavailable; events that need it wait${because(error)}`,
   'model-restored': ({ waited_ms }: EntryOf<'model-restored'>) => `The model provider answers again, after ${duration(waited_ms)}`,
+  'model-hurried': ({ by }: EntryOf<'model-hurried'>) => `${by} had the scope ask the model at once`,
   'decision-made': (entry: EntryOf<'decision-made'>) => {
     const { model, status, error, middle } = entry
     if (status !== 'ok') return `The decision model ${model} failed${because(error)}`
