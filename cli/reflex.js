@@ -12,7 +12,10 @@ if (process.features.typescript) {
   process.exitCode = await main(process.argv.slice(2))
 } else {
   const node = nodeOfPackage()
-  const child = spawn(node, ['--disable-warning=ExperimentalWarning', import.meta.filename, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', import.meta.filename, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    env: { ...process.env, REFLEX_SHELL_NODE: process.version },
+  })
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name))
   child.on('exit', (code) => process.exit(code ?? 1))
 }
@@ -22,7 +25,7 @@ function nodeOfPackage() {
     return createRequire(import.meta.url).resolve('node/bin/node')
   } catch {
     throw new Error(
-      `reflex needs Node 22.18 or later; this is ${process.version}. Run npm install in the folder of Reflex, or update Node.`,
+      `reflex needs Node 22.18 or later; this is ${process.version}. Run npm install in the folder of Reflex, which brings one, or update Node.`,
     )
   }
 }

@@ -8,8 +8,8 @@ export type AdminKey = { key: string; own: boolean }
 
 /** Returns the key in .dev.vars, or a generated one that stays the same for this state folder. */
 export function adminKey(folders: { project: string; state: string }): AdminKey {
-  const configured = parseEnv(textOf(join(folders.project, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim()
-  if (configured) return { key: configured, own: false }
+  const configured = configuredKey(folders.project)
+  if (configured !== null) return { key: configured, own: false }
   const path = join(folders.state, 'admin-key')
   const kept = textOf(path).trim()
   if (kept !== '') return { key: kept, own: true }
@@ -18,6 +18,10 @@ export function adminKey(folders: { project: string; state: string }): AdminKey 
   writeFileSync(path, `${key}\n`, { mode: 0o600 })
   return { key, own: true }
 }
+
+/** The key of a project's .dev.vars, or null. */
+export const configuredKey = (project: string): string | null =>
+  parseEnv(textOf(join(project, '.dev.vars')))['REFLEX_ADMIN_KEY']?.trim() || null
 
 function textOf(path: string): string {
   try {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -23,9 +23,6 @@ export async function buildDashboard(tell: (text: string) => void = () => {}): P
     env: { ...process.env, NODE_ENV: 'production' },
   })
 }
-
-/** wrangler refuses to start without the folder; an empty one serves no page. */
-export const ensureDashboardFolder = (): void => void mkdirSync(dist, { recursive: true })
 
 function isOld(): boolean {
   const built = statSync(join(dist, 'index.html'), { throwIfNoEntry: false })?.mtimeMs

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { ensureDashboardFolder } from './dashboard.ts'
 import { freePort } from './free-port.ts'
 import { packageFolder } from './package.ts'
 import { ProcessGroup } from './process-group.ts'
@@ -64,7 +63,6 @@ const placeOptions = ({ persist_to, project = packageFolder, config = 'wrangler.
 
 /** Applies the migrations of D1 to a folder of state. A copy of it serves other servers. */
 export async function migrate({ env = {}, project = packageFolder, ...place }: Place): Promise<void> {
-  ensureDashboardFolder()
   await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...placeOptions({ project, ...place })], env, project)
 }
 
@@ -82,7 +80,6 @@ export async function startServer({
   env = {},
   ...options
 }: ServerOptions): Promise<LocalServer> {
-  ensureDashboardFolder()
   const place = { persist_to, project, config, env }
   if (options.migrated !== true) await migrate(place)
   const where = placeOptions(place)

@@ -14,6 +14,9 @@ export function wranglerScript(project: string): string {
   }
 }
 
+/** Says to the build step of wrangler.toml that nothing is left to prepare. */
+export const PREPARED = { REFLEX_PREPARED: '1' }
+
 /** wrangler asks nothing and sends no telemetry, online or offline. */
 export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv => ({
   ...process.env,
@@ -24,6 +27,7 @@ export const wranglerEnv = (own: Record<string, string> = {}): NodeJS.ProcessEnv
   WRANGLER_WRITE_LOGS: 'false',
   // Otherwise it fetches cf.json at each start, and complains at length offline.
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  ...PREPARED,
   ...own,
 })
 

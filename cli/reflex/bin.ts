@@ -3,7 +3,9 @@ import process from 'node:process'
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 14)) {
-  process.stderr.write(`reflex needs Node 22.14 or later; this is ${process.version}.\n`)
+  process.stderr.write(
+    `reflex needs Node 22.14 or later; this is ${process.version}.\nnpm i -D node@24 brings one for this project alone; then run npm run or npx again.\n`,
+  )
   process.exit(1)
 }
 // The next run starts faster: it reads what this one has compiled.

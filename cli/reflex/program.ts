@@ -15,6 +15,7 @@ import { addMarket } from './market/commands.ts'
 import { addDeploy } from './project/deploy.ts'
 import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
+import { addPrepare } from './project/prepare.ts'
 import { addTest } from './project/test.ts'
 import { addReflex } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
@@ -68,7 +69,7 @@ export function reflexProgram(): Command {
     addLedger,
     addKeys,
   ]
-  for (const add of [addInit, addDev, addTest, addDeploy, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
+  for (const add of [addInit, addDev, addTest, addDeploy, addPrepare, ...nouns, addStats, addLogin, addDoctor, addCompletion]) add(program)
   for (const noun of program.commands) noun.helpCommand(false)
   return program
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -92,14 +92,42 @@ test('Node imports the entries that need no Worker', async () => {
   expect(await reflexOf(project)(['entries.js'])).toBe('object\n'.repeat(entries.length))
 })
 
-test('the installed command makes the same project of five files', async () => {
+test('the installed command makes the same project of eight files', async () => {
   const again = path.join(folder.path, 'again', 'my-agents')
   await reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again, '--package', tarball])
-  const names = ['package.json', 'src/agents/hello.ts', 'src/index.ts', 'tests/hello.test.ts', 'wrangler.toml']
+  const names = [
+    '.gitignore',
+    'README.md',
+    'package.json',
+    'src/agents/hello.ts',
+    'src/index.ts',
+    'tests/hello.test.ts',
+    'tsconfig.json',
+    'wrangler.toml',
+  ]
   const made = readdirSync(again, { recursive: true, encoding: 'utf8', withFileTypes: true }).filter((entry) => entry.isFile())
   expect(made.map((entry) => path.relative(again, path.join(entry.parentPath, entry.name))).sort()).toEqual(names)
   for (const name of names) expect(readFileSync(path.join(again, name), 'utf8')).toBe(readFileSync(path.join(project, name), 'utf8'))
   await expect(reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again])).rejects.toThrow('is not empty')
+})
+
+test('its types are sound, and git sees neither its keys nor its state', async () => {
+  await run('npm', ['run', 'check'], project)
+  writeFileSync(path.join(project, '.dev.vars'), 'REFLEX_ADMIN_KEY=secret\n')
+  await run('git', ['init', '--quiet'], project)
+  const seen = (await run('git', ['ls-files', '--others', '--exclude-standard'], project)).trim().split('\n')
+  rmSync(path.join(project, '.dev.vars'))
+  expect(seen.filter((file) => !file.startsWith('package-lock'))).toEqual([
+    '.gitignore',
+    'README.md',
+    'entries.js',
+    'package.json',
+    'src/agents/hello.ts',
+    'src/index.ts',
+    'tests/hello.test.ts',
+    'tsconfig.json',
+    'wrangler.toml',
+  ])
 })
 
 test("the project's own tests of its deployment pass", async () => {

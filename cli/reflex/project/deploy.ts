@@ -7,7 +7,7 @@ import { deployedUrl } from '../../deploy/deployed-url.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { buildDashboard } from '../../lib/dashboard.ts'
 import { temporaryFolder } from '../../lib/temporary-folder.ts'
-import { wranglerScript } from '../../lib/wrangler.ts'
+import { PREPARED, wranglerScript } from '../../lib/wrangler.ts'
 import { projectFolder } from './folder.ts'
 
 const ONCE = `Once for each account, from this folder:
@@ -37,7 +37,7 @@ async function wrangler(project: string, args: readonly string[], env: Record<st
   const child = spawn(process.execPath, [wranglerScript(project), ...args], {
     cwd: project,
     stdio: 'inherit',
-    env: { WRANGLER_SEND_METRICS: 'false', ...process.env, ...env },
+    env: { WRANGLER_SEND_METRICS: 'false', ...process.env, ...PREPARED, ...env },
   })
   const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   if (code !== 0) throw new CliError(`wrangler ${args.join(' ')} ended with ${code ?? 'a signal'}; what it said stands above.`)

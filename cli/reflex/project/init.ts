@@ -44,7 +44,23 @@ const nameOf = (folder: string): string =>
     .replaceAll(/^-+|-+$/g, '')
     .slice(0, 54) || 'reflex'
 
-const nextSteps = (dir: string): string => `Created a project in ${dir}. Then:
+/** The Node that the user's shell starts: an older one has started the one that runs this. */
+const shellNode = (): string => process.env['REFLEX_SHELL_NODE'] ?? process.version
+
+const olderNode = (version: string): string => {
+  const [major = 0, minor = 0] = version.slice(1).split('.').map(Number)
+  if (major > 22 || (major === 22 && minor >= 14)) return ''
+  return `
+Your Node is ${version}; the project needs 22.14 or later. After npm install, this brings one
+for the project alone, which its npm scripts use:
+
+  npm i -D node@24
+`
+}
+
+const nextSteps = (dir: string): string => `Created a project in ${dir}.
+${olderNode(shellNode())}
+Then:
 
   cd ${dir}
   npm install

@@ -3,6 +3,8 @@ import { cp, mkdir, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { welcome } from '../../../cli/dev/welcome.ts'
+import { plainPaint } from '../../../cli/lib/paint.ts'
 import { startServer, type LocalServer } from '../../../cli/lib/local-server.ts'
 import { documented, type Block } from '../../support/documented.ts'
 import { ADMIN_KEY, temporaryState } from '../api.ts'
@@ -63,6 +65,12 @@ curl() { command curl --silent --show-error --fail-with-body --max-time 60 "$@";
 auth() { curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$@"; echo; }
 `
 
+/** The reader pastes what `npm run dev` prints. It sets what the command `reflex` needs, too. */
+const pasted = (): string =>
+  welcome({ url: server.url, key: ADMIN_KEY, own_key: true, state: '.reflex', model: 'offline', paint: plainPaint })
+    .filter((line) => /^(?:URL=|KEY=|export )/.test(line))
+    .join('\n')
+
 async function bash(code: string): Promise<{ code: number | null; output: string }> {
   const child = spawn('bash', ['-c', `${PRELUDE}${code}`], {
     cwd: folder,
@@ -71,10 +79,8 @@ async function bash(code: string): Promise<{ code: number | null; output: string
       PATH: `${path.join(folder, 'bin')}:${path.dirname(process.execPath)}:${process.env['PATH']}`,
       HOME: folder,
       NO_COLOR: '1',
-      URL: server.url,
-      KEY: ADMIN_KEY,
-      REFLEX_URL: server.url,
-      REFLEX_KEY: ADMIN_KEY,
+      REFLEX_URL: '',
+      REFLEX_KEY: '',
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -86,7 +92,7 @@ async function bash(code: string): Promise<{ code: number | null; output: string
 describe('the documented commands', () => {
   test.each(Object.entries(Object.groupBy(run, ({ page }) => page)))('of %s work', async (_page, own: Block[] = []) => {
     const script = own.map(({ line, first, code }) => `echo "--- line ${line}"\n${first}\n${code}`).join('\n')
-    const ended = await bash(script)
+    const ended = await bash(`${pasted()}\n${script}`)
     // The output says which command failed.
     expect(ended).toEqual({ code: 0, output: ended.output })
   })

@@ -6,7 +6,6 @@ import path from 'node:path'
 import type { Readable } from 'node:stream'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { unstable_getMiniflareWorkerOptions as optionsOf } from 'wrangler'
-import { ensureDashboardFolder } from '../../../cli/lib/dashboard.ts'
 import { migrate } from '../../../cli/lib/local-server.ts'
 import { packageFolder } from '../../../cli/lib/package.ts'
 import { wrangler } from '../../../cli/lib/wrangler.ts'
@@ -35,7 +34,6 @@ export class KillableServer {
   }
 
   static async prepare(folder: string): Promise<KillableServer> {
-    ensureDashboardFolder()
     const bundle = path.join(folder, 'bundle')
     await Promise.all([wrangler(['deploy', '--dry-run', '--minify', '--outdir', bundle]), migrate({ persist_to: folder })])
     const [config, catches] = [path.join(folder, 'config.bin'), path.join(folder, 'catches.sh')]

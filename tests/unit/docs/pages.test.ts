@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { llmsText } from '../../../cli/docs/llms-text.ts'
-import { pages } from '../../support/documented.ts'
+import { blocksOf, pages } from '../../support/documented.ts'
 
 const all = [...(await pages()), 'AGENTS.md']
 const docs = all.filter((page) => page.startsWith('docs/'))
@@ -31,6 +31,18 @@ describe('the documentation', () => {
         return !existsSync(at) || (anchor !== undefined && !anchorsIn(at).includes(anchor))
       })
     expect(broken).toEqual([])
+  })
+
+  test.each(all)('%s says what each variable of its commands is', async (page) => {
+    const shown = readFileSync(page, 'utf8').replaceAll(/<!--[^]*?-->/g, '')
+    const commands = (await blocksOf(page)).filter(({ language }) => language === 'sh').map(({ code }) => code)
+    const used = commands.flatMap((code) => Array.from(code.matchAll(/\$\{?([A-Z][A-Z_]*)\b/g), ([, name = '']) => name))
+    // `npm run dev` prints URL and KEY, and the README says so for all pages.
+    const given = new Set(['URL', 'KEY', 'PWD', 'HOME'])
+    const unknown = used.filter(
+      (name) => !given.has(name) && !new RegExp(`\\b${name}=|# ${name}: |\\b${name}[:,] |\`${name}\``).test(shown),
+    )
+    expect(unknown).toEqual([])
   })
 
   test('the README fits on 150 lines and leads to each page', () => {
