@@ -138,12 +138,12 @@ function endOfCall(
   const parsed = host.agents.agentOf(source.scope, settings.agent).tools[tool]?.input.safeParse(input)
   const asked = clean(parsed?.success ? parsed.data : input)
   const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
-  const inputs = new Map(source.entriesOf('effect-started').map((started) => [started.span_id, started.input]))
   for (const [index, effect] of effects.entries()) {
-    const recorded = inputs.get(effect.span_id)
+    const known = source.inputOf(effect)
+    const replayed = parsed ? asked : asLogged(asked, known?.value)
     comparison.compare(effect, 'effect', {
-      recorded: { tool: effect.tool, input: recorded },
-      replayed: { tool, input: parsed ? asked : asLogged(asked, recorded) },
+      recorded: { tool: effect.tool, input: known ? known.value : replayed },
+      replayed: { tool, input: replayed },
     })
     if (effect.status === 'ok' || effect.status === 'reused') return ACTED
     const error = new Error(effect.error ?? '')

@@ -7,11 +7,10 @@ import type { FailedCall } from '../contract/event-record.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import { shownNames, type ToolDefinition } from '../tools/define-tool.ts'
 import { Unrecorded, type Comparison } from './report.ts'
-import type { Source } from './source.ts'
+import type { EffectEnded, Source } from './source.ts'
 
-type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
-/** `input` is unknown for a call that was answered from the journal. */
-type Effect = { ended: Ended; input: { value: unknown } | null }
+/** `input` is null if the log does not have it. */
+type Effect = { ended: EffectEnded; input: { value: unknown } | null }
 
 /**
  * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
@@ -27,9 +26,6 @@ type Parts = {
 
 /** A tool that was read for the blackboard, which the log has as it was seeded. */
 export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
-
-const inputOf = ({ status, input }: Extract<LogEntry, { kind: 'effect-ended' }>): { value: unknown } | null =>
-  status === 'reused' && input !== undefined ? { value: input } : null
 
 /** Answers a turn's tool calls as they ended when it was recorded. */
 export class RecordedEffects {
@@ -48,7 +44,6 @@ export class RecordedEffects {
   readonly #at: LogEntry
 
   constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: Parts) {
-    const inputs = new Map(source.entriesOf('effect-started').map(({ effect_id, input }) => [effect_id, { value: input }]))
     const read = new Set(
       source
         .entriesOf('effect-started')
@@ -56,7 +51,7 @@ export class RecordedEffects {
         .map(({ effect_id }) => effect_id),
     )
     const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
-    this.#left = ended.map((one) => ({ ended: one, input: inputOf(one) ?? inputs.get(one.effect_id) ?? null }))
+    this.#left = ended.map((one) => ({ ended: one, input: source.inputOf(one) }))
     this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))
     this.recorded = ended.length
     this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])

@@ -1,4 +1,4 @@
-import type { ReplayReport, ReplaySide } from '../contract/reports/replay.ts'
+import { equivalenceOf, type ReplayReport, type ReplaySide } from '../contract/reports/replay.ts'
 import type { Usage } from '../contract/log-entry.ts'
 import { replayChains } from './chain.ts'
 import { replayAsked, replayMiddle } from './decisions.ts'
@@ -20,7 +20,7 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
   const around = { source, host, given: asRecorded(source), comparison: new Comparison() }
   const { recorded, replayed } = await decideAgain(around)
   const { compared, changed, divergences, unknown } = around.comparison
-  const equivalent = divergences.length === 0
+  const equivalent = equivalenceOf({ changed, unknown: unknown.length })
   const { trace_id, complete } = recording
   return { trace_id, mode: 'pinned', complete, equivalent, compared, changed, divergences, unknown, recorded, replayed }
 }

@@ -24,6 +24,7 @@ export const cleanerOf =
     return (value) => hide(masked(value))
   }
 
+export type EffectEnded = Extract<LogEntry, { kind: 'effect-ended' }>
 export type SkillEntry = Extract<LogEntry, { kind: SkillEntryKind }>
 
 /** Dry turns changed nothing, so that a replay leaves out them and what they asked and read. */
@@ -43,6 +44,7 @@ export class Source {
   readonly #by_seq: ReadonlyMap<number, RecordedEvent>
   /** Entries by their kinds, which are asked for at each decision. */
   readonly #of_kinds = new Map<string, readonly LogEntry[]>()
+  #inputs: Map<string, { value: unknown }> | null = null
 
   constructor(given: Recording) {
     const recording = { ...given, entries: withoutDryTurns(given.entries) }
@@ -70,6 +72,15 @@ export class Source {
 
   eventAt(seq: number): RecordedEvent | undefined {
     return this.#by_seq.get(seq)
+  }
+
+  /**
+   * The input of a call. One that was answered by its idempotence key has no start: its end
+   * has the input. Null if the log has none, as old logs of such calls.
+   */
+  inputOf({ span_id, input }: EffectEnded): { value: unknown } | null {
+    this.#inputs ??= new Map(this.entriesOf('effect-started').map((started) => [started.span_id, { value: started.input }]))
+    return this.#inputs.get(span_id) ?? (input === undefined ? null : { value: input })
   }
 
   part(hash: string): unknown {

@@ -1,4 +1,10 @@
-import type { RangeProgress, RangeReport, ReplayExample, ReplaySide } from '../../../src/contract/reports/replay.ts'
+import {
+  equivalenceOf,
+  type RangeProgress,
+  type RangeReport,
+  type ReplayExample,
+  type ReplaySide,
+} from '../../../src/contract/reports/replay.ts'
 import type { Spent } from '../../../src/contract/reports/what-if.ts'
 import { refused } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
@@ -29,7 +35,7 @@ export async function replayRange({ api, print, signal }: Session, body: Body, {
   const report = total
   if (showsProgress(print)) process.stderr.write(CLEARED)
   print.result(report, (paint) => rangeLines(report, paint))
-  return report.mode === 'what_if' || report.equivalent ? undefined : 1
+  return report.mode === 'what_if' || report.equivalent !== false ? undefined : 1
 }
 
 type Asking = { path: string; body: object; signal: AbortSignal }
@@ -88,14 +94,15 @@ const MOST_REASONS = 10
 /** The sums of two parts of a range. */
 export function together(one: RangeReport, other: RangeReport): RangeReport {
   const spent = one.spent && other.spent ? spentOf(one.spent, other.spent) : (one.spent ?? other.spent)
+  const [changed, unknown] = [one.changed + other.changed, one.unknown + other.unknown]
   return {
     ...other,
-    equivalent: one.equivalent && other.equivalent,
+    equivalent: equivalenceOf({ changed, unknown }),
     entries: one.entries + other.entries,
     events: one.events + other.events,
     same: one.same + other.same,
-    changed: one.changed + other.changed,
-    unknown: one.unknown + other.unknown,
+    changed,
+    unknown,
     decisions: decisionsOf(one.decisions, other.decisions),
     reasons: reasonsOf([...one.reasons, ...other.reasons]),
     effects: { appear: one.effects.appear + other.effects.appear, vanish: one.effects.vanish + other.effects.vanish },

@@ -35,10 +35,14 @@ function sideBySide(differences: readonly Difference[], paint: Paint): string[] 
 }
 
 /** A change of a what-if is an answer, a divergence of a pinned replay a failure. */
-function markOf(mode: ReplayMode, equivalent: boolean, paint: Paint): string {
+function markOf(mode: ReplayMode, equivalent: boolean | null, paint: Paint): string {
+  if (equivalent === null) return paint('yellow', '?')
   if (equivalent) return paint('green', '✓')
   return mode === 'pinned' ? paint('red', '✗') : paint('yellow', '≠')
 }
+
+/** The words for a replay that differs nowhere, but has decisions that are unknown. */
+const openIn = (equivalent: boolean | null): string => (equivalent === null ? ': not known whether all are the same' : '')
 
 export function reportLines(report: ReplayReport, paint: Paint): string[] {
   const { mode, equivalent, compared, changed, divergences, unknown, recorded, replayed, effects = [], spent } = report
@@ -47,7 +51,7 @@ export function reportLines(report: ReplayReport, paint: Paint): string[] {
       ? `${counted(compared, 'decision')} compared, ${counted(divergences.length, 'divergence')}, ${unknown.length} unknown`
       : `${count(changed)} of ${counted(compared, 'decision')} would change, ${unknown.length} unknown`
   return [
-    `${markOf(mode, equivalent, paint)} ${counts}`,
+    `${markOf(mode, equivalent, paint)} ${counts}${openIn(equivalent)}`,
     ...(divergences.length > 0 ? ['', ...sideBySide(divergences, paint)] : []),
     ...(effects.length > 0 ? [''] : []),
     ...effects.map(({ change, act, content }) =>
@@ -64,10 +68,26 @@ export function reportLines(report: ReplayReport, paint: Paint): string[] {
 }
 
 export function rangeLines(report: RangeReport, paint: Paint): string[] {
-  const { scope, mode, entries, events, same, changed, unknown, decisions, effects, examples, reasons, recorded, replayed, spent } = report
+  const {
+    scope,
+    mode,
+    equivalent,
+    entries,
+    events,
+    same,
+    changed,
+    unknown,
+    decisions,
+    effects,
+    examples,
+    reasons,
+    recorded,
+    replayed,
+    spent,
+  } = report
   if (entries === 0) return [`The log of ${written(scope)} has nothing in this range.`]
   return [
-    `${markOf(mode, changed === 0, paint)} ${written(scope)}: ${counted(events, 'event')}; ${counted(same, 'decision')} the same, ${count(changed)} changed, ${count(unknown)} unknown`,
+    `${markOf(mode, equivalent, paint)} ${written(scope)}: ${counted(events, 'event')}; ${counted(same, 'decision')} the same, ${count(changed)} changed, ${count(unknown)} unknown${openIn(equivalent)}`,
     ...(mode === 'what_if' ? [`${counted(effects.appear, 'effect')} would be, ${count(effects.vanish)} would not have been`] : []),
     '',
     ...table(

@@ -73,7 +73,7 @@ async function replay(session: Session, id: string | undefined, flags: Flags): P
       : { path: route(['replay']), body: { ...body, recording: recordingIn(file) } }
   const report = await session.api().json<ReplayReport>(asked.path, { method: 'POST', body: asked.body, signal: session.signal })
   session.print.result(report, (paint) => reportLines(report, paint))
-  return report.mode === 'what_if' || report.equivalent ? undefined : 1
+  return report.mode === 'what_if' || report.equivalent !== false ? undefined : 1
 }
 
 function recordingIn(file: string): unknown {

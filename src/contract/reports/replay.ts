@@ -33,12 +33,23 @@ export const replayMode = z
   )
 export type ReplayMode = z.infer<typeof replayMode>
 
+const equivalence = z
+  .boolean()
+  .nullable()
+  .describe('True if every decision is the same, false if one differs. Null if none differs, but some are unknown.')
+
+/** True if the replay decided as was recorded; null if some decision could not be made again. */
+export function equivalenceOf({ changed, unknown }: { changed: number; unknown: number }): boolean | null {
+  if (changed > 0) return false
+  return unknown > 0 ? null : true
+}
+
 export const replayReport = z
   .object({
     trace_id: text,
     mode: replayMode,
     complete: z.boolean().describe('False if the trace was still running, or a part of it could not be read, when it was exported.'),
-    equivalent: z.boolean().describe('True if nothing diverged. Unknown decisions do not count as divergences.'),
+    equivalent: equivalence,
     compared: count.describe('Number of decisions and outputs compared.'),
     changed: count.describe('Number of those that differ.'),
     divergences: z.array(divergence),
@@ -70,7 +81,7 @@ export const rangeReport = z
     mode: replayMode,
     since: text,
     until: text,
-    equivalent: z.boolean().describe('True if nothing diverged. Unknown decisions do not count as divergences.'),
+    equivalent: equivalence,
     entries: count.describe('Log entries read.'),
     events: count.describe('Events accepted in the range.'),
     same: count,

@@ -1,5 +1,4 @@
 import { sameJson, type Json, type JsonFields } from '../../base/json.ts'
-import type { LogEntry } from '../../contract/log-entry.ts'
 import { costIn } from '../../skills/runner/call-step.ts'
 import type { LastGood, StepBegin, ToolOptions } from '../../skills/runner/ports.ts'
 import type { HostRunnerPorts, SessionEntry } from '../../skills/session/ports.ts'
@@ -8,13 +7,8 @@ import { CutOff } from '../../tools/may-have-happened.ts'
 import { stepSpan } from '../../traces/span-id.ts'
 import type { Given } from '../given.ts'
 import { Unrecorded, type Comparison } from '../report.ts'
-import type { Source } from '../source.ts'
+import type { EffectEnded, Source } from '../source.ts'
 import type { SessionRecord } from './session-record.ts'
-
-type Started = Extract<LogEntry, { kind: 'effect-started' }>
-type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
-/** One call of a tool as it was recorded. `started` is null if the journal answered. */
-type Call = { started: Started | null; ended: Ended }
 
 type Parts = {
   source: Source
@@ -39,7 +33,7 @@ const LOST = /^the server died/
 export class RecordedRun implements HostRunnerPorts {
   readonly #parts: Parts
   readonly #run_id: string
-  readonly #calls = new Map<string, Call[]>()
+  readonly #calls = new Map<string, EffectEnded[]>()
   #step: { phase: string; index: number } | null = null
   /** Calls of tools so far: a wait that a call follows is the time limit of that call. */
   #called = 0
@@ -59,12 +53,11 @@ export class RecordedRun implements HostRunnerPorts {
   readonly callTool = async (tool: string, args: JsonFields, { hide }: ToolOptions): Promise<{ output: unknown; cost_usd: number }> => {
     this.#called += 1
     await Promise.resolve()
-    const call = this.#next()
-    const { comparison, clean } = this.#parts
-    if (!call) throw this.#notCalled(tool)
-    const { started, ended } = call
+    const ended = this.#next()
+    const { comparison, clean, source } = this.#parts
+    if (!ended) throw this.#notCalled(tool)
     const asked = { tool, input: clean(hide(this.#parsed(tool, args) as Json)) }
-    const recorded = { tool: ended.tool, input: started?.input ?? asked.input }
+    const recorded = { tool: ended.tool, input: (source.inputOf(ended) ?? { value: asked.input }).value }
     if (this.#parts.given.departures && !sameJson(recorded, asked)) throw this.#otherCall(ended, recorded, asked)
     comparison.compare(ended, 'effect', { recorded, replayed: asked })
     return this.#answer(ended)
@@ -89,7 +82,7 @@ export class RecordedRun implements HostRunnerPorts {
     })
   }
 
-  #next(): Call | undefined {
+  #next(): EffectEnded | undefined {
     const { phase, index } = this.#step ?? { phase: '', index: 0 }
     const span = stepSpan(this.#run_id, phase, index)
     const calls = this.#calls.get(span) ?? callsUnder(this.#parts.source, span)
@@ -105,7 +98,7 @@ export class RecordedRun implements HostRunnerPorts {
   }
 
   /** Another call has another output, which is not known. */
-  #otherCall(ended: Ended, recorded: object, replayed: { tool: string }): Error {
+  #otherCall(ended: EffectEnded, recorded: object, replayed: { tool: string }): Error {
     const { comparison, missing } = this.#parts
     comparison.diverge(ended, 'effect', { path: '', recorded, replayed: null })
     comparison.diverge(ended, 'effect', { path: '', recorded: null, replayed })
@@ -131,7 +124,7 @@ export class RecordedRun implements HostRunnerPorts {
     return new Unrecorded(reason)
   }
 
-  async #answer({ status, tool, output, error, ...ended }: Ended): Promise<{ output: unknown; cost_usd: number }> {
+  async #answer({ status, tool, output, error, ...ended }: EffectEnded): Promise<{ output: unknown; cost_usd: number }> {
     if (status === 'ok' || status === 'reused') {
       if (error !== null || isNotLogged(output)) throw this.#lacks(`the output of ${tool} was too large for the log`)
       return { output, cost_usd: costIn(output) }
@@ -152,10 +145,7 @@ export class RecordedRun implements HostRunnerPorts {
   }
 }
 
-function callsUnder(source: Source, span: string): Call[] {
-  const started = source.entriesOf('effect-started').filter(({ parent_id }) => parent_id === span)
-  const ended = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === span)
-  return ended.map((one) => ({ ended: one, started: started.find(({ span_id }) => span_id === one.span_id) ?? null }))
-}
+const callsUnder = (source: Source, span: string): EffectEnded[] =>
+  source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === span)
 
 const isNotLogged = (output: unknown): boolean => sameJson(Object.keys(Object(output)), ['not_logged'])

@@ -1,4 +1,4 @@
-import type { ReplayReport, ReplaySide } from '../../contract/reports/replay.ts'
+import { equivalenceOf, type ReplayReport, type ReplaySide } from '../../contract/reports/replay.ts'
 import type { Spent } from '../../contract/reports/what-if.ts'
 import { sum } from './live-model.ts'
 
@@ -9,14 +9,16 @@ export function mergeReports(reports: readonly ReplayReport[]): ReplayReport {
 
 function mergeTwo(left: ReplayReport, right: ReplayReport): ReplayReport {
   const spent = left.spent && right.spent ? sumOfSpent(left.spent, right.spent) : (left.spent ?? right.spent)
+  const changed = left.changed + right.changed
+  const unknown = [...left.unknown, ...right.unknown]
   return {
     ...left,
     complete: left.complete && right.complete,
-    equivalent: left.equivalent && right.equivalent,
+    equivalent: equivalenceOf({ changed, unknown: unknown.length }),
     compared: left.compared + right.compared,
-    changed: left.changed + right.changed,
+    changed,
     divergences: [...left.divergences, ...right.divergences],
-    unknown: [...left.unknown, ...right.unknown],
+    unknown,
     recorded: sumOfSides(left.recorded, right.recorded),
     replayed: sumOfSides(left.replayed, right.replayed),
     ...((left.effects ?? right.effects) && { effects: [...(left.effects ?? []), ...(right.effects ?? [])] }),

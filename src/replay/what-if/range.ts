@@ -1,5 +1,5 @@
 import type { LogEntry } from '../../contract/log-entry.ts'
-import type { RangeProgress, RangeReport, ReplayMode, ReplaySide } from '../../contract/reports/replay.ts'
+import { equivalenceOf, type RangeProgress, type RangeReport, type ReplayMode, type ReplaySide } from '../../contract/reports/replay.ts'
 import type { RangeRecording } from '../../contract/scope-api.ts'
 import { asRecorded } from '../given.ts'
 import { RECORDING_SCHEMA, type Recording } from '../recording.ts'
@@ -168,7 +168,7 @@ class Totals {
       mode,
       since: new Date(since).toISOString(),
       until: new Date(until).toISOString(),
-      equivalent: sums.changed === 0,
+      equivalent: equivalenceOf(sums),
       entries,
       events: this.#events,
       ...sums,

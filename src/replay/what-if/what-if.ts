@@ -1,4 +1,4 @@
-import type { ReplayReport, ReplaySide } from '../../contract/reports/replay.ts'
+import { equivalenceOf, type ReplayReport, type ReplaySide } from '../../contract/reports/replay.ts'
 import type { EffectChange, ReplayChanges } from '../../contract/reports/what-if.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
@@ -41,7 +41,7 @@ export async function whatIf(recording: Recording, resolved: Resolved, host: Rep
     trace_id: recording.trace_id,
     mode: 'what_if',
     complete: recording.complete,
-    equivalent: divergences.length === 0,
+    equivalent: equivalenceOf({ changed, unknown: unknown.length }),
     compared,
     changed,
     divergences,

@@ -48,6 +48,14 @@ describe('a secret is taken out', () => {
   })
 })
 
+test('a secret three levels of JSON deep is found in a text that is not JSON itself', () => {
+  const hider = secretHider(['quoted"and\\slashed\n12345'])
+  const deep = (text: string) => `it failed: ${JSON.stringify(JSON.stringify(JSON.stringify(text)))}`
+  const text = deep('quoted"and\\slashed\n12345')
+  expect(hider.finds(text)).toBe(true)
+  expect(hider.text(text)).toBe(deep('[secret]'))
+})
+
 test('text beside a match that is an escape of JSON stays JSON', () => {
   const escapes = secretHider(['n1234567', 'u0000abcd'])
   const text = JSON.stringify({ a: '\n1234567', b: '\u0000abcd', c: 'n1234567' })

@@ -100,6 +100,49 @@ describe('a pinned replay', () => {
     expect(await replayed(scope, await accept(scope, 'hi'))).toMatchObject({ ...same, compared: 3 })
   })
 
+  describe('of a call that was answered by its idempotence key', () => {
+    type Entry = { kind: string; status?: string; input?: unknown }
+    const reused = ({ kind, status }: Entry) => kind === 'effect-ended' && status === 'reused'
+    const changed = (body: { entries: Entry[] }, change: (entry: Entry) => Entry) => ({
+      ...body,
+      entries: body.entries.map((entry) => (reused(entry) ? change(entry) : entry)),
+    })
+    /** As recorded, as an old log has it, and with another input than the one that was recorded. */
+    const reports = async (scope: string, trace_id: string) => {
+      const file = async () => (await exported(scope, trace_id)).body
+      const body = await until(async () => [await file()].find(({ entries }) => entries.some(reused)), 'the call has ended')
+      const old = await replayFile(changed(body, ({ input: _input, ...entry }) => entry))
+      const other = await replayFile(changed(body, (entry) => ({ ...entry, input: { text: 'other' } })))
+      return [await replayed(scope, trace_id), old.body, other.body]
+    }
+    const expected = [same, same, { equivalent: false, divergences: [{ kind: 'effect' }] }]
+
+    test('compares the call of a reflex, also where an old log lacks its input', async () => {
+      const code = 'function reflex(context) { return { action_type: "call_tool", tool: "act_once", args: { text: "once" } } }'
+      const { scope } = await withReflex(code)
+      await accept(scope, 'first')
+      expect(await reports(scope, await accept(scope, 'second'))).toMatchObject(expected)
+    })
+
+    test('compares the call of a turn, also where an old log lacks its input', async () => {
+      const scope = freshScope()
+      behaviours.set(scope, async (_context, deps) => ({ said: await deps.call('act_once', { text: 'once' }) }))
+      await accept(scope, 'first')
+      expect(await reports(scope, await accept(scope, 'second'))).toMatchObject(expected)
+    })
+  })
+
+  test('compares the notes of a turn that decided to do nothing', async () => {
+    const scope = freshScope()
+    behaviours.set(scope, async (context) => ((context.scratch['seen'] = 1), null))
+    const { body } = await exported(scope, await accept(scope, 'hi'))
+    const noted = body.entries.map((entry: { kind: string; status: string }) =>
+      entry.kind === 'turn-ended' && entry.status === 'none' ? { ...entry, scratch: { seen: 2 } } : entry,
+    )
+    const { body: report } = await replayFile({ ...body, entries: noted })
+    expect(report).toMatchObject({ equivalent: false, changed: 1, divergences: [{ kind: 'turn', path: '/scratch/seen' }] })
+  })
+
   test('takes reflexes as unknown once the request has used up its fuel', async () => {
     const { scope } = await withReflex(replying('hello'))
     const { text } = await exported(scope, await accept(scope, 'hi'))
@@ -277,7 +320,7 @@ describe('a pinned replay of skills', () => {
     await stubOf(scope).poke()
     const ended = await until(async () => (await logOf(stubOf(scope))).find(({ kind }) => kind === 'skill-applied'), 'the run has ended')
     const report = await replayed(scope, ended.trace_id)
-    expect(report).toMatchObject({ equivalent: true, divergences: [] })
+    expect(report).toMatchObject({ equivalent: null, divergences: [] })
     expect(report.unknown.map(({ reason }: { reason: string }) => reason)).toContain('the run was resumed after the process had died')
   })
 })

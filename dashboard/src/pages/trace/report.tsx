@@ -13,17 +13,13 @@ const MOST_SHOWN = 50
 /** The decisions of one trace, as recorded and as decided again. */
 export function Report({ report, onSelect }: { report: ReplayReport; onSelect: (span_id: string) => void }) {
   const { mode, equivalent, complete, compared, changed, divergences, unknown, effects = [], recorded, replayed } = report
-  const verdict =
-    mode === 'pinned'
-      ? equivalent
-        ? `All ${count(compared)} decisions are the same.`
-        : `${count(changed)} of ${count(compared)} decisions differ from what was recorded.`
-      : `${count(changed)} of ${count(compared)} decisions would change.`
+  const verdict = mode === 'pinned' ? pinnedVerdict(report) : `${count(changed)} of ${count(compared)} decisions would change.`
   return (
     <Section title={mode === 'pinned' ? 'Replay' : 'What if'}>
       <div class="card details" role="status">
         <p>
           <b>{verdict}</b> {unknown.length > 0 && `${count(unknown.length)} cannot be decided again.`}
+          {mode === 'what_if' && equivalent === null && ' Whether any of those would change is not known.'}
           {!complete && ' The recording is not complete.'}
         </p>
         <Sides recorded={recorded} replayed={replayed} />
@@ -49,6 +45,12 @@ export function Report({ report, onSelect }: { report: ReplayReport; onSelect: (
       </div>
     </Section>
   )
+}
+
+function pinnedVerdict({ equivalent, compared, changed }: ReplayReport): string {
+  if (equivalent === null) return `Not known whether all are the same: the ${count(compared)} decisions that were compared are.`
+  if (equivalent) return `All ${count(compared)} decisions are the same.`
+  return `${count(changed)} of ${count(compared)} decisions differ from what was recorded.`
 }
 
 /**

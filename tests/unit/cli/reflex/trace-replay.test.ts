@@ -100,6 +100,13 @@ const part = (more: Partial<RangeReport> = {}): RangeReport => ({
   ...more,
 })
 
+test('a replay that differs nowhere, with decisions that are unknown, is neither the same nor changed', () => {
+  const unknown = part({ changed: 0, equivalent: null })
+  expect(together(unknown, part({ changed: 0, unknown: 0, equivalent: true })).equivalent).toBeNull()
+  expect(together(unknown, part()).equivalent).toBe(false)
+  expect(rangeLines(unknown, plainPaint)[0]).toMatch(/^\? .*2 unknown: not known whether all are the same$/)
+})
+
 test('the parts of a range are one report', () => {
   const decisions = { turn: { same: 1, changed: 0, unknown: 0 }, gate: { same: 0, changed: 1, unknown: 0 } }
   const reasons = [{ reason: 'two', count: 4 }]
