@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { SEEDS } from '../support/property.ts'
 
 /** From top to bottom: a file imports from its own room or from rooms on lower floors. */
 const FLOORS = [
@@ -173,5 +174,21 @@ describe('shapes on the wire', () => {
       (file) => /^(contract|base)\//.test(file) && /from '(@hono\/|hono)/.test(readFileSync(path.join('src', file), 'utf8')),
     )
     expect(importing).toEqual([])
+  })
+})
+
+describe('properties', () => {
+  const tests = readdirSync('tests', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.ts'))
+  const textOf = (file: string): string => readFileSync(path.join('tests', file), 'utf8')
+
+  test('are asserted by one function, which gives each its fixed seed', () => {
+    const otherwise = /\bfc\s*\.\s*(?:assert|check|sample|statistics|modelRun|asyncModelRun)\b|import \{[^}]*\} from 'fast-check'/
+    expect(tests.filter((file) => otherwise.test(textOf(file)))).toEqual([])
+  })
+
+  test('have a seed each, which no other property has', () => {
+    const used = tests.flatMap((file) => [...textOf(file).matchAll(/\bassertProperty\(\s*'([^']+)'/g)].map(([, name]) => name ?? ''))
+    expect(used.toSorted()).toEqual(Object.keys(SEEDS).toSorted())
+    expect(new Set(Object.values(SEEDS)).size).toBe(used.length)
   })
 })

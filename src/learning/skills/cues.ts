@@ -13,10 +13,14 @@ const SHORTEST_WORD = 3
 /** Words and goal labels by which turns with the pattern differ from those without. */
 export function activationOf(occurrences: readonly Occurrence[], others: readonly Trace[], slots: readonly Slot[]) {
   const turns = occurrences.map(({ trace }) => trace)
-  const isValue = new Set(slots.flatMap(({ values }) => values.flatMap((value) => tokensOf(textOf(value)))))
-  const isWord = (word: string): boolean => word.length >= SHORTEST_WORD && !/^\d+$/.test(word) && !isValue.has(word)
+  const isWord = (word: string): boolean => word.length >= SHORTEST_WORD && !/^\d+$/.test(word)
   const wordsOf = ({ goal }: Trace): string[] => tokensOf(goal?.text ?? '').filter(isWord)
-  const keywords_any = telling(turns.map(wordsOf), others.map(wordsOf)).slice(0, MOST_KEYWORDS)
+  // A value of one turn says nothing about what a word means in another.
+  const cuesIn = (turn: Trace, index: number): string[] => {
+    const ofValues = new Set(slots.flatMap(({ values }) => tokensOf(textOf(values[index] ?? null))))
+    return wordsOf(turn).filter((word) => !ofValues.has(word))
+  }
+  const keywords_any = telling(turns.map(cuesIn), others.map(wordsOf)).slice(0, MOST_KEYWORDS)
   const labelsOf = ({ goal }: Trace): string[] => goal?.labels ?? []
   const goal_labels = telling(turns.map(labelsOf), others.map(labelsOf)).slice(0, MOST_KEYWORDS)
   const score_weights = { goal_label: goal_labels.length > 0 ? 3 : 0, keyword_hit: keywords_any.length > 0 ? 1 : 0 }

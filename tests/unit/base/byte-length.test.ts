@@ -1,10 +1,11 @@
-import { array, assert, constantFrom, nat, property } from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { byteLength, fitsBytes, jsonChunks } from '../../../src/base/byte-length.ts'
+import { assertProperty } from '../../support/property.ts'
 
 /** Characters of one, two, three and four bytes, and both halves of a surrogate pair. */
-const character = constantFrom('a', '\0', '"', 'é', 'Ж', '漢', '€', '😀', '\ud83d', '\ude00')
-const text = array(character, { maxLength: 60 }).map((parts) => parts.join(''))
+const character = fc.constantFrom('a', '\0', '"', 'é', 'Ж', '漢', '€', '😀', '\ud83d', '\ude00')
+const text = fc.array(character, { maxLength: 60 }).map((parts) => parts.join(''))
 const bytesOf = (value: string): number => Buffer.byteLength(value, 'utf8')
 
 describe('byteLength', () => {
@@ -20,16 +21,18 @@ describe('byteLength', () => {
   })
 
   test('counts what UTF-8 takes, for any text', () => {
-    assert(
-      property(text, (value) => {
+    assertProperty(
+      'base/byte-length: the length',
+      fc.property(text, (value) => {
         expect(byteLength(value)).toBe(bytesOf(value))
       }),
     )
   })
 
   test('a text fits exactly where its bytes do', () => {
-    assert(
-      property(text, nat(200), (value, bytes) => {
+    assertProperty(
+      'base/byte-length: a cut',
+      fc.property(text, fc.nat(200), (value, bytes) => {
         expect(fitsBytes(value, bytes)).toBe(bytesOf(value) <= bytes)
       }),
     )
@@ -40,8 +43,9 @@ describe('jsonChunks', () => {
   const most = 40
 
   test('keeps every value, in order, in chunks of at most so many bytes', () => {
-    assert(
-      property(array(text, { maxLength: 40 }), (values) => {
+    assertProperty(
+      'base/byte-length: several texts',
+      fc.property(fc.array(text, { maxLength: 40 }), (values) => {
         const chunks = jsonChunks(
           values.map((value) => JSON.stringify(value)),
           most,

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseJson } from '../../../src/base/parse-json.ts'
+import { assertProperty } from '../../support/property.ts'
 
 describe('malformed JSON is refused with the place', () => {
   test.each([
@@ -37,7 +38,8 @@ describe('malformed JSON is refused with the place', () => {
   })
 
   test('and what is cut short or broken is never said to break later than it does', () => {
-    fc.assert(
+    assertProperty(
+      'base/parse-json: a cut',
       fc.property(fc.json(), fc.nat(), (text, cut) => {
         const broken = `${text.slice(0, cut % text.length)}\u0000`
         const at = Number(/position (\d+)/.exec(JSON.stringify(parseJson(broken)))?.[1])
@@ -47,7 +49,8 @@ describe('malformed JSON is refused with the place', () => {
   })
 
   test('and what JSON.parse takes is taken', () => {
-    fc.assert(
+    assertProperty(
+      'base/parse-json: any text',
       fc.property(fc.json(), (text) => {
         expect(parseJson(text)).toEqual({ ok: true, value: JSON.parse(text) })
       }),

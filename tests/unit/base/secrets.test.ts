@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findAny, deploymentHider, deploymentSecrets, hideInError, secretHider } from '../../../src/base/secrets.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const SECRET = 'Bearer s3cr3t+va/ue==0123'
 const hider = secretHider([SECRET, 'quoted"and\\slashed\n12345'])
@@ -85,7 +86,8 @@ test('the secrets of a deployment are those for tools, and what is named as a se
 
 test('of many texts, any is found wherever it stands, and none where none does', () => {
   const letters = fc.array(fc.constantFrom('a', 'b', 'é', '漢'), { minLength: 4, maxLength: 9 }).map((parts) => parts.join(''))
-  fc.assert(
+  assertProperty(
+    'base/secrets',
     fc.property(fc.array(letters, { maxLength: 5 }), fc.array(letters, { maxLength: 12 }), (patterns, parts) => {
       const text = parts.join('')
       expect(findAny(patterns)(text)).toBe(patterns.some((pattern) => text.includes(pattern)))

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compareVersions, precedenceOf } from '../../../src/base/semantic-version.ts'
+import { assertProperty } from '../../support/property.ts'
 
 /** As semver.org ranks them, and then some. */
 const RANKED = [
@@ -37,7 +38,8 @@ describe('versions', () => {
 
   test('of numbers rank as the numbers', () => {
     const numbers = fc.tuple(fc.nat(), fc.nat(), fc.nat())
-    fc.assert(
+    assertProperty(
+      'base/semantic-version',
       fc.property(numbers, numbers, (one, other) => {
         const difference = one.map((number, index) => number - (other[index] ?? 0)).find((part) => part !== 0) ?? 0
         expect(Math.sign(compareVersions(one.join('.'), other.join('.')))).toBe(Math.sign(difference))

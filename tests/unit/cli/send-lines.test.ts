@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lineEvent } from '../../../cli/demo/log-event.ts'
 import { batches } from '../../../cli/lib/batches.ts'
+import { assertProperty } from '../../support/property.ts'
 
 function event(number: number, length = 1) {
   const made = lineEvent(`Nov 20 06:55:10 host sshd[1]: ${'\u0001'.repeat(length)}x`, number, Date.parse('2026-11-21T08:00:00Z'))
@@ -10,7 +11,8 @@ function event(number: number, length = 1) {
 }
 
 test('batches hold every event once, in order, and stay within what a request may carry', async () => {
-  await fc.assert(
+  await assertProperty(
+    'cli/send-lines',
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 8000 }), { maxLength: 300 }),
       fc.integer({ min: 1, max: 200 }),

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { quieter } from '../../../cli/dev/server-output.ts'
 import { sseParser } from '../../../cli/lib/sse.ts'
+import { assertProperty } from '../../support/property.ts'
 
 describe('server-sent events', () => {
   const text = ': hello\nretry: 1000\n\nid: 7\nevent: log\ndata: {"seq":7}\n\n: still here\n\nid: 8\nevent: log\ndata: {"seq":8}\n\n'
@@ -11,7 +12,8 @@ describe('server-sent events', () => {
   ]
 
   test('come out whole, wherever the stream is cut', () => {
-    fc.assert(
+    assertProperty(
+      'cli/streams',
       fc.property(fc.array(fc.integer({ min: 1, max: text.length - 1 })), (places) => {
         const cuts = [0, ...places.toSorted((left, right) => left - right), text.length]
         const parse = sseParser()

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { matchesScope, overlaps, scopePattern } from '../../../src/contract/settings/scope-pattern.ts'
+import { assertProperty } from '../../support/property.ts'
 
 describe('a scope pattern', () => {
   test.each([
@@ -40,7 +41,8 @@ describe('a scope pattern', () => {
 
   test('agrees with the definition, on any pattern and scope', () => {
     const text = (letters: string[]) => fc.array(fc.constantFrom(...letters), { maxLength: 12 }).map((parts) => parts.join(''))
-    fc.assert(
+    assertProperty(
+      'contract/scope-pattern: by its definition',
       fc.property(text(['a', 'b', '/', '*']), text(['a', 'b', '/']), (pattern, scope) => {
         expect(matchesScope(pattern, scope)).toBe(byDefinition(pattern, scope))
       }),
@@ -50,7 +52,8 @@ describe('a scope pattern', () => {
 
   test('that is matched by another one, as text, is no wider', () => {
     const text = (letters: string[]) => fc.array(fc.constantFrom(...letters), { maxLength: 6 }).map((parts) => parts.join(''))
-    fc.assert(
+    assertProperty(
+      'contract/scope-pattern: within another',
       fc.property(text(['a', 'b', '*']), text(['a', 'b', '*']), text(['a', 'b']), (outer, inner, scope) => {
         fc.pre(matchesScope(outer, inner) && matchesScope(inner, scope))
         expect(matchesScope(outer, scope)).toBe(true)
@@ -91,7 +94,8 @@ describe('two scope patterns overlap', () => {
       scopes.push(...scopes.filter((one) => one.length === length).flatMap((one) => letters.map((letter) => one + letter)))
     }
     const pattern = fc.array(fc.constantFrom('a', 'b', '*'), { minLength: 1, maxLength: 4 }).map((parts) => parts.join(''))
-    fc.assert(
+    assertProperty(
+      'contract/scope-pattern: overlap',
       fc.property(pattern, pattern, (left, right) => {
         expect(overlaps(left, right)).toBe(scopes.some((scope) => matchesScope(left, scope) && matchesScope(right, scope)))
       }),

@@ -4,6 +4,7 @@ import { SqlEventStore } from '../../../src/core/event-store.ts'
 import { buildEvent } from '../../support/build-event.ts'
 import { claimNext } from '../../support/claim-next.ts'
 import { openEvents } from '../../support/sqlite.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const MAX_ATTEMPTS = 3
 const LEASE_MS = 1000
@@ -139,7 +140,8 @@ function setUp() {
 }
 
 test('whatever is published, claimed, settled and abandoned, in any order: nothing is lost, doubled or retried for ever', async () => {
-  await fc.assert(
+  await assertProperty(
+    'core/event-store: any steps',
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const { model, seen, take } = setUp()
       for (const next of steps) {
@@ -156,7 +158,8 @@ test('whatever is published, claimed, settled and abandoned, in any order: nothi
 })
 
 test('however badly it began, every event reaches exactly one outcome once consumers are well again', async () => {
-  await fc.assert(
+  await assertProperty(
+    'core/event-store: well again',
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { model, seen, take, claim, settle, tokens } = setUp()
       for (const next of steps) await take(next)

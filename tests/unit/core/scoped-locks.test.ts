@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { ScopedLocks } from '../../../src/core/scoped-locks.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const macrotask = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -150,7 +151,8 @@ describe('a wait', () => {
 
 test('in any mix of tasks, failures and aborts, no two of a scope overlap and every lock is freed', async () => {
   const plan = fc.record({ scope: fc.constantFrom('a', 'b'), ticks: fc.nat(3), fails: fc.boolean(), abortAfter: fc.option(fc.nat(4)) })
-  await fc.assert(
+  await assertProperty(
+    'core/scoped-locks',
     fc.asyncProperty(fc.array(plan, { maxLength: 12 }), async (plans) => {
       const locks = new ScopedLocks()
       const inside = new Map<string, number>()

@@ -8,6 +8,7 @@ import { DECISION_WORK, EVALUATION_WORK, onAccount } from '../../../src/expressi
 import { evaluate } from '../../../src/skills/cel/expression.ts'
 import { probeSession } from '../../../src/skills/cel/probes.ts'
 import { event, NOW } from '../agents/agent-fixtures.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const text = 'a'.repeat(20_000)
 const items = Array.from({ length: 1000 }, (_, index) => `x${index}`)
@@ -149,7 +150,8 @@ describe('work', () => {
         list: items.slice(0, count),
         map: Object.fromEntries(items.slice(0, count).map((name) => [name, 1])),
       }))
-    fc.assert(
+    assertProperty(
+      'expressions/work: any expression',
       fc.property(source, inputs, (source, inputs) => {
         const { result, spent } = workOf(source, inputs)
         expect(workOf(source, inputs)).toEqual({ result, spent })
@@ -166,7 +168,8 @@ describe('contains', () => {
   const letters = fc.array(fc.constantFrom('a', 'b', 'ƀ', '漢'), { maxLength: 40 }).map((list) => list.join(''))
 
   test('finds what String.includes finds', () => {
-    fc.assert(
+    assertProperty(
+      'expressions/work: split',
       fc.property(letters, fc.array(fc.constantFrom('a', 'b', 'ƀ'), { maxLength: 4 }), (text, part) => {
         const found = onAccount({ left: EVALUATION_WORK }, () => contains(text, part.join('')))
         expect(found).toBe(text.includes(part.join('')))

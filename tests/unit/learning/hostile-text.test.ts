@@ -7,6 +7,7 @@ import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 import { call, history } from './histories.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule)
 const hostile = [
@@ -40,7 +41,8 @@ const text = fc
 const name = fc.oneof(fc.constantFrom(...hostile), fc.string({ minLength: 1, maxLength: 8 }))
 
 test('a quoted text is a literal of that text, without a sign that could end it', () => {
-  fc.assert(
+  assertProperty(
+    'learning/hostile-text: skills',
     fc.property(text, (value) => {
       const code = quote(value)
       expect(code).toMatch(/^'[^'`$<>*/\p{Cc}\u2028\u2029]*'$/u)
@@ -52,7 +54,8 @@ test('a quoted text is a literal of that text, without a sign that could end it'
 })
 
 test('text of events, names of fields, tools and arguments reach learned code only as literals', async () => {
-  await fc.assert(
+  await assertProperty(
+    'learning/hostile-text: reflexes',
     fc.asyncProperty(text, text, name, name, async (one, other, field, tool) => {
       const episodes = history(60, (index) => {
         const isOne = index % 2 === 0

@@ -5,6 +5,7 @@ import type { RangeRecording } from '../../../src/contract/scope-api.ts'
 import type { Event } from '../../../src/core/event.ts'
 import type { Episode } from '../../../src/learning/episode.ts'
 import { readEpisodes, type EpisodeSource } from '../../../src/learning/episodes/read.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const START = Date.parse('2026-11-21T05:00:00.000Z')
 const TURN_MS = 90_000
@@ -139,7 +140,8 @@ describe('reading decisions', () => {
     })
     expect(episodes[30]?.saw.window['10m'].total).toBe(11)
     const cuts = fc.tuple(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 300, max: 900 }), fc.integer({ min: 7, max: 400 }))
-    await fc.assert(
+    await assertProperty(
+      'learning/read-episodes',
       fc.asyncProperty(cuts, async ([most, most_entries, page]) => {
         expect(await inSlices(sourceOf(log, { page }), most, most_entries)).toEqual(episodes)
       }),

@@ -1,74 +1,75 @@
-import { array, assert, boolean, constant, constantFrom, integer, oneof, property, record, tuple, type Arbitrary } from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Deal } from '../../../src/contract/market/deal.ts'
 import { goodsKinds } from '../../../src/contract/market/listing.ts'
 import { Crash } from '../../support/object-sql.ts'
 import { TestMarket } from '../../support/market-in-memory.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const scopes = ['alice', 'bob', 'carol'] as const
-const name = constantFrom(...scopes)
+const name = fc.constantFrom(...scopes)
 const account = name.map((scope) => `scope:${scope}`)
-const number = integer({ min: 0, max: 7 })
-const place = integer({ min: 0, max: 3 })
-const artifact = constantFrom('reflex:a@1', 'reflex:a@2', 'reflex:b@1', 'skill:c@1.0.0')
-const terms = record(
+const number = fc.integer({ min: 0, max: 7 })
+const place = fc.integer({ min: 0, max: 3 })
+const artifact = fc.constantFrom('reflex:a@1', 'reflex:a@2', 'reflex:b@1', 'skill:c@1.0.0')
+const terms = fc.record(
   {
-    days: integer({ min: 1, max: 5 }),
-    fires: integer({ min: 1, max: 5 }),
-    per_decision: integer({ min: 1, max: 9 }),
-    resale: boolean(),
-    royalty_percent: integer({ min: 0, max: 50 }),
+    days: fc.integer({ min: 1, max: 5 }),
+    fires: fc.integer({ min: 1, max: 5 }),
+    per_decision: fc.integer({ min: 1, max: 9 }),
+    resale: fc.boolean(),
+    royalty_percent: fc.integer({ min: 0, max: 50 }),
   },
   { requiredKeys: [] },
 )
 
 const decisions = ['accept', 'accept', 'accept', 'accept', 'accept', 'reject', 'cancel', 'refund'] as const
 
-const offers = record({
-  op: constant('offer' as const),
+const offers = fc.record({
+  op: fc.constant('offer' as const),
   n: number,
   listing: place,
   buyer: account,
-  timeout_s: integer({ min: 10, max: 200_000 }),
+  timeout_s: fc.integer({ min: 10, max: 200_000 }),
 })
-const decisionsOnDeals = record({
-  op: constant('decide' as const),
+const decisionsOnDeals = fc.record({
+  op: fc.constant('decide' as const),
   deal: number,
-  decision: constantFrom(...decisions),
-  by: constantFrom('right', 'right', 'right', 'scope:alice', 'scope:bob'),
-  state: constantFrom('active', 'active', 'active', 'retired'),
+  decision: fc.constantFrom(...decisions),
+  by: fc.constantFrom('right', 'right', 'right', 'scope:alice', 'scope:bob'),
+  state: fc.constantFrom('active', 'active', 'active', 'retired'),
 })
 
 /** Operations, invalid ones among them. Small numbers, so that they meet. */
-const operation = oneof(
-  record({
-    op: constant('list' as const),
+const operation = fc.oneof(
+  fc.record({
+    op: fc.constant('list' as const),
     n: place,
     artifact,
     seller: account,
-    kind: constantFrom(...goodsKinds, 'copy' as const),
-    price: integer({ min: 1, max: 30 }),
+    kind: fc.constantFrom(...goodsKinds, 'copy' as const),
+    price: fc.integer({ min: 1, max: 30 }),
     terms,
   }),
-  record({
-    op: constant('resell' as const),
+  fc.record({
+    op: fc.constant('resell' as const),
     n: place,
     deal: number,
-    price: integer({ min: 1, max: 30 }),
-    kind: constantFrom(...goodsKinds, 'copy' as const),
+    price: fc.integer({ min: 1, max: 30 }),
+    kind: fc.constantFrom(...goodsKinds, 'copy' as const),
   }),
   offers,
   offers,
   decisionsOnDeals,
   decisionsOnDeals,
   decisionsOnDeals,
-  record({ op: constant('use' as const), deal: number, scope: name, fires: number, certified: number }),
-  record({ op: constant('revoke' as const), artifact }),
-  record({ op: constant('unlist' as const), listing: place }),
-  record({ op: constant('transfer' as const), n: number, debit: account, credit: account, amount: integer({ min: 1, max: 150 }) }),
-  record({ op: constant('wait' as const), s: integer({ min: 0, max: 40_000 }) }),
+  fc.record({ op: fc.constant('use' as const), deal: number, scope: name, fires: number, certified: number }),
+  fc.record({ op: fc.constant('revoke' as const), artifact }),
+  fc.record({ op: fc.constant('unlist' as const), listing: place }),
+  fc.record({ op: fc.constant('transfer' as const), n: number, debit: account, credit: account, amount: fc.integer({ min: 1, max: 150 }) }),
+  fc.record({ op: fc.constant('wait' as const), s: fc.integer({ min: 0, max: 40_000 }) }),
 )
-type Operation = typeof operation extends Arbitrary<infer One> ? One : never
+type Operation = typeof operation extends fc.Arbitrary<infer One> ? One : never
 
 function apply(market: TestMarket, step: Operation): void {
   switch (step.op) {
@@ -156,12 +157,11 @@ function problemsOf(market: TestMarket): string[] {
   return problems
 }
 
-const runs = Number(process.env['MARKET_RUNS'] ?? 8)
-
 test('goods are delivered if and only if they are paid, and no unit is made or lost', () => {
   const sold = new Set<string>()
-  assert(
-    property(array(operation, { minLength: 40, maxLength: 60 }), (steps) => {
+  assertProperty(
+    'market/delivered-if-paid: any steps',
+    fc.property(fc.array(operation, { minLength: 40, maxLength: 60 }), (steps) => {
       const market = open()
       for (const step of steps) {
         apply(market, step)
@@ -169,15 +169,16 @@ test('goods are delivered if and only if they are paid, and no unit is made or l
       }
       for (const { kind, delivery } of dealsOf(market)) if (delivery) sold.add(kind)
     }),
-    { numRuns: runs, seed: 1 },
+    { numRuns: 8 },
   )
   // Else the rules above would say little.
   expect([...sold].toSorted()).toEqual(['copy', 'licence', 'ownership'])
 })
 
 test('a crash at any statement leaves neither the money nor the goods moved', () => {
-  assert(
-    property(array(tuple(operation, integer({ min: 0, max: 25 })), { minLength: 40, maxLength: 60 }), (steps) => {
+  assertProperty(
+    'market/delivered-if-paid: crashes',
+    fc.property(fc.array(fc.tuple(operation, fc.integer({ min: 0, max: 25 })), { minLength: 40, maxLength: 60 }), (steps) => {
       const market = open()
       for (const [step, crash_at] of steps) {
         const { now } = market
@@ -190,6 +191,6 @@ test('a crash at any statement leaves neither the money nor the goods moved', ()
         expect(problemsOf(market)).toEqual([])
       }
     }),
-    { numRuns: runs, seed: 1 },
+    { numRuns: 8 },
   )
 })

@@ -4,6 +4,7 @@ import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
 import type { Ledger } from '../../../src/ledger/ledger.ts'
 import { ModelLedger } from '../../support/model-ledger.ts'
 import { openLedger } from '../../support/ledger.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const REAL = ['scope:a', 'scope:b', 'key:c']
 const side = fc.constantFrom(...REAL, 'scope:nobody', 'genesis', 'escrow')
@@ -53,7 +54,8 @@ function modelAnswers(model: ModelLedger, asked: Step, now: number): string[] {
 }
 
 test('the ledger does what a model of it does, with invalid requests among the valid', () => {
-  fc.assert(
+  assertProperty(
+    'market/ledger',
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const { database, ledger, transaction } = openLedger()
       const model = new ModelLedger(REAL)

@@ -12,6 +12,7 @@ import {
   type ReflexMetrics,
 } from '../../../src/reflexes/metrics.ts'
 import type { RunReason } from '../../../src/reflexes/sandbox.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const histogramOf = (values: readonly number[]) => {
   const histogram = emptyHistogram()
@@ -27,7 +28,8 @@ const samples = fc.array(sample, { minLength: 1, maxLength: 300 })
 
 describe('percentiles', () => {
   test('are within a bucket of those of the sorted samples', () => {
-    fc.assert(
+    assertProperty(
+      'reflexes/metrics: one list',
       fc.property(samples, (values) => {
         const sorted = values.toSorted((one, other) => one - other)
         const told = percentiles(histogramOf(values))
@@ -41,7 +43,8 @@ describe('percentiles', () => {
   })
 
   test('of merged histograms are those of all their samples', () => {
-    fc.assert(
+    assertProperty(
+      'reflexes/metrics: several lists',
       fc.property(fc.array(samples, { maxLength: 5 }), (lists) => {
         expect(mergeHistograms(lists.map(histogramOf))).toEqual(histogramOf(lists.flat()))
       }),

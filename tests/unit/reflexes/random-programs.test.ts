@@ -7,6 +7,7 @@ import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { sandboxLimits } from '../../../src/reflexes/sandbox.ts'
 import { bystander, BYSTANDER_FUEL, program } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const name = fc.constantFrom(
   'a',
@@ -98,7 +99,8 @@ const invalid = fc.oneof(
 test('1,000 random programs are contained, and a bystander sees nothing of them', () => {
   const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
   const reasons = new Set<string>()
-  fc.assert(
+  assertProperty(
+    'reflexes/random-programs: contained',
     fc.property(fc.oneof({ weight: 3, arbitrary: valid }, { weight: 1, arbitrary: invalid }), (code) => {
       const first = sandbox.run(program(code), sampleContext)
       reasons.add(first.reason)
@@ -129,7 +131,8 @@ test('the sandbox runs what the static check sees', async () => {
   const piece = fc.constantFrom(...pieces, 'let ', 'var ', 'return ', ' ', '\n', '\u2028', '\u00a0')
   const body = fc.array(piece, { maxLength: 10 }).map((list) => list.join(''))
   const hidden = body.map((text) => `x<!--${text}`)
-  await fc.assert(
+  await assertProperty(
+    'reflexes/random-programs: seen by the check',
     fc.asyncProperty(fc.oneof(body, hidden), async (text) => {
       const code = `let x = 1, y = 2\nfunction reflex(context) {\n${text}\nreturn { action_type: 'reply', content: String(x) + y }\n}`
       const { ok } = await checkReflex(code)

@@ -10,6 +10,7 @@ import { keyedMask } from '../../../src/traces/keyed-hash.ts'
 import { unpack, type Packed } from '../../../src/scope/log/packed.ts'
 import { linesOf } from '../../../src/scope/log/row.ts'
 import { scopeHead } from '../../../src/scope/log/spans.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
   const sqlite = new DatabaseSync(':memory:')
@@ -166,7 +167,8 @@ describe('the contexts of a row', () => {
 
   test('are read as they were appended, whatever the units, after a restart and after a deletion', () => {
     const steps = fc.array(fc.constantFrom('unit', 'restart', 'delete', 'secret', 'redacted', 'other', 'none', 'none'), { maxLength: 30 })
-    fc.assert(
+    assertProperty(
+      'scope/log',
       fc.property(events, steps, (all, between) => {
         const { log: first, reopened, rows, forget } = opened({ hider: { ...hider, value: <T>(value: T) => value } })
         let log = first

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { checkManifest } from '../../../src/skills/check.ts'
 import { hashManifest, parseManifest } from '../../../src/skills/manifest/manifest.ts'
 import { deployJson } from './deploy-manifest.ts'
+import { assertProperty } from '../../support/property.ts'
 
 type Place = (string | number)[]
 
@@ -55,7 +56,7 @@ test('whatever stands at a place of a manifest, it is taken as a whole or refuse
   const property = fc.property(fc.constantFrom(...places), anyValue, (place, value) => {
     expect(flawsOf(place, value)).toEqual([])
   })
-  fc.assert(property, { numRuns: 2000 })
+  assertProperty('skills/manifest-fuzz: a place', property, { numRuns: 2000 })
 })
 
 test('any change of a manifest that is taken changes its hash', async () => {
@@ -68,5 +69,5 @@ test('any change of a manifest that is taken changes its hash', async () => {
     const same = JSON.stringify(parsed.manifest) === JSON.stringify(before.manifest)
     expect((await hashManifest(parsed.manifest)) === hash).toBe(same)
   })
-  await fc.assert(property, { numRuns: 1000 })
+  await assertProperty('skills/manifest-fuzz: a whole', property, { numRuns: 1000 })
 })

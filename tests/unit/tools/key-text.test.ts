@@ -5,6 +5,7 @@ import { keyText } from '../../../src/base/template.ts'
 import { compilePlan } from '../../../src/skills/plan/compile.ts'
 import { fillKeySlots } from '../../../src/tools/slot-text.ts'
 import { deployManifest } from '../skills/deploy-manifest.ts'
+import { assertProperty } from '../../support/property.ts'
 
 /**
  * Few distinct pieces, so that literals and values collide: separators, encodings and lone
@@ -33,7 +34,8 @@ const planKey = (template: string, inputs: Record<string, string>): string => {
 
 describe('a filled key', () => {
   test('is another one for other values, whatever the template and the values are made of', () => {
-    fc.assert(
+    assertProperty(
+      'tools/key-text',
       fc.property(template, texts, (literals, values) => {
         const all = lists(values, literals.length - 1)
         expect(new Set(all.map((list) => keyText(literals, list))).size).toBe(all.length)

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
 import { bundle, openRecordings, type Recording } from '../../../src/replay/recording.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const text = readFileSync('tests/golden/turn-model-tools.trace.json', 'utf8').trim()
 const file = JSON.parse(text) as Record<string, unknown>
@@ -15,7 +16,8 @@ describe('an exported file', () => {
   test('with any bit changed is rejected, or has the same content', async () => {
     const bytes = new TextEncoder().encode(text)
     const place = fc.nat({ max: bytes.length - 1 })
-    await fc.assert(
+    await assertProperty(
+      'traces/recording: a flipped bit',
       fc.asyncProperty(place, fc.nat({ max: 7 }), async (at, bit) => {
         const changed = bytes.with(at, (bytes[at] ?? 0) ^ (1 << bit))
         const opened = await openRecordings(new TextDecoder().decode(changed))
@@ -55,7 +57,8 @@ describe('an exported file', () => {
   })
 
   test('cut off anywhere is rejected', async () => {
-    await fc.assert(
+    await assertProperty(
+      'traces/recording: a cut',
       fc.asyncProperty(fc.nat({ max: text.length - 1 }), async (length) => {
         expect(await openRecordings(text.slice(0, length))).toMatchObject({ ok: false, reason: 'not_json' })
       }),

@@ -4,6 +4,7 @@ import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { Span } from '../../../src/contract/reports/trace.ts'
 import { eventSpan, queueSpan, runSpan, stepSpan } from '../../../src/traces/span-id.ts'
 import { buildTrace } from '../../../src/traces/tree.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CALLER = '00f067aa0ba902b7'
@@ -162,7 +163,8 @@ describe('a trace', () => {
   })
 
   test('has every span once, whatever parents the entries name', () => {
-    fc.assert(
+    assertProperty(
+      'traces/tree',
       fc.property(hostile, (entries) => {
         const trace = buildTrace(
           TRACE,

@@ -6,6 +6,7 @@ import { forgetStatistics, sumEnded } from '../../../src/store/statistics/sums.t
 import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics/query.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
+import { assertProperty } from '../../support/property.ts'
 
 const HOUR = bucketStart('hour', Date.now()) - bucketSteps.hour
 type Written = { family?: Family; bucket?: Bucket; start?: number; values: Values }
@@ -154,7 +155,8 @@ describe('GET /v1/stats', () => {
 
   test('answers the same from sums over scopes as from their rows, with what changes after the sums', async () => {
     let run = 0
-    await fc.assert(
+    await assertProperty(
+      'http/statistics',
       fc.asyncProperty(fc.array(written, { minLength: 60, maxLength: 120 }), fc.array(written, { maxLength: 5 }), async (before, after) => {
         const team = `${freshTeam()}/`
         // Its own days, since the sums over all scopes are of all runs.

@@ -12,6 +12,7 @@ import { age, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf
 import { framesOf } from '../../support/socket-frames.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
 import { skill } from '../../support/two-step-skill.ts'
+import { assertProperty } from '../../support/property.ts'
 
 type Stub = ReturnType<typeof stubOf>
 
@@ -98,7 +99,8 @@ const sorted = (value: unknown): unknown => {
 
 test('the context of an event is rebuilt from the log as a reflex was shown it', async () => {
   const runs = fc.array(fc.constantFrom(...Object.keys(steps)), { minLength: 3, maxLength: 7 }).map((names) => [...names, 'kept'])
-  await fc.assert(
+  await assertProperty(
+    'learning/episodes',
     fc.asyncProperty(runs, async (names) => {
       const { scope, stub } = await prepared()
       for (const name of names) {

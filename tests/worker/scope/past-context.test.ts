@@ -6,6 +6,7 @@ import { call, problem, scopePath } from '../../support/http.ts'
 import { createVersion } from '../../support/reflexes.ts'
 import { age, evict, freshScope, hurry, logOf, note, send, stubOf, textOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
+import { assertProperty } from '../../support/property.ts'
 
 type Stub = ReturnType<typeof stubOf>
 type Seen = { at: number; context: ContextView }
@@ -77,7 +78,8 @@ async function differences(scope: string, seen: readonly Seen[]): Promise<unknow
 
 test('the context at an entry of the log is as it was then, whatever has happened', async () => {
   const runs = fc.array(fc.constantFrom(...Object.keys(steps)), { minLength: 3, maxLength: 7 })
-  await fc.assert(
+  await assertProperty(
+    'scope/past-context',
     fc.asyncProperty(runs, async (names) => {
       const { scope, stub } = await prepared()
       const seen: Seen[] = []

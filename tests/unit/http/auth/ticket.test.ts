@@ -1,8 +1,9 @@
-import { assert, asyncProperty, constantFrom, integer, pre } from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Principal } from '../../../../src/contract/principal.ts'
 import { issueTicket, principalOf, ticketSecretOf, verifyTicket } from '../../../../src/http/auth/ticket.ts'
 import { limits } from '../../../../src/base/limits.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const scope = 'team-a/x'
 const principal: Principal = { key_id: '00112233aabbccdd', name: 'Zoë ✓', roles: ['viewer', 'night-shift'], scopes: ['team-a/*', 'b'] }
@@ -28,19 +29,20 @@ describe('a ticket', () => {
 
   test('is refused with any character changed, added or left out', async () => {
     const { ticket } = await issue()
-    const place = integer({ min: 0, max: ticket.length - 1 })
+    const place = fc.integer({ min: 0, max: ticket.length - 1 })
     // The last character of a signature holds two bits that are none of it.
     const changed = (at: number) => ticket.slice(0, at) + (ticket[at] === 'A' ? 'B' : 'A') + ticket.slice(at + 1)
-    await assert(
-      asyncProperty(place, constantFrom('change', 'add', 'drop'), async (at, how) => {
-        pre(!(how === 'change' && at === ticket.length - 1))
+    await assertProperty(
+      'http/auth/ticket',
+      fc.asyncProperty(place, fc.constantFrom('change', 'add', 'drop'), async (at, how) => {
+        fc.pre(!(how === 'change' && at === ticket.length - 1))
         const forged =
           how === 'change'
             ? changed(at)
             : how === 'add'
               ? `${ticket.slice(0, at)}A${ticket.slice(at)}`
               : ticket.slice(0, at) + ticket.slice(at + 1)
-        pre(forged !== ticket)
+        fc.pre(forged !== ticket)
         expect(await verifyTicket('secret', scope, forged, now)).toBeNull()
       }),
     )

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { builtInEvents, eventUnion } from '../../../../src/core/event.ts'
 import { type EventRules, readEvents } from '../../../../src/http/body/parse-events.ts'
 import { Problem } from '../../../../src/contract/problem.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const rules: EventRules = {
@@ -230,7 +231,8 @@ describe('whatever comes', () => {
   }
 
   test('nothing but a Problem is thrown', async () => {
-    await fc.assert(
+    await assertProperty(
+      'http/body/parse-events: any body',
       fc.asyncProperty(anything, fc.constantFrom(json, ndjson, cloud, cloudBatch), fc.string(), async (body, type, traceparent) => {
         const header = /^[\x21-\x7e]+$/.test(traceparent) ? { traceparent } : undefined
         const events = await post(body, type, header).catch((error: unknown) => error)
@@ -253,7 +255,8 @@ describe('whatever comes', () => {
       },
       { requiredKeys: ['type', 'connection_id', 'content'] },
     )
-    await fc.assert(
+    await assertProperty(
+      'http/body/parse-events: accepted events',
       fc.asyncProperty(fc.array(accepted, { minLength: 1, maxLength: 5 }), async (values) => {
         const text = JSON.stringify(values)
         fc.pre(!text.includes('__proto__'))

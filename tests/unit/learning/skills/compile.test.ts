@@ -5,10 +5,12 @@ import { compilePattern, skillIdOf, type CompileOptions } from '../../../../src/
 import { mine } from '../../../../src/learning/skills/mine.ts'
 import { factsOf } from '../../../../src/tools/tool-facts.ts'
 import type { Trace } from '../../../../src/learning/skills/trace.ts'
+import { tokensOf } from '../../../../src/skills/manifest/keyword.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { compilePlan, resolveStep } from '../../../../src/skills/plan/compile.ts'
 import { call, times, trace } from './build-trace.ts'
 import { compileOptions, deployment } from './deployments.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const options = (fields: Partial<CompileOptions> = {}): CompileOptions => ({
   ...compileOptions,
@@ -241,6 +243,12 @@ describe('a pattern is refused', () => {
     expect(refusal(times(12, (n) => ({ ...deployment(n), goal: { text: '', labels: [] } })))).toMatch(/^nothing that was said/)
   })
 
+  test('where the only word that tells is a value of most turns', () => {
+    const traces = looking((n) => ({ text: n < 8 ? `look ${n}` : `see ${n}` }))
+    const alone = traces.map((one) => ({ ...one, goal: { text: 'look', labels: [] } }))
+    expect(refusal(alone, { tools: reading('first', 'second'), others: [] })).toMatch(/^nothing that was said/)
+  })
+
   test('where a tool is gone', () => {
     const { tools } = options()
     const left = new Map([...tools].filter(([name]) => name !== 'remove_acr'))
@@ -261,8 +269,11 @@ test('whatever the arguments hold, a manifest passes the checks, does the turns 
   // The parser of events refuses this name.
   const name = hostile.filter((text) => text !== '__proto__')
   const fields = fc.dictionary(name, fc.oneof(hostile, fc.integer(), fc.boolean(), fc.array(hostile, { maxLength: 3 })), { maxKeys: 4 })
-  fc.assert(
+  assertProperty(
+    'learning/skills/compile',
     fc.property(fields, fc.array(hostile, { minLength: 6, maxLength: 6 }), (constant, varying) => {
+      // A word that nearly every turn has among its values tells nothing: no skill is right then.
+      fc.pre(varying.filter((text) => tokensOf(text).includes('look')).length <= 4)
       const input = (n: number): JsonFields => ({ constant, varying: `${varying[n] ?? ''}${n}` })
       const traces = times(6, (n) =>
         trace(n, [call('first', { id: `id-${n}` }), call('second', input(n))], { goal: { text: 'look', labels: [] } }),
@@ -276,6 +287,7 @@ test('whatever the arguments hold, a manifest passes the checks, does the turns 
       })
       expect(redone).toEqual(traces.map(({ acts }) => ({ ok: true, args: acts[1]?.input })))
     }),
+    { examples: [[{}, ['{{inputs.x}}', '{{inputs.x}}', 'look ', '', '', '{{inputs.x}}']]] },
   )
 })
 

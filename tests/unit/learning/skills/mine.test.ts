@@ -5,6 +5,7 @@ import { closedPatterns, join } from '../../../../src/learning/skills/prefix-spa
 import type { Trace } from '../../../../src/learning/skills/trace.ts'
 import { seededRandom } from '../../../support/random.ts'
 import { call, run, times, trace } from './build-trace.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 /** By definition: all contiguous patterns, then those that no longer one equals in support. */
 function closedByCounting(sequences: number[][], least: number, shortest: number, longest: number): string[] {
@@ -29,7 +30,8 @@ const deployment = (at: number, fields: Partial<Trace> = {}) =>
 
 test('closed contiguous patterns are those of the definition', () => {
   const sequences = fc.array(fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 9 }), { maxLength: 12 })
-  fc.assert(
+  assertProperty(
+    'learning/skills/mine',
     fc.property(sequences, fc.integer({ min: 1, max: 4 }), (lists, least) => {
       // Without a limit of length, which would keep patterns that only a longer one closes.
       const found = closedPatterns(join(lists), { least_sequences: least, shortest: 2, longest: 9 })

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { formatClarify, formatResult } from '../../../../src/skills/asp/format.ts'
 import { clarifyInput, parseAsp, proposeSkillInput } from '../../../../src/skills/asp/parse.ts'
 import type { JsonFields } from '../../../../src/base/json.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const json = '{"skill_id":"deploy.container.appservice","why":"goal=deploy","inputs":{"app_name":"pay"}}'
 const propose = (body: string) => `<SKILL_PROPOSE>${body}</SKILL_PROPOSE>`
@@ -124,7 +125,8 @@ describe('a block of the protocol', () => {
       fc.string(),
       fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join('')),
     )
-    fc.assert(
+    assertProperty(
+      'skills/asp/parse: any text',
       fc.property(text, (some) => {
         const blocks = parseAsp(some)
         expect(blocks.every(({ at }) => some.startsWith('<', at))).toBe(true)
@@ -190,7 +192,8 @@ describe('a message to the model', () => {
       outputs,
       reason: fc.string({ maxLength: 2000, unit: 'grapheme' }),
     })
-    fc.assert(
+    assertProperty(
+      'skills/asp/parse: any message',
       fc.property(some, (message) => {
         const text = formatResult(message)
         expect(estimateTokenCount(text)).toBeLessThanOrEqual(50)

@@ -7,6 +7,7 @@ import { SkillIndex } from '../../../../src/skills/bulletin/skill-index.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { gateRequest } from '../gate-request.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const bulletin = (manifests: Manifest[], changes: Partial<BulletinRequest> = {}) => {
   const { text, goal_labels, entity_types, compat } = gateRequest()
@@ -101,7 +102,8 @@ describe('a card', () => {
     const id = fc.stringMatching(/^[A-Za-z](?:[-._][a-z]){0,9}(?:-[a-z]){0,25}$/)
     const description = fc.oneof(fc.string({ maxLength: 500 }), fc.string({ maxLength: 100, unit: 'grapheme' }), fc.lorem({ maxCount: 70 }))
     const names = fc.uniqueArray(name, { maxLength: 32 })
-    fc.assert(
+    assertProperty(
+      'skills/bulletin/bulletin',
       fc.property(id, description, names, fc.boolean(), (id, description, names, required) => {
         const manifest = deployManifest({
           id,

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { cuesOf, maximumScore, scoreOf, tauOf } from '../../../../src/skills/bulletin/score.ts'
 import { holdsKeyword, tokenText, tokensOf } from '../../../../src/skills/manifest/keyword.ts'
 import { deployManifest } from '../deploy-manifest.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const manifest = deployManifest({ 'activation.entity_types': ['app'], 'activation.score_weights.entity_type': 0.5 })
 const said = (changes: Partial<Parameters<typeof cuesOf>[0]>) => cuesOf({ text: '', goal_labels: [], entity_types: [], ...changes })
@@ -47,7 +48,8 @@ describe('a score', () => {
       entities: words,
       recent: fc.boolean(),
     })
-    fc.assert(
+    assertProperty(
+      'skills/bulletin/score: adding a word',
       fc.property(arbitrary, words, ({ weights, text, goals, entities, recent }, more) => {
         const [goal_label, keyword_hit, entity_type, recent_success] = weights
         const skill = deployManifest({
@@ -91,7 +93,8 @@ describe('a keyword', () => {
 
   test('is found by words as by a plain search', () => {
     const words = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 12 })
-    fc.assert(
+    assertProperty(
+      'skills/bulletin/score: adding a keyword',
       fc.property(words, fc.array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 3 }), (text, keyword) => {
         expect(stands(keyword.join(' '), text.join('\n'))).toBe(` ${text.join(' ')} `.includes(` ${keyword.join(' ')} `))
       }),

@@ -7,6 +7,7 @@ import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { cuesOf, scoreOf } from '../../../../src/skills/bulletin/score.ts'
 import { byName, SkillIndex, type Situation } from '../../../../src/skills/bulletin/skill-index.ts'
 import { deployManifest } from '../deploy-manifest.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 /** The reference result of the index. */
 function scan(skills: readonly { manifest: Manifest; state: SkillState }[], situation: Situation): Manifest[] {
@@ -64,7 +65,8 @@ const situation: fc.Arbitrary<Situation> = fc.record({
 
 describe('an index of skills', () => {
   test('finds what a scan finds, in the order of names', () => {
-    fc.assert(
+    assertProperty(
+      'skills/bulletin/skill-index',
       fc.property(
         fc.uniqueArray(skill, { maxLength: 12, selector: ({ manifest: { id, version } }) => `${id}@${version}` }),
         situation,

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileExpression, evaluate, valuesRead } from '../../../../src/skills/cel/expression.ts'
 import { probeSession, type Probes } from '../../../../src/skills/cel/probes.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const scope = {
   ctx: { subscription: 'blue' },
@@ -98,7 +99,8 @@ describe('an expression', () => {
       '-',
       ' in ',
     )
-    fc.assert(
+    assertProperty(
+      'skills/cel/expression',
       fc.property(
         fc.oneof(
           fc.string(),

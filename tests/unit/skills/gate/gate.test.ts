@@ -5,6 +5,7 @@ import type { GateRequest } from '../../../../src/skills/gate/decision.ts'
 import type { JsonFields } from '../../../../src/base/json.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { gateRequest, NOW } from '../gate-request.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const blackboard = gateRequest().blackboard
 const place = gateRequest().compat
@@ -208,7 +209,8 @@ describe('the gate', () => {
       fc.oneof(fc.string(), fc.constantFrom('app_name', 'image_tag', '__proto__', 'constructor')),
       fc.anything(),
     )
-    fc.assert(
+    assertProperty(
+      'skills/gate/gate',
       fc.property(hostile, fc.string(), fc.string(), (fields, expression, text) => {
         const manifest = deployManifest()
         manifest.preconditions.invariants = [expression]

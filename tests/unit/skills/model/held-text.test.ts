@@ -1,12 +1,13 @@
-import { array, assert, asyncProperty, constantFrom, nat, property } from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { HeldText } from '../../../../src/skills/model/held-text.ts'
 import { readText } from '../../../../src/skills/model/intents.ts'
 import { partsOf, proposal, resultOf, streamOf, world } from '../../standalone/fixtures.ts'
 import { MockLanguageModelV4 } from 'ai/test'
+import { assertProperty } from '../../../support/property.ts'
 
 const block = proposal('milk')
-const pieces = constantFrom(
+const pieces = fc.constantFrom(
   'Hello ',
   block,
   `\`${block}\``,
@@ -20,8 +21,8 @@ const pieces = constantFrom(
   '<SKILL_RESULT>',
   '<CLARIFY>',
 )
-const texts = array(pieces, { maxLength: 8 }).map((all) => all.join(''))
-const cuts = array(nat(2000), { maxLength: 12 })
+const texts = fc.array(pieces, { maxLength: 8 }).map((all) => all.join(''))
+const cuts = fc.array(fc.nat(2000), { maxLength: 12 })
 
 function passed(text: string, places: readonly number[]): { held: HeldText; pieces: string[] } {
   const held = new HeldText()
@@ -31,8 +32,9 @@ function passed(text: string, places: readonly number[]): { held: HeldText; piec
 
 describe('a text that streams in', () => {
   test('passes the same however it is cut, and never a part of what is acted upon', () => {
-    assert(
-      property(texts, cuts, (text, places) => {
+    assertProperty(
+      'skills/model/held-text: held',
+      fc.property(texts, cuts, (text, places) => {
         const { held, pieces } = passed(text, places)
         const shown = pieces.join('')
         expect(held.whole).toBe(text)
@@ -54,8 +56,9 @@ describe('a text that streams in', () => {
 
 describe('a streamed turn', () => {
   test('comes to the same whatever the pieces are: in the middle of a tag too', async () => {
-    await assert(
-      asyncProperty(texts, cuts, async (text, places) => {
+    await assertProperty(
+      'skills/model/held-text: streamed',
+      fc.asyncProperty(texts, cuts, async (text, places) => {
         const streamed = await turnOf(text, places)
         const whole = await turnOf(text, null)
         expect(streamed).toEqual(whole)

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { diff, emptyBlackboard, seedBlackboard, writeBlackboard, type Blackboard } from '../../../../src/skills/plan/blackboard.ts'
 import type { JsonFields } from '../../../../src/base/json.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 describe('a blackboard', () => {
   test('is seeded from its sources, the later ones winning, and says whose each value is', () => {
@@ -99,7 +100,8 @@ describe('a difference', () => {
 
   test('is empty between equals, and not between others', () => {
     const fields = fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue({ maxDepth: 2 })) as fc.Arbitrary<JsonFields>
-    fc.assert(
+    assertProperty(
+      'skills/plan/blackboard',
       fc.property(fields, fields, (left, right) => {
         expect(diff(board(left), board(structuredClone(left)))).toEqual([])
         const differs = JSON.stringify(sorted(left)) !== JSON.stringify(sorted(right))

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../../../src/base/json.ts'
 import { placesIn, resolveTemplate } from '../../../../src/skills/plan/template.ts'
+import { assertProperty } from '../../../support/property.ts'
 
 const scope = {
   inputs: { app: 'pay', count: 3, list: [1, 2], none: null },
@@ -52,7 +53,8 @@ describe('a template', () => {
   })
 
   test('keeps any value as it is', () => {
-    fc.assert(
+    assertProperty(
+      'skills/plan/template',
       fc.property(fc.jsonValue(), (value) => {
         const result = resolveTemplate(['{{x}}'], { ...scope, inputs: { x: value } })
         expect(JSON.stringify(result)).toBe(JSON.stringify({ ok: true, value: [value] }))
