@@ -53,6 +53,8 @@ export interface Env {
   REFLEX_MODEL?: string
   /** The decision model, whose forms `models/decisions/resolve.ts` has. */
   REFLEX_DECISION_MODEL?: string
+  /** Own prices as JSON: USD per million tokens, by model. */
+  REFLEX_MODEL_PRICES?: string
   SYSTEM_ONE_URL?: string
   SYSTEM_ONE_API_KEY?: string
   /** Local server only: maps a stack trace to source files. */

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { buckets, type Bucket, type statistics } from '../../src/contract/reports/statistics.ts'
 import { metrics } from '../../src/http/operations/statistics-metrics.ts'
 import { CliError, UsageError } from '../lib/cli-error.ts'
-import { dollars, duration } from '../lib/text.ts'
+import { dollars, duration, money } from '../lib/text.ts'
 import { route } from './pages.ts'
 import { handler, type Session } from './session.ts'
 import { fileStatistics } from './standalone-stats.ts'
@@ -45,7 +45,7 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
       : await api().json<Statistics>(route(['stats'], { metric, ...query }), { signal })
   const columns = [
     { title: 'OF', of: ({ label }: Statistics['series'][number]) => label ?? 'total' },
-    { title: metric.toUpperCase(), of: ({ total }: Statistics['series'][number]) => amount(total, answer.unit) },
+    { title: metric.toUpperCase(), of: (series: Statistics['series'][number]) => costOrAmount(series, answer.unit) },
     { title: 'TREND', of: ({ points }: Statistics['series'][number]) => trend(points.map(({ value }) => value)) },
   ]
   print.result(answer, (paint) => [
@@ -53,6 +53,12 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
     ...table(answer.series, columns, { paint }),
     ...(answer.more ? [paint('dim', 'There are more rows.')] : []),
   ])
+}
+
+/** The cost of models says how many calls it leaves out, since their price is unknown. */
+function costOrAmount({ total, unpriced_calls: unpriced }: Statistics['series'][number], unit: Statistics['unit']): string | null {
+  if (unpriced === null) return `${dollars(total ?? 0)}, without calls of unknown price`
+  return unpriced === undefined ? amount(total, unit) : money(total ?? 0, unpriced)
 }
 
 export function amount(value: number | null, unit: Statistics['unit']): string | null {

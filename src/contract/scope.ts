@@ -61,6 +61,7 @@ export const counters = z.object({
   input_tokens: count,
   output_tokens: count,
   cost_usd: z.number(),
+  unpriced_calls: count.describe('Model calls whose price is unknown: `cost_usd` leaves them out.'),
 })
 export type Counters = z.infer<typeof counters>
 

@@ -8,6 +8,7 @@ import type {
 import { wrapLanguageModel } from 'ai'
 import { type Answer, type ModelCall, modelCall } from './model-call.ts'
 import { ModelRefused, type Refusal } from './model-errors.ts'
+import type { OwnPrices } from './own-prices.ts'
 import { promptHash } from './prompt.ts'
 import { StreamContent } from './stream-content.ts'
 import { watchStream } from './watch-stream.ts'
@@ -20,6 +21,7 @@ export type MeterOptions = {
   now?: () => number
   /** The name to record and to price by; the model's own id unless given. */
   name?: string
+  own_prices?: OwnPrices
 }
 
 /** Asks before each call and records it. Throws ModelRefused if the call is not allowed. */
@@ -45,13 +47,14 @@ export function meter(model: LanguageModelV4, options: MeterOptions): LanguageMo
 
 async function begin(model: LanguageModelV4, options: MeterOptions, params: LanguageModelV4CallOptions) {
   const { prompt } = params
-  const { allow, record, now = Date.now, name = model.modelId } = options
+  const { allow, record, now = Date.now, name = model.modelId, own_prices } = options
   const prompt_hash = await promptHash(prompt)
   // Asked last, so that nothing can be spent between the answer and the call.
   const answer = allow()
   if (!answer.ok) throw new ModelRefused(answer)
   const started = now()
-  return (answer: Answer) => record(modelCall({ model: name, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
+  return (answer: Answer) =>
+    record(modelCall({ model: name, own_prices, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
 }
 
 async function recorded<Result>(

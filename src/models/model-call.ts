@@ -1,6 +1,7 @@
 import prices from './prices.json' with { type: 'json' }
 import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { ModelFault } from '../base/faults.ts'
+import type { OwnPrices } from './own-prices.ts'
 import { ModelFailed } from './model-errors.ts'
 import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
@@ -34,9 +35,9 @@ export type Answer = {
   taken: boolean
 }
 
-type Call = { model: string; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
+type Call = { model: string; own_prices?: OwnPrices | undefined; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
 
-export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, answer: Answer): ModelCall {
+export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call, answer: Answer): ModelCall {
   const error = errorOf(answer)
   const fault = answer.error instanceof ModelFailed ? answer.error.fault : null
   const tokens = tokensOf(prompt, answer)
@@ -44,7 +45,7 @@ export function modelCall({ model, prompt, prompt_hash, duration_ms }: Call, ans
     model,
     status: error === null ? 'ok' : 'failed',
     ...tokens,
-    cost_usd: costOf(model, tokens),
+    cost_usd: costOf(model, tokens, own_prices),
     duration_ms,
     prompt_hash,
     finish_reason: answer.finish?.unified ?? null,
@@ -81,10 +82,15 @@ const LONGEST_FIRST = [...PRICES.keys()].toSorted((left, right) => right.length 
 /** Suffixes of the same model. Others (`-pro`, `-fast`) are models with their own prices. */
 const SAME_MODEL = /^(-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{8}|-latest)?$/
 
-/** USD for one call; null if the price is unknown. The provider's prefix is optional. */
-export function costOf(model: string, tokens: { input_tokens: number; output_tokens: number }): number | null {
+/**
+ * USD for one call; null if the price is unknown. The provider's prefix is optional. The
+ * deployment's own prices come before the list prices.
+ */
+export function costOf(model: string, tokens: { input_tokens: number; output_tokens: number }, own: OwnPrices = {}): number | null {
   if (model === 'offline') return 0
   const name = withoutProvider(model)
+  const mine = own[model] ?? own[name]
+  if (mine) return (tokens.input_tokens * mine.input + tokens.output_tokens * mine.output) / 1_000_000
   const listed = LONGEST_FIRST.find((prefix) => name.startsWith(prefix) && SAME_MODEL.test(name.slice(prefix.length)))
   const [input, output] = PRICES.get(listed ?? '') ?? []
   if (input === undefined || output === undefined) return null

@@ -40,6 +40,11 @@ export const statistics = z
       z.object({
         label: z.string().nullable().describe('The id or scope that `by` asks for; null for the total.'),
         total,
+        unpriced_calls: z
+          .int()
+          .nullable()
+          .optional()
+          .describe('Of the cost of models: the calls that it leaves out, since their price is unknown. Null if this is not known.'),
         points,
       }),
     ),

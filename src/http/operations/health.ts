@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { decisionModelProblem } from '../../models/decisions/resolve.ts'
+import { ownPricesProblem } from '../../models/own-prices.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
 import { controlPlane, controlPlaneReport } from './control-plane.ts'
@@ -180,7 +181,7 @@ async function parts(env: Env) {
   const db = storeOf(env)
   const queues: Pick<Queue, 'metrics'> = EVENTS
   const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
-  const error = modelProblem(modelName(env), env) ?? decisionModelProblem(env)
+  const error = modelProblem(modelName(env), env) ?? decisionModelProblem(env) ?? ownPricesProblem(env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
 }

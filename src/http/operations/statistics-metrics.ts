@@ -16,6 +16,8 @@ export type Metric = {
   of: (sums: Sums, turns: Sums) => Value
   /** Compares with the turns of the same range. */
   against?: true
+  /** A sum of what model calls cost. */
+  is_cost?: true
   /** The current number of versions of a kind, instead of sums. */
   registry?: { kind: ArtifactKind; of: RegistryCount }
 }
@@ -43,6 +45,8 @@ const counted = (family: Family, key: string, description: string, unit: Metric[
   keys: [key],
   of: (sums) => numberOf(sums, key),
 })
+/** The cost of model calls: answers say also how many of them have no known price. */
+const costing = (key: string, description: string): Metric => ({ ...counted('scope', key, description, 'usd'), is_cost: true })
 const shared = (family: Family, [part, ...whole]: [string, ...string[]], description: string): Metric => ({
   family,
   unit: 'share',
@@ -125,14 +129,15 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'events.retried': counted('scope', 'retried', 'Attempts that failed and were retried.'),
   turns: counted('scope', 'turns', 'Ended turns.'),
   'turns.failed': counted('scope', 'turns_failed', 'Turns that failed or timed out.'),
-  'turns.cost_usd': counted('scope', 'turn_cost_usd', 'Cost of the turns.', 'usd'),
+  'turns.cost_usd': costing('turn_cost_usd', 'Cost of the turns, without model calls whose price is unknown.'),
   'turns.p50_ms': timed('scope', 'turn_ms', 0.5, 'Median duration of a turn.'),
   'turns.p95_ms': timed('scope', 'turn_ms', 0.95, '95th percentile of the duration of a turn.'),
   'model.calls': counted('scope', 'model_calls', 'Model calls.'),
   'model.failures': counted('scope', 'model_failures', 'Model calls that failed.'),
   'model.input_tokens': counted('scope', 'input_tokens', 'Input tokens.'),
   'model.output_tokens': counted('scope', 'output_tokens', 'Output tokens.'),
-  'model.cost_usd': counted('scope', 'model_cost_usd', 'Cost of the model calls.', 'usd'),
+  'model.cost_usd': costing('model_cost_usd', 'Cost of the model calls, without those whose price is unknown.'),
+  'model.unpriced_calls': counted('scope', 'unpriced_calls', 'Model calls whose price is unknown.'),
   effects: counted('scope', 'effects', 'Ended effects.'),
   'effects.failed': counted('scope', 'effects_failed', 'Effects that failed, or whose outcome is unknown.'),
   'reflexes.fires': counted('scope', 'fires', 'Fires of active reflexes.'),

@@ -103,22 +103,36 @@ async function seriesOf(
 ): Promise<Pick<Answer, 'series' | 'more'>> {
   const { family, keys } = metric
   const of_turns = { ...range, family: 'scope' as const, keys: TURN_KEYS, by: range.by === 'scope' ? range.by : null }
-  const [series, turns] = await Promise.all([
+  const [series, turns, unpriced] = await Promise.all([
     summed(db, { ...range, family, keys }),
     metric.against ? summed(db, of_turns) : new Map<string, Points>(),
+    metric.is_cost ? summed(db, { ...range, family, keys: ['unpriced_calls'] }) : new Map<string, Points>(),
   ])
   if (range.by === null && !series.has('')) series.set('', new Map())
+  // A scope without a known price has a row, too: else it would look as if it cost nothing.
+  for (const label of unpriced.keys()) if (!series.has(label)) series.set(label, new Map())
+  const unpricedOf = (label: string) => {
+    const points = unpriced.get(label)
+    if (points) return totalOf(points)['unpriced_calls'] ?? 0
+    return unpriced.size > MOST_SERIES ? null : 0
+  }
   const totals = Array.from(series, ([label, points]) => {
     const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, Sums>()
-    return { label, points, all, total: metric.of(totalOf(points), totalOf(all)) }
-  }).sort((one, other) => (other.total ?? 0) - (one.total ?? 0) || (one.label < other.label ? -1 : 1))
-  const shown = totals.slice(0, MOST_SERIES).map(({ label, points, all, total }) => ({
+    return { label, points, all, total: metric.of(totalOf(points), totalOf(all)), unpriced: metric.is_cost && unpricedOf(label) }
+  }).sort(byTotal)
+  const shown = totals.slice(0, MOST_SERIES).map(({ label, points, all, total, unpriced: unpriced_calls }) => ({
     label: range.by === null ? null : label,
     total,
+    ...(unpriced_calls !== undefined && { unpriced_calls }),
     points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: metric.of(sums, all.get(start) ?? {}) })),
   }))
   return { series: shown, more: totals.length > MOST_SERIES }
 }
+
+type Ranked = { label: string; total: number | null; unpriced: number | null | undefined }
+
+const byTotal = (one: Ranked, other: Ranked): number =>
+  (other.total ?? 0) - (one.total ?? 0) || (other.unpriced ?? 0) - (one.unpriced ?? 0) || (one.label < other.label ? -1 : 1)
 
 async function registered(db: D1Database, { kind, of }: NonNullable<Metric['registry']>, scopes: readonly string[]): Promise<number> {
   const counts = (await countVersions(db, scopes)).filter((row) => row.kind === kind)

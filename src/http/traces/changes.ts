@@ -8,6 +8,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { ModelMisconfigured } from '../../models/model-errors.ts'
+import { ownPricesOf } from '../../models/own-prices.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { settingsChange } from '../../replay/what-if/changes.ts'
@@ -108,7 +109,11 @@ function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, {
   demandRole(principal, 'operator')
   const name = model ?? modelName(env, settings[0])
   try {
-    return new LiveModel(resolveModel(name, env, agents.agentOf(scope, settings[0]?.agent).offline), name, budget)
+    return new LiveModel(
+      resolveModel(name, env, agents.agentOf(scope, settings[0]?.agent).offline),
+      { name, own_prices: ownPricesOf(env) },
+      budget,
+    )
   } catch (error) {
     if (error instanceof ModelMisconfigured) throw invalid(error.message)
     throw error

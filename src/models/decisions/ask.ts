@@ -7,6 +7,7 @@ import {
 import { estimateTokenCount } from 'tokenx'
 import { modelFaultOf, tellFault, type ModelFault } from '../../base/faults.ts'
 import { costOf } from '../model-call.ts'
+import type { OwnPrices } from '../own-prices.ts'
 
 export type DecisionResults = DecisionResult<Record<string, Question>>
 type Asked = { state: State; questions: Record<string, Question> }
@@ -15,6 +16,8 @@ type Options = {
   name: string
   timeout_ms: number
   now: () => number
+  /** The deployment's own prices. */
+  own_prices: OwnPrices
   /** Takes secrets out of the provider's text. */
   hide: (text: string) => string
 }
@@ -33,12 +36,12 @@ export type DecisionCall = {
  * or not a probability. Never throws: an outage and a broken answer are data.
  */
 export async function askDecision(model: () => DecisionModel, { state, questions }: Asked, options: Options): Promise<DecisionCall> {
-  const { name, timeout_ms, now, hide } = options
+  const { name, timeout_ms, now, hide, own_prices } = options
   const started = now()
   const metered = (given: Partial<DecisionResults['usage']>, taken: boolean) => {
     const estimated = () => (taken ? estimateTokenCount(JSON.stringify([state, questions])) : 0)
     const tokens = { input_tokens: given.inputTokens ?? estimated(), output_tokens: given.outputTokens ?? 0 }
-    return { model: name, ...tokens, cost_usd: costOf(name, tokens), duration_ms: now() - started }
+    return { model: name, ...tokens, cost_usd: costOf(name, tokens, own_prices), duration_ms: now() - started }
   }
   try {
     // The caller retries, not the AI SDK.

@@ -2,6 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Genera
 import type { Usage } from '../../contract/log-entry.ts'
 import type { ReplayBudget, Spent } from '../../contract/reports/what-if.ts'
 import { costOf } from '../../models/model-call.ts'
+import type { OwnPrices } from '../../models/own-prices.ts'
 import { meter } from '../../models/meter.ts'
 
 type Asked = Usage & { duration_ms: number }
@@ -24,10 +25,15 @@ export class LiveModel {
   #taken = nothing()
 
   /** `name` is what the model is priced by. */
-  constructor(model: LanguageModelV4, name: string, budget: ReplayBudget) {
+  constructor(model: LanguageModelV4, { name, own_prices }: { name: string; own_prices: OwnPrices }, budget: ReplayBudget) {
     this.#budget = budget
-    this.#is_priced = costOf(name, { input_tokens: 1, output_tokens: 1 }) !== null
-    this.#model = meter(model, { name, allow: () => ({ ok: true }), record: (call) => this.#count({ ...call, model_calls: 1 }) })
+    this.#is_priced = costOf(name, { input_tokens: 1, output_tokens: 1 }, own_prices) !== null
+    this.#model = meter(model, {
+      name,
+      own_prices,
+      allow: () => ({ ok: true }),
+      record: (call) => this.#count({ ...call, model_calls: 1 }),
+    })
   }
 
   get spent(): Spent {

@@ -3,6 +3,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { wrapLanguageModel } from 'ai'
 import { tellFault } from '../../base/faults.ts'
 import { meter } from '../../models/meter.ts'
+import { ownPricesOf } from '../../models/own-prices.ts'
 import type { ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel } from '../../models/resolve-model.ts'
 import { withFaults } from '../../models/with-faults.ts'
@@ -58,6 +59,7 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, prompt: params.prompt, head: headIn(params, asked.head) }),
       now,
       name,
+      own_prices: ownPricesOf(env),
     }),
     middleware: {
       specificationVersion: 'v4',
@@ -114,7 +116,7 @@ function recordCall(
     budget.spend(unit, input_tokens + output_tokens)
     if (status === 'ok') model_calls.answered(unit)
     else if (fault) model_calls.failed(unit, log.clean(tellFault(fault), head.trace_id) as string)
-    unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0 })
+    unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
     const quotes = log.masks.of(head.trace_id)
     const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))
     const entry = {

@@ -24,6 +24,7 @@ const counters: ScopeState['counters'] = {
   input_tokens: 200,
   output_tokens: 50,
   cost_usd: 0,
+  unpriced_calls: 0,
 }
 const scope: ScopeState = {
   scope: 'ssh/web-1',

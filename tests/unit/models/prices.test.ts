@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { costOf } from '../../../src/models/model-call.ts'
+import { ownPricesOf, ownPricesProblem } from '../../../src/models/own-prices.ts'
 
 const million = { input_tokens: 1_000_000, output_tokens: 1_000_000 }
 
@@ -38,6 +39,27 @@ describe('costOf', () => {
       expect(costOf(model, million)).toBeNull()
     },
   )
+
+  it('takes the prices of the deployment first, with and without the provider in the name', () => {
+    const own = ownPricesOf({ REFLEX_MODEL_PRICES: '{"my-model": {"input": 2, "output": 4}, "gpt-4o-mini": {"input": 0, "output": 1}}' })
+    expect(costOf('openai-compatible/my-model', million, own)).toBe(6)
+    expect(costOf('gpt-4o-mini', million, own)).toBe(1)
+    expect(costOf('gpt-5.9', million, own)).toBeNull()
+  })
+
+  it.each([
+    ['{"my-model": 2', 'REFLEX_MODEL_PRICES is not valid JSON: write it as'],
+    ['{"my-model": {"input": -1, "output": 1}}', 'REFLEX_MODEL_PRICES["my-model"]["input"]: Too small'],
+    ['{"my-model": {"input": 1}}', 'REFLEX_MODEL_PRICES["my-model"]["output"]: Invalid input'],
+  ])('says what is wrong with own prices such as %s, and uses none of them', (text, problem) => {
+    expect(ownPricesProblem({ REFLEX_MODEL_PRICES: text })).toContain(problem)
+    expect(costOf('my-model', million, ownPricesOf({ REFLEX_MODEL_PRICES: text }))).toBeNull()
+  })
+
+  it('finds nothing wrong with own prices that can be read, and with none', () => {
+    expect(ownPricesProblem({})).toBeNull()
+    expect(ownPricesProblem({ REFLEX_MODEL_PRICES: '{"my-model": {"input": 1, "output": 1}}' })).toBeNull()
+  })
 
   it('costs nothing offline', () => {
     expect(costOf('offline', million)).toBe(0)

@@ -87,6 +87,21 @@ describe('GET /v1/stats', () => {
     expect((await call('/v1/stats?metric=events.accepted', { key: await keyFor(['publisher']) })).status).toBe(403)
   })
 
+  test('names the calls of unknown price beside the cost of models, also where nothing else is known', async () => {
+    const team = freshTeam()
+    await write(`${team}/priced`, { values: { '': { model_calls: 2, model_cost_usd: 3 } } })
+    await write(`${team}/own`, { values: { '': { model_calls: 7, unpriced_calls: 7 } } })
+    await write(`${team}/both`, { values: { '': { model_calls: 5, model_cost_usd: 1, unpriced_calls: 2 } } })
+    const asked = { metric: 'model.cost_usd', scope: `${team}/*` }
+    expect((await stats(asked)).series).toMatchObject([{ total: 4, unpriced_calls: 9 }])
+    expect((await stats({ ...asked, by: 'scope' })).series).toMatchObject([
+      { label: `${team}/priced`, total: 3, unpriced_calls: 0 },
+      { label: `${team}/both`, total: 1, unpriced_calls: 2 },
+      { label: `${team}/own`, total: 0, unpriced_calls: 7 },
+    ])
+    expect((await stats({ metric: 'turns', scope: `${team}/*` })).series[0]).not.toHaveProperty('unpriced_calls')
+  })
+
   test('answers the 100 scopes with the largest sums, and says that there are more', async () => {
     const team = freshTeam()
     for (let place = 0; place < 103; place++)

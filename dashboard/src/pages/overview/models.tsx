@@ -1,4 +1,4 @@
-import { compact, usd } from '../../ui/numbers.ts'
+import { compact, money, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import type { Metrics, Summary } from './page.tsx'
@@ -29,14 +29,20 @@ export function Models({ metrics, summary }: ModelsProps) {
             if (place >= 0 && place < buckets) values[place] = (values[place] ?? 0) + (value ?? 0)
           }
           const total = values.reduce((sum, value) => sum + value, 0)
+          const isMoney = show === usd
+          const unpriced = isMoney ? (metrics['model.unpriced_calls']?.total ?? 0) : 0
+          const free = unpriced > 0 && total === 0
+          const save = metrics[saved]?.total
           return (
             <div class="card figure" key={title}>
               <h3>{title}</h3>
-              <p class="number">{show(total)}</p>
-              <p class="quiet">{show((total * HOUR_MS) / (buckets * step))} per hour</p>
+              <p class={free ? 'number wait' : 'number'}>{isMoney ? money(total, unpriced) : show(total)}</p>
+              <p class="quiet">
+                {free ? 'REFLEX_MODEL_PRICES sets prices of your own' : `${show((total * HOUR_MS) / (buckets * step))} per hour`}
+              </p>
               <Sparkline values={values} label={`${title} per ${summary.bucket}; the most is ${show(Math.max(...values))}`} />
               <p>
-                Saved by reflexes: <b>{show(metrics[saved]?.total)}</b>
+                Saved by reflexes: <b>{free && !save ? 'price unknown' : show(save)}</b>
               </p>
             </div>
           )

@@ -4,7 +4,7 @@ import type { ScopeState } from '../../../../src/contract/scope.ts'
 import { hasRole, part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { useScopeName } from '../../ui/links.tsx'
-import { compact, count, percent, usd } from '../../ui/numbers.ts'
+import { compact, count, money, percent, usd } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
@@ -131,6 +131,7 @@ function CostOf({
     model_usd,
     saved_usd,
     basis,
+    counts: { unpriced_model_calls: unpriced },
   },
 }: {
   cost: ScopeCost
@@ -140,7 +141,8 @@ function CostOf({
       {usd(low)} to {usd(high)}
       <span class="quiet">
         {' '}
-        (models {usd(model_usd)}, saved {usd(saved_usd)}; {usd(high * 30)} a month)
+        (models {money(model_usd, unpriced)}, saved {usd(saved_usd)}; {usd(high * 30)} a month
+        {unpriced > 0 && ', without the calls of unknown price'})
       </span>
     </span>
   )

@@ -67,7 +67,7 @@ function Head({ span, scope, seq }: { span: Span; scope: string; seq: number | n
         )}
       </Fact>
       {tokens > 0 && <Fact name="Tokens">{count(tokens)}</Fact>}
-      {cost !== null && <Fact name="Cost">{usd(cost)}</Fact>}
+      {(cost !== null || tokens > 0) && <Fact name="Cost">{cost === null ? 'price unknown' : usd(cost)}</Fact>}
       {fuel !== null && <Fact name="Fuel">{count(fuel)}</Fact>}
     </Facts>
   )

@@ -103,7 +103,8 @@ function Head({ trace: { status, started_at, duration_ms, scopes, usage, truncat
           ))}
         </Fact>
         <Fact name="Model calls">
-          {count(usage.model_calls)} · {count(usage.input_tokens + usage.output_tokens)} tokens · {usd(usage.cost_usd)}
+          {count(usage.model_calls)} · {count(usage.input_tokens + usage.output_tokens)} tokens ·{' '}
+          {usage.cost_usd === null ? 'price unknown' : usd(usage.cost_usd)}
         </Fact>
       </Facts>
       {truncated && <p class="wait">The logs have more entries of this trace than are shown.</p>}

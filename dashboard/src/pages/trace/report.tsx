@@ -136,7 +136,7 @@ function Sides(sides: { recorded: ReplaySide; replayed: ReplaySide }) {
         { title: 'Side', cell: ({ name }) => name },
         { title: 'Model calls', cell: ({ usage }) => count(usage.model_calls), numeric: true },
         { title: 'Tokens', cell: ({ usage }) => count(usage.input_tokens + usage.output_tokens), numeric: true },
-        { title: 'Cost', cell: ({ usage }) => usd(usage.cost_usd), numeric: true },
+        { title: 'Cost', cell: ({ usage }) => (usage.cost_usd === null ? 'price unknown' : usd(usage.cost_usd)), numeric: true },
         { title: 'Effects', cell: ({ effects }) => count(effects), numeric: true },
         { title: 'Time', cell: ({ duration_ms }) => duration(duration_ms), numeric: true },
       ]}

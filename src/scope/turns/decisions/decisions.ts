@@ -4,6 +4,7 @@ import type { Usage } from '../../../contract/log-entry.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../../../models/decisions/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../../../models/decisions/resolve.ts'
+import { ownPricesOf } from '../../../models/own-prices.ts'
 import type { Stored } from '../../inbox/event-row.ts'
 import type { Job } from '../../jobs.ts'
 import type { Unit } from '../../storage/unit.ts'
@@ -94,7 +95,13 @@ export class Decisions {
     const { env, hide, now } = this.#parts
     const name = fullName(decisionModelName(env), event.model)
     const asked = { state: modelState(event.state), questions: modelQuestions(event.questions) }
-    return askDecision(() => resolveDecisionModel(name, env), asked, { name, timeout_ms: TIMEOUT_MS, now, hide })
+    return askDecision(() => resolveDecisionModel(name, env), asked, {
+      name,
+      timeout_ms: TIMEOUT_MS,
+      now,
+      hide,
+      own_prices: ownPricesOf(env),
+    })
   }
 
   async #ask(job: Job<Asking>, event: DecisionAsked): Promise<{ again_ms: number } | void> {

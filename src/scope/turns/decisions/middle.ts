@@ -9,6 +9,7 @@ import type { DecisionModelSetting } from '../../../contract/settings/decision-m
 import type { ReflexVersion } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../../../models/decisions/ask.ts'
 import { decisionModelName, resolveDecisionModel } from '../../../models/decisions/resolve.ts'
+import { ownPricesOf } from '../../../models/own-prices.ts'
 import type { Lanes } from '../../effects/wiring.ts'
 import type { Stored } from '../../inbox/event-row.ts'
 import type { Sockets } from '../../live/sockets.ts'
@@ -56,7 +57,13 @@ export class Middle {
     const name = setting.model ?? decisionModelName(env)
     const questions = modelQuestions({ [setting.name]: setting.question })
     const asked = { state, questions }
-    const call = await askDecision(() => resolveDecisionModel(name, env), asked, { name, timeout_ms: TIMEOUT_MS, now, hide })
+    const call = await askDecision(() => resolveDecisionModel(name, env), asked, {
+      name,
+      timeout_ms: TIMEOUT_MS,
+      now,
+      hide,
+      own_prices: ownPricesOf(env),
+    })
     if (!call.ok && call.fault?.fault === 'unavailable') this.#away_until = now() + (call.fault.retry_after_ms ?? AWAY_MS)
     const author = middle_proof.author(setting)
     this.#decide({ stored, setting, author, state, call, judged: this.#judge({ stored, setting, author, state }, call) }, end)
