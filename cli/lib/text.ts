@@ -1,10 +1,12 @@
 /**
- * Removes control characters: log lines, names and errors contain strangers' text, which must not
- * steer the terminal.
+ * One line without control characters: log lines, names and errors contain strangers' text, which
+ * must not steer the terminal. A line break and the indentation around it become one space.
  */
-export const harmless = (text: string): string =>
+export function harmless(text: string): string {
+  const line = text.replaceAll(/[ \t]*[\r\n][ \t\r\n]*/g, ' ')
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-  text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, '?')
+  return line.replaceAll(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, '?')
+}
 
 /** Truncates to a width, with a mark. */
 export const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`)

@@ -49,8 +49,12 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
     { title: 'TREND', of: ({ points }: Statistics['series'][number]) => trend(points.map(({ value }) => value)) },
   ]
   print.result(answer, (paint) => [
-    paint('dim', `${written(answer.since)} to ${written(answer.until)}, by ${answer.bucket}`),
+    paint(
+      'dim',
+      answer.bucket === 'all' ? 'since the beginning' : `${written(answer.since)} to ${written(answer.until)}, by ${answer.bucket}`,
+    ),
     ...table(answer.series, columns, { paint }),
+    ...(answer.series.length === 0 ? [paint('dim', `Nothing was counted ${answer.bucket === 'all' ? 'yet' : 'in this time'}.`)] : []),
     ...(answer.more ? [paint('dim', 'There are more rows.')] : []),
   ])
 }

@@ -47,14 +47,17 @@ export function canonicalJson(value: unknown): string {
 
 type Key = string | number | null
 type Visit = (value: unknown, key: Key, parent: unknown) => unknown
-/** `name` maps names of fields. `path` is filled with the path of the visited value. */
-type Walk = { name?: (name: string) => string; deepest?: number; path?: (string | number)[] }
+/**
+ * `name` maps names of fields. `path` is filled with the path of the visited value. `drops`: parts
+ * that are mapped to undefined are left out.
+ */
+type Walk = { name?: (name: string) => string; deepest?: number; path?: (string | number)[]; drops?: boolean }
 
 /**
  * Maps a JSON value, outermost first. Parts of a value that `visit` returns unchanged are visited
  * too. Unchanged parts stay the same objects; class instances are not entered.
  */
-export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 64, path }: Walk = {}): unknown {
+export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 64, path, drops = false }: Walk = {}): unknown {
   let depth = 0
   const walk = (value: unknown, key: Key, parent: unknown): unknown => {
     const mapped = visit(value, key, parent)
@@ -78,7 +81,7 @@ export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 6
       const inner = part(items[index], index, items)
       if (inner !== items[index]) (changed === items ? (changed = [...items]) : changed)[index] = inner
     }
-    return changed
+    return drops ? changed.filter((item) => item !== undefined) : changed
   }
   const walkFields = (fields: Record<string, unknown>): object => {
     const names = Object.keys(fields)
@@ -90,7 +93,7 @@ export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 6
       if (inner !== fields[name] || shown !== name) (changed ??= Object.entries(fields))[index] = [shown, inner]
     }
     // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
-    return changed ? Object.fromEntries(changed) : fields
+    return changed ? Object.fromEntries(drops ? changed.filter(([, inner]) => inner !== undefined) : changed) : fields
   }
   return walk(root, null, null)
 }

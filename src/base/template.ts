@@ -5,8 +5,11 @@ const ONLY_PLACE = /^\{\{([^{}]*)\}\}$/
 
 /** Gives what fills a placeholder, by the text in its braces. `at` is the path of its string. */
 type Fill<Value> = (place: string, at: string) => Value
-/** `value` is for a string that is a single placeholder, `text` for one within a longer text. */
-export type Filler = { value: Fill<Json>; text: Fill<string> }
+/**
+ * `value` is for a string that is a single placeholder, `text` for one within a longer text. A
+ * field or an item whose value is undefined is left out.
+ */
+export type Filler = { value: Fill<Json | undefined>; text: Fill<string> }
 
 /** The placeholders `{{…}}` in the strings of a JSON value, but not in names of fields. */
 export function placesIn(value: unknown): { place: string; at: string }[] {
@@ -28,7 +31,14 @@ export function fillPlaces(template: Json, filler: Filler): Json {
     const only = ONLY_PLACE.exec(text)?.[1]
     return only === undefined ? fillText(text, filler.text, path.join('.')) : filler.value(only, path.join('.'))
   }
-  return mapJson(template, visit, { path }) as Json
+  return (mapJson(template, visit, { path, drops: true }) ?? null) as Json
+}
+
+/** `{{name?}}` may have no value: alone it is then left out, and in a text it is empty. */
+export function optionalPlace(place: string): { name: string; optional: boolean } {
+  const text = place.trim()
+  const optional = text.endsWith('?')
+  return { name: optional ? text.slice(0, -1).trimEnd() : text, optional }
 }
 
 export const fillText = (text: string, fill: Fill<string>, at = ''): string => text.replaceAll(PLACE, (_, place: string) => fill(place, at))
@@ -36,7 +46,7 @@ export const fillText = (text: string, fill: Fill<string>, at = ''): string => t
 /** Fills an idempotency key, so that different values always give different keys. */
 export function fillKey(template: string, filler: Filler): string {
   const only = ONLY_PLACE.exec(template)?.[1]
-  if (only !== undefined) return textOf(filler.value(only, ''))
+  if (only !== undefined) return textOf(filler.value(only, '') ?? null)
   const parts = template.split(PLACE)
   const [literals, places] = [0, 1].map((rest) => parts.filter((_, index) => index % 2 === rest))
   return keyText(literals ?? [], places?.map((place) => filler.text(place, '')) ?? [])

@@ -178,6 +178,8 @@ export interface ScopeApi {
   ): Promise<Result<{ settings: Settings }, Refused<'invalid'>>>
   /** The setting `event_types` as JSON. */
   eventTypes(): Promise<string>
+  /** The setting `http_tools` as JSON. */
+  httpTools(): Promise<string>
   claim(request: ClaimRequest, by: string): Promise<Result<{ deliveries: Delivery[] }, Refused<'not_pull'>>>
   /** Reverts a claim whose response could not be sent; returns the number of events. */
   giveBack(claim_id: string, why: string): Promise<number>

@@ -141,6 +141,10 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return JSON.stringify(this.#parts.settings().event_types ?? {})
   }
 
+  async httpTools() {
+    return JSON.stringify(this.#parts.settings().http_tools)
+  }
+
   async skillIds() {
     return this.#parts.views.ids()
   }

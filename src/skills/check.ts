@@ -84,36 +84,40 @@ function templateErrors(manifest: Manifest): FieldError[] {
   const { plan } = manifest
   const count = plan.steps.length
   return [
-    ...errorsIn(manifest, { value: plan.idempotence_key, path: 'plan.idempotence_key', steps_before: 0, shown: true }),
+    ...errorsIn(manifest, { value: plan.idempotence_key, path: 'plan.idempotence_key', steps_before: 0, kept: true }),
     ...plan.steps.flatMap(({ args }, index) => errorsIn(manifest, { value: args, path: `plan.steps.${index}.args`, steps_before: index })),
     ...plan.compensation.flatMap(({ args }, index) =>
       errorsIn(manifest, { value: args, path: `plan.compensation.${index}.args`, steps_before: count }),
     ),
-    ...errorsIn(manifest, { value: plan.result_map, path: 'plan.result_map', steps_before: count, shown: true }),
+    ...errorsIn(manifest, { value: plan.result_map, path: 'plan.result_map', steps_before: count, kept: true }),
   ]
 }
 
-/** `shown`: the result is shown to the model or stored, so it must not contain a secret. */
-type Template = { value: unknown; path: string; steps_before: number; shown?: boolean }
+/**
+ * `kept`: the result is shown to the model or stored, so it must not contain a secret; nor may any
+ * of it be absent, since runs with and without the value would have one key.
+ */
+type Template = { value: unknown; path: string; steps_before: number; kept?: boolean }
 
-function errorsIn(manifest: Manifest, { value, path, steps_before, shown = false }: Template): FieldError[] {
+function errorsIn(manifest: Manifest, { value, path, steps_before, kept = false }: Template): FieldError[] {
   return placesIn(value).flatMap((place) => {
-    const message = wrongWith(place, manifest, { steps_before, shown })
+    const message = wrongWith(place, manifest, { steps_before, kept })
     return message === null ? [] : [{ path: place.at === '' ? path : `${path}.${place.at}`, message }]
   })
 }
 
 function wrongWith(
-  { place, path }: Place,
+  { place, path, optional }: Place,
   manifest: Manifest,
-  { steps_before, shown }: { steps_before: number; shown: boolean },
+  { steps_before, kept }: { steps_before: number; kept: boolean },
 ): string | null {
   if (!path) return badPlace(place)
+  if (optional && kept) return `{{${place}}} may have no value: only arguments of tools may be left out`
   const [root, name = '', step] = path
   if (root === 'inputs') {
     const input = manifest.signature.inputs.find((candidate) => candidate.name === name)
     if (!input) return `{{${place}}} is neither an input nor a path on the blackboard (ctx., env., work., policy.)`
-    return input.secret && shown ? `{{${place}}} is secret and must not be in it` : null
+    return input.secret && kept ? `{{${place}}} is secret and must not be in it` : null
   }
   if (root !== 'work' || name !== 'steps') return null
   const before = manifest.plan.steps.slice(0, steps_before)

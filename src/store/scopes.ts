@@ -55,6 +55,17 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
   }))
 }
 
+/** Looked at to find the latest ones: without an index, the work must have a bound. */
+const MOST_LOOKED_AT = 1000
+
+/** The scopes that were used last, of the first thousand that match. */
+export async function latestScopes(db: D1Database, patterns: readonly string[], limit: number): Promise<string[]> {
+  const { scope, updated_at } = scopes
+  const rows = await drizzle(db).select({ scope, updated_at }).from(scopes).where(within(scope, patterns)).limit(MOST_LOOKED_AT)
+  const latest = rows.toSorted((one, other) => other.updated_at - one.updated_at).slice(0, limit)
+  return latest.map((row) => row.scope)
+}
+
 export async function scopeExists(db: D1Database, scope: string): Promise<boolean> {
   return (await drizzle(db).select({ scope: scopes.scope }).from(scopes).where(eq(scopes.scope, scope)).get()) !== undefined
 }

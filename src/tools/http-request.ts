@@ -18,15 +18,18 @@ export type HttpToolDefinition = {
   headers?: Readonly<Record<string, string>> | undefined
   /** Headers by the name of the secret that each holds. */
   secret_headers?: Readonly<Record<string, string>> | undefined
-  /** JSON, with slots in its strings; a string that is one slot becomes the field as it is. */
+  /** JSON, with slots in its strings; a string that is one slot keeps the type of its value. */
   body?: Json | undefined
-  /** Of the input; unless given, each slot is a text that must be there. */
+  /** Of the input; unless given, each slot is a text. `{{slot?}}` may be absent. */
   input?: z.ZodType<JsonFields>
   timeout_ms?: number | undefined
   max_response_bytes?: number | undefined
   /** Only reads, whatever its method: an error means that it failed. A GET always only reads. */
   repeatable?: boolean | undefined
 }
+
+/** A request alone: its input was parsed before. */
+type HttpRequest = Omit<HttpToolDefinition, 'input'>
 
 export type HttpToolOptions = {
   allowed_hosts: readonly string[]
@@ -63,7 +66,7 @@ export class HttpToolError extends Error {
  * Sends the request and returns the response, with its secrets masked. Throws HttpToolError for an
  * error response, and CutOff if the effect may have happened.
  */
-export async function sendHttp(definition: HttpToolDefinition, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
+export async function sendHttp(definition: HttpRequest, options: HttpToolOptions, call: HttpCall): Promise<unknown> {
   const { name, timeout_ms = HTTP_TIMEOUT_MS } = definition
   const controller = new AbortController()
   const stop = () => controller.abort(new DOMException(`${name} took longer than ${timeout_ms} ms`, 'TimeoutError'))
@@ -82,7 +85,7 @@ export async function sendHttp(definition: HttpToolDefinition, options: HttpTool
 }
 
 async function exchange(
-  definition: HttpToolDefinition,
+  definition: HttpRequest,
   options: HttpToolOptions & { fetch: typeof fetch },
   call: HttpCall & { signal: AbortSignal },
 ): Promise<unknown> {
@@ -106,11 +109,7 @@ async function exchange(
   throw new HttpToolError(response.status, `${name}: ${response.status} ${statusText} ${shown}`.trim())
 }
 
-function headersOf(
-  { headers = {}, body }: HttpToolDefinition,
-  { input, idempotence_key }: HttpCall,
-  secrets: Record<string, string>,
-): Headers {
+function headersOf({ headers = {}, body }: HttpRequest, { input, idempotence_key }: HttpCall, secrets: Record<string, string>): Headers {
   const all = new Headers(body === undefined ? {} : { 'content-type': 'application/json' })
   for (const [header, value] of Object.entries(headers)) all.set(header, fillSlots(value, input) as string)
   if (idempotence_key) all.set('idempotency-key', encodeURIComponent(idempotence_key))
@@ -118,6 +117,6 @@ function headersOf(
   return all
 }
 
-function secretsOf({ secret_headers = {}, name }: HttpToolDefinition, { secret: look }: HttpToolOptions): Record<string, string> {
+function secretsOf({ secret_headers = {}, name }: HttpRequest, { secret: look }: HttpToolOptions): Record<string, string> {
   return secretValues(secret_headers, { name, secret: (secret) => look?.(secret) })
 }

@@ -7,12 +7,12 @@ import { fillKeySlots, textSlots } from './slot-text.ts'
 import { undeclaredGlobal } from './tool-keys.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
-/** A scope's HTTP tool as the effect lane runs it. Each slot is a text that must be there. */
+/** A scope's HTTP tool as the effect lane runs it. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
   const { description, idempotence_key: key, repeatable = false, plans_only = false, undoes } = setting
   return defineTool<JsonFields>({
     description,
-    input: z.strictObject(textSlots(setting, key)),
+    input: inputOf(setting),
     repeatable,
     plans_only,
     ...(undoes && { undoes }),
@@ -26,6 +26,12 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
       return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key, secrets })
     },
   })
+}
+
+/** The input by its schema, else each slot is a text. Other fields need the schema's leave. */
+function inputOf(setting: HttpToolSetting): z.ZodType<JsonFields> {
+  if (setting.input === undefined) return textSlots(setting)
+  return z.fromJSONSchema({ additionalProperties: false, ...setting.input }) as z.ZodType<JsonFields>
 }
 
 function keyOf(template: string, input: JsonFields): string {

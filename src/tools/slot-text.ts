@@ -1,16 +1,21 @@
 import { z } from 'zod'
 import type { Json, JsonFields } from '../base/json.ts'
-import { fillKey, fillPlaces, fillText, placesIn, textOf, type Filler } from '../base/template.ts'
+import { requestSlots, slotOf, type SlottedRequest } from '../base/slots.ts'
+import { fillKey, fillPlaces, fillText, textOf, type Filler } from '../base/template.ts'
 
-const NAME = /^\s*(\w+)\s*$/
-const nameOf = (place: string): string | undefined => NAME.exec(place)?.[1]
+/** The JSON Schema of a tool's input: its own, or that of its text slots. */
+export const inputSchemaOf = (tool: SlottedRequest & { input?: JsonFields | undefined }): JsonFields =>
+  tool.input ?? {
+    type: 'object',
+    properties: Object.fromEntries(requestSlots(tool).map(({ name }) => [name, { type: 'string' }])),
+    required: requestSlots(tool).flatMap(({ name, optional }) => (optional ? [] : [name])),
+  }
 
-export const slotsIn = (value: Json): string[] => placesIn(value).flatMap(({ place }) => nameOf(place) ?? [])
-
-/** The input of a request: each slot is a text that must be there. */
-export const textSlots = ({ url, headers = {}, body = null }: Request, key: string | null = null) =>
-  Object.fromEntries(slotsIn([url, ...Object.values(headers), body, key]).map((name) => [name, z.string()]))
-type Request = { url: string; headers?: Readonly<Record<string, string>> | undefined; body?: Json | undefined }
+/** The input of a request without a schema: each slot is a text. */
+export const textSlots = (request: SlottedRequest): z.ZodObject<Record<string, z.ZodType<string>>> => {
+  const slots = requestSlots(request).map(({ name, optional }) => [name, optional ? z.string().optional() : z.string()])
+  return z.strictObject(Object.fromEntries(slots))
+}
 
 export const fillSlots = (value: Json, fields: JsonFields): Json => fillPlaces(value, slotsOf(fields))
 
@@ -19,19 +24,18 @@ export const fillKeySlots = (template: string, fields: JsonFields): string => fi
 export const fillUrl = (url: string, fields: JsonFields): string =>
   fillText(url, (place) => {
     const filled = slotsOf(fields).text(place, '')
-    return nameOf(place) === undefined ? filled : pathSafe(encodeURIComponent(filled))
+    return slotOf(place) === null ? filled : pathSafe(encodeURIComponent(filled))
   })
 
-/** Braces around anything but a name are plain text. */
 function slotsOf(fields: JsonFields): Filler {
-  const value = (place: string): Json => {
-    const name = nameOf(place)
-    if (name === undefined) return `{{${place}}}`
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (field === undefined) throw new Error(`the input has no ${name}`)
+  const value = (place: string): Json | undefined => {
+    const slot = slotOf(place)
+    if (slot === null) return `{{${place}}}`
+    const field = Object.hasOwn(fields, slot.name) ? fields[slot.name] : undefined
+    if (field === undefined && !slot.optional) throw new Error(`the input has no ${slot.name}`)
     return field
   }
-  return { value, text: (place) => textOf(value(place)) }
+  return { value, text: (place) => textOf(value(place) ?? '') }
 }
 
 /** A segment of dots only would lead to another place, encoded or not. */

@@ -67,7 +67,8 @@ function addSearch(market: Command): void {
     .addOption(limitOption(20))
     .action(
       handler(async ({ api, print, signal }, words: string[], { limit, maxPrice: max_price, ...rest }: Search) => {
-        const query = { ...rest, max_price, q: words.length === 0 ? undefined : words.join(' ') }
+        const q = words.join(' ').trim()
+        const query = { ...rest, max_price, q: q === '' ? undefined : q }
         const found = await pages<FoundListing>(api(), { parts: ['market', 'listings'], query, limit, most: 100, signal })
         print.page(found, columns, 'No listing matches.')
       }),

@@ -65,6 +65,11 @@ async function show({ api, print, signal }: Session, scope: string): Promise<voi
   const state = await api().json<State>(route(['scopes', scope]), { signal })
   const { inbox, turn, waiting_for_model: waiting, outbox, archive, parked, counters, settings } = state
   const used = Object.entries(counters).filter(([, value]) => value !== 0)
+  // A mistyped name would look like a scope that is idle.
+  if (state.last_seq === 0) {
+    print.note(`There is no scope ${written(scope)} yet: nothing was sent to it or set. It would begin like this.`)
+    process.exitCode = 1
+  }
   print.result(state, (paint) => [
     ...fields(
       {
@@ -83,7 +88,6 @@ async function show({ api, print, signal }: Session, scope: string): Promise<voi
       paint,
     ),
     ...parked.map(({ kind, id, reason }) => paint('red', `parked ${written(kind)} ${written(id)}: ${written(reason)}`)),
-    ...(state.last_seq === 0 ? ['', paint('dim', 'This scope has not received anything: it would begin with these settings.')] : []),
     ...(used.length > 0 ? ['', paint('bold', 'Counters'), ...fields(Object.fromEntries(used), paint)] : []),
     '',
     paint('bold', 'Settings'),

@@ -1,6 +1,6 @@
 import type { Span, Trace, TraceStatus } from '../../../src/contract/reports/trace.ts'
 import type { Colour, Paint } from '../../lib/paint.ts'
-import { count, counted, cut, dollars, duration } from '../../lib/text.ts'
+import { count, counted, cut, dollars, duration, wrap } from '../../lib/text.ts'
 import { fields, safeJson, written } from '../table.ts'
 
 const marks: Record<TraceStatus, { mark: string; colour: Colour }> = {
@@ -9,6 +9,9 @@ const marks: Record<TraceStatus, { mark: string; colour: Colour }> = {
   running: { mark: '…', colour: 'yellow' },
 }
 export const traceColour = (status: TraceStatus): Colour => marks[status].colour
+
+/** Of a reason, where no terminal says how wide it is. */
+const NOTE_WIDTH = 120
 
 type Look = { paint: Paint; width?: number | undefined; details: boolean }
 
@@ -46,7 +49,7 @@ function spanLines(span: Span, place: Place): string[] {
   const name = written(span.name)
   return [
     `${lead}${paint(colour, mark)} ${paint('bold', name)}  ${paint('dim', fit(plain, lead.length + name.length + 4))}`.trimEnd(),
-    ...notesOf(span).map((note) => `${rest}  ${fit(note, rest.length + 2)}`),
+    ...notesOf(span).flatMap((note) => wrap(note, Math.max(20, (width ?? NOTE_WIDTH) - rest.length - 2)).map((line) => `${rest}  ${line}`)),
     ...(details
       ? Object.entries(span.attributes).map(([key, value]) => `${rest}  ${paint('dim', `${written(key)} = ${safeJson(value)}`)}`)
       : []),

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { requestSlots, type SlottedRequest } from '../../base/slots.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
+import { objectSchema } from './json-schema.ts'
 import { setting } from './setting.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
@@ -26,8 +29,10 @@ const secretHeaders = z
   .refine((headers) => !hasOne(headers, OWN_HEADERS), BRINGS_ITSELF)
 
 /** A malformed placeholder would be sent literally, and would give all calls the same key. */
-const slotsOnly = (text: string): boolean => !/\{\{(?!\s*\w+\s*\}\})/.test(text)
+const slotsOnly = (text: string): boolean => !/\{\{(?!\s*\w+\s*\??\s*\}\})/.test(text)
 const NO_SLOT = 'contains a malformed {{…}}: a placeholder is one name, such as {{order}}'
+const ALWAYS = 'contains a placeholder that may have no value: calls with and without it would have one key'
+const noneOptional = (text: string): boolean => !/\?\s*\}\}/.test(text)
 
 const address = z
   .string()
@@ -43,6 +48,19 @@ const common = {
   plans_only: z.boolean().optional().meta({ description: 'Only steps of skills may call it: not models, triggers or reflexes.' }),
 }
 
+/** The reasons why a schema does not give each slot its value. */
+function slotProblems({ input: schema, ...request }: SlottedRequest & { input?: JsonFields | undefined }): string[] {
+  if (schema === undefined) return []
+  const { properties, required, additionalProperties = false } = schema
+  const known = isJsonFields(properties) ? properties : {}
+  return requestSlots(request).flatMap(({ name, optional }) => {
+    const property = Object.hasOwn(known, name) ? known[name] : undefined
+    if (property === undefined && additionalProperties === false) return [`has no property ${name}, which {{${name}}} stands for`]
+    const isThere = (Array.isArray(required) && required.includes(name)) || (isJsonFields(property) && Object.hasOwn(property, 'default'))
+    return isThere || optional ? [] : [`${name} may be absent: write {{${name}?}}, which leaves it out then, or require it`]
+  })
+}
+
 /** A tool that sends one HTTP request, built by tools/. */
 export const httpToolSetting = z
   .strictObject({
@@ -50,9 +68,13 @@ export const httpToolSetting = z
     name: z.string().regex(/^http\.[\w./-]{1,59}$/, 'must be a name such as http.tickets.open, at most 64 characters'),
     description: z.string().trim().min(1).max(1000).meta({ description: 'For the model.' }),
     method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+    input: objectSchema.optional().meta({
+      description: 'JSON Schema of its input. Unless set, each `{{slot}}` is a text. A body value that is only `{{slot}}` keeps its type.',
+      examples: [{ type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] }],
+    }),
     body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),
     max_response_bytes: z.int().min(1).max(1_048_576).optional(),
-    idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).optional().meta({
+    idempotence_key: z.string().min(1).max(400).refine(slotsOnly, NO_SLOT).refine(noneOptional, ALWAYS).optional().meta({
       description:
         'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`, or with the prefix `global:` once in the deployment. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
     }),
@@ -65,6 +87,9 @@ export const httpToolSetting = z
       }),
   })
   .refine(({ method, body }) => method !== 'GET' || body === undefined, { path: ['body'], message: 'must be absent for GET' })
+  .superRefine((tool, context) => {
+    for (const message of slotProblems(tool)) context.addIssue({ code: 'custom', path: ['input'], message })
+  })
   .refine((tool) => fitsBytes(JSON.stringify(tool), 8000), 'must be at most 8000 bytes of JSON')
 export type HttpToolSetting = z.infer<typeof httpToolSetting>
 

@@ -9,7 +9,7 @@ import { guard, json, jsonRequest, problems, resource, routes } from '../describ
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { conflict, forbidden } from '../problems/refusals.ts'
 import { jsonObject, plainText, sourceFields, writtenCode } from './reflex-source.ts'
-import { checkedManifest } from './skill-source.ts'
+import { checkedManifest, demandArguments } from './skill-source.ts'
 import { demandPerson } from './owner-access.ts'
 import { reflexAt, reflexPath } from './path.ts'
 import { receiptOf } from './present.ts'
@@ -82,7 +82,7 @@ const registerManifest = skillRoute('post /v1/skills', 'registerSkill', 'Registe
   description:
     'The body is its manifest, with an `id` and a semantic `version`. A version never changes: the same content again changes nothing, other content under the same version is ' +
     'rejected. It is a candidate until its state is changed. The whole manifest is checked, and all errors are returned at once, including tools that no ' +
-    'agent of this deployment has. Tools whose names begin with `http.` or `mcp.` belong to scopes and are not checked: the gate refuses where a scope lacks them, and names what to declare. Only the owner and admins add versions.',
+    'agent of this deployment has. Tools whose names begin with `http.` or `mcp.` belong to scopes, which may have none yet: the gate refuses where a scope lacks them, and names what to declare. If scopes of your key have the `http.` tools, the arguments must fit those of one of them. Only the owner and admins add versions.',
   ...operators,
   request: {
     query: z.object({
@@ -125,7 +125,9 @@ export const artifactRegisterRoutes = resource()
   })
   .openapi(registerManifest, async (c) => {
     const contributor = contributorOf(c.var.principal)
-    const manifest = checkedManifest(await c.req.json(), c.req.valid('query').tools, c.var.agents.agents)
+    const { tools } = c.req.valid('query')
+    const manifest = checkedManifest(await c.req.json(), tools, c.var.agents.agents)
+    if (tools === 'known') await demandArguments(c.env, manifest, contributor.scopes)
     const draft = { ...contributor, manifest, hash: await hashManifest(manifest), provenance: { by: contributor.owner, scope: null } }
     const { version, created } = taken(await registerSkill(storeOf(c.env), draft))
     return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)

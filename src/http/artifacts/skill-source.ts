@@ -2,6 +2,9 @@ import type { Agent } from '../../agent/define-agent.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { anything, checkManifest, type CheckOptions } from '../../skills/check.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
+import type { Env } from '../../env.ts'
+import { argumentErrors } from '../../skills/ci/arguments.ts'
+import { knownInputs } from './tool-inputs.ts'
 import { invalid } from '../problems/refusals.ts'
 
 const MOST_ERRORS = 100
@@ -34,6 +37,12 @@ const toolsIn = ({ plan, preconditions }: Manifest): string[] => [
   ...preconditions.tools_available,
   ...[...plan.steps, ...plan.compensation].map(({ tool }) => tool),
 ]
+
+/** Refuses arguments that no scope's HTTP tools take: each run of the skill would fail. */
+export async function demandArguments(env: Env, manifest: Manifest, scopes: readonly string[]): Promise<void> {
+  const errors = argumentErrors(manifest, await knownInputs(env, manifest, scopes))
+  if (errors.length > 0) throw refused(errors)
+}
 
 /** Writes `plan.steps.0.tool` as the schema's errors do: `plan.steps[0].tool`. */
 const dotPath = (path: string): string => path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')

@@ -18,6 +18,7 @@ import { guard, json, problems, resource, routes } from '../describe/describe.ts
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
 import { skillAt, skillPath } from './path.ts'
+import { knownInputs } from './tool-inputs.ts'
 
 const route = routes('Skills')
 const SEED = '1'
@@ -96,14 +97,15 @@ export async function testVersion(
     throw invalid(`The case ${cases[unknown]?.name} ${message}.`, [{ path: `cases[${unknown}].name`, message }])
   }
   await saveSkillCases(db, found.id, cases as readonly ({ name: string } & JsonFields)[])
-  const report = await testSkill(manifest, { ...(await storedSuite(c, manifest)), seed })
+  const report = await testSkill(manifest, { ...(await storedSuite(c, manifest, found.scopes)), seed })
   return saveSkillTest(db, report, { by: c.var.principal.name, now: Date.now() })
 }
 
-/** The suite of a manifest, with the cases that were sent for it. */
-export async function storedSuite(c: Pick<Context<AuthEnv>, 'env' | 'var'>, manifest: Manifest) {
+/** The suite of a manifest, with the cases that were sent for it, and the tools of its scopes. */
+export async function storedSuite(c: Pick<Context<AuthEnv>, 'env' | 'var'>, manifest: Manifest, scopes: readonly string[]) {
   const sent = (await skillCasesNamed(storeOf(c.env), manifest.id, namesIn(manifest))) as SentCase[]
-  return suiteOf(manifest, { sent, tools: factsOf(Object.assign({}, ...c.var.agents.agents.map((agent) => agent.tools))) })
+  const inputs = await knownInputs(c.env, manifest, scopes)
+  return suiteOf(manifest, { sent, inputs, tools: factsOf(Object.assign({}, ...c.var.agents.agents.map((agent) => agent.tools))) })
 }
 
 const namesIn = ({ tests }: Manifest): string[] => tests.unit_cases.filter((one) => typeof one === 'string')

@@ -134,10 +134,14 @@ async function demandWay(
   if (already.length > 0) throw conflict('already-promoted', `${name} may run in ${already.join(' and ')} already.`)
 }
 
-async function reportsOf(c: Called, { manifest: stored }: SkillVersion, to_env: readonly string[]): Promise<Record<string, CiReport>> {
+async function reportsOf(
+  c: Called,
+  { manifest: stored, scopes }: SkillVersion,
+  to_env: readonly string[],
+): Promise<Record<string, CiReport>> {
   const parsed = manifestSchema.safeParse(stored)
   if (!parsed.success) throw invalid('The manifest is no longer valid: register a new version.')
-  const suite = await storedSuite(c, parsed.data)
+  const suite = await storedSuite(c, parsed.data, scopes)
   const reports: Record<string, CiReport> = {}
   for (const env of to_env) reports[env] = await testIn(parsed.data, env, suite)
   return reports

@@ -3,6 +3,8 @@ import type { Json, JsonFields } from '../../base/json.ts'
 import type { Question } from '../plan/slots.ts'
 
 const RESULT_TOKENS = 50
+/** Of a result that has a reason: a model that reads half an error cannot correct its call. */
+const REASON_TOKENS = 300
 
 type ResultMessage = {
   skill_id: string
@@ -13,10 +15,11 @@ type ResultMessage = {
 }
 
 /**
- * The result for the model in at most 50 tokens: outputs and reason are shortened, then omitted.
+ * The result for the model in at most 50 tokens, or 300 with a reason: outputs are shortened, then
+ * omitted, and only then the reason is.
  */
 export function formatResult({ skill_id, status, outputs = {}, reason = '' }: ResultMessage): string {
-  const reasons = reason === '' ? [''] : [400, 200, 120, 80, 40, 20].map((length) => cut(reason, length))
+  const reasons = reason === '' ? [''] : [800, 400, 200, 120, 80, 40, 20].map((length) => cut(reason, length))
   const shortened = [400, 160, 80, 40, 20].map((length) => shortenOutputs(outputs, length))
   const hasOutputs = Object.keys(outputs).length > 0
   const whole = { skill_id, status, ...(hasOutputs ? { outputs } : {}), ...(reason === '' ? {} : { reason }) }
@@ -31,7 +34,8 @@ export function formatResult({ skill_id, status, outputs = {}, reason = '' }: Re
     })),
     ...[40, 20, 8].map((length) => ({ skill_id: cut(skill_id, length), status: cut(status, length) })),
   ]
-  const fitting = versions.map((fields) => block('SKILL_RESULT', fields)).find((text) => estimateTokenCount(text) <= RESULT_TOKENS)
+  const most = reason === '' ? RESULT_TOKENS : REASON_TOKENS
+  const fitting = versions.map((fields) => block('SKILL_RESULT', fields)).find((text) => estimateTokenCount(text) <= most)
   return fitting ?? block('SKILL_RESULT', { status: 'ended' })
 }
 

@@ -11,10 +11,14 @@ const MOST_FAILURES = 20
 /** So that a test ends within seconds. */
 const MOST_FUZZ = 200
 
+type Found = { name: string; reason: string }
+
 /** `lacking`: the cases that cannot be run, with the reason; each one fails. */
 export type CiOptions = {
   cases: readonly UnitCase[]
-  lacking?: readonly { name: string; reason: string }[]
+  lacking?: readonly Found[]
+  /** The faults of each run, whatever the cases say: with one of these the test fails. */
+  misfits?: readonly Found[]
   /** The tools whose calls need not be undone. */
   repeatable: ReadonlySet<string>
   roles: readonly string[]
@@ -22,8 +26,11 @@ export type CiOptions = {
 }
 
 /** Runs a skill's cases and seeded mutations of them. Nothing outside is called. */
-export async function testSkill(manifest: Manifest, { cases, lacking = [], repeatable, roles, seed }: CiOptions): Promise<CiReport> {
-  const failures = lacking.map((one): CiReport['failures'][number] => ({ kind: 'unit', ...one }))
+export async function testSkill(
+  manifest: Manifest,
+  { cases, lacking = [], misfits = [], repeatable, roles, seed }: CiOptions,
+): Promise<CiReport> {
+  const failures = [...misfits, ...lacking].map((one): CiReport['failures'][number] => ({ kind: 'unit', ...one }))
   let unit_passed = 0
   for (const tested of cases) {
     const reason = unitFailure(tested, await runCase(manifest, tested, { roles, fault: null, times: 1 }))
@@ -42,7 +49,7 @@ export async function testSkill(manifest: Manifest, { cases, lacking = [], repea
   const { pass_rate_unit = 0, pass_rate_fuzz = 0 } = manifest.tests.expected ?? {}
   const required = { unit: Math.max(DEFAULTS.unit, pass_rate_unit), fuzz: Math.max(DEFAULTS.fuzz, pass_rate_fuzz) }
   const reaches = (passed: number, n: number, share: number): boolean => n > 0 && passed >= share * n
-  const n = cases.length + lacking.length
+  const n = cases.length + lacking.length + misfits.length
   return {
     skill_id: manifest.id,
     version: manifest.version,
@@ -51,7 +58,7 @@ export async function testSkill(manifest: Manifest, { cases, lacking = [], repea
     cases: cases.some(({ assumes_conditions }) => assumes_conditions) ? 'generated' : 'declared',
     unit: { n, passed: unit_passed, required: required.unit },
     fuzz: { n: fuzz.length, passed: fuzz_passed, required: required.fuzz },
-    passed: reaches(unit_passed, n, required.unit) && reaches(fuzz_passed, fuzz.length, required.fuzz),
+    passed: misfits.length === 0 && reaches(unit_passed, n, required.unit) && reaches(fuzz_passed, fuzz.length, required.fuzz),
     failures: failures.slice(0, MOST_FAILURES),
   }
 }
@@ -120,7 +127,7 @@ function isUndone({ plan }: Manifest, tool: string, effects: readonly Effect[]):
 /** The text of an input reaches the tools that take it as it is: no placeholder in it is filled. */
 function changedText({ plan }: Manifest, { inputs }: UnitCase, effects: readonly Effect[]): string | null {
   const called = plan.steps.filter(({ tool }) => effects.some((effect) => effect.tool === tool))
-  const used = new Set(called.flatMap(({ args }) => placesIn(args).map(({ place }) => place.replace(/^inputs\./, ''))))
+  const used = new Set(called.flatMap(({ args }) => placesIn(args).flatMap(({ path }) => (path?.[0] === 'inputs' ? [path[1]] : []))))
   const hostile = Object.entries(inputs).filter(([name, value]) => used.has(name) && typeof value === 'string' && value.includes('{{'))
   const sent = JSON.stringify(effects)
   const lost = hostile.some(([, value]) => !sent.includes(JSON.stringify(value).slice(1, -1)))

@@ -5,6 +5,7 @@ import type { Tools } from '../../tools/tool-facts.ts'
 import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { CiOptions } from './ci.ts'
+import { absentInputs, argumentErrors, type ToolInputs } from './arguments.ts'
 import type { UnitCase } from './run-case.ts'
 import { sampleBlackboard, sampleOf } from './samples.ts'
 
@@ -54,9 +55,13 @@ type Suite = Omit<CiOptions, 'seed'> & { lacking: { name: string; reason: string
 
 /**
  * The cases of a manifest: those in it, and those of `sent` that it names. If it has none, they are
- * generated. `tools`: the tools that are known.
+ * generated. `tools`: the tools that are known; `inputs`: what they take, where that is known. What
+ * the manifest cannot give to them fails the test.
  */
-export function suiteOf(manifest: Manifest, { sent, tools }: { sent: readonly SentCase[]; tools: Tools }): Suite {
+export function suiteOf(
+  manifest: Manifest,
+  { sent, tools, inputs = new Map() }: { sent: readonly SentCase[]; tools: Tools; inputs?: ToolInputs },
+): Suite {
   const { unit_cases } = manifest.tests
   const lacking: Suite['lacking'] = []
   const declared = unit_cases.flatMap((one, index): UnitCase[] => {
@@ -70,7 +75,14 @@ export function suiteOf(manifest: Manifest, { sent, tools }: { sent: readonly Se
     return []
   })
   const cases = unit_cases.length > 0 ? declared : generatedCases(manifest)
-  return { cases, lacking, repeatable: repeatableTools(manifest, tools), roles: manifest.policy.allow_roles ?? [] }
+  const wrong = argumentErrors(manifest, inputs).map(({ path, message }) => ({ name: path, reason: message }))
+  return {
+    cases,
+    lacking,
+    misfits: [...absentInputs(manifest), ...wrong],
+    repeatable: repeatableTools(manifest, tools),
+    roles: manifest.policy.allow_roles ?? [],
+  }
 }
 
 /** No input can be called `inputs`: without that field, the case consists of its inputs. */

@@ -1,12 +1,15 @@
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json } from '../../base/json.ts'
-import { fillKey, fillPlaces, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
+import { fillKey, fillPlaces, optionalPlace, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 
 /** The values of placeholders. A path starts with a part of the blackboard or `inputs`. */
 export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work: unknown; policy: unknown }
-/** `path` is null if the text in the braces is not a path; `at` is the path of the string. */
-export type Place = { place: string; path: Path | null; at: string }
+/**
+ * `path` is null if the text in the braces is not a path; `at` is the path of the string.
+ * `optional` places may have no value.
+ */
+export type Place = { place: string; path: Path | null; at: string; optional?: true }
 type Failure = { ok: false; reason: 'bad_place' | 'missing' | 'not_text' | 'too_large'; place: string; at: string; detail: string }
 type Resolved<Value> = { ok: true; value: Value } | Failure
 
@@ -34,14 +37,15 @@ class Unfilled extends Error {
 
 function resolving<Value>(scope: TemplateScope, root: string, work: (filler: Filler) => Value): Resolved<Value> {
   let left = LARGEST
-  const read = (text: string, within: string, alone: boolean): Json => {
+  const read = (text: string, within: string, alone: boolean): Json | undefined => {
     const at = [root, within].filter((part) => part !== '').join('.')
-    const { place, path } = placeOf(text)
+    const { place, path, optional } = placeOf(text)
     const fail = (reason: Failure['reason'], detail: string): never => {
       throw new Unfilled({ ok: false, reason, place, at, detail: at === '' ? detail : `${at}: ${detail}` })
     }
     if (!path) return fail('bad_place', badPlace(place))
     const found = readPath(scope, path)
+    if (!found.found && optional) return undefined
     if (!found.found) return fail('missing', `{{${place}}} has no value: there is no ${found.at}`)
     const value = found.value as Json
     const kind = value === null ? 'null' : Array.isArray(value) ? 'a list' : 'an object'
@@ -51,7 +55,7 @@ function resolving<Value>(scope: TemplateScope, root: string, work: (filler: Fil
     return alone ? structuredClone(value) : value
   }
   try {
-    return { ok: true, value: work({ value: (text, at) => read(text, at, true), text: (text, at) => textOf(read(text, at, false)) }) }
+    return { ok: true, value: work({ value: (text, at) => read(text, at, true), text: (text, at) => textOf(read(text, at, false) ?? '') }) }
   } catch (error) {
     if (error instanceof Unfilled) return error.why
     throw error
@@ -62,10 +66,12 @@ export const badPlace = (place: string): string =>
   `{{${place}}} is not a placeholder: write an input's name or a path such as work.image_tag`
 
 /** A bare name is an input. */
-function placeOf(text: string): Pick<Place, 'place' | 'path'> {
+function placeOf(text: string): Omit<Place, 'at'> {
+  const { name, optional } = optionalPlace(text)
+  const may = optional ? { optional: true as const } : {}
   const place = text.trim()
-  const path = parsePath(place)
+  const path = parsePath(name)
   const [root = ''] = path ?? []
-  if (!path || (STARTS.has(root) && path.length === 1)) return { place, path: null }
-  return { place, path: STARTS.has(root) ? path : ['inputs', ...path] }
+  if (!path || (STARTS.has(root) && path.length === 1)) return { place, path: null, ...may }
+  return { place, path: STARTS.has(root) ? path : ['inputs', ...path], ...may }
 }

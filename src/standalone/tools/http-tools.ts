@@ -1,8 +1,8 @@
 import { tool, type Tool } from 'ai'
-import { z } from 'zod'
 import type { JsonFields } from '../../base/json.ts'
 import { sendHttp, type HttpToolDefinition, type HttpToolOptions } from '../../tools/http-request.ts'
-import { slotsIn, textSlots } from '../../tools/slot-text.ts'
+import { slotsIn } from '../../base/slots.ts'
+import { textSlots } from '../../tools/slot-text.ts'
 import type { ReflexToolOptions } from './tool-proxy.ts'
 
 /** The tools by name. Throws if a definition has a slot in its host. */
@@ -15,7 +15,7 @@ export function httpTool(definition: HttpToolDefinition, options: HttpToolOption
   if (origin === '' || slotsIn(origin).length > 0) throw new TypeError(`${definition.name}: the host in ${definition.url} must be fixed`)
   return tool({
     description: definition.description,
-    inputSchema: definition.input ?? z.object(textSlots(definition)),
+    inputSchema: definition.input ?? textSlots(definition).strip(),
     execute: (input: JsonFields, { abortSignal: signal, idempotence_key }: ReflexToolOptions) =>
       sendHttp(definition, options, { input, signal, idempotence_key }),
   })

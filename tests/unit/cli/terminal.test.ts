@@ -86,6 +86,10 @@ describe('words and numbers', () => {
   })
 
   test('hold nothing that a terminal obeys', () => {
-    expect(harmless('a\u001b[31mb\u0007\u009b\u202e\nc é')).toBe('a?[31mb????c é')
+    expect(harmless('a\u001b[31mb\u0007\u009b\u202ec é')).toBe('a?[31mb???c é')
+  })
+
+  test('are one line where a text had several', () => {
+    expect(harmless('division by zero\n\n>    1 | 1 / 0\r\n\t  ^')).toBe('division by zero >    1 | 1 / 0 ^')
   })
 })

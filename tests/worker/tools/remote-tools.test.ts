@@ -36,6 +36,42 @@ describe('an HTTP tool that the settings declare', () => {
     expect(world.requests[0]?.headers.get('idempotency-key')).toContain('open%3Ait%20burns')
   })
 
+  test('takes values of the types of its schema, and what cannot be one is found at registration and in tests', async () => {
+    const name = `http.refund-${crypto.randomUUID()}`
+    const input = { type: 'object', properties: { amount: { type: 'number' }, cc: { type: 'string' } }, required: ['amount'] }
+    const refund = { ...open, name, input, body: { amount: '{{amount}}', cc: '{{cc?}}' } }
+    const scope = await scopeWith({ http_tools: [refund] })
+    await sendAndSettle(stubOf(scope), note(scope, 'go'))
+    const listed = async () => (await call(`/v1/scopes?search=${encodeURIComponent(scope)}`)).text.includes(scope)
+    await until(listed, 'the scope is listed')
+    const withInput = (type: string) => {
+      const inputs = [
+        { name: 'title', type: 'string', required: true },
+        { name: 'amount', type, required: true },
+        { name: 'cc', type: 'string' },
+      ]
+      return skillOf(name, { amount: '{{amount}}', cc: '{{cc?}}' }, { signature: { inputs } })
+    }
+    const message = expect.stringContaining('is the input amount (string), where the tool takes number')
+    expect(await call('/v1/skills', { json: withInput('string') })).toMatchObject({
+      status: 400,
+      body: { errors: [{ path: 'plan.steps.0.args.amount', message }] },
+    })
+    const manifest = withInput('number')
+    expect((await call('/v1/skills', { json: manifest })).status).toBe(201)
+    expect((await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })).status).toBe(200)
+    const json = { skill_id: manifest.id, inputs: { title: 'late', amount: 12.5 }, why: 'a ticket' }
+    expect((await call(scopePath(scope, '/skills/propose'), { json })).body).toMatchObject({ status: 'ok' })
+    expect(world.requests.map(({ body }) => body)).toEqual(['{"amount":12.5}'])
+    await configure(scope, { http_tools: [{ ...open, name, body: { amount: '{{amount}}' } }] })
+    expect((await call(`/v1/skills/${manifest.id}/test`, { method: 'POST' })).body).toMatchObject({
+      passed: false,
+      failures: expect.arrayContaining([
+        expect.objectContaining({ reason: expect.stringContaining('is the input amount (number), where the tool takes string') }),
+      ]),
+    })
+  })
+
   test('is called by a reflex, and one that fails hands its event to the slow path', async () => {
     const scope = await scopeWith({ http_tools: [open] })
     const { id } = await write(`return { action_type: 'call_tool', tool: 'http.tickets.open', args: { title: context.event.text } }`)

@@ -184,7 +184,7 @@ describe('a message to the model', () => {
     ])
   })
 
-  test('is never longer than 50 tokens, and always a block', () => {
+  test('is never longer than 50 tokens, or 300 with a reason, and always a block', () => {
     const outputs = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonFields>
     const some = fc.record({
       skill_id: fc.string({ maxLength: 80 }),
@@ -196,13 +196,18 @@ describe('a message to the model', () => {
       'skills/asp/parse: any message',
       fc.property(some, (message) => {
         const text = formatResult(message)
-        expect(estimateTokenCount(text)).toBeLessThanOrEqual(50)
+        expect(estimateTokenCount(text)).toBeLessThanOrEqual(message.reason === '' ? 50 : 300)
         expect(text).toMatch(/^<SKILL_RESULT>\{.*\}<\/SKILL_RESULT>$/s)
       }),
     )
     expect(
-      estimateTokenCount(formatResult({ skill_id: 'a-'.repeat(40), status: 'partial_failure', reason: 'x y '.repeat(99) })),
-    ).toBeLessThanOrEqual(50)
+      estimateTokenCount(formatResult({ skill_id: 'a-'.repeat(40), status: 'partial_failure', reason: 'x y '.repeat(999) })),
+    ).toBeLessThanOrEqual(300)
+  })
+
+  test('says the whole of an error that a tool gives', () => {
+    const reason = `TypeError: tool http.refund was called with bad input: ✖ Invalid input: expected string, received number\n  → at amount`
+    expect(JSON.parse(formatResult({ skill_id: 'refund', status: 'failed', reason }).replaceAll(/<[^>]*>/g, ''))).toMatchObject({ reason })
   })
 
   test('tells what was malformed', () => {

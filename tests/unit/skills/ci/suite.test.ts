@@ -55,6 +55,29 @@ describe('the cases of a manifest', () => {
     })
   })
 
+  test('fail where an optional input is absent and its argument stays', async () => {
+    const optional = (cc: string, guard?: string) => {
+      const manifest = deployManifest({ ...conditions, 'tests.unit_cases': [] })
+      const [first, ...rest] = manifest.plan.steps
+      if (!first) throw new Error('the manifest has no step')
+      const changed = { ...first, args: { ...first.args, cc }, ...(guard && { guard }) }
+      const { inputs } = manifest.signature
+      return {
+        ...manifest,
+        signature: { ...manifest.signature, inputs: [...inputs, { name: 'cc', type: 'string' as const, required: false }] },
+        plan: { ...manifest.plan, steps: [changed, ...rest] },
+      }
+    }
+    const tested = (manifest: ReturnType<typeof optional>) =>
+      testSkill(manifest, { ...suiteOf(manifest, { sent: [], tools: factsOf({}) }), seed: '1' })
+    expect(await tested(optional('{{cc}}'))).toMatchObject({
+      passed: false,
+      failures: [{ name: 'without cc', reason: expect.stringContaining('write {{cc?}}, which leaves the argument out') }],
+    })
+    expect((await tested(optional('{{cc?}}'))).passed).toBe(true)
+    expect((await tested(optional('{{cc}}', 'has(inputs.cc)'))).passed).toBe(true)
+  })
+
   test('are approved and run where the gate must ask a person', async () => {
     const approval = { 'policy.needs_approval_if': ['true'], 'tests.unit_cases': [{ ...known, verdict: 'needs_approval' }] }
     expect(await report(approval)).toMatchObject({ unit: { passed: 1 }, passed: true })

@@ -44,6 +44,16 @@ describe('a template', () => {
     expect(resolved(value)).toMatchObject({ ok: false, reason, at, detail: expect.stringMatching(detail) })
   })
 
+  test.each([
+    ['a field', { to: '{{app}}', cc: '{{cc?}}' }, { to: 'pay' }],
+    ['an item', { to: ['{{app}}', '{{cc?}}'] }, { to: ['pay'] }],
+    ['a part of a text', { to: '{{app}}{{ cc? }}' }, { to: 'pay' }],
+    ['a path', { id: '{{work.steps.open.id?}}' }, {}],
+    ['nothing where it is there', { app: '{{app?}}', count: '{{count?}}', none: '{{none?}}' }, { app: 'pay', count: 3, none: null }],
+  ])('leaves out %s that may be absent', (_, value, expected) => {
+    expect(resolved(value)).toEqual({ ok: true, value: expected })
+  })
+
   test('does not look again at what it has inserted', () => {
     const hostile = { ...scope, inputs: { a: '{{ctx.subscription}}', b: '$& $1 {{a}}' } }
     expect(resolveTemplate(['{{a}}', 'x {{a}} {{b}}'], hostile)).toEqual({

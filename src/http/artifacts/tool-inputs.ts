@@ -1,0 +1,30 @@
+import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
+import type { Env } from '../../env.ts'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { argumentErrors, type ToolInputs } from '../../skills/ci/arguments.ts'
+import { latestScopes } from '../../store/scopes.ts'
+import { storeOf } from '../../store/store.ts'
+import { inputSchemaOf } from '../../tools/slot-text.ts'
+
+/** Scopes that are asked for their tools: each of them is woken. */
+const MOST_ASKED = 20
+
+/**
+ * The inputs of the HTTP tools that a manifest calls, in a scope among `patterns` whose tools it
+ * fits, else in one that has some of them. Empty where no such scope is known.
+ */
+export async function knownInputs(env: Env, manifest: Manifest, patterns: readonly string[]): Promise<ToolInputs> {
+  const { steps, compensation } = manifest.plan
+  const named = new Set([...steps, ...compensation].map(({ tool }) => tool).filter((tool) => tool.startsWith('http.')))
+  if (named.size === 0) return new Map()
+  const scopes = await latestScopes(storeOf(env), patterns, MOST_ASKED)
+  const asked = await Promise.all(
+    scopes.map(async (scope) => {
+      const tools = JSON.parse(await env.SCOPE.getByName(scope).httpTools()) as HttpToolSetting[]
+      const used = tools.filter(({ name }) => named.has(name))
+      return new Map(used.map((tool) => [tool.name, { schema: inputSchemaOf(tool), scope }]))
+    }),
+  )
+  const having = asked.filter(({ size }) => size > 0)
+  return having.find((inputs) => argumentErrors(manifest, inputs).length === 0) ?? having[0] ?? new Map()
+}
