@@ -43,7 +43,7 @@ const INSERT = `INSERT INTO dead_letters (id, origin, scope, event_id, type, err
   ON CONFLICT DO NOTHING`
 
 const NOTE_EVENTS = `${insertEvents(`SELECT key AS place, value->>'payload' AS event, 'dead_lettered' AS status, value->>'attempts' AS attempts,
-    value->>'error' AS error, value->>'dead_lettered_at' AS accepted_at, 0 AS revision,
+    value->>'error' AS error, value->>'dead_lettered_at' AS accepted_at, value->>'dead_lettered_at' AS filed, 0 AS revision,
     value->>'dead_lettered_at' AS ended_at, NULL AS agent, value->'payload'->'meta'->>'trace_id' AS trace_key, NULL AS log_from, 0 AS kinds, '' AS skills
   FROM json_each(?1) WHERE value->>'payload'->>'timestamp' IS NOT NULL AND value->>'payload'->'meta'->>'trace_id' IS NOT NULL`)}
   ON CONFLICT DO NOTHING`

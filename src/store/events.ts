@@ -5,7 +5,7 @@ import { byteLength } from '../base/byte-length.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/settings/scope-pattern.ts'
-import { inFlight, seqAt } from './queued.ts'
+import { inFlight, NEAR_MS, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
@@ -32,7 +32,7 @@ export type EventFilter = {
   since?: string | undefined
   until?: string | undefined
 }
-type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean }
+type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean }
 /** The names of a queued event are in its payload, those of a logged one have columns. */
 type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   key: string
@@ -44,7 +44,7 @@ type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
 const NAMES = 'events.id, events.scope, events.type, events.trace_id'
 const NAMES_BYTES = 400
 
-/** A page of the event log by time, newest first unless `rising`. */
+/** A page of the event log by acceptance, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
   const wanted = statements(page)
   const { results } = await db
@@ -65,7 +65,7 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: L
 }
 
 /** One condition uses the table's order or an index; the others filter a bounded number of rows. */
-function statements({ patterns, scope, types, status, since, until, cursor, limit, rising = false }: Page) {
+function statements({ patterns, scope, types, status, since, until, cursor, limit, rising = false, prompt = false }: Page) {
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
   const checks = [
@@ -73,14 +73,15 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
     types === undefined ? null : 'type IN (SELECT value FROM json_each(?2))',
     isRare || status === undefined ? null : 'status = ?3',
     patterns.includes('*') ? null : coveredBy('?6'),
+    prompt ? 'happened_at IS NULL' : null,
   ].filter((check) => check !== null)
   const way = rising ? 'ASC' : 'DESC'
-  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued FROM events
+  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued, happened_at FROM events
     WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
-  const waits = `SELECT * FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
+  const waits = `SELECT *, NULL AS happened_at FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
   const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
   // Each source is limited separately, so that no more rows are read than the page needs.
-  const sources = [status === 'queued' ? null : looked, status !== undefined && status !== 'queued' ? null : waits]
+  const sources = [status === 'queued' ? null : looked, prompt || (status !== undefined && status !== 'queued') ? null : waits]
     .filter((source) => source !== null)
     .map((source) => `SELECT * FROM (SELECT * FROM (${source}) ${rest})`)
   const params = [
@@ -141,12 +142,95 @@ export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQ
   return sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
 }
 
-/** History of the scopes that one of the patterns matches, oldest first. */
-export async function* replayEvents(db: D1Database, filter: Omit<EventFilter, 'status'>): AsyncGenerator<Event> {
+type History = Omit<EventFilter, 'status'>
+const timeOf = ({ timestamp }: Event): number => Date.parse(timestamp)
+
+/**
+ * History of the scopes that one of the patterns matches, by the events' own times, oldest first.
+ */
+export async function* replayEvents(db: D1Database, filter: History): AsyncGenerator<Event> {
+  // First: what a scope takes meanwhile is then there twice, rather than missing.
+  const waiting = await waitingEvents(db, filter)
+  const known = new Set(waiting.map(({ scope, id }) => `${scope} ${id}`))
+  for await (const { event, source } of merged([promptEvents(db, filter), lateEvents(db, filter), each(waiting)])) {
+    if (source === 2 || !known.has(`${event.scope} ${event.id}`)) yield event
+  }
+}
+
+/** The events of sources that are in order, in order. `source`: the place of its source. */
+async function* merged(sources: readonly AsyncGenerator<Event>[]): AsyncGenerator<{ event: Event; source: number }> {
+  const heads: { events: AsyncGenerator<Event>; source: number; event: Event }[] = []
+  const advance = async (events: AsyncGenerator<Event>, source: number) => {
+    const next = await events.next()
+    if (!next.done) heads.push({ events, source, event: next.value })
+  }
+  for (const [source, events] of sources.entries()) await advance(events, source)
+  for (;;) {
+    heads.sort((one, other) => timeOf(one.event) - timeOf(other.event))
+    const first = heads.shift()
+    if (!first) return
+    yield { event: first.event, source: first.source }
+    await advance(first.events, first.source)
+  }
+}
+
+async function* each(events: readonly Event[]): AsyncGenerator<Event> {
+  yield* events
+}
+
+/** Pages of the list, as one sequence. */
+async function* eventsOf(db: D1Database, asked: Omit<Page, 'limit' | 'cursor'>): AsyncGenerator<Event> {
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...filter, cursor, limit: 500, rising: true })
-    for (const { event } of page.items) yield event
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...asked, cursor, limit: 500 })
+    for (const { event } of page.items.toSorted((one, other) => timeOf(one.event) - timeOf(other.event))) yield event
     cursor = page.next_cursor
+  }
+}
+
+const isWithin = ({ since, until }: History) => {
+  const [first, end] = [since === undefined ? -Infinity : Date.parse(since), until === undefined ? Infinity : Date.parse(until)]
+  return (event: Event): boolean => timeOf(event) >= first && timeOf(event) < end
+}
+
+/** Events that no scope has reported yet: few, as the queue delivers them at once. */
+async function waitingEvents(db: D1Database, { since, until, ...filter }: History): Promise<Event[]> {
+  const waiting: Event[] = []
+  for await (const event of eventsOf(db, { ...filter, status: 'queued' })) waiting.push(event)
+  return waiting.filter(isWithin({ ...filter, since, until })).toSorted((one, other) => timeOf(one) - timeOf(other))
+}
+
+/** Events that happened when they were accepted, give or take `NEAR_MS`. */
+async function* promptEvents(db: D1Database, filter: History): AsyncGenerator<Event> {
+  const near = (time: string | undefined, ms: number) => time && new Date(Date.parse(time) + ms).toISOString()
+  const around = { since: near(filter.since, -NEAR_MS), until: near(filter.until, NEAR_MS) }
+  const wanted = isWithin(filter)
+  for await (const event of eventsOf(db, { ...filter, ...around, rising: true, prompt: true })) if (wanted(event)) yield event
+}
+
+const LATE_AT_ONCE = 50
+
+/** Events whose own time is another than that of their acceptance, by an index of their own. */
+async function* lateEvents(db: D1Database, { patterns, scope, types, since, until }: History): AsyncGenerator<Event> {
+  const checks = [
+    scope === undefined ? null : 'scope = ?1',
+    types === undefined ? null : 'type IN (SELECT value FROM json_each(?2))',
+    patterns.includes('*') ? null : coveredBy('?3'),
+  ].filter((check) => check !== null)
+  const sql = `SELECT CAST(seq AS TEXT) AS key, happened_at, status, attempts, error, payload, ${NAMES} FROM events
+    WHERE happened_at IS NOT NULL AND (happened_at, seq) > (?4, CAST(?5 AS INTEGER)) AND happened_at < ?6
+      AND ${['?1 IS NULL OR true', '?2 IS NOT NULL', '?3 IS NOT NULL', ...checks].map((check) => `(${check})`).join(' AND ')}
+    ORDER BY happened_at, seq LIMIT ${LATE_AT_ONCE}`
+  let [at, key] = [since === undefined ? 0 : Date.parse(since), '-1']
+  const end = until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until)
+  for (;;) {
+    const { results } = await db
+      .prepare(sql)
+      .bind(scope ?? null, JSON.stringify(types ?? []), JSON.stringify(patterns), at, key, end)
+      .all<Row & { happened_at: number }>()
+    for (const row of results) yield itemOf(row).event
+    const last = results.at(-1)
+    if (!last || results.length < LATE_AT_ONCE) return
+    ;[at, key] = [last.happened_at, last.key]
   }
 }
 

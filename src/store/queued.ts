@@ -8,23 +8,23 @@ import { jsonChunks } from '../base/byte-length.ts'
 const BITS = 21
 export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) << BigInt(BITS))
 
-/**
- * SQL for the time in ms an event is filed under: its timestamp, but never after its acceptance.
- */
-export const filedAt = (event: string, accepted_at: string): string =>
-  `max(0, min(coalesce(CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER), ${accepted_at}), ${accepted_at}))`
+/** SQL for the own time of the event with the JSON `event`, in ms. */
+export const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
+/** An own time that is nearer to the acceptance is not stored beside it. */
+export const NEAR_MS = 1000
 
 /**
- * SQL that inserts rows into the log; each goes behind the events of its millisecond. Fields with a
- * column are left out of the payload.
+ * SQL that inserts rows into the log; each goes behind the events that were accepted in its
+ * millisecond `filed`. Fields with a column are left out of the payload.
  */
 export const insertEvents = (rows: string): string => `INSERT INTO events
-    (seq, id, scope, type, status, attempts, error, accepted_at, revision, ended_at, agent, trace_id, trace_key, log_from, kinds, skills, payload)
+    (seq, id, scope, type, status, attempts, error, accepted_at, revision, ended_at, agent, trace_id, happened_at, trace_key, log_from, kinds, skills, payload)
   SELECT coalesce((SELECT max(seq) FROM events WHERE seq >= filed << ${BITS} AND seq < (filed + 1) << ${BITS}), filed << ${BITS})
       + row_number() OVER (PARTITION BY filed ORDER BY place),
-    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, ended_at, agent, event->>'$.meta.trace_id', trace_key, log_from, kinds, skills,
+    event->>'id', event->>'scope', event->>'type', status, attempts, error, accepted_at, revision, ended_at, agent, event->>'$.meta.trace_id',
+    CASE WHEN abs(${happenedAt('event')} - filed) >= ${NEAR_MS} THEN ${happenedAt('event')} END, trace_key, log_from, kinds, skills,
     json_remove(event, '$.id', '$.scope', '$.type', '$.meta.trace_id')
-  FROM (SELECT *, ${filedAt('event', 'accepted_at')} AS filed FROM (${rows})) WHERE true`
+  FROM (${rows}) WHERE true`
 
 /** A row of `queued`: the events of one `sendBatch`. */
 export type SentBatch = { id: string; events: readonly Event[] }
@@ -61,7 +61,7 @@ const LOOKED_AT_BYTES = 16_000_000
 export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
     'queued' AS status, octet_length(queued) AS bytes, queued
   FROM (SELECT found.key AS place, found.value AS queued, found.value->>'scope' AS scope, found.value->>'type' AS type,
-      ${filedAt('found.value', `batch.id >> ${BITS}`)} AS filed
+      batch.id >> ${BITS} AS filed
     FROM queued AS batch CROSS JOIN json_each(batch.events) AS found
     WHERE batch.id IN (SELECT id FROM (SELECT id, sum(octet_length(events)) OVER (ORDER BY id DESC) - octet_length(events) AS before
         FROM (SELECT id, events FROM queued ORDER BY id DESC LIMIT ${LOOKED_AT_ROWS})) WHERE before < ${LOOKED_AT_BYTES})

@@ -1,6 +1,6 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
-import { traceKey } from './traces/traces.ts'
+import { filedAt, traceKey } from './traces/traces.ts'
 
 /** One event's state as its scope reports it; `payload` is JSON. Times in ms. */
 export type Report = {
@@ -77,13 +77,26 @@ export async function replicateEvents(
 
 const rowOf = ({ payload, ...report }: Report): string => {
   const { status, attempts, error, accepted_at, revision, ended_at, agent, log_from, kinds, skills } = report
-  const fields = [status, attempts, error, accepted_at, revision, ended_at, agent, traceKey(report), log_from, kinds, skills]
+  const fields = [
+    status,
+    attempts,
+    error,
+    accepted_at,
+    revision,
+    ended_at,
+    agent,
+    traceKey(report),
+    log_from,
+    kinds,
+    skills,
+    filedAt(report),
+  ]
   return `[${payload},${JSON.stringify(fields).slice(1)}`
 }
 
 const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, value->>1 AS status, value->>2 AS attempts,
     value->>3 AS error, value->>4 AS accepted_at, value->>5 AS revision, value->>6 AS ended_at, value->>7 AS agent, value->>8 AS trace_key,
-    value->>9 AS log_from, value->>10 AS kinds, value->>11 AS skills FROM json_each(?1)`)}
+    value->>9 AS log_from, value->>10 AS kinds, value->>11 AS skills, value->>12 AS filed FROM json_each(?1)`)}
   ON CONFLICT (id, scope) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error,
     accepted_at = excluded.accepted_at, revision = excluded.revision, ended_at = excluded.ended_at, agent = excluded.agent,
     log_from = min(coalesce(events.log_from, excluded.log_from), excluded.log_from), kinds = events.kinds | excluded.kinds,

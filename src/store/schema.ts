@@ -5,8 +5,8 @@ import { buckets } from '../contract/reports/statistics.ts'
 import { hookSchemes, type NewHook } from '../contract/settings/hook.ts'
 
 /**
- * The log of events, replicated from the scopes. `seq` begins with the time an event is filed
- * under. A higher `revision` overwrites a lower one.
+ * The log of events, replicated from the scopes. `seq` begins with the time at which the event was
+ * accepted. A higher `revision` overwrites a lower one.
  */
 export const events = sqliteTable(
   'events',
@@ -23,7 +23,9 @@ export const events = sqliteTable(
     ended_at: integer(),
     agent: text(),
     trace_id: text(),
-    /** The trace, unless its id has the time that the event is filed under. */
+    /** The event's own time, in ms, where that is another than `seq` says. */
+    happened_at: integer(),
+    /** The trace, unless its id has the time that `seq` begins with. */
     trace_key: text(),
     /** The first entry of the scope's log that names the event. */
     log_from: integer(),
@@ -40,6 +42,10 @@ export const events = sqliteTable(
     unique('events_id_scope').on(table.id, table.scope),
     // An index ends with `seq`, which makes this one the order of a scope's events.
     index('events_scope').on(table.scope),
+    // Most events happen when they are accepted.
+    index('events_happened')
+      .on(table.happened_at)
+      .where(sql`happened_at IS NOT NULL`),
     // Most events complete, and are not searched by status.
     index('events_unusual')
       .on(table.status)

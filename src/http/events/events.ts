@@ -31,15 +31,15 @@ const publish = route('post /v1/events', 'publishEvents', 'Send events to any sc
 
 const list = route('get /v1/events', 'listEvents', 'List events, newest first', {
   description:
-    'The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
+    'By the time at which they were accepted, whatever `timestamp` they have. The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({
       scope: scopeName.optional(),
       type: z.string().min(1).max(128).optional(),
       status: z.enum(eventStatuses).optional(),
-      since: instant.optional().describe('Events at or after this time.'),
-      until: instant.optional().describe('Events before this time.'),
+      since: instant.optional().describe('Events accepted at or after this time.'),
+      until: instant.optional().describe('Events accepted before this time.'),
       limit: pageLimit(1000),
       cursor: z
         .string()
@@ -51,7 +51,7 @@ const list = route('get /v1/events', 'listEvents', 'List events, newest first', 
 })
 
 const replay = route('get /v1/events/replay', 'replayEvents', 'Replay history as NDJSON, oldest first', {
-  description: 'Reads the retained event log by timestamp. It changes nothing and does not contact any scope.',
+  description: 'Reads the retained event log by the `timestamp` of the events. It changes nothing and does not contact any scope.',
   ...guard({ roles: ['viewer'] }),
   request: {
     query: z.object({

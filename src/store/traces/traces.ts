@@ -2,19 +2,27 @@ import { bitOf, kindsIn, type SpanKind, type TraceStatus, type TraceSummary } fr
 import { coveredBy } from '../events.ts'
 import { seqAt } from '../queued.ts'
 
-/** A trace id that is made with its event begins with the time that the event is filed under. */
+/** Events of earlier versions may be filed so much before or after the time in their trace's id. */
 const NEAR_MS = 20
+/** A time in a trace's id that is older was made by a caller, or the queue was long away. */
+const MOST_WAIT_MS = 3_600_000
 
 const timeIn = (trace_id: string): number | null => (trace_id[12] === '7' ? Number.parseInt(trace_id.slice(0, 12), 16) : null)
 
-type Filed = { trace_id: string; parent_id: string | null; timestamp: string; accepted_at: number }
+type Filed = { trace_id: string; parent_id: string | null; accepted_at: number }
+
+/**
+ * The time in ms under which an event is filed: when the deployment took it. A trace that is made
+ * with its event has this time in its id; a scope accepts what comes by the queue later.
+ */
+export function filedAt({ trace_id, parent_id, accepted_at }: Filed): number {
+  const time = parent_id === null ? timeIn(trace_id) : null
+  return time !== null && time <= accepted_at && accepted_at - time < MOST_WAIT_MS ? time : accepted_at
+}
 
 /** The key by which the event's trace is indexed; null if the time in its id finds it. */
-export function traceKey({ trace_id, parent_id, timestamp, accepted_at }: Filed): string | null {
-  const time = timeIn(trace_id)
-  const filed = Math.min(Date.parse(timestamp), accepted_at)
-  return parent_id === null && time !== null && Math.abs(filed - time) < NEAR_MS ? null : trace_id
-}
+export const traceKey = (event: Filed): string | null =>
+  event.parent_id === null && filedAt(event) === timeIn(event.trace_id) ? null : event.trace_id
 
 /** Times of a trace's events that its id finds, as `seq`. */
 function rangeOf(trace_id: string): [string, string] {

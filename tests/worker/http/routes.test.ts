@@ -274,14 +274,16 @@ describe('events sent directly', () => {
 })
 
 describe('the log of events', () => {
-  test('is filtered, and paged without a gap', async () => {
+  test('is filtered, and paged without a gap, newest first by acceptance whatever time an event says', async () => {
     const scope = freshScope()
     const at = (minute: number) => `2026-01-01T00:0${minute}:00.000Z`
-    await call('/v1/events', { json: [0, 1, 2, 3, 4].map((minute) => message({ scope, id: `e${minute}`, timestamp: at(minute) })) })
+    const began = new Date().toISOString()
+    await call('/v1/events', { json: [4, 2, 0, 1, 3].map((minute, index) => message({ scope, id: `e${index}`, timestamp: at(minute) })) })
     const ids = async (query: string): Promise<string[]> =>
       (await call(`/v1/events?scope=${encodeURIComponent(scope)}${query}`)).body.items.map(({ id }: { id: string }) => id)
     expect(await ids('')).toEqual(['e4', 'e3', 'e2', 'e1', 'e0'])
-    expect(await ids(`&since=${at(1)}&until=2026-01-01T01:03:00%2B01:00`)).toEqual(['e2', 'e1'])
+    expect(await ids(`&since=${began}&type=ws.message`)).toHaveLength(5)
+    expect(await ids(`&since=${at(1)}&until=${began.replace('Z', '%2B00:00')}`)).toEqual([])
     expect(await ids('&type=timer.tick')).toEqual([])
     const first = await call(`/v1/events?scope=${encodeURIComponent(scope)}&limit=3`)
     expect(first.body.items).toHaveLength(3)
@@ -290,6 +292,11 @@ describe('the log of events', () => {
     expect(whole.body.next_cursor).toBeNull()
     await until(async () => (await ids('&status=completed')).length === 5, 'the scope tells D1')
     expect(await ids('&status=queued')).toEqual([])
+    expect(await ids('')).toEqual(['e4', 'e3', 'e2', 'e1', 'e0'])
+    const lines = async (query: string) =>
+      (await call(`/v1/events/replay?scope=${encodeURIComponent(scope)}${query}`)).text.trim().split('\n')
+    const replayed = (await lines(`&start=${at(1)}&end=2026-01-01T01:04:00%2B01:00`)).map((line): string => JSON.parse(line).id)
+    expect(replayed, 'by their own times').toEqual(['e3', 'e1', 'e4'])
   })
 
   test.each(['limit=0', 'limit=1001', 'limit=x', 'status=done', 'since=yesterday', 'cursor=x', 'scope=a%20b'])(

@@ -28,7 +28,7 @@ const statuses = { '': 'any', running: 'running', ok: 'ok', error: 'error' }
 export default function TracesPage() {
   const { path, query: asked, route } = useLocation()
   const { scope = '', kind = '', status = '', skill = '' } = asked
-  const list = usePages<TraceSummary>(`/v1/traces${query({ scope, kind, status, skill, limit: 100 })}`)
+  const list = usePages<TraceSummary>(`/v1/traces${query({ scope, kind, status, skill, limit: 100 })}`, { every_ms: 2000 })
   const set = (name: string, value: string) => route(path + query({ ...asked, [name]: value }), true)
   const written = useSignal(scope)
   const submit = (event: SubmitEvent) => {
