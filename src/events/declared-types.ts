@@ -1,7 +1,8 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { envelope } from '../contract/settings/event-types.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { eventType, type Event } from '../core/event.ts'
+import { judgeOf } from './json-schema.ts'
 
 /** The event types that a scope's settings declare: each with the schema of a whole event. */
 export type DeclaredTypes = ReadonlyMap<string, z.ZodType<Event>>
@@ -31,11 +32,11 @@ const MOST_TEXTS = 100
 
 /** The type's schema judges its own fields; defaults in it are not applied. */
 function whole(type: string, schema: object): z.ZodType<Event> {
-  const own = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+  const judge = judgeOf(schema)
   return eventType(type, {})
     .loose()
     .superRefine((event, context) => {
       const fields = Object.fromEntries(Object.entries(event).filter(([name]) => !envelope.some((taken) => taken === name)))
-      for (const issue of own.safeParse(fields).error?.issues ?? []) context.addIssue({ ...issue, code: 'custom' })
+      for (const issue of judge(fields)) context.addIssue({ ...issue, code: 'custom' })
     })
 }

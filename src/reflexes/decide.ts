@@ -1,3 +1,4 @@
+import { atOnce, type Steps } from '../base/steps.ts'
 import { messageOf, stackOf } from '../base/error-text.ts'
 import type { Action, Permission, Permitted } from '../contract/action.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
@@ -18,7 +19,7 @@ import { countTrial, demotionOf, type Trial } from './promotion.ts'
 /** Fuel for the events of one batch: about half a second. */
 export const FUEL_PER_BATCH = 100_000_000
 /** The cost of a run beside its fuel: its context is copied, hashed and logged. */
-const FUEL_PER_RUN = 25_000
+export const FUEL_PER_RUN = 25_000
 
 /** An event with its place in the order of acceptance. `text` is its JSON, as it is stored. */
 export type Perceived = { seq: number; event: Event; attempts: number; text: string }
@@ -90,14 +91,19 @@ export type Decision = {
  * action wins, and its permits. Pure. Ends early after a decision that demotes a reflex or uses a
  * licence: the caller applies the decisions and asks again.
  */
-export function decide(events: readonly Perceived[], situation: Situation): { decisions: Decision[]; fuel: number } {
+export const decide = (events: readonly Perceived[], situation: Situation): Decided => atOnce(decideInSteps(events, situation))
+
+/** The same, with a step for each run of a reflex. */
+export function* decideInSteps(events: readonly Perceived[], situation: Situation): Steps<Decided> {
   const [batch, decisions] = [new Batch(situation), [] as Decision[]]
   for (const one of events) {
-    decisions.push(batch.decide(one))
+    decisions.push(yield* batch.decide(one))
     if (batch.ends) break
   }
   return { decisions, fuel: batch.fuel }
 }
+
+type Decided = { decisions: Decision[]; fuel: number }
 
 /** The situation, advanced by the decisions of the batch so far. */
 class Batch {
@@ -115,7 +121,7 @@ class Batch {
     this.fuel = situation.fuel
   }
 
-  decide(one: Perceived): Decision {
+  *decide(one: Perceived): Steps<Decision> {
     const decision: Decision = { one, perceived: 'joined', failure: null, steps: [], acted: null, consumed: false }
     const { perceives, agent, filters } = this.#situation
     const asked = isAsked(one.event)
@@ -128,7 +134,7 @@ class Batch {
       return { ...decision, perceived: 'failed', failure }
     }
     this.#context.add(one.event)
-    this.#runChain(one, decision)
+    yield* this.#runChain(one, decision)
     if (decision.consumed || asked) this.#context.events.pop()
     const { acted } = decision
     if (acted?.reused === false && acted.action.action_type === 'set_scratch')
@@ -136,14 +142,18 @@ class Batch {
     return decision
   }
 
-  #runChain(one: Perceived, decision: Decision): void {
+  *#runChain(one: Perceived, decision: Decision): Steps<void> {
     const { chain, show } = this.#situation
     if (chain.length === 0) return
     const shown = show(one, this.#context)
     for (const link of chain.filter(({ reference }) => !isCallOf(reference, one.event))) {
-      for (const version of link.watching) decision.steps.push(this.#run(one, version, 'shadow', shown))
+      for (const version of link.watching) {
+        decision.steps.push(this.#run(one, version, 'shadow', shown))
+        yield
+      }
       if (decision.acted) continue
       decision.steps.push(...this.#tryLink(one, link, shown))
+      yield
       const { state, fire } = decision.steps.at(-1) ?? {}
       if (!fire || state !== 'active') continue
       decision.acted = fire

@@ -1,3 +1,4 @@
+import type { Computing } from '../base/computing.ts'
 import type { Action } from '../contract/action.ts'
 import type { CallKeys, Recording, ReflexRun, ToolCall } from '../contract/reflex.ts'
 import { agreement } from './agreement.ts'
@@ -72,10 +73,12 @@ type Options = {
   identify: (calls: ToolCall[]) => Promise<(CallKeys | null)[]>
   read: (after: number) => Promise<RecordingPage>
   limits?: { contexts: number; fuel: number }
+  /** Rests between two runs, and bounds them. */
+  computing: Computing
 }
 
 /** Runs a reflex on recordings, without acting. `truncated`: a limit ended it early. */
-export async function evaluateRecordings({ sandbox, program, identify, read, limits = evaluationLimits }: Options) {
+export async function evaluateRecordings({ sandbox, program, identify, read, limits = evaluationLimits, computing }: Options) {
   const evaluation = new Evaluation()
   let left: { contexts: number; fuel: number } = { ...limits }
   let after: number | null = 0
@@ -83,10 +86,12 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
     const page: RecordingPage = await read(after)
     const ran: Ran[] = []
     for (const text of page.recordings) {
-      if (left.contexts <= 0 || left.fuel <= 0) break
+      if (left.contexts <= 0 || left.fuel <= 0 || computing.left <= 0) break
       const { context, ...recording } = JSON.parse(text) as Recording & { context: ReflexContext }
       const run = runReflex(sandbox, program, context)
       ran.push({ recording, run })
+      computing.spend(run.fuel)
+      await computing.rest()
       left = { contexts: left.contexts - 1, fuel: left.fuel - run.fuel }
     }
     await addAll(evaluation, ran, identify)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { arrivalOf, type Meeting } from '../agent/overlap.ts'
 import { permit } from '../agent/permit.ts'
 import { Toolbox } from '../agent/toolbox.ts'
+import type { Steps } from '../base/steps.ts'
 import type { Action } from '../contract/action.ts'
 import { isAsked } from '../contract/decisions/event.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
@@ -11,7 +12,7 @@ import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { ContextJson } from '../reflexes/context/context-json.ts'
-import { decide, type Decision, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
+import { decideInSteps, type Decision, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import { ownTools, contextsOf, fuelLeft, linkOf, recordedHistory, recordedTools, showRecorded, type ReflexEntry } from './recorded-chain.ts'
@@ -28,11 +29,12 @@ export type Acted = { fire: Fire; event: Event; settings: Settings; entry: LogEn
 export type Chains = { acted: Acted[]; decided: Set<string> }
 
 /** Replays what the scope's filters and reflexes decided on each event of the trace. */
-export function replayChains(around: Around): Chains {
+export function* replayChains(around: Around): Steps<Chains> {
   const acted: Acted[] = []
   const decided = new Set<string>()
   const { source, given, comparison } = around
   for (const accepted of source.entriesOf('event-accepted')) {
+    yield
     const found = source.eventOf(accepted.event_ids[0] ?? '')
     const settings = given.basisOf(accepted)?.settings
     if (!found || !settings) {
@@ -48,7 +50,7 @@ export function replayChains(around: Around): Chains {
       decided.add(event.id)
       continue
     }
-    const again = replayOne({ accepted, perceived, steps, settings }, around)
+    const again = yield* replayOne({ accepted, perceived, steps, settings }, around)
     if (!again) continue
     decided.add(event.id)
     const { fire } = again
@@ -59,17 +61,14 @@ export function replayChains(around: Around): Chains {
 }
 
 /** The fire that acts, if any. Null if the recording lacks what it takes to decide. */
-function replayOne(one: Perceiving, around: Around): { fire: Fire | null } | null {
+function* replayOne(one: Perceiving, around: Around): Steps<{ fire: Fire | null } | null> {
   const { host, given, comparison } = around
   const { accepted, perceived, steps } = one
   const recorded = perceivedAs(one, around)
   const filtered = { known: true }
   try {
-    if (host.fuel.left <= 0) throw new Unrecorded('the reflexes of this replay used up what they may compute: replay a shorter range')
     const situation = situationOf(one, around, { recorded, filtered })
-    const { decisions, fuel } = decide([perceived], situation)
-    host.fuel.left -= situation.fuel - fuel
-    const [decision] = decisions
+    const [decision] = (yield* decideInSteps([perceived], situation)).decisions
     if (!decision) throw new Unrecorded('nothing was decided')
     const before = (who: string) => recordedHistory(who, steps, contextsOf(steps))
     given.departures?.decided({ accepted, event: perceived, steps }, decision, { ...recorded, before })

@@ -79,7 +79,7 @@ export type Bundle = { schema: number; trace_id: string; scopes: string[]; recor
 const bundleFields = z.looseObject({
   trace_id: z.string(),
   scopes: z.array(z.string()),
-  recordings: z.array(z.looseObject({})).min(1),
+  recordings: z.array(z.looseObject({})).min(1).max(20),
   sha256: z.string(),
 })
 

@@ -28,7 +28,8 @@ export async function replay(recording: Recording, host: ReplayHost): Promise<Re
 /** Makes all decisions of a recording again with what is given, and compares them. */
 export async function decideAgain(around: Around): Promise<{ recorded: ReplaySide; replayed: ReplaySide }> {
   const sessions = new Sessions(around)
-  const chains = replayChains(around)
+  const { computing } = around.host
+  const chains = await computing.run(replayChains(around))
   chains.acted.push(...replayMiddle(around))
   await replayActions(around, chains, sessions)
   const spared = replayAsked(around, chains)

@@ -1,3 +1,4 @@
+import type { Computing } from '../base/computing.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import { maskOnce, redactor, type Mask } from '../traces/redact.ts'
 import type { EntryKind, LogEntry, SkillEntryKind } from '../contract/log-entry.ts'
@@ -10,8 +11,8 @@ import { Unrecorded } from './report.ts'
 export type ReplayHost = {
   agents: AgentRegistry
   sandbox: () => Sandbox
-  /** Fuel that reflexes may still use in this request. */
-  fuel: { left: number }
+  /** Rests between the parts of a replay. */
+  computing: Computing
   /** Masks what the log masks, so that a replayed value compares with a recorded one. */
   cleaner: (settings: Settings) => (value: unknown) => unknown
 }

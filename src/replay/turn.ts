@@ -25,9 +25,10 @@ const DECIDED: ReadonlySet<TurnEnd> = new Set(['result', 'none', 'failed'])
 
 /** Runs the trigger of each recorded turn again. */
 export async function replayTurns(around: Around, sessions: Sessions): Promise<Saved> {
-  const { source, given, comparison } = around
+  const { source, host, given, comparison } = around
   const saved: Saved = { effects: 0, calls: [], duration_ms: 0 }
   for (const recorded of source.entriesOf('turn-started')) {
+    await host.computing.rest()
     const moved = given.departures?.moved(recorded) ?? null
     const started = given.departures && moved === null ? given.departures.turn(recorded) : recorded
     if (!started) {

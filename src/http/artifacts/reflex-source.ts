@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import type { Computing } from '../../base/computing.ts'
 import { fieldError, type FieldError } from '../../base/check-json.ts'
 import { dryRun } from '../../reflexes/run-reflex.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
@@ -32,11 +33,12 @@ type Source = { code?: string | undefined; template?: string | undefined; params
 export type Written = { code: string; hash: string; template: string | null; description: string }
 
 /** The code of a body or its template. Throws unless it passes the checks and runs on a sample. */
-export async function writtenCode(source: Source, sample: Record<string, unknown>): Promise<Written> {
+export async function writtenCode(source: Source, sample: Record<string, unknown>, computing: Computing): Promise<Written> {
   const { code, ...origin } = codeOf(source)
   const checked = await checkReflex(code)
   if (!checked.ok) throw refusedCode(checked.errors)
   const tried = dryRun(isolateSandbox(), { code, hash: checked.hash }, sampleWith(sample))
+  computing.spend(tried.run.fuel)
   if (!tried.ok) throw refusedCode(tried.errors)
   return { code, hash: checked.hash, ...origin }
 }

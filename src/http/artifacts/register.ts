@@ -5,6 +5,7 @@ import type { Registered } from '../../artifacts/registry.ts'
 import { reflexId, reflexState, registeredReflex } from '../../contract/reflex.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
+import { withComputing } from '../auth/computing.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { conflict, forbidden } from '../problems/refusals.ts'
@@ -103,7 +104,7 @@ export const artifactRegisterRoutes = resource()
   .openapi(register, async (c) => {
     const { id, description, state, sample, ...source } = c.req.valid('json')
     const contributor = contributorOf(c.var.principal)
-    const { template, ...written } = await writtenCode(source, sample)
+    const { template, ...written } = await withComputing(c.var.principal, (computing) => writtenCode(source, sample, computing))
     const provenance = { by: contributor.owner, scope: null, template, origin: null }
     const draft = { ...written, ...contributor, id, description: description ?? written.description, state, provenance }
     const { version, created } = taken(await registerReflex(storeOf(c.env), draft))

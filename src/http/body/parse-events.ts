@@ -24,7 +24,7 @@ export async function readEvents(request: Request, rules: EventRules, asked?: As
   const rows = form.rows(await readBody(request))
   const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
   const declared = asked ? await declaredFor({ rows, form }, rules, asked) : new Map<string, DeclaredTypes>()
-  return readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } }, declared)
+  return await readRows(rows, form, { ...rules, defaults: { ...rules.defaults, trace } }, declared)
 }
 
 type Asking = Pick<Context<AuthEnv>, 'env' | 'var'>
@@ -65,10 +65,12 @@ export function readEvent(value: object, rules: EventRules): Event {
   return parsed.event
 }
 
-function readRows(rows: Row[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Event[] {
+async function readRows(rows: Row[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Promise<Event[]> {
   const events: Event[] = []
   const failures: Failure[] = []
-  for (const row of rows) {
+  for (const [index, row] of rows.entries()) {
+    // A schema of a scope may take some milliseconds for each event.
+    if (declared.size > 0 && index > 0) await scheduler.wait(0)
     const types = row.ok && isFields(row.value) ? declared.get(rules.scope ?? scopeIn(row.value, form)) : undefined
     const parsed = row.ok ? form.parse(row.value, types ? { ...rules, declared: types } : rules) : malformedLine(row.message)
     if (parsed.ok) events.push(parsed.event)

@@ -1,10 +1,11 @@
 import { limits } from '../../base/limits.ts'
-import { refusal } from '../problems/refusals.ts'
+import { JsonShape } from '../../base/json-shape.ts'
+import { invalid, refusal } from '../problems/refusals.ts'
 
 /** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */
 const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 
-type Reading = { most: number; advice: string; is_gzip: boolean }
+type Reading = { most: number; advice: string; is_gzip: boolean; shape?: JsonShape }
 const standard: Reading = { most: limits.body_bytes, advice: 'Send the events in several requests.', is_gzip: false }
 
 /** A file may be compressed: its limit is that of its content. */
@@ -13,6 +14,7 @@ export const readFile = (request: Request): Promise<string> =>
     most: limits.file_bytes,
     advice: 'Replay a larger trace where it was recorded.',
     is_gzip: request.headers.get('Content-Encoding')?.toLowerCase() === 'gzip',
+    shape: new JsonShape(),
   })
 
 export async function readBody(request: Request, reading: Reading = standard): Promise<string> {
@@ -38,6 +40,11 @@ async function readChunks(body: ReadableStream<Uint8Array>, reading: Reading): P
       // A little gzip may be much to drain.
       await (reading.is_gzip ? reader.cancel() : drain(reader))
       throw tooLarge(reading)
+    }
+    const flaw = reading.shape?.add(value) ?? null
+    if (flaw !== null) {
+      await (reading.is_gzip ? reader.cancel() : drain(reader))
+      throw invalid(`The file ${flaw}. ${reading.advice}`)
     }
     chunks.push(value)
   }

@@ -1,3 +1,4 @@
+import { withComputing } from '../auth/computing.ts'
 import { z } from '@hono/zod-openapi'
 import { reflexes, skills } from '../../artifacts/kinds.ts'
 import { LEDGER } from '../../contract/market/ledger-api.ts'
@@ -86,7 +87,9 @@ export const discoveryRoutes = resource()
     const db = storeOf(c.env)
     const goods = await trialGoods(db, listing.artifact)
     const parts = { db, ledger, scope: c.env.SCOPE.getByName(scope), sandbox: isolateSandbox(), now }
-    const tried = await tryListing(parts, { listing, goods, scope, since, id })
+    const tried = await withComputing(c.var.principal, (computing) =>
+      tryListing({ ...parts, computing }, { listing, goods, scope, since, id }),
+    )
     if (!tried.ok) throw refused(tried)
     return c.json(tried.report, 200)
   })

@@ -6,6 +6,7 @@ import { evaluateRecordings } from '../../reflexes/evaluation.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleContext } from '../../reflexes/reflex-context.ts'
 import { runReflex } from '../../reflexes/run-reflex.ts'
+import { withComputing } from '../auth/computing.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
@@ -70,7 +71,12 @@ export const reflexRunRoutes = resource()
     const { context } = c.req.valid('json')
     const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     demandContent(c.var.principal, 'reflex', program)
-    return c.json(runReflex(isolateSandbox(), program, { ...sampleContext, ...context }), 200)
+    const ran = await withComputing(c.var.principal, (computing) => {
+      const run = runReflex(isolateSandbox(), program, { ...sampleContext, ...context })
+      computing.spend(run.fuel)
+      return run
+    })
+    return c.json(ran, 200)
   })
   .openapi(evaluate, async (c) => {
     const { scope, window } = c.req.valid('json')
@@ -79,11 +85,14 @@ export const reflexRunRoutes = resource()
     demandContent(c.var.principal, 'reflex', program)
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
-    const report = await evaluateRecordings({
-      sandbox: isolateSandbox(),
-      program,
-      identify: (calls) => recorded.identify(calls),
-      read: (after) => recorded.recordings({ since, after, limit: PAGE }),
-    })
+    const report = await withComputing(c.var.principal, (computing) =>
+      evaluateRecordings({
+        sandbox: isolateSandbox(),
+        program,
+        identify: (calls) => recorded.identify(calls),
+        read: (after) => recorded.recordings({ since, after, limit: PAGE }),
+        computing,
+      }),
+    )
     return c.json(report, 200)
   })

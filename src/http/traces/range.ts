@@ -1,10 +1,12 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { Computing } from '../../base/computing.ts'
 import { jsonValue } from '../../base/json.ts'
 import { rangeProgress, rangeReport, type RangeProgress, type RangeReport } from '../../contract/reports/replay.ts'
 import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
 import { isBasis, isForeign } from '../../replay/what-if/changes.ts'
 import { replayRange } from '../../replay/what-if/range.ts'
+import { enterComputing } from '../auth/computing.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { NDJSON, guard, instant, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
@@ -64,7 +66,7 @@ export const rangeReplayRoutes = resource().openapi(ranged, async (c) => {
   if (until <= asked.since) throw invalid('`until` must be after `since`.')
   // Refuses what is wrong with the request before a stream begins.
   await resolveChanges(asked, { ...callerOf(c), settings: [] })
-  const parts = replaying(c, { ...asked, until })
+  const parts = replaying(c, { ...asked, until }, await enterComputing(c.var.principal))
   if (c.req.header('Accept')?.includes(NDJSON) !== true) return c.json(await lastOf(parts), 200)
   return streamed(linesOf(parts, c.req))
 })
@@ -82,13 +84,13 @@ type Replaying = AsyncGenerator<RangeProgress, RangeReport>
 
 const callerOf = ({ env, var: { agents, principal, scope } }: Pick<Caller, 'env' | 'var'>) => ({ env, agents, principal, scope })
 
-async function* replaying(c: Caller, asked: Range): Replaying {
+async function* replaying(c: Caller, asked: Range, computing: Computing): Replaying {
   const caller = callerOf(c)
   const { env, agents, scope } = caller
   const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
   const contexts = showsMore(asked)
   const [since, ends] = [Date.parse(asked.since), Date.now() + MOST_MS]
-  const report = yield* replayRange({
+  const replayed = replayRange({
     scope,
     mode: asked.mode,
     since,
@@ -104,12 +106,22 @@ async function* replaying(c: Caller, asked: Range): Replaying {
       const bases = Object.values(parts).filter(isBasis)
       return resolveChanges(asked, { ...caller, settings: [settings, ...bases.map((basis) => basis.settings)] })
     },
-    host: hostOf(env, agents, isForeign(asked)),
+    host: hostOf(env, { agents, computing, is_foreign: isForeign(asked) }),
     isLate: () => Date.now() >= ends,
   })
+  const report = yield* leaving(replayed, computing)
   const { mode, changes_hash, same, changed, unknown, since: first, until } = report
   await logReplay(c, { mode, changes_hash, of: { since: first, until }, compared: same + changed, changed, unknown })
   return report
+}
+
+/** Leaves the place at the end, also where the reader has gone. */
+async function* leaving(parts: Replaying, computing: Computing): Replaying {
+  try {
+    return yield* parts
+  } finally {
+    computing.leave()
+  }
 }
 
 async function lastOf(parts: Replaying): Promise<RangeReport> {

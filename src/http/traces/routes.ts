@@ -1,16 +1,21 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { AgentRegistry } from '../../agent/registry.ts'
+import type { Computing } from '../../base/computing.ts'
 import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { readsContent } from '../artifacts/sealed.ts'
 import { warn } from '../../base/warn.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
+import type { Principal } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
+import type { Env } from '../../env.ts'
 import { bundle, openRecordings, RECORDING_SCHEMA, type Recording } from '../../replay/recording.ts'
 import { mergeReports } from '../../replay/what-if/merge.ts'
 import { replay } from '../../replay/replay.ts'
 import { isBasis, isForeign } from '../../replay/what-if/changes.ts'
 import { whatIf } from '../../replay/what-if/what-if.ts'
+import { withComputing } from '../auth/computing.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, traceId } from '../describe/describe.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
@@ -94,8 +99,10 @@ const traceReplayRoutes = resource()
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
     const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
-    const found = await exportTrace(c.env, scopes, { trace_id, contexts: showsMore(asked) })
-    const reports = await replayAll(found, asked, c)
+    const reports = await withComputing(c.var.principal, async (computing) => {
+      const found = await exportTrace(c.env, scopes, { trace_id, contexts: showsMore(asked) })
+      return replayAll(found, asked, { ...callerOf(c), computing })
+    })
     for (const { scope, report } of reports) {
       const { mode, changes_hash, compared, changed, unknown } = report
       await logReplay(c, { mode, of: { trace_id }, changes_hash, compared, changed, unknown: unknown.length }, scope)
@@ -104,9 +111,11 @@ const traceReplayRoutes = resource()
   })
   .openapi(replayedFile, async (c) => {
     const { file, ...asked } = askedOf(await c.req.text())
-    const opened = await openRecordings(file)
-    if (!opened.ok) throw invalid(opened.detail)
-    const reports = await replayAll(opened.recordings, asked, c, true).catch(unreadable)
+    const reports = await withComputing(c.var.principal, async (computing) => {
+      const opened = await openRecordings(file)
+      if (!opened.ok) throw invalid(opened.detail)
+      return replayAll(opened.recordings, asked, { ...callerOf(c), computing, is_file: true }).catch(unreadable)
+    })
     return c.json(mergeReports(reports.map(({ report }) => report)), 200)
   })
 
@@ -127,31 +136,31 @@ function askedOf(text: string): Asked & { file: string } {
   return { ...refuseInvalid({ target: 'json', ...replayRequest.safeParse(asked) }), file: JSON.stringify(file) }
 }
 
-type Caller = Pick<Context<AuthEnv>, 'env' | 'var'>
+type Caller = { env: Env; agents: AgentRegistry; principal: Principal; computing: Computing; is_file?: boolean }
+
+const callerOf = ({ env, var: { agents, principal } }: Pick<Context<AuthEnv>, 'env' | 'var'>) => ({ env, agents, principal })
 
 /** One after the other, each with its own model calls. */
 async function replayAll(
   recordings: readonly Recording[],
   asked: Asked,
   caller: Caller,
-  is_file = false,
 ): Promise<{ scope: string; report: ReplayReport }[]> {
   if (recordings.length > 1 && asked.budget !== undefined)
     throw invalid('The trace went through several scopes, and a budget is for one: name one of them as `scope`.')
   const reports = []
-  for (const recording of recordings) reports.push({ scope: recording.scope, report: await replayOf(recording, asked, caller, is_file) })
+  for (const recording of recordings) reports.push({ scope: recording.scope, report: await replayOf(recording, asked, caller) })
   return reports
 }
 
 async function replayOf(
   recording: Recording,
   asked: Asked,
-  { env, var: { agents, principal } }: Caller,
-  is_file: boolean,
+  { env, agents, principal, computing, is_file = false }: Caller,
 ): Promise<ReplayReport> {
   const bases = Object.values(recording.parts).filter(isBasis)
   const settings = [recording.settings, ...bases.map((basis) => basis.settings)]
   const resolved = await resolveChanges(asked, { env, agents, principal, scope: recording.scope, settings })
-  const host = hostOf(env, agents, is_file || isForeign(asked))
+  const host = hostOf(env, { agents, computing, is_foreign: is_file || isForeign(asked) })
   return resolved ? whatIf(recording, resolved, host) : replay(recording, host)
 }

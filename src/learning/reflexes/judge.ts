@@ -1,5 +1,5 @@
 import { and, type Bits, bitsOf, countBoth, hasBit, indexesOf } from './facts/bits.ts'
-import type { Steps } from '../steps.ts'
+import type { Steps } from '../../base/steps.ts'
 import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'

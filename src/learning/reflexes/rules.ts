@@ -1,7 +1,7 @@
 import { and, type Bits, bitsOf, count, countBoth, or, without } from './facts/bits.ts'
 import { type Condition, type Literal, pathKey } from './facts/condition.ts'
 import type { Matrix } from './facts/matrix.ts'
-import type { Steps } from '../steps.ts'
+import type { Steps } from '../../base/steps.ts'
 import type { Crowd } from './sources.ts'
 
 /** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */

@@ -1,5 +1,5 @@
 import type { Matrix } from './facts/matrix.ts'
-import type { Steps } from '../steps.ts'
+import type { Steps } from '../../base/steps.ts'
 import type { Crowd } from './sources.ts'
 
 /** Points for features; a decision is taken from `threshold` points on. */

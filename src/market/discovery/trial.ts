@@ -1,3 +1,4 @@
+import type { Computing } from '../../base/computing.ts'
 import type { Refused, Result } from '../../base/result.ts'
 import type { DealRefused, LedgerApi } from '../../contract/market/ledger-api.ts'
 import type { Listing } from '../../contract/market/listing.ts'
@@ -18,6 +19,7 @@ export type TrialParts = {
   ledger: Pick<LedgerApi, 'payTrial'>
   scope: Pick<ScopeApi, 'identify' | 'chain' | 'recordings' | 'state'>
   sandbox: Sandbox
+  computing: Computing
   now: number
 }
 export type TrialRefused = DealRefused | Refused<'other_content' | 'goods_changed'>
@@ -71,9 +73,10 @@ export type Evaluated = Omit<EvaluationReport, 'errors' | 'fuel' | 'disagreement
   stages?: Record<string, number>
 }
 
-export const evaluateReflex = ({ sandbox, scope }: TrialParts, program: ReflexVersion, since: number): Promise<Evaluated> =>
+export const evaluateReflex = ({ sandbox, computing, scope }: TrialParts, program: ReflexVersion, since: number): Promise<Evaluated> =>
   evaluateRecordings({
     sandbox,
+    computing,
     program,
     identify: (calls) => scope.identify(calls),
     read: (after) => scope.recordings({ since, after, limit: PAGE }),

@@ -1,3 +1,4 @@
+import { unboundedComputing } from '../../../src/base/computing.ts'
 import { expect, test } from 'vitest'
 import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluation.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
@@ -18,7 +19,14 @@ const read = async (after: number): Promise<RecordingPage> => {
   return { recordings: seqs.map(recording), next: last < 10 ? last : null }
 }
 const evaluate = (limits?: { contexts: number; fuel: number }) =>
-  evaluateRecordings({ sandbox, program, identify: async (calls) => calls.map(() => null), read, ...(limits ? { limits } : {}) })
+  evaluateRecordings({
+    computing: unboundedComputing(),
+    sandbox,
+    program,
+    identify: async (calls) => calls.map(() => null),
+    read,
+    ...(limits ? { limits } : {}),
+  })
 
 test('an evaluation reads page after page to the end', async () => {
   expect(await evaluate()).toMatchObject({ contexts: { rebuilt: 10, undecided: 10 }, truncated: false })

@@ -1,6 +1,7 @@
 import { generateText } from 'ai'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
+import { Computing } from '../../../src/base/computing.ts'
 import { hashJson } from '../../../src/base/json.ts'
 import { buildRegistry } from '../../../src/agent/registry.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
@@ -143,17 +144,21 @@ describe('a pinned replay', () => {
     expect(report).toMatchObject({ equivalent: false, changed: 1, divergences: [{ kind: 'turn', path: '/scratch/seen' }] })
   })
 
-  test('takes reflexes as unknown once the request has used up its fuel', async () => {
+  test('takes reflexes as unknown once the key has used up what it may compute', async () => {
     const { scope } = await withReflex(replying('hello'))
     const { text } = await exported(scope, await accept(scope, 'hi'))
     const opened = await openRecordings(text)
     const [recording] = opened.ok ? opened.recordings : []
-    const host = { ...hostOf(env, buildRegistry([testAgent]), false), fuel: { left: 1 } }
+    let left = 1
+    const spend = (units: number) => void (left -= units)
+    const clock = { now: () => 0, wait: async () => {} }
+    const computing = new Computing({ clock, left: () => left, spend, others: () => 0, leave: () => {} })
+    const host = hostOf(env, { agents: buildRegistry([testAgent]), computing, is_foreign: false })
     expect(await replay(recording!, host)).toMatchObject(same)
     expect(await replay(recording!, host)).toMatchObject({
       divergences: [],
       unknown: expect.arrayContaining([
-        expect.objectContaining({ kind: 'reflex', reason: expect.stringContaining('used up what they may compute') }),
+        expect.objectContaining({ kind: 'reflex', reason: expect.stringContaining('used up what it may compute') }),
         expect.objectContaining({ kind: 'action', reason: expect.stringContaining('could not be made again') }),
       ]),
     })

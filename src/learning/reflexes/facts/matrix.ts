@@ -1,7 +1,7 @@
 import type { Episode } from '../../episode.ts'
 import { type Bits, bitsOf, emptyBits, setBit } from './bits.ts'
 import { type Condition, pathKey } from './condition.ts'
-import type { Steps } from '../../steps.ts'
+import type { Steps } from '../../../base/steps.ts'
 import { eachFact, leavesOf } from './facts.ts'
 import { repeatsOf } from './repeats.ts'
 

@@ -1,0 +1,145 @@
+import type { Steps } from './steps.ts'
+
+/**
+ * Work of one portion, after which others are served. Where the clock stands still while a request
+ * computes, units and steps end it. A millisecond takes about 200,000 units of a reflex's fuel.
+ */
+const PORTION = { ms: 5, units: 1_000_000, steps: 16 } as const
+const MINUTE_MS = 60_000
+/** A request that does not rest for so long waits for something else, or has gone. */
+const GONE_MS = 5000
+/** The time between two looks for a free place, and for how long a request looks. */
+const LOOK_MS = 20
+const MOST_WAITED_MS = 10_000
+
+export type ComputingLimits = {
+  /** Units that one key may spend in a minute. */
+  units_per_minute: number
+  /** Requests of one key, and of all keys, that compute at once. */
+  at_once: { key: number; all: number }
+}
+type Clock = { now: () => number; wait: (ms: number) => Promise<unknown> }
+type Account = { since: number; spent: number }
+export type ComputingRefusal = { ok: false; reason: 'spent' | 'busy'; retry_s: number }
+
+/**
+ * The computing that an isolate does for its keys, such as replays and evaluations: in portions,
+ * between which all else is served, and within a budget. It is in memory: each isolate guards
+ * itself.
+ */
+export class ComputingShares {
+  readonly #limits: ComputingLimits
+  readonly #clock: Clock
+  readonly #accounts = new Map<string, Account>()
+  readonly #open = new Map<Computing, string>()
+
+  constructor(limits: ComputingLimits, clock: Clock) {
+    this.#limits = limits
+    this.#clock = clock
+  }
+
+  /** Waits for a place. The caller must leave it. */
+  async enter(key: string): Promise<{ ok: true; computing: Computing } | ComputingRefusal> {
+    const { now, wait } = this.#clock
+    const account = this.#accountOf(key)
+    const left_ms = account.since + MINUTE_MS - now()
+    if (account.spent >= this.#limits.units_per_minute) return { ok: false, reason: 'spent', retry_s: Math.ceil(left_ms / 1000) }
+    const ends = now() + MOST_WAITED_MS
+    while (!this.#hasPlace(key)) {
+      if (now() >= ends) return { ok: false, reason: 'busy', retry_s: 1 }
+      await wait(LOOK_MS)
+    }
+    const parts = { clock: this.#clock, others: () => this.#open.size - 1, leave: () => this.#open.delete(computing) }
+    const computing: Computing = new Computing({
+      ...parts,
+      left: () => this.#limits.units_per_minute - this.#accountOf(key).spent,
+      spend: (units) => void (this.#accountOf(key).spent += units),
+    })
+    this.#open.set(computing, key)
+    return { ok: true, computing }
+  }
+
+  /** A request that was cut off does not leave: its place lapses. */
+  #hasPlace(key: string): boolean {
+    const { key: of_key, all } = this.#limits.at_once
+    const lapsed = this.#clock.now() - GONE_MS
+    for (const computing of this.#open.keys()) if (computing.rested_at < lapsed) this.#open.delete(computing)
+    const own = [...this.#open.values()].filter((one) => one === key)
+    return own.length < of_key && this.#open.size < all
+  }
+
+  #accountOf(key: string): Account {
+    const now = this.#clock.now()
+    for (const [name, { since }] of this.#accounts) if (since + MINUTE_MS <= now) this.#accounts.delete(name)
+    const account = this.#accounts.get(key) ?? { since: now, spent: 0 }
+    this.#accounts.set(key, account)
+    return account
+  }
+}
+
+type Parts = { clock: Clock; left: () => number; spend: (units: number) => void; others: () => number; leave: () => void }
+
+/** The computing of one request. */
+export class Computing {
+  rested_at: number
+  readonly #parts: Parts
+  #units = 0
+  #steps = 0
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.rested_at = parts.clock.now()
+  }
+
+  /** Units that the key may still spend in this minute. */
+  get left(): number {
+    return this.#parts.left()
+  }
+
+  spend(units: number): void {
+    this.#units += units
+    this.#parts.spend(units)
+  }
+
+  /** Counts a step. Ends the portion where it is over. */
+  async rest(): Promise<void> {
+    this.#steps += 1
+    if (this.#isOver()) await this.#serveOthers()
+  }
+
+  async run<Result>(steps: Steps<Result>): Promise<Result> {
+    for (;;) {
+      const step = steps.next()
+      if (step.done) return step.value
+      await this.rest()
+    }
+  }
+
+  leave(): void {
+    this.#parts.leave()
+  }
+
+  #isOver(): boolean {
+    const { now } = this.#parts.clock
+    return this.#units >= PORTION.units || this.#steps >= PORTION.steps || now() - this.rested_at >= PORTION.ms
+  }
+
+  /** Those who compute at the same time take turns: a rest is as long as their portions. */
+  async #serveOthers(): Promise<void> {
+    const { clock, others } = this.#parts
+    await clock.wait(Math.max(0, others()) * PORTION.ms)
+    this.rested_at = clock.now()
+    this.#units = 0
+    this.#steps = 0
+  }
+}
+
+/** Computing without a budget and without others, for tests and tools. */
+export const unboundedComputing = (): Computing =>
+  new Computing({
+    clock: { now: () => performance.now(), wait: async () => {} },
+    left: () => Infinity,
+    spend: () => {},
+    others: () => 0,
+    leave: () => {},
+  })

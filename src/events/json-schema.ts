@@ -1,0 +1,207 @@
+import { z } from 'zod'
+import { isFields } from '../base/check-json.ts'
+import { sameJson } from '../base/json.ts'
+
+/**
+ * Values that are compared with a part of a schema: the alternatives of a list's items multiply.
+ * It takes some milliseconds.
+ */
+const MOST_WORK = 50_000
+const MOST_ISSUES = 10
+
+export type SchemaIssue = { path: PropertyKey[]; message: string }
+type Judge = (value: unknown) => SchemaIssue[]
+
+/** True if the value fits. It notes an issue if not, unless it is one of several alternatives. */
+type Check = (value: unknown, at: PropertyKey[], run: Run) => boolean
+
+/** One value that is judged. It ends at the first issues, or where it takes too much work. */
+class Run {
+  readonly issues: SchemaIssue[] = []
+  #left = MOST_WORK
+  #alternatives = 0
+
+  get isOver(): boolean {
+    return this.#left < 0 || this.issues.length >= MOST_ISSUES
+  }
+
+  get isTooMuch(): boolean {
+    return this.#left < 0
+  }
+
+  work(units = 1): boolean {
+    this.#left -= units
+    return !this.isOver
+  }
+
+  fail(path: PropertyKey[], message: string): false {
+    if (this.#alternatives === 0) this.issues.push({ path, message })
+    return false
+  }
+
+  /** Alternatives note no issues: one issue says that none fits. */
+  alternatives<Result>(work: () => Result): Result {
+    this.#alternatives += 1
+    const result = work()
+    this.#alternatives -= 1
+    return result
+  }
+
+  /** An issue ends an alternative, but not the rest of a value that may have others. */
+  get isQuiet(): boolean {
+    return this.#alternatives > 0
+  }
+}
+
+/** Compiles a JSON Schema that `z.fromJSONSchema` supports; its own work is not bounded. */
+export function judgeOf(schema: unknown): Judge {
+  const check = checkOf(schema)
+  return (value) => {
+    const run = new Run()
+    const fits = check(value, [], run)
+    if (run.isTooMuch)
+      return [{ path: [], message: 'takes too much work to check: give its type fewer alternatives, or its lists fewer items' }]
+    return fits ? [] : run.issues
+  }
+}
+
+type Schema = Record<string, unknown>
+
+function checkOf(schema: unknown): Check {
+  if (!isFields(schema)) return schema === false ? (_value, at, run) => run.fail(at, 'must not be there') : () => true
+  const checks = [typed(schema), oneOfValues(schema), ...combined(schema), scalar(schema), fields(schema), items(schema)]
+  const found = checks.filter((check) => check !== null)
+  return (value, at, run) => run.work() && found.every((check) => check(value, at, run))
+}
+
+const typeOf = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value)
+
+function typed({ type, nullable }: Schema): Check | null {
+  if (type === undefined) return null
+  const types = [type].flat().map(String)
+  const allowed = (value: unknown): boolean =>
+    types.includes(typeOf(value)) || (types.includes('integer') && Number.isSafeInteger(value)) || (nullable === true && value === null)
+  return (value, at, run) =>
+    allowed(value) || run.fail(at, `expected ${types.join(' or ')}, received ${value === undefined ? 'nothing' : typeOf(value)}`)
+}
+
+/** `const` and `enum`. */
+function oneOfValues(schema: Schema): Check | null {
+  const values = 'const' in schema ? [schema['const']] : Array.isArray(schema['enum']) ? (schema['enum'] as unknown[]) : null
+  if (values === null) return null
+  const plain = new Set(values.filter((value) => typeof value !== 'object' || value === null))
+  const deep = values.filter((value) => !plain.has(value))
+  const shown = JSON.stringify(values).slice(1, -1)
+  return (value, at, run) => {
+    if (plain.has(value) || (typeof value === 'object' && deep.some((one) => run.work() && sameJson(one, value)))) return true
+    return run.fail(at, `expected ${shown.length > 200 ? 'a value that the schema names' : shown}`)
+  }
+}
+
+function combined({ anyOf, oneOf, allOf, not }: Schema): Check[] {
+  const checksOf = (of: unknown): Check[] | null => (Array.isArray(of) ? of.map(checkOf) : null)
+  const [any, one, all] = [checksOf(anyOf), checksOf(oneOf), checksOf(allOf)]
+  const checks: Check[] = []
+  if (any)
+    checks.push((value, at, run) => {
+      const fits = run.alternatives(() => any.some((check) => !run.isOver && check(value, at, run)))
+      return fits || run.fail(at, 'fits none of the alternatives')
+    })
+  if (one)
+    checks.push((value, at, run) => {
+      const fitting = run.alternatives(() => one.filter((check) => !run.isOver && check(value, at, run)).length)
+      return fitting === 1 || run.fail(at, fitting === 0 ? 'fits none of the alternatives' : 'fits several of the alternatives')
+    })
+  if (all) checks.push((value, at, run) => all.every((check) => check(value, at, run)))
+  if (isFields(not)) checks.push((_value, at, run) => run.fail(at, 'must not be there'))
+  return checks
+}
+
+const SCALAR = {
+  string: ['format', 'minLength', 'maxLength', 'contentEncoding', 'contentMediaType'],
+  number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+} as const
+
+/** Texts and numbers are judged as zod judges them, which knows the formats. */
+function scalar(schema: Schema): Check | null {
+  const made = Object.entries(SCALAR).flatMap(([type, keywords]) => {
+    const own = Object.fromEntries(keywords.flatMap((keyword) => (keyword in schema ? [[keyword, schema[keyword]]] : [])))
+    return Object.keys(own).length === 0 ? [] : [[type, z.fromJSONSchema({ ...own, type } as never)] as const]
+  })
+  if (made.length === 0) return null
+  const schemas = new Map<string, z.ZodType>(made)
+  return (value, at, run) => {
+    const [issue] = schemas.get(typeof value)?.safeParse(value).error?.issues ?? []
+    return issue === undefined || run.fail(at, issue.message)
+  }
+}
+
+/** True if all of them fit; without alternatives, all are looked at. */
+function each<One>(of: Iterable<One>, run: Run, check: (one: One) => boolean): boolean {
+  let fits = true
+  for (const one of of) {
+    if (run.isOver) return false
+    if (check(one)) continue
+    if (run.isQuiet) return false
+    fits = false
+  }
+  return fits
+}
+
+function fields({ properties, required, additionalProperties, minProperties, maxProperties }: Schema): Check | null {
+  const named = isFields(properties) ? properties : {}
+  const checks = Object.entries(named).map(([name, schema]) => ({ name, check: checkOf(schema) }))
+  const hasDefault = (name: string): boolean => isFields(named[name]) && 'default' in named[name]
+  const needed = Array.isArray(required) ? (required as string[]).filter((name) => !hasDefault(name)) : []
+  const other = additionalProperties === undefined || additionalProperties === true ? null : checkOf(additionalProperties)
+  if (checks.length + needed.length === 0 && !other && minProperties === undefined && maxProperties === undefined) return null
+  return (value, at, run) => {
+    if (!isFields(value)) return true
+    const names = Object.keys(value)
+    if (!run.work(Math.ceil((needed.length + checks.length + names.length) / 10))) return false
+    if (typeof minProperties === 'number' && names.length < minProperties) return run.fail(at, `has fewer than ${minProperties} fields`)
+    if (typeof maxProperties === 'number' && names.length > maxProperties) return run.fail(at, `has more than ${maxProperties} fields`)
+    const has = (name: string) => Object.hasOwn(value, name)
+    const lacking = needed.filter((name) => !has(name))
+    const complete = each(lacking, run, (name) => run.fail([...at, name], 'is required'))
+    const known = each(checks, run, ({ name, check }) => !has(name) || check(value[name], [...at, name], run))
+    const others = other ? names.filter((name) => !Object.hasOwn(named, name)) : []
+    const more = each(others, run, (name) => other === null || other(value[name], [...at, name], run))
+    return complete && known && more
+  }
+}
+
+function items(schema: Schema): Check | null {
+  const { items: rest, prefixItems, additionalItems, minItems, maxItems, contains, uniqueItems } = schema
+  const first = [prefixItems, rest].find((one) => Array.isArray(one)) as unknown[] | undefined
+  const places = (first ?? []).map(checkOf)
+  const more = Array.isArray(rest) ? additionalItems : rest
+  const other = more === undefined ? null : checkOf(more)
+  const contained = contains === undefined ? null : checkOf(contains)
+  if (!places.length && !other && !contained && minItems === undefined && maxItems === undefined && uniqueItems !== true) return null
+  return (value, at, run) => {
+    if (!Array.isArray(value)) return true
+    if (typeof minItems === 'number' && value.length < minItems) return run.fail(at, `has fewer than ${minItems} items`)
+    if (typeof maxItems === 'number' && value.length > maxItems) return run.fail(at, `has more than ${maxItems} items`)
+    if (uniqueItems === true && !areUnique(value, run)) return run.fail(at, 'has an item twice')
+    if (contained && !containsEnough(value, { contained, at, run, schema }))
+      return run.fail(at, 'lacks items of the kind that it must contain')
+    return each(value.entries(), run, ([index, item]) => {
+      const check = places[index] ?? other
+      return check === null || check(item, [...at, index], run)
+    })
+  }
+}
+
+const areUnique = (value: unknown[], run: Run): boolean =>
+  run.work(value.length) && new Set(value.map((item) => JSON.stringify(item))).size === value.length
+
+type Containing = { contained: Check; at: PropertyKey[]; run: Run; schema: Schema }
+
+function containsEnough(
+  value: unknown[],
+  { contained, at, run, schema: { minContains = 1, maxContains = Infinity } }: Containing,
+): boolean {
+  const found = run.alternatives(() => value.filter((item) => !run.isOver && contained(item, at, run)).length)
+  return found >= Number(minContains) && found <= Number(maxContains)
+}

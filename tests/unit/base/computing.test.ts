@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { ComputingShares, type Computing } from '../../../src/base/computing.ts'
+
+/** Shares by a clock that passes only while somebody waits. */
+function shared() {
+  const time = { now: 1_000_000, waits: [] as number[] }
+  const wait = async (ms: number) => {
+    time.waits.push(ms)
+    time.now += ms
+  }
+  const limits = { units_per_minute: 10_000_000, at_once: { key: 2, all: 3 } }
+  return { time, shares: new ComputingShares(limits, { now: () => time.now, wait }) }
+}
+
+async function entered(shares: ComputingShares, key: string): Promise<Computing> {
+  const found = await shares.enter(key)
+  if (!found.ok) throw new Error(found.reason)
+  return found.computing
+}
+
+function* stepsOf(count: number, each: () => void) {
+  for (let step = 0; step < count; step += 1) {
+    each()
+    yield
+  }
+  return 'done'
+}
+
+test('computing rests after some milliseconds, after some units, and after some steps', async () => {
+  const { time, shares } = shared()
+  const computing = await entered(shares, 'a')
+  expect(await computing.run(stepsOf(6, () => (time.now += 2)))).toBe('done')
+  expect(time.waits).toEqual([0, 0])
+  await computing.run(stepsOf(4, () => computing.spend(1_000_000)))
+  expect(time.waits).toHaveLength(6)
+  await computing.run(stepsOf(32, () => {}))
+  expect(time.waits).toHaveLength(8)
+})
+
+test('those who compute at once rest for the portions of the others', async () => {
+  const { time, shares } = shared()
+  const [one] = [await entered(shares, 'a'), await entered(shares, 'b'), await entered(shares, 'c')]
+  one.spend(1_000_000)
+  await one.rest()
+  expect(time.waits).toEqual([10])
+})
+
+test('a key has a budget for a minute, whatever the number of its requests', async () => {
+  const { time, shares } = shared()
+  for (const units of [6_000_000, 4_000_000]) {
+    const computing = await entered(shares, 'a')
+    computing.spend(units)
+    computing.leave()
+  }
+  time.now += 30_000
+  expect(await shares.enter('a')).toEqual({ ok: false, reason: 'spent', retry_s: 30 })
+  expect((await entered(shares, 'b')).left).toBe(10_000_000)
+  time.now += 30_000
+  expect((await entered(shares, 'a')).left).toBe(10_000_000)
+})
+
+test('a key has two places, and waits for one a while', async () => {
+  const { time, shares } = shared()
+  const [one, other] = [await entered(shares, 'a'), await entered(shares, 'a')]
+  for (const computing of [one, other]) Object.defineProperty(computing, 'rested_at', { get: () => time.now })
+  expect(await shares.enter('a')).toEqual({ ok: false, reason: 'busy', retry_s: 1 })
+  expect((await shares.enter('b')).ok).toBe(true)
+  one.leave()
+  expect((await shares.enter('a')).ok).toBe(true)
+})
+
+test('the place of a request that was cut off lapses', async () => {
+  const { time, shares } = shared()
+  await entered(shares, 'a')
+  await entered(shares, 'a')
+  time.now += 6000
+  expect((await shares.enter('a')).ok).toBe(true)
+})
