@@ -32,7 +32,8 @@ export const logEntry = z.looseObject({ seq: z.int(), at: z.iso.datetime(), kind
   id: 'LogEntry',
   description: 'The fields of its kind follow the common ones. Kinds are noun-verb: `event-accepted`, `turn-ended`, …',
 })
-export type EntryHead = z.infer<z.ZodObject<typeof head>>
+/** `marks`: of the request that began the trace. They are passed on, and not in each entry. */
+export type EntryHead = z.infer<z.ZodObject<typeof head>> & { marks?: TraceMarks }
 
 export type Usage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'waiting' | 'lost'
@@ -46,7 +47,7 @@ export type Requested = { by: string; traceparent?: string | undefined }
 /** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
-  | { kind: 'call-received'; call: 'skill' | 'reflex' | 'tool'; name: string; by: string }
+  | ({ kind: 'call-received'; call: 'skill' | 'reflex' | 'tool'; name: string; by: string } & TraceMarks)
   /** `basis`: hash of the part with agent, deployment and settings. `joined`: the context. */
   | ({ kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false } & Meeting & TraceMarks)
   /** It had not joined the context when it was accepted, and does now. */

@@ -2,7 +2,7 @@ import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { Decider } from './control-plane/approval.ts'
-import type { EventOutcome, EventReceipt, EventRecord, EventStatus } from './event-record.ts'
+import type { EventOutcome, EventReceipt, EventRecord, EventStatus, TraceMarks } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
 import type { CallKeys, ToolCall } from './reflex.ts'
@@ -37,7 +37,7 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type LogRead = { entries: string[]; last_seq: number; next: number | null; unavailable?: string }
 
 /** A request's place in its caller's trace: the trace, and the caller's span if there is one. */
-export type TraceContext = { trace_id: string; parent_id: string | null }
+export type TraceContext = { trace_id: string; parent_id: string | null } & TraceMarks
 
 /** A scope's part of a trace: entries, the events that they are about, and parts by hash. */
 export type TraceRecording = {

@@ -14,7 +14,12 @@ const eventMeta = z.object({
   causation_id: z.string().max(MAX_NAME).nullable(),
   parent_id: z.optional(z.string().regex(/^[0-9a-f]{16}$/, 'a parent id is 16 lower-case hex digits')),
   trace_flags: z.optional(z.string().regex(/^[0-9a-f]{2}$/, 'trace flags are 2 lower-case hex digits')),
-  tracestate: z.optional(z.string().max(512)),
+  tracestate: z.optional(
+    z
+      .string()
+      .max(512)
+      .regex(/^[\x20-\x7e]*$/, 'a trace state has printable ASCII characters'),
+  ),
 })
 
 const common = {

@@ -2,6 +2,9 @@ import type { TraceMarks } from '../contract/event-record.ts'
 
 type Context = { trace_id: string; parent_id: string } & TraceMarks
 const MOST_STATE = 512
+const MOST_MEMBERS = 32
+/** A key, and a value of printable characters without `,` and `=`, whose last one is no space. */
+const MEMBER = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
 
 /** Parses a W3C `traceparent`. Undefined if it is missing or invalid, which starts a new trace. */
 export function traceContextOf(traceparent: string | null | undefined, tracestate?: unknown): Context | undefined {
@@ -14,9 +17,20 @@ export function traceContextOf(traceparent: string | null | undefined, tracestat
   return { trace_id, parent_id, trace_flags, ...stateOf(tracestate) }
 }
 
-/** A longer state is dropped, as W3C allows. */
-const stateOf = (tracestate: unknown): TraceMarks =>
-  typeof tracestate === 'string' && /^[\x20-\x7e]+$/.test(tracestate) && tracestate.length <= MOST_STATE ? { tracestate } : {}
+/** The valid members of a state. One that is too long, or has too many members, is dropped. */
+function stateOf(tracestate: unknown): TraceMarks {
+  if (typeof tracestate !== 'string') return {}
+  const given = tracestate.split(',').map((member) => member.trim())
+  const members = given.filter((member) => member !== '')
+  if (members.length > MOST_MEMBERS) return {}
+  const valid = new Map<string, string>()
+  for (const member of members) {
+    const [, key] = MEMBER.exec(member) ?? []
+    if (key !== undefined && !valid.has(key)) valid.set(key, member)
+  }
+  const state = [...valid.values()].join(',')
+  return state === '' || state.length > MOST_STATE ? {} : { tracestate: state }
+}
 
 /** True if the caller records the trace. */
 export const isSampledBy = (trace_flags: string): boolean => (Number.parseInt(trace_flags, 16) & 1) === 1

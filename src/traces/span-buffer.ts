@@ -10,7 +10,7 @@ const MOST_CHARACTERS = 8_000_000
 /** Spans that have ended are not held longer than this, such as while a person decides. */
 const HOLD_MS = 600_000
 
-/** `marks`: of the sender of the trace's first event in the scope. */
+/** `marks`: of the sender of the trace's first event or call in the scope. */
 export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[]; marks: TraceMarks }
 export type Link = { trace_id: string; span_id: string }
 /** A scope's part of a trace. `since`, `began`: its first log entry. */
@@ -54,7 +54,8 @@ export class SpanBuffer {
       this.#held.set(trace_id, held)
     }
     const before = held.nodes.size
-    if (logged.entry.kind === 'event-accepted') held.marks = { ...marksOf(logged.entry), ...held.marks }
+    if (logged.entry.kind === 'event-accepted' || logged.entry.kind === 'call-received')
+      held.marks = { ...marksOf(logged.entry), ...held.marks }
     const node = add(held.nodes, logged)
     held.characters += characters
     this.#characters += characters

@@ -61,10 +61,10 @@ export const skillOf = (tool: string, args: object, changes: Record<string, unkn
   ...changes,
 })
 
-export async function propose(scope: string, manifest: ReturnType<typeof skillOf>) {
+export async function propose(scope: string, manifest: ReturnType<typeof skillOf>, headers: Record<string, string> = {}) {
   const registered = await call('/v1/skills', { json: manifest })
   if (registered.status !== 201) throw new Error(registered.text)
   await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
   const json = { skill_id: manifest.id, inputs: { title: 'it burns' }, why: 'open a ticket' }
-  return (await call(scopePath(scope, '/skills/propose'), { json })).body
+  return (await call(scopePath(scope, '/skills/propose'), { json, headers })).body
 }

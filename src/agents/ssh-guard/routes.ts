@@ -19,7 +19,10 @@ async function operatorCall(
   scope: string,
   { what, done, ...call }: OperatorCall & { what: string; done: string },
 ): Promise<void> {
-  const called = await env.SCOPE.getByName(scope).callTool({ ...call, trace: traceContextOf(req.header('traceparent')) }, principal.name)
+  const called = await env.SCOPE.getByName(scope).callTool(
+    { ...call, trace: traceContextOf(req.header('traceparent'), req.header('tracestate')) },
+    principal.name,
+  )
   if (called.ok) return
   if (called.reason === 'no_tool') throw conflict('no-such-tool', `${what} cannot be ${done}: ${called.detail}.`)
   throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)

@@ -58,6 +58,6 @@ export function propose(
   // Policies name roles; implied roles count as held.
   const roles = Array.from(new Set([...principal.roles, ...baseRoles.filter((role) => hasRole(principal, role))]))
   const { name, key_id } = principal
-  const trace = traceContextOf(traceparent) ?? traceContextOf(req.header('traceparent'))
+  const trace = traceContextOf(traceparent) ?? traceContextOf(req.header('traceparent'), req.header('tracestate'))
   return env.SCOPE.getByName(scope).propose(proposal, { call_id, name, key_id, from, roles, dry_run, trace })
 }

@@ -36,7 +36,7 @@ export class OperatorCalls {
     const { signal } = new AbortController()
     const timeout_ms = settings().effect_timeout_ms
     const head = scopeHead(trace)
-    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'tool', name: tool, by }))
+    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'tool', name: tool, by, ...head.marks }))
     const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head, signal, timeout_ms }
     try {
       await effects.run(request)
@@ -61,7 +61,7 @@ export class OperatorCalls {
   ): Promise<ProposalResult> {
     const { unit, skills, runs, memory } = this.#parts
     const head = scopeHead(trace)
-    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name }))
+    unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name, ...head.marks }))
     const request = { from, proposer: { name, key_id }, roles, text: why, dry_run, waits, named }
     const cause = `call:${call_id}`
     return runs.stoppable(cause, (signal) => {

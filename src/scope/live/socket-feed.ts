@@ -189,7 +189,7 @@ const unread = ({ sent, read }: Attachment): number => sent - read
 const frame = (entry: string): string => `{"type":"log","entry":${entry}}`
 const SENDING_FAILED = { code: 1011, reason: 'sending failed' }
 
-function closeQuietly(socket: WebSocket, { code, reason } = SENDING_FAILED): void {
+export function closeQuietly(socket: WebSocket, { code, reason } = SENDING_FAILED): void {
   try {
     socket.close(code, reason)
   } catch {

@@ -93,7 +93,7 @@ export class Log {
     const first = this.#last + 1
     if (entries.length === 0) return first
     const at = new Date(now).toISOString()
-    const shown = entries.map((entry) => this.masks.entry(entry))
+    const shown = entries.map((entry) => this.masks.entry(withoutMarks(entry)))
     const texts = shown.map((entry, index) => {
       const line = lineOf({ seq: this.#last + 1 + index, at, ...entry }, this.#contextOf(entry))
       const text = this.#hider.text(line.text)
@@ -235,6 +235,13 @@ export function cleanedJson(json: string, log: Pick<Log, 'clean'>): string {
 }
 
 export type LogRow = { seq: number; entries: Packed }
+
+/** `event-accepted` and `call-received` have them as their own fields. */
+function withoutMarks(entry: NewEntry): NewEntry {
+  if (entry.marks === undefined) return entry
+  const { marks: _passed_on, ...rest } = entry
+  return rest
+}
 
 function lineOf(entry: LogEntry, context: ContextJson | undefined): Line {
   const { seq } = entry

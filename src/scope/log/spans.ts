@@ -2,6 +2,7 @@ import { eventSpan, runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { TraceMarks } from '../../contract/event-record.ts'
+import { marksOf } from '../../traces/otlp-target.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 
@@ -48,13 +49,12 @@ export const reflexHead = (event: Event, reflex_id: string): EntryHead =>
   childAt(headOf(event), spanOf(`reflex:${event.scope}:${event.id}:${reflex_id}`))
 
 /** A span in the trace of the causing request, or in a new trace. */
-export const scopeHead = ({ trace_id, parent_id }: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead => ({
-  trace_id,
-  parent_id,
-  span_id: newSpanId(),
-  event_ids: [],
-  duration_ms: null,
-})
+export function scopeHead(trace: TraceContext = { trace_id: newTraceId(), parent_id: null }): EntryHead {
+  const { trace_id, parent_id } = trace
+  const marks = marksOf(trace)
+  const head = { trace_id, parent_id, span_id: newSpanId(), event_ids: [], duration_ms: null }
+  return Object.keys(marks).length > 0 ? { ...head, marks } : head
+}
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -5,7 +5,7 @@ import type { Database } from '../storage/database.ts'
 
 type Row = TraceMarks & { trace_id: string }
 
-/** Finds what the sender of an event said of its trace, to pass it on with what follows from it. */
+/** Finds what a caller said of its trace, to pass it on with what follows from its request. */
 export class TraceMarksOf {
   readonly #database: Database
   readonly #ratio: number
@@ -16,10 +16,10 @@ export class TraceMarksOf {
     this.#ratio = ratio
   }
 
-  of({ trace_id, event_ids }: Pick<EntryHead, 'trace_id' | 'event_ids'>): TraceMarks {
+  of({ trace_id, event_ids, marks }: Pick<EntryHead, 'trace_id' | 'event_ids' | 'marks'>): TraceMarks {
     const sql = `SELECT trace_id, payload ->> '$.meta.trace_flags' AS trace_flags, payload ->> '$.meta.tracestate' AS tracestate FROM events WHERE id = ?`
-    const row = this.#database.first<Row>(sql, event_ids.at(-1) ?? '')
-    const own = row?.trace_id === trace_id ? row : null
+    const row = marks ? null : this.#database.first<Row>(sql, event_ids.at(-1) ?? '')
+    const own = marks ?? (row?.trace_id === trace_id ? row : null)
     return {
       trace_flags: own?.trace_flags ?? (isSampled(trace_id, this.#ratio) ? '01' : '00'),
       ...(own?.tracestate && { tracestate: own.tracestate }),

@@ -30,13 +30,39 @@ test('the state of the trace is kept and passed on, unless it is too long', asyn
   const header = `00-${trace}-${parent}-00`
   expect(traceContextOf(header, 'vendor=1')).toMatchObject({ tracestate: 'vendor=1' })
   expect(traceContextOf(header, `vendor=${'1'.repeat(512)}`)).not.toHaveProperty('tracestate')
-  expect(traceContextOf(header, 'vendor=\n')).not.toHaveProperty('tracestate')
+  expect(traceContextOf(header, 'vendor=1\n2')).not.toHaveProperty('tracestate')
   const send = vi.fn<typeof fetch>(async () => new Response())
   await tracedFetch(send, { trace_id: trace, span_id: parent }, () => ({ trace_flags: '00', tracestate: 'vendor=1' }))(
     'https://example.com/',
   )
   const [[, init] = []] = send.mock.calls
   expect(Object.fromEntries(new Headers(init?.headers))).toEqual({ traceparent: header, tracestate: 'vendor=1' })
+})
+
+const many = (count: number) => Array.from({ length: count }, (_, index) => `k${index}=1`).join(',')
+
+test.each([
+  ['a key with a space', 'foo =1,bar=2', 'bar=2'],
+  ['a key in upper case', 'FOO=1,bar=2', 'bar=2'],
+  ['a key that is too long', `${'k'.repeat(257)}=1,bar=2`, 'bar=2'],
+  ['a value with =', 'foo=1=1,bar=2', 'bar=2'],
+  ['no value', 'foo=,bar=2', 'bar=2'],
+  ['no key', '=1,bar=2', 'bar=2'],
+  ['a value beyond ASCII', 'foo=ü,bar=2', 'bar=2'],
+  ['a key that came before', 'bar=2,bar=3', 'bar=2'],
+])('a member with %s is left out of the state', (_name, given, kept) => {
+  expect(traceContextOf(`00-${trace}-${parent}-00`, given)?.tracestate).toBe(kept)
+})
+
+test.each([
+  ['spaces and tabs around members', ' foo=1 \t,\tbar=2 ', 'foo=1,bar=2'],
+  ['empty members', 'foo=1,,  ,bar=2,', 'foo=1,bar=2'],
+  ['keys of tenants, and spaces within values', 'fw529a3039@dt=a b,0/*=~', 'fw529a3039@dt=a b,0/*=~'],
+  ['32 members', many(32), many(32)],
+  ['33 members', many(33), undefined],
+  ['no valid member', 'FOO', undefined],
+])('a state with %s is read as W3C says', (_name, given, read) => {
+  expect(traceContextOf(`00-${trace}-${parent}-00`, given)?.tracestate).toBe(read)
 })
 
 test('requests carry the span, unless they name one', async () => {

@@ -72,6 +72,19 @@ describe('an HTTP tool that the settings declare', () => {
     })
   })
 
+  test('is sent the flags and the state of the trace that a proposal named', async () => {
+    const scope = await scopeWith({ http_tools: [open] })
+    const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736'
+    const headers = { traceparent: `00-${trace_id}-00f067aa0ba902b7-03`, tracestate: 'vendor=1, FOO=2' }
+    expect(await propose(scope, skillOf(open.name, { title: '{{title}}' }), headers)).toMatchObject({ status: 'ok', trace_id })
+    const sent = world.requests[0]?.headers
+    expect(sent?.get('traceparent')).toMatch(new RegExp(`^00-${trace_id}-[0-9a-f]{16}-03$`))
+    expect(sent?.get('tracestate')).toBe('vendor=1')
+    const [root, ...below] = (await logOf(stubOf(scope))).filter((entry) => entry.trace_id === trace_id)
+    expect(root).toMatchObject({ kind: 'call-received', trace_flags: '03', tracestate: 'vendor=1' })
+    expect(JSON.stringify(below)).not.toContain('vendor')
+  })
+
   test('is called by a reflex, and one that fails hands its event to the slow path', async () => {
     const scope = await scopeWith({ http_tools: [open] })
     const { id } = await write(`return { action_type: 'call_tool', tool: 'http.tickets.open', args: { title: context.event.text } }`)

@@ -226,6 +226,17 @@ describe('a WebSocket', () => {
     ])
   })
 
+  test.each<[string, [code?: number, reason?: string], { code: number; reason: string }]>([
+    ['with a code and a reason', [4001, 'bye'], { code: 4001, reason: 'bye' }],
+    ['without a code', [], { code: 1000, reason: '' }],
+  ])('that its client closes %s is closed by the scope, too', async (_, given, seen) => {
+    const { socket } = await connect(freshScope())
+    const { promise: closed, resolve } = Promise.withResolvers<CloseEvent>()
+    socket.addEventListener('close', resolve)
+    socket.close(...given)
+    expect(await closed).toMatchObject({ ...seen, wasClean: true })
+  })
+
   test('that is gone does not hold the scope up', async () => {
     const scope = freshScope()
     const { socket } = await connect(scope)
