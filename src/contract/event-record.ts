@@ -27,6 +27,10 @@ export const event = z
         .describe(
           '`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone, or by a producer of queue messages.',
         ),
+      sent_id: z
+        .string()
+        .optional()
+        .describe('Of a CloudEvent: its `id` as it was sent. The id of the event is made from it and the source.'),
     }),
   })
   .meta({ id: 'Event', description: 'The fields of its type follow the common ones.' }) satisfies z.ZodType<Event>
@@ -150,7 +154,13 @@ export type EventOutcome = Omit<z.infer<typeof eventOutcome>, 'scope'> & { waiti
 
 export const outcomes = z.object({ accepted: z.int(), events: z.array(eventOutcome) }).meta({ id: 'Outcomes' })
 
-const receipt = z.object({ id: z.string(), scope: z.string(), trace_id: traceId, status: z.enum(['accepted', 'queued', 'duplicate']) })
+const receipt = z.object({
+  id: z.string(),
+  sent_id: z.string().optional().describe('Of a CloudEvent: its `id` as it was sent.'),
+  scope: z.string(),
+  trace_id: traceId,
+  status: z.enum(['accepted', 'queued', 'duplicate']),
+})
 export type EventReceipt = z.infer<typeof receipt>
 
 export const receipts = z

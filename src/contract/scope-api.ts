@@ -145,8 +145,8 @@ export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'do
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {
   accept(events: Event[], via: Via): Promise<Accepted>
-  /** Waits at most `timeout_ms` for the outcomes of the events. */
-  outcomes(ids: string[], timeout_ms: number): Promise<Waited>
+  /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */
+  outcomes(ids: string[], timeout_ms: number, sender?: string): Promise<Waited>
   state(): Promise<ScopeState>
   /** Returns the newest events; `before` is the `next_cursor` of the previous page. */
   context(limit: number, before?: number): Promise<ContextView>

@@ -42,8 +42,9 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.loop.accept(events, via)
   }
 
-  async outcomes(ids: string[], timeout_ms: number): Promise<api.Waited> {
+  async outcomes(asked: string[], timeout_ms: number, sender?: string): Promise<api.Waited> {
     const { view, waiters, outcomes } = this.#parts
+    const ids = sender === undefined ? asked : view.sentBy(asked, sender)
     return { settled: await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms)), records: outcomes.of(ids) }
   }
 

@@ -1,7 +1,8 @@
 import { createMiddleware } from 'hono/factory'
 import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
-import { DEFAULT_SCOPE, scopeName } from '../../core/event.ts'
+import { DEFAULT_SCOPE, type Event, scopeName } from '../../core/event.ts'
+import { senderOf } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
@@ -64,6 +65,16 @@ export const requires = (...roles: readonly string[]) =>
     demandRole(c.var.principal, ...roles)
     await next()
   })
+
+/** The sender whose events alone the caller may read; undefined for a viewer, who may read all. */
+export const onlyOwn = (principal: Principal): string | undefined => (hasRole(principal, 'viewer') ? undefined : senderOf(principal.key_id))
+
+/** Refuses to show what came of another key's event. Its id, sent again, gives no right to it. */
+export function demandReader(principal: Principal, { id, meta }: Event): void {
+  const sender = onlyOwn(principal)
+  if (sender !== undefined && meta.sender !== sender)
+    throw forbidden(`The event ${id} was sent with another key: its result is for keys with the role viewer.`)
+}
 
 export function demandRole(principal: Principal, ...roles: readonly string[]): void {
   if (roles.some((role) => hasRole(principal, role))) return

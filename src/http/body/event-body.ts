@@ -51,7 +51,7 @@ export function eventBody() {
   const schema = (plain: object) => described<EventInput | EventInput[]>(plain)
   return {
     required: true,
-    description: `One event, or up to ${limits.events_per_request}; at most 1 MiB in total and 100 kB each. If one is invalid, none is accepted.`,
+    description: `One event, or up to ${limits.events_per_request}; at most 1 MiB in total and 100 kB each. If one is invalid, none is accepted. With the header ce-specversion, the body is the data of one CloudEvent (binary mode).`,
     content: {
       'application/json': { schema: schema({ anyOf: [shape('EventInput'), batch('EventInput')] }), example },
       'application/x-ndjson': {

@@ -17,14 +17,40 @@ const forms: ReadonlyMap<string, Form> = new Map([
   ['application/cloudevents-batch+json', { scope: 'subject', rows: many, parse: parseCloudEvent }],
 ])
 
-export function formOf(contentType: string | null): Form {
+/** The form of a request's body, by its headers. */
+export function formOf(headers: Headers): Form {
+  const contentType = headers.get('Content-Type')
   const [media = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
+  if (headers.has('ce-specversion') && !media.trim().startsWith('application/cloudevents')) return binaryForm(media.trim(), headers)
   const form = forms.get(media.trim())
   const charset = parameters.map((parameter) => /^\s*charset="?([^"\s]*)"?\s*$/.exec(parameter)?.[1]).find((name) => name !== undefined)
   if (form && (charset === undefined || ['utf-8', 'utf8', 'us-ascii'].includes(charset))) return form
   const accepted = [...forms.keys()].join(', ')
   const detail = `Send a Content-Type, in UTF-8, that is one of: ${accepted}.`
   throw refusal('unsupported-media-type', detail, { headers: { Accept: accepted } })
+}
+
+/** A CloudEvent in binary mode: its attributes are headers, and the body is its data. */
+function binaryForm(media: string, headers: Headers): Form {
+  if (media !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(media)) {
+    const detail = 'The data of a CloudEvent in binary mode is a JSON object, with Content-Type: application/json.'
+    throw refusal('unsupported-media-type', detail, { headers: { Accept: 'application/json' } })
+  }
+  const attributes = Object.fromEntries(
+    Array.from(headers).flatMap(([name, value]) => (name.startsWith('ce-') ? [[name.slice('ce-'.length), decoded(name, value)]] : [])),
+  )
+  const rows = (text: string): Row[] => [single(text.trim() === '' ? attributes : { ...attributes, data: whole(text) })]
+  return { scope: 'subject', rows, parse: parseCloudEvent }
+}
+
+/** Values may be quoted, and are percent-encoded beyond ASCII. */
+function decoded(name: string, value: string): string {
+  const text = /^".*"$/.test(value) ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw refusal('invalid-event', `The header ${name} is not percent-encoded UTF-8.`)
+  }
 }
 
 function oneOrMany(text: string): Row[] {

@@ -20,7 +20,7 @@ type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reas
 
 /** Parses the events of a request. Throws a Problem that lists every invalid event. */
 export async function readEvents(request: Request, rules: EventRules, asked?: Asking): Promise<Event[]> {
-  const form = formOf(request.headers.get('Content-Type'))
+  const form = formOf(request.headers)
   const rows = form.rows(await readBody(request))
   const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
   const declared = asked ? await declaredFor({ rows, form }, rules, asked) : new Map<string, DeclaredTypes>()

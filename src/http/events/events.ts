@@ -133,11 +133,15 @@ function partlyTaken(receipts: { status: string }[]): Problem {
 }
 
 /** A duplicate within the batch gets the trace of the first one, which is the one logged. */
-function receiptOf({ id, scope, meta }: Event, known: Map<string, string>): EventReceipt & { status: 'queued' | 'duplicate' } {
+function receiptOf(
+  { id, scope, meta: { trace_id, sent_id } }: Event,
+  known: Map<string, string>,
+): EventReceipt & { status: 'queued' | 'duplicate' } {
   const key = `${scope} ${id}`
   const first = known.get(key)
-  if (first === undefined) known.set(key, meta.trace_id)
-  return { id, scope, trace_id: first ?? meta.trace_id, status: first === undefined ? 'queued' : 'duplicate' }
+  if (first === undefined) known.set(key, trace_id)
+  const sent = sent_id === undefined ? {} : { sent_id }
+  return { id, ...sent, scope, trace_id: first ?? trace_id, status: first === undefined ? 'queued' : 'duplicate' }
 }
 
 /** Enough for a reader, little enough to hold. */

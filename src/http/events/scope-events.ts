@@ -7,6 +7,7 @@ import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePa
 import { paged, pageLimit } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
+import { onlyOwn } from '../auth/middleware.ts'
 import { conflict, inboxFull, notFound } from '../problems/refusals.ts'
 
 const route = routes('Scopes')
@@ -16,6 +17,7 @@ const WAIT_MS = 10_000
 const publish = route('post /v1/scopes/{scope}/events', 'publishScopeEvents', 'Send events directly to one scope', {
   description:
     'Responds once the inbox has stored the events. With `wait=outcome`, responds once each event has its outcome, or with receipts when the time is up; `waiting` then tells why an event has no outcome yet. ' +
+    'The outcome of an event is for the key that sent it and for the role viewer: another key that sends its id again gets the receipt, with 202. ' +
     'Outcomes beyond 4 MB in total are shortened (`shortened`): `GET /v1/scopes/{scope}/events/{id}` returns the full one.',
   ...guard({ roles: ['publisher'], scoped: true }),
   request: {
@@ -94,11 +96,11 @@ export const scopeEventRoutes = resource()
     if (!answer.ok) throw inboxFull(scope, answer)
     const accepted = answer.receipts.filter(({ status }) => status === 'accepted').length
     if (wait === 'outcome') {
-      const waited = await stub.outcomes(
-        answer.receipts.map(({ id }) => id),
-        timeout_ms,
-      )
-      if (waited.settled) return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+      const ids = answer.receipts.map(({ id }) => id)
+      const waited = await stub.outcomes(ids, timeout_ms, onlyOwn(c.var.principal))
+      const shown = new Set(waited.records.map(({ id }) => id))
+      if (waited.settled && ids.every((id) => shown.has(id)))
+        return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
       return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
     }
     return c.json({ accepted, events: answer.receipts }, 202)

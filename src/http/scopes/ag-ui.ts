@@ -5,7 +5,7 @@ import { hasRole } from '../../contract/principal.ts'
 import { Problem } from '../../contract/problem.ts'
 import type { AnswerPart, LogRead } from '../../contract/scope-api.ts'
 import type { Env } from '../../env.ts'
-import { demandRole, type AuthEnv } from '../auth/middleware.ts'
+import { demandReader, demandRole, type AuthEnv } from '../auth/middleware.ts'
 import { eventRules, readEvent } from '../body/parse-events.ts'
 import { guard, jsonRequest, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { inboxFull, invalid, notFound } from '../problems/refusals.ts'
@@ -86,6 +86,8 @@ async function begun(c: Asked, { threadId, runId, parentRunId, messages, resume:
   const trace_id = receipt?.trace_id ?? event.meta.trace_id
   const run = { threadId, runId, parentRunId, event_id, approval_id: null }
   if (receipt?.status !== 'duplicate') return { run, after: last_seq, trace_id }
+  const first = await stub.event(event_id)
+  if (first) demandReader(c.var.principal, first.event)
   const entry = await entryIn(c.env, scope, 'event-accepted', ({ event_ids }) => event_ids.includes(event_id))
   if (!entry) throw notFound(`The run ${runId} is too old: retention has deleted its log.`)
   return { run, after: entry.seq - 1, trace_id }

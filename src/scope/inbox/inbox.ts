@@ -7,6 +7,7 @@ import type { SecretHider } from '../../base/secrets.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
 import type { Database, Row } from '../storage/database.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
+import { storedAsSent } from './sent-ids.ts'
 import { eventHead } from '../log/spans.ts'
 import { turnToken } from './turn-rows.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -62,6 +63,7 @@ export class Inbox {
     const ids = Array.from(byId.keys())
     const known = this.#database.allOf<{ id: string }>(ids, 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))')
     for (const { id } of known) byId.delete(id)
+    for (const id of storedAsSent(this.#database, Array.from(byId.values())).keys()) byId.delete(id)
     return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, attempts: 0, ...this.#withoutSecrets(event) }))
   }
 

@@ -3,6 +3,7 @@ import type { EventRecord, EventStatus, Outcome } from '../../contract/event-rec
 import type { Depth } from '../../contract/scope.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Database, Row } from '../storage/database.ts'
+import { storedAsSent } from './sent-ids.ts'
 import { UNTIL_SETTLED } from './turn-rows.ts'
 
 /** The state of an event without an outcome; times in ms. */
@@ -101,12 +102,23 @@ export class InboxView {
     const sql = `SELECT id, payload ->> '$.meta.trace_id' AS trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))`
     const rows = ids.length === 0 ? [] : this.#database.allOf<{ id: string; trace_id: string }>(ids, sql)
     const traces = new Map(rows.map(({ id, trace_id }) => [id, trace_id]))
-    return events.map(({ id, scope, meta: { trace_id } }) => ({
-      id,
-      scope,
-      trace_id: traces.get(id) ?? trace_id,
-      status: fresh.delete(id) ? 'accepted' : 'duplicate',
-    }))
+    const older = ids.length === 0 ? null : storedAsSent(this.#database, events)
+    return events.map(({ id, scope, meta: { trace_id, sent_id } }) => {
+      const first = traces.has(id) ? undefined : older?.get(id)
+      return {
+        id: first?.id ?? id,
+        ...(sent_id !== undefined && { sent_id }),
+        scope,
+        trace_id: first?.trace_id ?? traces.get(id) ?? trace_id,
+        status: fresh.delete(id) ? 'accepted' : 'duplicate',
+      }
+    })
+  }
+
+  /** The events of `ids` that this sender sent. */
+  sentBy(ids: readonly string[], sender: string): string[] {
+    const sql = `SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1)) AND payload ->> '$.meta.sender' = ?2`
+    return this.#database.allOf<{ id: string }>(ids, sql, sender).map(({ id }) => id)
   }
 
   #count(condition: string): number {

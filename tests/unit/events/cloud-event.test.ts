@@ -25,16 +25,33 @@ describe('a CloudEvent', () => {
     expect(parseCloudEvent(valid, rules)).toEqual({
       ok: true,
       event: {
-        id: 'c-1',
+        id: expect.stringMatching(/^ce:[0-9a-f]{32}$/),
         source: '/sensors/7',
         type: 'file.change',
         scope: 'team-a/x',
         timestamp: '2026-11-21T05:00:00.000Z',
-        meta: { trace_id: trace, parent_id: '00f067aa0ba902b7', trace_flags: '01', correlation_id: null, causation_id: null },
+        meta: {
+          trace_id: trace,
+          parent_id: '00f067aa0ba902b7',
+          trace_flags: '01',
+          correlation_id: null,
+          causation_id: null,
+          sent_id: 'c-1',
+        },
         path: '/etc/passwd',
         change_type: 'modified',
       },
     })
+  })
+
+  test('is the same event only if both its source and its id are the same', () => {
+    const idOf = (fields: object) => {
+      const parsed = parseCloudEvent({ ...valid, ...fields }, rules)
+      return parsed.ok ? parsed.event.id : null
+    }
+    expect(idOf({ subject: 'team-b', time: null })).toBe(idOf({}))
+    const ids = [idOf({}), idOf({ source: '/sensors/8' }), idOf({ id: 'c-2' }), idOf({ source: '/sensors/7c', id: '-1' })]
+    expect(new Set(ids).size).toBe(ids.length)
   })
 
   test('needs no subject, time or traceparent, and accepts null for them', () => {

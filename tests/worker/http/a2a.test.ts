@@ -154,6 +154,25 @@ describe('a message', () => {
     expect(await ask(scope, 'CancelTask', { id }, { key: publisher })).toMatchObject(problem(403))
     expect(await ask(scope, 'SendMessage', { message: text('x') }, { key: publisher })).toMatchObject({ status: 200 })
   })
+
+  test('shows a publisher the tasks of its own messages alone, though it sends the id of another one', async () => {
+    const scope = freshScope('chat')
+    const theirs = text('my pin?')
+    await send(scope, theirs)
+    const key = await keyFor(['publisher'])
+    for (const [method, message] of [
+      ['SendMessage', text('x', { messageId: theirs.messageId })],
+      ['SendStreamingMessage', text('x', { messageId: theirs.messageId })],
+      ['SendMessage', text('x', { taskId: theirs.messageId })],
+    ] as const) {
+      const answer = await ask(scope, method, { message }, { key })
+      expect(answer).toMatchObject(problem(403))
+      expect(answer.text).not.toContain('my pin?')
+    }
+    const own = text('x')
+    expect(await send(scope, own, { key })).toMatchObject({ id: own.messageId })
+    expect(await send(scope, own, { key })).toMatchObject({ id: own.messageId, artifacts: expect.any(Array) })
+  })
 })
 
 describe('a task', () => {

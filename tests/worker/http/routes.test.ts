@@ -7,7 +7,7 @@ import { app } from '../../support/worker.ts'
 import type { QueueMessage } from '../../../src/env.ts'
 import { descriptionFlaws } from '../../support/description-flaws.ts'
 import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath, workerFetch, type Call } from '../../support/http.ts'
-import { freshScope, until } from '../../support/scopes.ts'
+import { freshScope, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
 const ndjson = 'application/x-ndjson'
@@ -22,6 +22,7 @@ const cloudMessage = (fields: object = {}) => ({
   ...fields,
 })
 const traceId = /^[0-9a-f]{32}$/
+const anyText: unknown = expect.any(String)
 
 const direct = (scope: string, query = '') => scopePath(scope, `/events${query}`)
 const settle = (scope: string, json: unknown) => call(direct(scope, '?wait=outcome'), { json })
@@ -36,7 +37,15 @@ describe.each(['by the queue', 'directly'])('events sent %s', (way) => {
     ['lines', { type: ndjson, body: `${JSON.stringify(message())}\n\n${JSON.stringify(message())}\n` }, 2],
     ['a CloudEvent', { type: cloud, json: cloudMessage() }, 1],
     ['a batch of CloudEvents', { type: cloudBatch, json: [cloudMessage(), cloudMessage()] }, 2],
-  ])('as %s are taken', async (_form, input, count) => {
+    [
+      'a CloudEvent in binary mode',
+      {
+        json: { connection_id: 'alice', content: 'hello' },
+        headers: { 'ce-specversion': '1.0', 'ce-id': crypto.randomUUID(), 'ce-source': '/chat', 'ce-type': 'ws.message' },
+      },
+      1,
+    ],
+  ])('as %s are taken', async (form, input, count) => {
     const scope = queued ? 'default' : freshScope()
     const { status, body } = await call(path(scope), input)
     expect(status).toBe(202)
@@ -44,6 +53,7 @@ describe.each(['by the queue', 'directly'])('events sent %s', (way) => {
     for (const receipt of body.events) {
       expect(receipt).toEqual({
         id: expect.any(String),
+        sent_id: form.includes('CloudEvent') ? anyText : undefined,
         scope,
         trace_id: expect.stringMatching(traceId),
         status: queued ? 'queued' : 'accepted',
@@ -61,6 +71,36 @@ describe.each(['by the queue', 'directly'])('events sent %s', (way) => {
     const { trace_id } = first.body.events[0]
     expect(first.body.events[2].trace_id).toBe(trace_id)
     expect(second).toMatchObject({ status: 202, body: { accepted: 0, events: [{ id, trace_id, status: 'duplicate' }] } })
+  })
+
+  test('as CloudEvents with one id from two sources are two events, and each is a duplicate when it is sent again', async () => {
+    const scope = freshScope()
+    const id = crypto.randomUUID()
+    const send = (source: string) => call(path(scope), { type: cloud, json: cloudMessage({ subject: scope, id, source }) })
+    const [one, two, again] = [await send('/one'), await send('/two'), await send('/one')]
+    expect([one, two, again].map(({ body }) => body.accepted)).toEqual([1, 1, 0])
+    const [first, second, third] = [one, two, again].map(({ body }) => body.events[0])
+    expect(third).toEqual({ ...first, status: 'duplicate' })
+    for (const [receipt, source] of [
+      [first, '/one'],
+      [second, '/two'],
+    ]) {
+      const record = await until(() => stubOf(scope).event(receipt.id), 'it arrives')
+      expect(record?.event).toMatchObject({ source, meta: { sent_id: id } })
+    }
+  })
+
+  test('as a CloudEvent that an older version stored under its own id are duplicates', async () => {
+    const scope = freshScope()
+    const id = crypto.randomUUID()
+    await call(direct(scope), { json: message({ scope, id, source: '/shop' }) })
+    const resent = await call(path(scope), { type: cloud, json: cloudMessage({ subject: scope, id, source: '/shop' }) })
+    const other = await call(path(scope), { type: cloud, json: cloudMessage({ subject: scope, id, source: '/other' }) })
+    expect(resent.body.accepted).toBe(queued ? 1 : 0)
+    expect(resent.body.events[0].sent_id).toBe(id)
+    await until(() => stubOf(scope).event(other.body.events[0].id), 'the other one arrives')
+    await until(async () => (await stubOf(scope).state()).counters.duplicates === 1, 'the first one is counted')
+    expect((await stubOf(scope).state()).counters.accepted).toBe(2)
   })
 
   test('carry their trace', async () => {
@@ -234,6 +274,23 @@ describe('events sent directly', () => {
     })
     const again = await settle(scope, message({ id: 'a' }))
     expect(again).toMatchObject({ status: 200, body: { accepted: 0, events: [{ id: 'a', status: 'completed' }] } })
+  })
+
+  test('are answered with the receipt alone, if another key sent them first and the key is no viewer', async () => {
+    const scope = freshScope('chat')
+    const wait = async (id: string, key: string) => call(direct(scope, '?wait=outcome'), { json: message({ id, connection_id: 'm' }), key })
+    const [theirs, own] = [crypto.randomUUID(), crypto.randomUUID()]
+    const [sender, publisher, viewer] = await Promise.all(
+      [['publisher'], ['publisher'], ['publisher', 'viewer']].map((roles) => keyFor(roles)),
+    )
+    const first = await wait(theirs, sender!)
+    expect(first).toMatchObject({ status: 200, body: { events: [{ outcome: { by: expect.any(String) } }] } })
+    const { trace_id } = first.body.events[0]
+    const receipt = { id: theirs, scope, trace_id, status: 'duplicate', waiting: null }
+    expect(await wait(theirs, publisher!)).toMatchObject({ status: 202, body: { accepted: 0, events: [receipt] } })
+    expect((await wait(theirs, publisher!)).body.events).toEqual([receipt])
+    for (const key of [sender!, viewer!]) expect((await wait(theirs, key)).body.events).toEqual(first.body.events)
+    expect(await wait(own, publisher!)).toMatchObject({ status: 200, body: { accepted: 1 } })
   })
 
   test('are answered with receipts when that takes too long', async () => {

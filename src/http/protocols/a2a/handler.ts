@@ -26,7 +26,7 @@ import { findApproval } from '../../../store/approvals.ts'
 import { listEvents } from '../../../store/events.ts'
 import { storeOf } from '../../../store/store.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
-import { demandRole, type AuthEnv } from '../../auth/middleware.ts'
+import { demandReader, demandRole, type AuthEnv } from '../../auth/middleware.ts'
 import { eventRules } from '../../body/parse-events.ts'
 import { inboxFull } from '../../problems/refusals.ts'
 import { decide } from '../../skills/approvals.ts'
@@ -199,7 +199,10 @@ export class ScopeAgent implements A2ARequestHandler {
 
   async #found(id: string): Promise<TaskFacts> {
     const facts = id === '' || id.length > 128 ? null : await factsOf(this.#stub, id)
-    if (facts) return facts
+    if (facts) {
+      demandReader(this.#c.var.principal, facts.task)
+      return facts
+    }
     throw new TaskNotFoundError(`There is no task ${id.slice(0, 128)} in the scope ${this.#c.var.scope}.`)
   }
 

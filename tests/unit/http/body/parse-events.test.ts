@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { builtInEvents, eventUnion } from '../../../../src/core/event.ts'
+import { builtInEvents, eventType, eventUnion } from '../../../../src/core/event.ts'
 import { type EventRules, readEvents } from '../../../../src/http/body/parse-events.ts'
 import { Problem } from '../../../../src/contract/problem.ts'
 import { assertProperty } from '../../../support/property.ts'
@@ -58,6 +58,43 @@ describe('readEvents takes', () => {
     expect(events).toHaveLength(count)
     for (const event of events) expect(event).toMatchObject({ type: 'ws.message', content: 'hello' })
     expect(new Set(events.map(({ id }) => id)).size).toBe(count)
+  })
+
+  const binary = { 'ce-specversion': '1.0', 'ce-id': 'b-1', 'ce-source': '/caf%C3%A9', 'ce-type': 'ws.message', 'ce-subject': '"a/b"' }
+  const data = JSON.stringify({ connection_id: 'c1', content: 'hello' })
+
+  test.each(['application/json', 'application/json; charset=utf-8', 'application/vnd.chat+json'])(
+    'a CloudEvent in binary mode, with its data as %s',
+    async (type) => {
+      const headers = { ...binary, 'ce-time': '2026-11-21T07:00:00+02:00', 'ce-traceparent': `00-${trace}-00f067aa0ba902b7-01` }
+      const [event] = await post(data, type, headers)
+      expect(event).toMatchObject({
+        type: 'ws.message',
+        content: 'hello',
+        source: '/café',
+        scope: 'a/b',
+        meta: { sent_id: 'b-1', trace_id: trace },
+      })
+      expect(event?.timestamp).toBe('2026-11-21T05:00:00.000Z')
+      const { time: _, ...structured } = { ...cloudMessage('b-1'), source: '/café', subject: 'a/b', time: null }
+      expect((await post(JSON.stringify(structured), cloud))[0]?.id).toBe(event?.id)
+    },
+  )
+
+  test('a CloudEvent in binary mode without a body has no data', async () => {
+    const typed = { ...rules, union: eventUnion([eventType('bell.rang', {})]), types: ['bell.rang'] }
+    expect(await post(null, null, { ...binary, 'ce-type': 'bell.rang' }, typed)).toMatchObject([{ type: 'bell.rang', source: '/café' }])
+  })
+
+  test.each<[string, string, string, Record<string, string>, RegExp]>([
+    ['data that is not JSON', data, 'text/plain', {}, /JSON object/],
+    ['lines', data, ndjson, {}, /JSON object/],
+    ['data that is a list', '[1]', json, {}, /^data: must be a JSON object/],
+    ['no id', data, json, { 'ce-id': '' }, /^id: is required/],
+    ['another version', data, json, { 'ce-specversion': '0.3' }, /^specversion/],
+    ['a header that is half encoded', data, json, { 'ce-source': '/%C3' }, /ce-source is not percent-encoded/],
+  ])('no CloudEvent in binary mode with %s', async (_name, body, type, headers, detail) => {
+    expect((await refused(body, type, { ...binary, ...headers })).detail).toMatch(detail)
   })
 
   test('a body in many pieces, cut inside a character', async () => {

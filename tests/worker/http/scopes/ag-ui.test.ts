@@ -105,9 +105,10 @@ describe('a run by AG-UI', () => {
       return null
     })
     const input = inputOf()
-    const early = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input }))
+    const key = await keyFor(['publisher'])
+    const early = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input, key }))
     for (let text = ''; text !== 'ab';) text += (await early.next()).value ?? ended()
-    const late = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input, key: await keyFor(['publisher']) }))
+    const late = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: input, key }))
     expect(await late.next()).toMatchObject({ value: 'ab' })
     const other = deltasOf(await fetchRaw(scopePath(scope, '/ag-ui'), { json: inputOf() }))
     behaviours.delete(scope)
@@ -115,6 +116,14 @@ describe('a run by AG-UI', () => {
     expect(await restOf(early)).toEqual(['c', 'd'])
     expect(await restOf(late)).toEqual(['c', 'd'])
     expect(await restOf(other)).not.toContain('c')
+  })
+
+  test('shows a run that another key began to viewers alone', async () => {
+    const scope = freshScope('chat')
+    const input = inputOf()
+    await run(scope, input)
+    expect(await call(scopePath(scope, '/ag-ui'), { json: input, key: await keyFor(['publisher']) })).toMatchObject(problem(403))
+    expect(typesOf(await run(scope, input, await keyFor(['publisher', 'viewer'])))).toContain('TEXT_MESSAGE_CONTENT')
   })
 
   test('shows its work to viewers alone', async () => {
