@@ -1,10 +1,11 @@
-import type { Owner, Stage } from '../contract/artifact.ts'
+import type { Artifact, Owner, Stage } from '../contract/artifact.ts'
 import { reflexStates, type Provenance, type ReflexState, type ReflexVersion } from '../contract/reflex.ts'
 import { precedenceOf } from '../base/semantic-version.ts'
 import type { SkillProvenance, SkillState, SkillVersion } from '../contract/skill.ts'
 import { hashProgram } from '../reflexes/static-check.ts'
 import { hashPlan, type Manifest } from '../skills/manifest/manifest.ts'
-import { Registry, type Draft, type Registered } from './registry.ts'
+import { updateSharing } from '../store/artifacts/change.ts'
+import { Registry, type Changed, type Draft, type Registered, type StateChange } from './registry.ts'
 
 export type ListedReflex = Omit<ReflexVersion, 'code'>
 export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string }
@@ -36,17 +37,35 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
   // Every scope that may run them keeps a copy.
   quota: { versions: 1000, bytes: 16_000_000 },
   tested: true,
-  head: ({ by_proof: _by_proof, provenance, ...row }) => ({ ...row, provenance: provenance as SkillProvenance }),
+  head: ({ by_proof: _by_proof, sharing: _sharing, provenance, ...row }) => ({ ...row, provenance: provenance as SkillProvenance }),
   whole: ({ description: _description, ...head }, { content }) => ({ ...head, manifest: JSON.parse(content) as SkillVersion['manifest'] }),
 })
 
+/** Changes of a state: who may make one was checked before. */
+export const setReflexState = (db: D1Database, change: StateChange<ReflexState, number>): Promise<Changed<ReflexVersion>> =>
+  reflexes.setState(db, change)
+export const setSkillState = (db: D1Database, change: StateChange<SkillState, string>): Promise<Changed<SkillVersion>> =>
+  skills.setState(db, change)
+
+/** Publishes a version of a reflex to all keys, or takes that back. */
+export const shareReflex = (
+  db: D1Database,
+  { id, version, sharing }: { id: string; version: number; sharing: ReflexVersion['sharing'] },
+): Promise<void> => updateSharing(db, { kind: 'reflex', id, version: String(version), sharing })
+
+/** A version as a scope's feed brought it. */
+export const presentReflex = (row: Artifact): ReflexVersion => reflexes.present(row)
+
 type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over' | 'sealed'>
-export type NewReflex = Registration & Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'>
+export type NewReflex = Registration &
+  Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'> & { sharing?: ReflexVersion['sharing'] | undefined }
 export type NewSkill = Registration & Pick<SkillVersion, 'provenance'> & { manifest: Manifest }
 
-/** Every key may read reflexes, but for those that were learned: their code quotes events. */
-export async function registerReflex(db: D1Database, { code, ...draft }: NewReflex): Promise<Registered<ReflexVersion>> {
-  const sharing = draft.provenance.run === undefined ? 'org' : 'project'
+/** For the tenants of its owner, unless it is published: code quotes what its author knows. */
+export async function registerReflex(
+  db: D1Database,
+  { code, sharing = 'project', ...draft }: NewReflex,
+): Promise<Registered<ReflexVersion>> {
   return reflexes.register(db, { ...draft, content: code, sharing, program: await hashProgram(code) })
 }
 

@@ -34,8 +34,10 @@ export type ArtifactHead = {
   state_at: number
   /** True if its scope activated it by proof. */
   by_proof: boolean
-  /** Its content is read by its owner and admins only. */
+  /** Its content is read by its owner, and by admins who cover all of the owner's scopes. */
   sealed: boolean
+  /** `project`: for the tenants of its owner. `org`: published to all. */
+  sharing: SkillSharing
   provenance: Provenance | SkillProvenance
   created_at: number
 }

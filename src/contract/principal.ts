@@ -63,6 +63,6 @@ export function deciderOf(principal: Principal): Decider | null {
 }
 
 /** `scope` may be a pattern: it is covered if everything it matches is. */
-export function coversScope({ scopes }: Pick<Principal, 'scopes'>, scope: string): boolean {
+export function coversScope({ scopes }: { scopes: readonly string[] }, scope: string): boolean {
   return scopes.some((pattern) => matchesScope(pattern, scope))
 }

@@ -21,6 +21,9 @@ export const reflexState = z
   )
 export type ReflexState = z.infer<typeof reflexState>
 
+/** `project`: keys whose scopes overlap with the owner's may read it. `org`: all keys. */
+export const reflexSharing = ['project', 'org'] as const
+
 const provenance = z.object({
   by: text.describe("A key's name, or the agent of `scope`."),
   scope: text.nullable(),
@@ -43,7 +46,14 @@ export const listedReflex = z
     by_proof: z
       .boolean()
       .describe('True if the scope of its agent activated it by proof: it acts in a scope only as far as its certificate there allows.'),
-    sealed: z.boolean().describe('True once it was listed for sale, and for a bought copy: only its owner and admins read its code.'),
+    sealed: z
+      .boolean()
+      .describe(
+        "True once it was listed for sale, and for a bought copy: only its owner, and admins who cover all of the owner's scopes, read its code.",
+      ),
+    sharing: z
+      .enum(reflexSharing)
+      .describe('`project`: for keys and scopes that share a scope with its owner, and for licensees. `org`: published, for all.'),
     provenance,
     created_at: time,
   })

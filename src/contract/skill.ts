@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { InMs } from '../base/time.ts'
+import { reflexSharing } from './reflex.ts'
 
 const time = z.iso.datetime()
 const text = z.string()
@@ -12,8 +13,7 @@ export const skillState = z
   )
 export type SkillState = z.infer<typeof skillState>
 
-/** `project`: keys whose scopes overlap with the owner's may read it. `org`: all keys. */
-export const skillSharing = ['project', 'org'] as const
+export const skillSharing = reflexSharing
 export type SkillSharing = (typeof skillSharing)[number]
 
 const provenance = z.object({
@@ -52,7 +52,11 @@ export const skillVersion = z
     state_at: time,
     provenance,
     created_at: time,
-    sealed: z.boolean().describe('True once it was listed for sale, and for a bought copy: only its owner and admins read its manifest.'),
+    sealed: z
+      .boolean()
+      .describe(
+        'True once it was listed for sale, and for a bought copy: only its owner, and admins who cover all of its scopes, read its manifest.',
+      ),
   })
   .meta({ id: 'SkillVersion' })
 

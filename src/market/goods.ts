@@ -1,4 +1,5 @@
-import { reflexes, skills } from '../artifacts/kinds.ts'
+import { lookUpReflex, lookUpSkill, type Asker } from '../artifacts/look-up.ts'
+import { storedReflex, storedSkill } from '../artifacts/platform.ts'
 import type { ArtifactKind } from '../contract/artifact.ts'
 import type { Goods } from '../contract/market/ledger-api.ts'
 import type { Owner } from '../contract/artifact.ts'
@@ -8,6 +9,15 @@ import { originalOf, originsOf } from '../store/market/goods.ts'
 
 /** A version as the Ledger lists it, and its owner. */
 export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: Goods }
+
+/** True for goods that the asker may know of: nothing else is told of a version. */
+export async function mayKnow(db: D1Database, reference: string, asker: Asker): Promise<boolean> {
+  const { kind, id, version } = artifactIn(reference)
+  if (kind === 'skill') return (await lookUpSkill(db, { id, version }, asker)) !== null
+  return COUNT.test(version) && (await lookUpReflex(db, { id, version: Number(version) }, asker)) !== null
+}
+
+const COUNT = /^[1-9]\d{0,5}$/
 
 /** `reflex:ID@V` or `skill:ID@V` in D1, as far as it exists. */
 export async function findGoods(db: D1Database, reference: string): Promise<FoundGoods | null> {
@@ -27,7 +37,7 @@ export const stateOfGoods = async (db: D1Database, reference: string): Promise<s
 type Facts = Omit<Goods, 'original' | 'origins' | 'owner_scopes'> & { owner: Owner; created_at: number }
 
 async function reflexGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
-  const found = /^[1-9]\d{0,5}$/.test(version) ? await reflexes.find(db, id, Number(version)) : null
+  const found = COUNT.test(version) ? await storedReflex(db, id, Number(version)) : null
   if (!found) return null
   const { hash, state, description, created_at, code, owner, owner_id, scopes } = found
   const tools = literals(code, /action_type["']?\s*:\s*["']([\w.-]{1,64})["']/g)
@@ -36,7 +46,7 @@ async function reflexGoods(db: D1Database, id: string, version: string): Promise
 }
 
 async function skillGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
-  const found = await skills.find(db, id, version)
+  const found = await storedSkill(db, id, version)
   if (!found) return null
   const { hash, state, created_at, manifest, owner, owner_id, scopes } = found
   const { description = '' } = manifest

@@ -88,6 +88,7 @@ export function versionOf(
     state_reason: null,
     by_proof: false,
     sealed: false,
+    sharing: 'project',
     owner,
     owner_id: owner,
     scopes: [scope],

@@ -7,7 +7,15 @@ import { byAgent, createVersion, freshId } from './reflexes.ts'
 import { freshScope, note, stubOf } from './scopes.ts'
 import { effects } from './test-agents.ts'
 
-type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: string[]; run?: string; now?: number }
+type Written = {
+  id?: string
+  state?: ReflexState
+  scope?: string
+  scopes?: string[]
+  run?: string
+  sharing?: ReflexVersion['sharing']
+  now?: number
+}
 
 /**
  * `body` is the inside of `function reflex(context)`. Its author is the agent of `scope`, if given,
@@ -15,11 +23,11 @@ type Written = { id?: string; state?: ReflexState; scope?: string; scopes?: stri
  */
 export async function write(
   body: string,
-  { id = freshId(), state = 'active', scope, scopes = ['*'], run, now = Date.now() }: Written = {},
+  { id = freshId(), state = 'active', scope, scopes = ['*'], run, sharing, now = Date.now() }: Written = {},
 ): Promise<ReflexVersion> {
   const code = `function reflex(context) {\n${body}\n}\n`
   const owner = scope === undefined ? { owner: 'ops', owner_id: 'key-of-ops', scopes } : byAgent(scope, run)
-  return createVersion({ id, code, hash: await sha256(code), state, now, ...owner })
+  return createVersion({ id, code, hash: await sha256(code), state, sharing, now, ...owner })
 }
 
 export const calls = (tool: string, text = 'context.event.text'): string =>

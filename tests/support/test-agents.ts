@@ -92,6 +92,15 @@ export const doorkeeper: OfflineRule = {
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
 
+/** Has all tools that a scope can give to its agent. */
+export const writingAgent: Agent = defineAgent({
+  name: 'writer',
+  scopes: ['writer/*'],
+  events: [note],
+  writes_reflexes: true,
+  trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never) as Promise<null>,
+})
+
 /** Brings its chain along: no operator sets one. */
 export const chainedAgent: Agent = defineAgent({
   name: 'chained',

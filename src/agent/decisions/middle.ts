@@ -27,6 +27,7 @@ export const authorOf = ({ name }: DecisionModelSetting, version: number, hash: 
   state_reason: null,
   by_proof: false,
   sealed: false,
+  sharing: 'project',
   owner: '',
   owner_id: '',
   scopes: [],

@@ -12,7 +12,7 @@ const { per_transaction, per_hour, per_day, counterparties } = spendingLimits.sh
 const most = Number.MAX_SAFE_INTEGER
 
 const fields = {
-  opening_grant: z.int().min(0).max(most).describe('Scrip that is minted for the scope, once. Only an admin may set it.'),
+  opening_grant: z.int().min(0).max(most).describe('Scrip that is minted for the scope, once. Only an admin of all scopes may set it.'),
   per_transaction: per_transaction.describe('Maximum amount of a transfer of this scope. null: no limit.'),
   per_hour: per_hour.describe('Maximum amount that this scope may spend within an hour. null: no limit.'),
   per_day: per_day.describe('Maximum amount that this scope may spend within a day. null: no limit.'),

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor } from '../../artifacts/look-up.ts'
 import { reflexId, reflexState, listedReflex, reflex } from '../../contract/reflex.ts'
 import { shownCertificate } from '../../contract/reports/certificate.ts'
 import { skillState, listedSkill, skill } from '../../contract/skill.ts'
@@ -8,14 +8,12 @@ import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import { skillId } from '../../skills/manifest/names.ts'
 import { why } from '../../proof/certificate.ts'
 import { certificatesOf } from '../../store/artifacts/certificates.ts'
-import { readableBy } from '../../store/artifacts/patterns.ts'
 import { coversScope, keyName } from '../../contract/principal.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../body/plain-schema.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
-import { readsContent } from './sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const reflexRoute = routes('Reflexes')
@@ -26,7 +24,7 @@ const jsonSchema = z.record(z.string(), z.unknown())
 
 const listReflexes = reflexRoute('get /v1/reflexes', 'listReflexes', 'List reflexes, by id', {
   description:
-    'The newest version of each, without its code; with `state`, the newest one in that state. Of learned reflexes, whose code quotes events, a key reads those of the scopes that it covers.',
+    'The newest version of each, without its code; with `state`, the newest one in that state. A key reads the reflexes whose owners may act in a scope that it covers, those it has a licence for, and those that were published.',
   ...viewers,
   request: {
     query: z.object({
@@ -97,30 +95,27 @@ const getSkill = skillRoute('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
 
 export const artifactListRoutes = resource()
   .openapi(listReflexes, async (c) => {
-    const key_scopes = c.var.principal.scopes
-    const { items, next_cursor } = await reflexes.list(storeOf(c.env), { ...c.req.valid('query'), key_scopes })
+    const { items, next_cursor } = await listReflexesFor(storeOf(c.env), c.req.valid('query'), { key: c.var.principal })
     return c.json({ items: items.map(presentListedReflex), next_cursor }, 200)
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {
-    const { code: content, ...found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
-    const code = readsContent(c.var.principal, found) ? content : null
-    const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
-    const versions = await reflexes.versions(storeOf(c.env), found.id, visible)
+    const { version, reads } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const { code: content, ...found } = version
+    const code = reads ? content : null
+    const versions = await reflexVersionsFor(storeOf(c.env), found.id, { key: c.var.principal })
     const proofs = (await certificatesOf(storeOf(c.env), found.id)).filter(({ scope }) => coversScope(c.var.principal, scope))
     const certificates = proofs.map((proof) => ({ ...proof, why: why(proof.certificate) }))
     return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes), certificates }, 200)
   })
   .openapi(listSkills, async (c) => {
-    const key_scopes = c.var.principal.scopes
-    const { items, next_cursor } = await skills.list(storeOf(c.env), { ...c.req.valid('query'), key_scopes })
+    const { items, next_cursor } = await listSkillsFor(storeOf(c.env), c.req.valid('query'), { key: c.var.principal })
     return c.json({ items: items.map(presentListedSkill), next_cursor }, 200)
   })
   .openapi(getSkillSchema, (c) => c.json({ ...manifestJsonSchema() }, 200))
   .openapi(getSkill, async (c) => {
-    const visible = await readableBy(storeOf(c.env), c.var.principal.scopes)
-    const found = await skillAt(storeOf(c.env), c.req.valid('param').ref, visible)
-    const versions = await skills.versions(storeOf(c.env), found.id, visible)
-    const manifest = readsContent(c.var.principal, found) ? found.manifest : null
+    const { version: found, reads } = await skillAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const versions = await skillVersionsFor(storeOf(c.env), found.id, { key: c.var.principal })
+    const manifest = reads ? found.manifest : null
     return c.json({ ...presentSkillVersion(found), manifest, versions: versions.map(withTimes) }, 200)
   })

@@ -1,11 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import type { SQL } from 'drizzle-orm'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { lookUpReflex, lookUpSkill, type Found } from '../../artifacts/look-up.ts'
 import { reflexId, type ReflexVersion } from '../../contract/reflex.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { skillId, skillVersion } from '../../skills/manifest/names.ts'
 import type { Principal } from '../../contract/principal.ts'
-import { readableBy } from '../../store/artifacts/patterns.ts'
 import { notFound } from '../problems/refusals.ts'
 
 /** `id` or `id@version` in a path. */
@@ -39,13 +37,12 @@ export const skillPath = refPath({
   version: skillVersion,
 })
 
-/** Among the versions that a key with these scopes may read. */
-export const reflexAt = async (db: D1Database, ref: Ref<number>, { scopes }: Pick<Principal, 'scopes'>): Promise<ReflexVersion> =>
-  (await reflexes.find(db, ref.id, ref.version, await readableBy(db, scopes))) ?? missing('reflex', ref)
+/** Among the versions that the key may know of. */
+export const reflexAt = async (db: D1Database, ref: Ref<number>, key: Principal): Promise<Found<ReflexVersion>> =>
+  (await lookUpReflex(db, ref, { key })) ?? missing('reflex', ref)
 
-/** Among the versions that `visible` holds for, or all. */
-export const skillAt = async (db: D1Database, ref: Ref<string>, visible?: SQL): Promise<SkillVersion> =>
-  (await skills.find(db, ref.id, ref.version, visible)) ?? missing('skill', ref)
+export const skillAt = async (db: D1Database, ref: Ref<string>, key: Principal): Promise<Found<SkillVersion>> =>
+  (await lookUpSkill(db, ref, { key })) ?? missing('skill', ref)
 
 function missing(kind: string, { id, version }: Ref<string | number>): never {
   throw notFound(`There is no ${kind} ${version === undefined ? id : `${id}@${version}`}.`)

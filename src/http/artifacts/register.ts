@@ -1,8 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import { reflexes, registerReflex, registerSkill } from '../../artifacts/kinds.ts'
+import { registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
+import { storedReflex } from '../../artifacts/platform.ts'
 import type { Registered } from '../../artifacts/registry.ts'
-import { reflexId, reflexState, registeredReflex } from '../../contract/reflex.ts'
+import { reflexId, reflexSharing, reflexState, registeredReflex } from '../../contract/reflex.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
 import { withComputing } from '../auth/computing.ts'
@@ -15,7 +16,7 @@ import { demandPerson } from './owner-access.ts'
 import { reflexAt, reflexPath } from './path.ts'
 import { receiptOf } from './present.ts'
 import { registeredSkill } from '../../contract/skill.ts'
-import { demandContent } from './sealed.ts'
+import { readable } from './sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const reflexRoute = routes('Reflexes')
@@ -36,6 +37,7 @@ const register = reflexRoute('post /v1/reflexes', 'registerReflex', 'Register a 
         id: newReflexId,
         ...sourceFields,
         description: plainText(1000).optional(),
+        sharing: z.enum(reflexSharing).default('project').describe('`org` publishes it: all keys may read it, all chains may name it.'),
         state: reflexState.exclude(['retired']).default('active'),
         sample: jsonObject.default({}),
       }),
@@ -102,11 +104,11 @@ const registerManifest = skillRoute('post /v1/skills', 'registerSkill', 'Registe
 
 export const artifactRegisterRoutes = resource()
   .openapi(register, async (c) => {
-    const { id, description, state, sample, ...source } = c.req.valid('json')
+    const { id, description, state, sharing, sample, ...source } = c.req.valid('json')
     const contributor = contributorOf(c.var.principal)
     const { template, ...written } = await withComputing(c.var.principal, (computing) => writtenCode(source, sample, computing))
     const provenance = { by: contributor.owner, scope: null, template, origin: null }
-    const draft = { ...written, ...contributor, id, description: description ?? written.description, state, provenance }
+    const draft = { ...written, ...contributor, id, description: description ?? written.description, state, sharing, provenance }
     const { version, created } = taken(await registerReflex(storeOf(c.env), draft))
     if (created) await notifyScopes(c.env, id)
     return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)
@@ -114,10 +116,10 @@ export const artifactRegisterRoutes = resource()
   .openapi(copy, async (c) => {
     const { id } = c.req.valid('json')
     const contributor = { ...contributorOf(c.var.principal), may_take_over: false }
-    const { code, hash, description, ...of } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
-    demandContent(c.var.principal, 'reflex', of)
+    const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const { code, hash, description, ...of } = readable('reflex', found)
     const isTaken = conflict('id-taken', `The reflex ${id} exists already. Copy it under another id.`)
-    if (await reflexes.find(storeOf(c.env), id)) throw isTaken
+    if (await storedReflex(storeOf(c.env), id)) throw isTaken
     const provenance = { by: contributor.owner, scope: null, template: null, origin: { id: of.id, version: of.version, hash } }
     const created = await registerReflex(storeOf(c.env), { ...contributor, id, code, hash, description, state: 'draft', provenance })
     // Another call may have registered the id in between.

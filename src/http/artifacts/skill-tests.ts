@@ -8,7 +8,6 @@ import { fromZod } from '../../contract/problem.ts'
 import { testSkill } from '../../skills/ci/ci.ts'
 import { suiteOf, unitCase, type SentCase } from '../../skills/ci/suite.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
-import { readableBy } from '../../store/artifacts/patterns.ts'
 import { findSkillTest, saveSkillCases, saveSkillTest, skillCasesNamed, type SkillTest } from '../../store/artifacts/skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
 import { factsOf } from '../../tools/tool-facts.ts'
@@ -52,13 +51,13 @@ const get = route('get /v1/skills/{ref}/test', 'getSkillTest', "Get a skill's la
 
 export const skillTestRoutes = resource()
   .openapi(run, async (c) => {
-    const found = await skillAt(storeOf(c.env), c.req.valid('param').ref)
+    const { version: found } = await skillAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'skill', ...found })
     return c.json(presented(await testVersion(c, found, await sentIn(c.req))), 200)
   })
   .openapi(get, async (c) => {
     const db = storeOf(c.env)
-    const found = await skillAt(db, c.req.valid('param').ref, await readableBy(db, c.var.principal.scopes))
+    const { version: found } = await skillAt(db, c.req.valid('param').ref, c.var.principal)
     const test = await testOf(db, found)
     if (!test) throw notFound(`${found.id}@${found.version} has not been tested.`)
     return c.json(presented(test), 200)

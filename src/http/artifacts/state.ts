@@ -1,16 +1,17 @@
 import { z } from '@hono/zod-openapi'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { setReflexState, setSkillState, shareReflex } from '../../artifacts/kinds.ts'
+import { skillVersionsFor } from '../../artifacts/look-up.ts'
 import { revokeLicences } from '../../artifacts/revoke.ts'
 import type { ArtifactKind } from '../../contract/artifact.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
-import { reflexState, type ReflexState, type ReflexVersion, listedReflex } from '../../contract/reflex.ts'
+import { reflexSharing, reflexState, type ReflexState, type ReflexVersion, listedReflex } from '../../contract/reflex.ts'
 import { skillState, type SkillVersion, skillVersion as changedSkill } from '../../contract/skill.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
 import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
-import { coversScope } from '../../contract/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
@@ -46,6 +47,15 @@ const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', 
   responses: { 200: json(listedReflex, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
 })
 
+const sharing = reflexRoute('post /v1/reflexes/{ref}/sharing', 'shareReflex', 'Publish a version, or take that back', {
+  description:
+    '`org`: all keys may read it, and the chain of each scope may name it. `project`: as everything that is registered, for the keys and scopes that share a scope with its owner. ' +
+    'Chains of others lose it within seconds. For the owner and admins; for a version that an agent wrote, the operators of its scope.',
+  ...operators,
+  request: { params: reflexPath, body: jsonRequest(z.strictObject({ sharing: z.enum(reflexSharing) }), { sharing: 'org' }) },
+  responses: { 200: json(listedReflex, 'The version.'), ...problems(400, 404, 413, 415) },
+})
+
 const ofSkill = skillRoute('post /v1/skills/{ref}/state', 'setSkillState', "Change a version's state", {
   description:
     'For the owner and admins; for a version that an agent made, the operators of its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated ' +
@@ -65,29 +75,38 @@ const ofSkill = skillRoute('post /v1/skills/{ref}/state', 'setSkillState', "Chan
 export const artifactStateRoutes = resource()
   .openapi(ofReflex, async (c) => {
     const { state, reason: why = null, force } = c.req.valid('json')
-    const found = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    const { version: found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'reflex', ...found })
     const now = Date.now()
     if (!force) await demandProof(storeOf(c.env), found, { wanted: state, now })
     const { id, version } = found
-    const { code: _code, ...listed } = changed(await reflexes.setState(storeOf(c.env), { id, version, state, reason: why, now }))
+    const { code: _code, ...listed } = changed(await setReflexState(storeOf(c.env), { id, version, state, reason: why, now }))
     await notifyScopes(c.env, id)
     const ends = state !== 'active' && (state !== 'shadow' || found.state === 'active')
     if (found.sealed && ends) await revokeLicences(c.env, revocationOf('reflex', listed))
     return c.json(presentListedReflex(listed), 200)
   })
+  .openapi(sharing, async (c) => {
+    const { version: found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+    demandControl(c.var.principal, { kind: 'reflex', ...found })
+    const shared = { ...found, ...c.req.valid('json') }
+    await shareReflex(storeOf(c.env), shared)
+    await notifyScopes(c.env, found.id)
+    const { code: _code, ...listed } = shared
+    return c.json(presentListedReflex(listed), 200)
+  })
   .openapi(ofSkill, async (c) => {
     const { state, reason: why = null, force } = c.req.valid('json')
     const { ref } = c.req.valid('param')
-    const found = await skillAt(storeOf(c.env), ref)
+    const { version: found } = await skillAt(storeOf(c.env), ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'skill', ...found })
-    if (ref.version === undefined) await demandOneVersion(storeOf(c.env), found)
+    if (ref.version === undefined) await demandOneVersion(storeOf(c.env), found, c.var.principal)
     const { id, version } = found
     const now = Date.now()
     const { name: by } = c.var.principal
     const forced = force && state === 'active' ? { by, reason: demandReason(why), at: now } : null
     if (state === 'active' && found.state !== 'active' && !forced) await demandTests(c, found)
-    const after = changed(await skills.setState(storeOf(c.env), { id, version, state, reason: why, forced, now }))
+    const after = changed(await setSkillState(storeOf(c.env), { id, version, state, reason: why, forced, now }))
     if (found.sealed && state === 'deprecated') await revokeLicences(c.env, revocationOf('skill', after))
     if (forced) warn({ message: 'a skill was activated without passing tests', id, version, by, reason: forced.reason })
     return c.json(presentSkillVersion(after), 200)
@@ -134,8 +153,8 @@ function demandReason(why: string | null): string {
 }
 
 /** The meaning of an id alone changes as soon as there is a newer version. */
-async function demandOneVersion(db: D1Database, { id, version }: SkillVersion): Promise<void> {
-  const versions = await skills.versions(db, id)
+async function demandOneVersion(db: D1Database, { id, version }: SkillVersion, key: Principal): Promise<void> {
+  const versions = await skillVersionsFor(db, id, { key })
   if (versions.length <= 1) return
   const named = versions.slice(0, MOST_NAMED).map((one) => `${one.version} (${one.state})`)
   throw conflict(

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { lookUpReflex, lookUpSkill } from '../../artifacts/look-up.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { withIso } from '../../base/time.ts'
 import {
@@ -16,7 +16,6 @@ import {
   type StoredRun,
 } from '../../contract/reports/learning/runs.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
-import { readsContent } from '../artifacts/sealed.ts'
 import { scopeName } from '../../core/event.ts'
 import { findRun, listRuns } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
@@ -114,16 +113,12 @@ async function covered({ env, var: { principal } }: Pick<Context<AuthEnv>, 'env'
 
 const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }: StoredRun) => withIso(run, ['started_at', 'ended_at'])
 
-/** The registry has the content and the state of a version. */
+/** The registry has the content and the state of a version; `deleted` if the key sees none. */
 async function withVersion(db: D1Database, found: StoredCandidate, principal: Principal): Promise<Candidate> {
   if (found.kind === 'reflex') {
-    const version = await reflexes.find(db, found.id, Number(found.version))
-    return version
-      ? { ...found, state: version.state, ...(readsContent(principal, version) && { code: version.code }) }
-      : { ...found, state: 'deleted' }
+    const seen = await lookUpReflex(db, { id: found.id, version: Number(found.version) }, { key: principal })
+    return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { code: seen.version.code }) }
   }
-  const version = await skills.find(db, found.id, found.version)
-  return version
-    ? { ...found, state: version.state, ...(readsContent(principal, version) && { manifest: version.manifest }) }
-    : { ...found, state: 'deleted' }
+  const seen = await lookUpSkill(db, found, { key: principal })
+  return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { manifest: seen.version.manifest }) }
 }

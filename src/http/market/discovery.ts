@@ -1,6 +1,6 @@
 import { withComputing } from '../auth/computing.ts'
 import { z } from '@hono/zod-openapi'
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { storedReflex, storedSkill } from '../../artifacts/platform.ts'
 import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { artifactIn, artifactReference, foundListing, goodsKinds } from '../../contract/market/listing.ts'
 import { accountId } from '../../contract/market/transfer.ts'
@@ -97,12 +97,12 @@ export const discoveryRoutes = resource()
 async function trialGoods(db: D1Database, artifact: string): Promise<TrialGoods | null> {
   const { kind, id, version } = artifactIn(artifact)
   if (kind === 'reflex') {
-    const program = await reflexes.find(db, id, Number(version))
+    const program = await storedReflex(db, id, Number(version))
     if (!program) return null
     const evaluate: TrialGoods['evaluate'] = (parts, since) => evaluateReflex(parts, program, since)
     return { hash: program.hash, ended: program.state === 'retired', evaluate }
   }
-  const found = await skills.find(db, id, version)
+  const found = await storedSkill(db, id, version)
   const read = manifestSchema.safeParse(found?.manifest)
   if (!found || !read.success) return null
   const evaluate: TrialGoods['evaluate'] = ({ scope }, since) => evaluateSkill(scope, read.data, since)

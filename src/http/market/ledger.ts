@@ -48,7 +48,8 @@ const send = route('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip
 })
 
 const mint = route('post /v1/ledger/mint', 'mintScrip', 'Make new scrip', {
-  description: 'A transfer from `genesis`, for admins who cover the account.',
+  description:
+    'A transfer from `genesis`, for admins of all scopes (`*`). What they mint for an account of a tenant is the budget of that tenant, whose operators transfer it on.',
   ...guard({ roles: ['admin'], body: 'json' }),
   request: { body: jsonRequest(newMint, { id: 'mint-1', to: 'scope:shop', amount: 1000 }) },
   responses: { 200: json(results, 'The result.'), ...problems(400, 413, 415) },
@@ -96,7 +97,10 @@ export const ledgerRoutes = resource()
   .openapi(mint, async (c) => {
     const { principal } = c.var
     const asked = c.req.valid('json')
-    if (!mayActFor(principal, asked.to)) throw forbidden(`The key ${principal.name} does not cover ${asked.to}.`)
+    if (!isAdminOfAll(principal))
+      throw forbidden(
+        `The key ${principal.name} does not mint: that is for admins of all scopes. Ask one of them to mint a budget for an account of yours, and transfer from it.`,
+      )
     const result = await ledgerOf(c.env).mint(asked, await callerOf({ env: c.env, principal }, [asked.to]))
     if (result.reason === 'too_many_failures') throw tooManyFailures(principal)
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })

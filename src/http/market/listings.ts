@@ -43,7 +43,7 @@ export const listingRoutes = resource()
     const { principal } = c.var
     const asked = c.req.valid('json')
     const by = await callerFor({ env, principal }, asked.seller)
-    const found = await demandGoods(storeOf(env), asked.artifact)
+    const found = await demandGoods(storeOf(env), asked.artifact, principal)
     demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: isAdminOfAll(principal) })
     const made = await sell(env, { ...asked, listing_id: crypto.randomUUID() }, found, by)
     if (!made.ok) throw refused(made)

@@ -59,7 +59,7 @@ const ofScope = route('get /v1/scopes/{scope}/metrics', 'getScopeMetrics', "Get 
 export const reflexMetricsRoutes = resource()
   .openapi(ofReflex, async (c) => {
     const { ref } = c.req.valid('param')
-    const { id } = await reflexAt(storeOf(c.env), ref, c.var.principal)
+    const { id } = (await reflexAt(storeOf(c.env), ref, c.var.principal)).version
     const rows = (await metricsOf(storeOf(c.env), id)).filter(
       (row) => coversScope(c.var.principal, row.scope) && (ref.version === undefined || row.version === ref.version),
     )

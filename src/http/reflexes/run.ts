@@ -10,7 +10,7 @@ import { withComputing } from '../auth/computing.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage } from '../problems/refusals.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
-import { demandContent } from '../artifacts/sealed.ts'
+import { readable } from '../artifacts/sealed.ts'
 import { storeOf } from '../../store/store.ts'
 
 const UNITS = { s: 1, m: 60, h: 3600, d: 86_400 } as const
@@ -69,8 +69,7 @@ const evaluate = route('post /v1/reflexes/{ref}/evaluate', 'evaluateReflex', 'Ev
 export const reflexRunRoutes = resource()
   .openapi(run, async (c) => {
     const { context } = c.req.valid('json')
-    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
-    demandContent(c.var.principal, 'reflex', program)
+    const program = readable('reflex', await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal))
     const ran = await withComputing(c.var.principal, (computing) => {
       const run = runReflex(isolateSandbox(), program, { ...sampleContext, ...context })
       computing.spend(run.fuel)
@@ -81,8 +80,7 @@ export const reflexRunRoutes = resource()
   .openapi(evaluate, async (c) => {
     const { scope, window } = c.req.valid('json')
     demandCoverage(c.var.principal, [{ scope }])
-    const program = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
-    demandContent(c.var.principal, 'reflex', program)
+    const program = readable('reflex', await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal))
     const recorded = c.env.SCOPE.getByName(scope)
     const since = Date.now() - window
     const report = await withComputing(c.var.principal, (computing) =>

@@ -6,11 +6,12 @@ import { listScopes } from '../../store/scopes.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath, traceId } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
-import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
+import { isAdminOfAll } from '../market/account-access.ts'
 import { recordIn } from './record.ts'
 import { traceContextOf, validTraceparent } from '../../events/traceparent.ts'
 import { storeOf } from '../../store/store.ts'
@@ -165,8 +166,10 @@ export const scopeRoutes = resource()
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
     refuseGlobalKeys(principal, patch)
-    if (patch.market?.opening_grant !== undefined && !hasRole(principal, 'admin'))
-      throw forbidden('Only an admin sets market.opening_grant.')
+    if (patch.market?.opening_grant !== undefined && !isAdminOfAll(principal))
+      throw forbidden(
+        'Only an admin of all scopes sets market.opening_grant, which mints scrip. Transfer from an account of yours instead.',
+      )
     const changed = await c.env.SCOPE.getByName(scope).configure(
       patch,
       principal.name,

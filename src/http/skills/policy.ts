@@ -1,10 +1,9 @@
-import { skills } from '../../artifacts/kinds.ts'
+import { lookUpSkill } from '../../artifacts/look-up.ts'
 import { policyQuestion, policyVerdict, type PolicyQuestion, type PolicyVerdict } from '../../contract/control-plane/policy.ts'
 import type { Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { judgePolicy } from '../../skills/gate/judge-policy.ts'
 import { manifestSchema } from '../../skills/manifest/manifest.ts'
-import { readableBy } from '../../store/artifacts/patterns.ts'
 import { promotedTo } from '../../store/artifacts/promotions.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
@@ -27,10 +26,10 @@ export const policyRoutes = resource().openapi(check, async (c) =>
   c.json(await verdictOn(c.env, c.var.principal, c.req.valid('json')), 200),
 )
 
-async function verdictOn(env: Env, { scopes }: Pick<Principal, 'scopes'>, question: PolicyQuestion): Promise<PolicyVerdict> {
+async function verdictOn(env: Env, key: Principal, question: PolicyQuestion): Promise<PolicyVerdict> {
   const db = storeOf(env)
   const { skill_id, version } = question
-  const found = await skills.find(db, skill_id, version, await readableBy(db, scopes))
+  const { version: found = null } = (await lookUpSkill(db, { id: skill_id, version }, { key })) ?? {}
   const parsed = found && manifestSchema.safeParse(found.manifest)
   if (parsed?.success === false) return { verdict: 'deny', reason: `the manifest of ${skill_id}@${version} is no longer valid` }
   return judgePolicy(question, {

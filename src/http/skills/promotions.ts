@@ -8,7 +8,6 @@ import type { CiReport } from '../../contract/reports/skill-test.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { testSkill } from '../../skills/ci/ci.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
-import { readableBy } from '../../store/artifacts/patterns.ts'
 import { decidePromotion, findPromotion, insertPromotion, listPromotions, promotedTo } from '../../store/artifacts/promotions.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandReach } from '../artifacts/owner-access.ts'
@@ -94,7 +93,7 @@ const present = ({ requested_key: _requested_key, decided_key: _decided_key, ...
 async function requested(c: Called, { skill_id, version, from_env, to_env: wanted, reason }: NewPromotion): Promise<Promotion> {
   const db = storeOf(c.env)
   const { principal } = c.var
-  const found = await skillAt(db, { id: skill_id, version }, await readableBy(db, principal.scopes))
+  const found = (await skillAt(db, { id: skill_id, version }, principal)).version
   demandReach(principal, { kind: 'skill', ...found })
   const to_env = [...new Set(wanted)]
   await demandWay(c, found, { from_env, to_env })
@@ -164,7 +163,7 @@ type Decision = { status: 'approved' | 'rejected'; reason: string | null }
 
 async function decided({ env, var: { principal } }: Called, found: Promotion, { status, reason }: Decision): Promise<Promotion> {
   const db = storeOf(env)
-  demandReach(principal, { kind: 'skill', ...(await skillAt(db, { id: found.skill_id, version: found.version })) })
+  demandReach(principal, { kind: 'skill', ...(await skillAt(db, { id: found.skill_id, version: found.version }, principal)).version })
   const { key_id, name } = principal
   const answer = await decidePromotion(db, found, { status, by: { key_id, name }, reason, now: Date.now() })
   if (answer.ok) return answer.promotion

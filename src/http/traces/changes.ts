@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { reflexes } from '../../artifacts/kinds.ts'
+import { lookUpReflex, reflexVersionsFor, type Asker } from '../../artifacts/look-up.ts'
+import type { ScopeLicence } from '../../contract/market/view.ts'
 import type { Principal } from '../../contract/principal.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 import { replayMode } from '../../contract/reports/replay.ts'
@@ -15,8 +16,6 @@ import { settingsChange } from '../../replay/what-if/changes.ts'
 import { LiveModel } from '../../replay/what-if/live-model.ts'
 import { resolvedOf, type Program, type Resolved } from '../../replay/what-if/what-if.ts'
 import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
-import { readsContent } from '../artifacts/sealed.ts'
-import { entitlementsOf, type Entitlement } from '../../store/artifacts/entitlements.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandRole } from '../auth/middleware.ts'
 import { invalid } from '../problems/refusals.ts'
@@ -34,7 +33,15 @@ export const replayRequest = z.strictObject(replayFields)
 export const showsMore = ({ changes: { reflexes, reflex_code, settings } = {} }: Asked): boolean =>
   [reflexes, reflex_code, settings?.reflexes].some((change) => change !== undefined)
 
-type Replaying = { env: Env; agents: AgentRegistry; principal: Principal; scope: string; settings: readonly Settings[] }
+/** `is_file`: anybody can write a file, so that its scope says nothing about who may run what. */
+type Replaying = {
+  env: Env
+  agents: AgentRegistry
+  principal: Principal
+  scope: string
+  is_file: boolean
+  settings: readonly Settings[]
+}
 
 /** The changes with the code and the model that they name; null if the mode is `pinned`. */
 export async function resolveChanges({ mode, changes, budget }: Asked, parts: Replaying): Promise<Resolved | null> {
@@ -76,32 +83,28 @@ async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, 
 }
 
 /** Code of the reflexes that the chains name, for those that did not run when it was recorded. */
-async function programsOf(changes: ReplayChanges, { settings, ...parts }: Replaying): Promise<Map<string, Program>> {
+async function programsOf(changes: ReplayChanges, { settings, env, principal, scope, is_file }: Replaying): Promise<Map<string, Program>> {
   const chains = [settingsChange(changes)?.reflexes ?? [], ...settings.map(({ reflexes: chain }) => chain)]
   const named = new Map(chains.flat().map((reference) => [nameOf(reference), reference]))
-  const found = await Promise.all(Array.from(named, async ([name, reference]) => [name, await programOf(parts, reference)] as const))
+  const asker: Asker = { key: principal, in: is_file ? undefined : scope }
+  const found = await Promise.all(Array.from(named, async ([name, reference]) => [name, await programOf(env, reference, asker)] as const))
   return new Map(found.flatMap(([name, program]) => (program ? [[name, program]] : [])))
 }
 
 const nameOf = ({ id, version }: ReflexReference): string => (version === undefined ? id : `${id}@${version}`)
 
 /**
- * The newest active version acts. One that is not active yet may be tried out; a sealed one needs a
- * licence for the scope that does not count uses: a replay counts none.
+ * The newest active version acts. One that is not active yet may be tried out. What the key may not
+ * read needs a licence for the scope that does not count uses: a replay counts none.
  */
-async function programOf(
-  { env, principal, scope }: Omit<Replaying, 'settings'>,
-  { id, version }: ReflexReference,
-): Promise<Program | null> {
+async function programOf(env: Env, { id, version }: ReflexReference, asker: Asker): Promise<Program | null> {
   const db = storeOf(env)
-  const active = version ?? (await reflexes.versions(db, id)).find(({ state }) => state === 'active')?.version
-  const found = await reflexes.find(db, id, active)
-  if (!found || readsContent(principal, found)) return found
-  const entitled = await entitlementsOf(db, { kind: 'reflex', scope, ids: [id] })
+  const active = version ?? (await reflexVersionsFor(db, id, asker)).find(({ state }) => state === 'active')?.version
+  const found = await lookUpReflex(db, { id, version: active }, asker)
+  if (!found) return null
   const now = Date.now()
-  const allows = (one: Entitlement) =>
-    one.in_use && one.hash === found.hash && (one.expires_at ?? Infinity) > now && one.fires === null && !one.metered
-  return entitled.some((one) => one.version === String(found.version) && allows(one)) ? found : null
+  const allows = ({ expires_at, fires, metered }: ScopeLicence) => (expires_at ?? Infinity) > now && fires === null && !metered
+  return found.reads || found.licences?.some(allows) === true ? found.version : null
 }
 
 function liveModel({ model }: ReplayChanges, budget: ReplayBudget | undefined, { env, agents, principal, scope, settings }: Replaying) {

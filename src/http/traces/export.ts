@@ -1,19 +1,33 @@
-import { reflexes, skills } from '../../artifacts/kinds.ts'
+import { lookUpReflex, lookUpSkill, type Asker } from '../../artifacts/look-up.ts'
+import { storedReflex, storedSkill } from '../../artifacts/platform.ts'
 import { hashJson, jsonValue, sha256 } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { OfTrace, TraceRecording } from '../../contract/scope-api.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
+import type { SkillVersion } from '../../contract/skill.ts'
 import type { Env } from '../../env.ts'
 import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
-/** True for a version whose content the file may hold. A replay here needs all. */
-export type Reads = (version: { owner_id: string; sealed: boolean }) => boolean
-const everything: Reads = () => true
+/** Who gets the file: it holds what they may read. Null for a replay here, which needs all. */
+type Reader = Asker | null
+
+async function reflexFor(db: D1Database, { id, version }: { id: string; version: number }, reader: Reader): Promise<ReflexVersion | null> {
+  if (reader === null) return storedReflex(db, id, version)
+  const found = await lookUpReflex(db, { id, version }, reader)
+  return found?.reads ? found.version : null
+}
+
+async function skillFor(db: D1Database, { id, version }: { id: string; version: string }, reader: Reader): Promise<SkillVersion | null> {
+  if (reader === null) return storedSkill(db, id, version)
+  const found = await lookUpSkill(db, { id, version }, reader)
+  return found?.reads ? found.version : null
+}
 
 /** A recording for each scope whose log still has the trace. */
-export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace, reads: Reads = everything): Promise<Recording[]> {
-  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of, reads)))
+export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace, reader: Reader = null): Promise<Recording[]> {
+  const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of, reader)))
   const recordings = found.filter((recording) => recording !== null)
   if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
   if (recordings.length === found.length) return recordings
@@ -21,10 +35,10 @@ export async function exportTrace(env: Env, scopes: readonly string[], of: OfTra
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
-async function exportFrom(env: Env, scope: string, of: OfTrace, reads: Reads): Promise<Recording | null> {
+async function exportFrom(env: Env, scope: string, of: OfTrace, reader: Reader): Promise<Recording | null> {
   const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(of)) as TraceRecording | null
   if (recorded === null) return null
-  const [programs, manifests] = await Promise.all([programsOf(env, recorded, reads), manifestsOf(env, recorded, reads)])
+  const [programs, manifests] = await Promise.all([programsOf(env, recorded, reader), manifestsOf(env, recorded, reader)])
   const settings_hash = await hashJson(recorded.settings)
   return seal({ schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests })
 }
@@ -37,7 +51,7 @@ async function taken<Value>({ parts }: TraceRecording, hash: string, hashOf: (va
 }
 
 /** The log has the code, also of a deleted reflex; that of a sealed one is in the registry only. */
-export async function programsOf(env: Env, recorded: TraceRecording, reads: Reads = everything): Promise<Recording['programs']> {
+export async function programsOf(env: Env, recorded: TraceRecording, reader: Reader = null): Promise<Recording['programs']> {
   const { entries } = recorded
   const named = new Map<string, { id: string; version: number; hash: string }>()
   for (const entry of entries) {
@@ -49,8 +63,7 @@ export async function programsOf(env: Env, recorded: TraceRecording, reads: Read
     Array.from(named.values(), async ({ id, version, hash }) => {
       const kept = await taken<RecordedProgram>(recorded, hash, ({ code }) => sha256(code))
       if (kept) return { hash, program: { ...kept, hash } }
-      const stored = await reflexes.find(storeOf(env), id, version)
-      return { hash, program: stored && reads(stored) ? stored : null }
+      return { hash, program: await reflexFor(storeOf(env), { id, version }, reader) }
     }),
   )
   return Object.fromEntries(
@@ -62,7 +75,7 @@ export async function programsOf(env: Env, recorded: TraceRecording, reads: Read
   )
 }
 
-export async function manifestsOf(env: Env, recorded: TraceRecording, reads: Reads = everything): Promise<Recording['manifests']> {
+export async function manifestsOf(env: Env, recorded: TraceRecording, reader: Reader = null): Promise<Recording['manifests']> {
   const named = new Map<string, { id: string; version: string }>()
   for (const { kind, manifest_hash, manifests, skill_id, version } of recorded.entries as (LogEntry & Record<string, unknown>)[]) {
     if (typeof manifest_hash === 'string') named.set(manifest_hash, { id: String(skill_id), version: String(version) })
@@ -73,8 +86,8 @@ export async function manifestsOf(env: Env, recorded: TraceRecording, reads: Rea
     Array.from(named, async ([hash, { id, version }]) => {
       const kept = await taken<object>(recorded, hash, hashJson)
       if (kept) return [[hash, kept]] as const
-      const skill = id === '' ? null : await skills.find(storeOf(env), id, version)
-      return skill?.hash === hash && reads(skill) ? ([[hash, skill.manifest]] as const) : []
+      const skill = id === '' ? null : await skillFor(storeOf(env), { id, version }, reader)
+      return skill?.hash === hash ? ([[hash, skill.manifest]] as const) : []
     }),
   )
   return Object.fromEntries(found.flat())

@@ -65,7 +65,7 @@ export const rangeReplayRoutes = resource().openapi(ranged, async (c) => {
   const until = asked.until ?? new Date().toISOString()
   if (until <= asked.since) throw invalid('`until` must be after `since`.')
   // Refuses what is wrong with the request before a stream begins.
-  await resolveChanges(asked, { ...callerOf(c), settings: [] })
+  await resolveChanges(asked, { ...callerOf(c), is_file: false, settings: [] })
   const parts = replaying(c, { ...asked, until }, await enterComputing(c.var.principal))
   if (c.req.header('Accept')?.includes(NDJSON) !== true) return c.json(await lastOf(parts), 200)
   return streamed(linesOf(parts, c.req))
@@ -104,7 +104,7 @@ async function* replaying(c: Caller, asked: Range, computing: Computing): Replay
     },
     resolve: async ({ settings, parts }) => {
       const bases = Object.values(parts).filter(isBasis)
-      return resolveChanges(asked, { ...caller, settings: [settings, ...bases.map((basis) => basis.settings)] })
+      return resolveChanges(asked, { ...caller, is_file: false, settings: [settings, ...bases.map((basis) => basis.settings)] })
     },
     host: hostOf(env, { agents, computing, is_foreign: isForeign(asked) }),
     isLate: () => Date.now() >= ends,

@@ -4,7 +4,6 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Computing } from '../../base/computing.ts'
 import { isJsonFields, jsonValue } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import { readsContent } from '../artifacts/sealed.ts'
 import { warn } from '../../base/warn.ts'
 import { replayReport, type ReplayReport } from '../../contract/reports/replay.ts'
 import type { Principal } from '../../contract/principal.ts'
@@ -92,7 +91,7 @@ const traceReplayRoutes = resource()
   .openapi(exported, async (c) => {
     const { trace_id } = c.req.valid('param')
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const found = await exportTrace(c.env, scopes, { trace_id, contexts: true }, (version) => readsContent(c.var.principal, version))
+    const found = await exportTrace(c.env, scopes, { trace_id, contexts: true }, { key: c.var.principal })
     return jsonText<z.infer<typeof recording>>(JSON.stringify(await bundle(trace_id, found)))
   })
   .openapi(replayed, async (c) => {
@@ -160,7 +159,7 @@ async function replayOf(
 ): Promise<ReplayReport> {
   const bases = Object.values(recording.parts).filter(isBasis)
   const settings = [recording.settings, ...bases.map((basis) => basis.settings)]
-  const resolved = await resolveChanges(asked, { env, agents, principal, scope: recording.scope, settings })
+  const resolved = await resolveChanges(asked, { env, agents, principal, scope: recording.scope, is_file, settings })
   const host = hostOf(env, { agents, computing, is_foreign: is_file || isForeign(asked) })
   return resolved ? whatIf(recording, resolved, host) : replay(recording, host)
 }

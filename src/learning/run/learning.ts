@@ -1,4 +1,4 @@
-import { reflexes } from '../../artifacts/kinds.ts'
+import { storedReflex, storedReflexVersions } from '../../artifacts/platform.ts'
 import type { Drift } from '../../contract/reports/learning/learner-api.ts'
 import type { Env } from '../../env.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
@@ -71,7 +71,7 @@ function* withoutDrifted(episodes: Episode[], { program, since_seq }: Drifted): 
 async function programsOf(drifted: readonly Drift[], env: Env): Promise<Drifted[]> {
   const found = await Promise.all(
     drifted.map(async ({ id, version, since_seq }) => {
-      const program = await reflexes.find(storeOf(env), id, version)
+      const program = await storedReflex(storeOf(env), id, version)
       return program ? [{ program, since_seq }] : []
     }),
   )
@@ -87,7 +87,7 @@ async function versionsOf(
   const taken_over = new Map<string, number>()
   for (const one of registered) {
     if (drifted.some(({ id, version }) => id === one.id && version === one.version)) continue
-    const versions = await reflexes.versions(storeOf(env), one.id)
+    const versions = await storedReflexVersions(storeOf(env), one.id)
     const found = versions.find(({ version }) => version === one.version)
     if (found?.state === 'shadow' && found.state_reason === null) proved.push(one)
     if (found?.state === 'active') taken_over.set(one.stratum, Math.max(found.state_at, taken_over.get(one.stratum) ?? 0))

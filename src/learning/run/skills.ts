@@ -1,4 +1,4 @@
-import { skills } from '../../artifacts/kinds.ts'
+import { storedSkill, storedSkillVersions } from '../../artifacts/platform.ts'
 import type { LearnedSkill, SkillGrounds } from '../../contract/reports/learning/learner-api.ts'
 import type { Mined, Rejected, StoredCandidate, StoredRun } from '../../contract/reports/learning/runs.ts'
 import type { Env } from '../../env.ts'
@@ -59,8 +59,8 @@ export async function* mineInSteps(
 
 /** The newest version, whatever its state. */
 async function latestOf(env: Env, id: string): Promise<Manifest | null> {
-  const [newest] = await skills.versions(storeOf(env), id)
-  const found = newest ? await skills.find(storeOf(env), id, newest.version) : null
+  const [newest] = await storedSkillVersions(storeOf(env), id)
+  const found = newest ? await storedSkill(storeOf(env), id, newest.version) : null
   return found ? (found.manifest as Manifest) : null
 }
 

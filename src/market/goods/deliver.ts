@@ -1,5 +1,6 @@
-import { reflexes, registerReflex, registerSkill, skills } from '../../artifacts/kinds.ts'
+import { registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
+import { storedReflex, storedSkill } from '../../artifacts/platform.ts'
 import type { ArtifactKind, Owner } from '../../contract/artifact.ts'
 import type { Deal } from '../../contract/market/deal.ts'
 import { artifactIn } from '../../contract/market/listing.ts'
@@ -64,10 +65,10 @@ async function demandOwner(db: D1Database, { owners, ...deal }: Delivered, side:
 type Copier = Owner & { now: number; sealed: boolean }
 
 async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
-  const found = await reflexes.find(db, of.id, Number(of.version))
+  const found = await storedReflex(db, of.id, Number(of.version))
   if (!found) throw missing(of)
   const { code, hash, description } = found
-  const there = await reflexes.find(db, to.id, Number(to.version))
+  const there = await storedReflex(db, to.id, Number(to.version))
   if (there) return demandSame(to, there, { ...made, hash })
   const origin = { id: of.id, version: Number(of.version), hash }
   const provenance = { by: made.owner, scope: null, template: null, origin }
@@ -76,13 +77,13 @@ async function copyReflex(db: D1Database, of: Named, to: Named, made: Copier): P
 
 /** The id is part of a manifest, so that a copy has a hash of its own. */
 async function copySkill(db: D1Database, of: Named, to: Named, made: Copier): Promise<void> {
-  const found = await skills.find(db, of.id, of.version)
+  const found = await storedSkill(db, of.id, of.version)
   if (!found) throw missing(of)
   const manifest = manifestSchema.parse({ ...found.manifest, id: to.id, scope: 'project' })
   const origin = { id: of.id, version: of.version, hash: found.hash }
   const provenance = { by: made.owner, scope: null, origin }
   const hash = await hashManifest(manifest)
-  const there = await skills.find(db, to.id, to.version)
+  const there = await storedSkill(db, to.id, to.version)
   if (there) return demandSame(to, there, { ...made, hash })
   demandMade(to, await registerSkill(db, { ...made, manifest, hash, provenance }))
 }

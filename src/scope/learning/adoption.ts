@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { reflexes as registry, registerReflex } from '../../artifacts/kinds.ts'
+import { registerReflex, setReflexState } from '../../artifacts/kinds.ts'
+import { storedReflex, storedReflexVersions } from '../../artifacts/platform.ts'
 import { limits } from '../../base/limits.ts'
 import type { Refused } from '../../base/result.ts'
 import type { Adoption, LearnedVersion } from '../../contract/reports/learning/learner-api.ts'
@@ -67,9 +68,9 @@ export class Adopting {
     const own = `${name}.${createHash('sha256').update(scope).digest('hex').slice(0, 8)}`
     for (let generation = 1; ; generation += 1) {
       const id = generation === 1 ? own : `${own}.g${generation}`
-      const versions = await registry.versions(storeOf(env), id)
+      const versions = await storedReflexVersions(storeOf(env), id)
       const same = versions.find((one) => one.hash === hash)
-      const known = same ? await registry.find(storeOf(env), id, same.version) : null
+      const known = same ? await storedReflex(storeOf(env), id, same.version) : null
       if (known?.provenance.run === run_id || (known?.state === 'shadow' && known.state_reason === null)) return { id, known }
       if (known && known.state !== 'draft') {
         const why = known.state_reason ?? `it is ${known.state}`
@@ -110,8 +111,8 @@ export class Adopting {
     for (const { id, version } of replaces) {
       if (id === by.id && version === by.version) continue
       const reason = `${by.id}@${by.version} replaces it`
-      await registry.setState(storeOf(env), { id, version, from: 'shadow', state: 'retired', reason, now: now() })
-      const left = await registry.versions(storeOf(env), id)
+      await setReflexState(storeOf(env), { id, version, from: 'shadow', state: 'retired', reason, now: now() })
+      const left = await storedReflexVersions(storeOf(env), id)
       if (id === by.id || left.some(({ state }) => state !== 'retired')) continue
       owned.remove(id)
       gone.push(id)

@@ -1,4 +1,4 @@
-import { registerSkill, skills } from '../../artifacts/kinds.ts'
+import { registerSkill, setSkillState } from '../../artifacts/kinds.ts'
 import type { LearnedSkill, SkillAdoption, SkillGrounds } from '../../contract/reports/learning/learner-api.ts'
 import { agentOwner } from '../../contract/reflex.ts'
 import { hashManifest, type Manifest } from '../../skills/manifest/manifest.ts'
@@ -51,7 +51,7 @@ async function activate({ env, scope, settings, toolbox, parked, now }: Parts, s
   const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
   if (mode === 'propose' || final.size > 0) return parked.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
   const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
-  await skills.setState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
+  await setSkillState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
 }
 
 /** The evidence that a person decides on. */

@@ -1,4 +1,4 @@
-import { reflexes as registry } from '../../artifacts/kinds.ts'
+import { presentReflex } from '../../artifacts/kinds.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
@@ -143,7 +143,7 @@ export class ReflexSync {
   #apply(page: ArtifactChanges): ArtifactChanges {
     if (!page.whole && !page.restart) return page
     const changes = page.changes.map((change) => ({ ...change, artifact: change.artifact && this.#withMove(change.artifact) }))
-    this.#parts.versions.replace(changes.flatMap(({ artifact }) => (artifact ? [registry.present(artifact)] : [])))
+    this.#parts.versions.replace(changes.flatMap(({ artifact }) => (artifact ? [presentReflex(artifact)] : [])))
     return { ...page, changes }
   }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { reflexes as registry, registerReflex } from '../../artifacts/kinds.ts'
+import { registerReflex, setReflexState } from '../../artifacts/kinds.ts'
+import { listReflexesFor, lookUpReflex, reflexVersionsFor, type Found } from '../../artifacts/look-up.ts'
 import { agentOwner, reflexId, reflexReference, reflexVersionNumber, type ReflexVersion } from '../../contract/reflex.ts'
 import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
@@ -56,7 +57,7 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts)
         if (!tried.ok && tried.run.reason !== 'error') return { written: false, errors: tried.errors }
         if (!owned.ids.includes(id) && owned.ids.length >= MOST_OWNED)
           return { written: false, reason: `you own ${MOST_OWNED} reflexes: retire some` }
-        const source_version = copied_from ? await registry.find(storeOf(env), copied_from.id, copied_from.version) : null
+        const { version: source_version = null } = (copied_from && (await lookUpReflex(storeOf(env), copied_from, { agent: scope }))) ?? {}
         if (copied_from && !source_version) return { written: false, reason: `there is no reflex ${copied_from.id} to copy from` }
         const origin = source_version && { id: source_version.id, version: source_version.version, hash: source_version.hash }
         const created = await registerReflex(storeOf(env), {
@@ -96,7 +97,7 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
           absent: absent?.detail ?? null,
           done: [acting, ...watching].flatMap((one) => (one ? [sums.get(`${one.id}@${one.version}`) ?? null] : [])),
         }))
-        const found = q === undefined ? [] : (await registry.list(storeOf(env), { q, limit: 20 })).items
+        const found = q === undefined ? [] : (await listReflexesFor(storeOf(env), { q, limit: 20 }, { agent: scope })).items
         return {
           chain,
           owned: ownedBy(owned, { owned: market.bought_reflexes }),
@@ -106,13 +107,12 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
     }),
     read_reflex: defineTool({
       repeatable: true,
-      description: 'Reads the code of any reflex. To use another’s, copy it: write_reflex with copied_from.',
+      description: 'Reads the code of a reflex that this scope may read. To use another’s, copy it: write_reflex with copied_from.',
       input: named,
       async execute({ id, version }) {
-        const found = await registry.find(storeOf(env), id, version)
-        const withheld = found?.sealed === true && found.owner_id !== agentOwner(scope)
+        const found = await lookUpReflex(storeOf(env), { id, version }, { agent: scope })
         return found
-          ? { found: true, ...present(found), ...(withheld && { code: null, withheld: 'it is for sale: buy a licence or a copy' }) }
+          ? { found: true, ...present(found) }
           : { found: false, reason: `there is no reflex ${id}${version ? `@${version}` : ''}` }
       },
     }),
@@ -162,13 +162,12 @@ function changing({ scope, env, owned, proving, configure, reflex_sync, programs
       description: 'Retires a reflex that you own, or one version of it: it never runs again.',
       input: named.extend({ reason: z.string().min(1).max(500) }),
       async execute({ id, version, reason }) {
-        const found = await registry.find(storeOf(env), id, version)
+        const { version: found } = (await lookUpReflex(storeOf(env), { id, version }, { agent: scope })) ?? {}
         if (!found) return { retired: false, reason: `there is no reflex ${id}` }
         if (found.owner_id !== agentOwner(scope))
           return { retired: false, reason: `${id} is ${found.owner}'s: remove it from your chain instead` }
-        const versions = version === undefined ? await registry.versions(storeOf(env), id) : [found]
-        for (const one of versions)
-          await registry.setState(storeOf(env), { id, version: one.version, state: 'retired', reason, now: now() })
+        const versions = version === undefined ? await reflexVersionsFor(storeOf(env), id, { agent: scope }) : [found]
+        for (const one of versions) await setReflexState(storeOf(env), { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
         await reflex_sync.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }
@@ -187,12 +186,16 @@ function changing({ scope, env, owned, proving, configure, reflex_sync, programs
   }
 }
 
-const present = ({ id, version, owner, description, code: source, state, state_reason, provenance }: ReflexVersion) => ({
+const present = ({
+  version: { id, version, owner, description, code: source, state, state_reason, provenance },
+  reads,
+}: Found<ReflexVersion>) => ({
   id,
   version,
   owner,
   description,
-  code: source,
+  code: reads ? source : null,
+  ...(!reads && { withheld: 'it is for sale: buy a licence or a copy' }),
   state,
   state_reason,
   provenance,

@@ -1,4 +1,4 @@
-import { reflexes } from '../../artifacts/kinds.ts'
+import { setReflexState } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { LEDGER, type LicenceUse, type Revocation } from '../../contract/market/ledger-api.ts'
@@ -55,7 +55,7 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
       for (const { value } of items) {
         const { since, ...move } = JSON.parse(value) as ReflexMove
         const by = inScope(scope)
-        const moved = await reflexes.setState(db, {
+        const moved = await setReflexState(db, {
           ...move,
           reason: move.reason + by,
           unless: since === null ? null : { since, by },

@@ -1,4 +1,4 @@
-import { skills } from '../../artifacts/kinds.ts'
+import { setSkillState } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
 import type { Payment } from '../../contract/market/payment.ts'
@@ -189,7 +189,7 @@ export class ParkedRuns {
     const { status, decided_by, reason: said } = approval
     const reason = `${decided_by} ${status} it in scope ${scope}${said === null ? '' : `: ${said}`}`
     const state = status === 'approved' ? 'active' : 'deprecated'
-    const changed = await skills.setState(storeOf(env), { ...parked.activation, from: 'candidate', state, reason, now: now() })
+    const changed = await setSkillState(storeOf(env), { ...parked.activation, from: 'candidate', state, reason, now: now() })
     if (changed.ok && changed.version.state === state) return
     warn({ message: 'a decision about a mined skill had no effect', scope, skill: parked.activation, status })
   }

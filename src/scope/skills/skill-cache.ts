@@ -1,6 +1,7 @@
-import { skills as registry } from '../../artifacts/kinds.ts'
+import { lookUpSkill } from '../../artifacts/look-up.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
+import { coversScope } from '../../contract/principal.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
 import { SkillCopy, type Goods } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
@@ -9,7 +10,6 @@ import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts
 import { secretPathsOf } from '../../skills/session/context.ts'
 import type { FoundSkill } from '../../skills/session/ports.ts'
 import { readFeed } from '../../store/artifacts/feed.ts'
-import { runnableIn } from '../../store/artifacts/patterns.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
 import { scopeHead } from '../log/spans.ts'
 import { storeOf } from '../../store/store.ts'
@@ -113,9 +113,10 @@ export class SkillCache {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
     const { env, scope, licence_use, now } = this.#parts
     if (cached) return licence_use.obstacle(this.goodsOf(cached), now()) === null ? { manifest: cached, state: 'active' } : null
-    const look = async () => registry.find(storeOf(env), id, version, await runnableIn(storeOf(env), scope))
-    const stored = await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })
-    if (!stored) return null
+    const look = async () => lookUpSkill(storeOf(env), { id, version }, { agent: scope })
+    const { version: stored } = (await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })) ?? {}
+    // What others published or sell runs by a licence only, which the copy has.
+    if (!stored || !coversScope(stored, scope)) return null
     const read = manifestSchema.safeParse(stored.manifest)
     return read.success ? { manifest: read.data, state: stored.state } : null
   }

@@ -3,18 +3,10 @@ import { drizzle } from 'drizzle-orm/d1'
 import { precedenceOfCount, type ArtifactHead, type ArtifactKind, type Owner, type Reference, type Stage } from '../../contract/artifact.ts'
 import type { Page } from '../../contract/scope-api.ts'
 import { bytesOf, keysOfPage, pageOf } from '../page-by-bytes.ts'
-import { patternsSeenBy, readable } from './patterns.ts'
+import { readable, sightOf } from './patterns.ts'
 import { artifacts, artifactVersions } from './tables.ts'
 
-const {
-  kind: _kind,
-  content,
-  precedence,
-  revision: _revision,
-  sharing: _sharing,
-  program: _program,
-  ...versionColumns
-} = getTableColumns(artifactVersions)
+const { kind: _kind, content, precedence, revision: _revision, program: _program, ...versionColumns } = getTableColumns(artifactVersions)
 const head = { ...versionColumns, owner: artifacts.owner, owner_id: artifacts.owner_id, scopes: artifacts.scopes }
 /** For a query that joins both tables. */
 export const wholeVersion = { ...head, content }
@@ -79,7 +71,7 @@ export async function listArtifacts(
   { kind, prefers_active }: { kind: ArtifactKind; prefers_active: boolean },
   { owner, state, q, cursor, limit, key_scopes = ['*'] }: ArtifactQuery,
 ): Promise<Page<ArtifactHead>> {
-  const visible = readable(await patternsSeenBy(db, key_scopes), sql`other.sharing`)
+  const visible = readable(await sightOf(db, key_scopes), { sharing: sql`other.sharing`, version: sql`other.version` })
   const newest = (wanted?: Stage) => sql`(SELECT max(precedence) FROM artifact_versions AS other WHERE other.kind = ${kind}
     AND other.id = ${artifacts.id} ${wanted === undefined ? sql.empty() : sql`AND other.state = ${wanted}`} AND ${visible})`
   const shown = prefers_active && state === undefined ? sql`coalesce(${newest('active')}, ${newest()})` : newest(state)

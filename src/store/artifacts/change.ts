@@ -108,6 +108,19 @@ export async function updateStage(db: D1Database, change: StageChange): Promise<
   return changed.length > 0
 }
 
+/** Publishes a version, or takes that back: scopes that run it read it again. */
+export async function updateSharing(
+  db: D1Database,
+  { kind, id, version, sharing }: Pick<NewArtifact, 'kind' | 'id' | 'sharing'> & { version: string },
+): Promise<void> {
+  const named = and(eq(artifactVersions.kind, kind), eq(artifactVersions.id, id), eq(artifactVersions.version, version))
+  await drizzle(db).batch([
+    drizzle(db).update(artifactVersions).set({ sharing, revision: nextRevision }).where(named),
+    // A reflex that was always published has no patterns of its owner yet.
+    insertPatterns(db, kind, id),
+  ])
+}
+
 const endsWith = (column: Column, text: string): SQL => sql`substr(${column}, -length(${text})) = ${text}`
 
 /** True if the quota has room for the version besides the owner's active ones. */

@@ -25,17 +25,23 @@ export async function entitlementsOf(
 }
 
 /**
- * The version as a scope may run it: with its licences if the owner does not cover the scope, or
- * null if it is sealed and there are none.
+ * The version as a scope may run it: of an owner that covers the scope, published, or with its
+ * licences. Null if it is none of these; what is sealed counts as published no longer.
  */
 export function runnable(artifact: Artifact, scope: string, entitled: readonly Entitlement[]): Artifact | null {
   if (artifact.scopes.some((pattern) => matchesScope(pattern, scope))) return artifact
-  const held = entitled.filter(
-    (one) => one.in_use && one.id === artifact.id && one.version === artifact.version && one.hash === artifact.hash,
-  )
-  if (held.length === 0) return artifact.sealed ? null : artifact
-  const licences = new Map(held.map((one) => [one.deal_id, licenceOf(one)]))
-  return { ...artifact, licences: Array.from(licences.values()) }
+  const licences = licencesIn(entitled, artifact)
+  if (licences.length === 0) return artifact.sealed || artifact.sharing !== 'org' ? null : artifact
+  return { ...artifact, licences }
+}
+
+/** The licences in use for a version, among the entitlements of a scope. */
+export function licencesIn(
+  entitled: readonly Entitlement[],
+  { id, version, hash }: Pick<Artifact, 'id' | 'version' | 'hash'>,
+): ScopeLicence[] {
+  const held = entitled.filter((one) => one.in_use && one.id === id && one.version === version && one.hash === hash)
+  return Array.from(new Map(held.map((one) => [one.deal_id, licenceOf(one)])).values())
 }
 
 const licenceOf = ({ deal_id, expires_at, fires, metered }: Entitlement): ScopeLicence => ({ deal_id, expires_at, fires, metered })

@@ -1,8 +1,8 @@
-import { or, sql, type Column, type SQL } from 'drizzle-orm'
+import { and, eq, or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ArtifactKind } from '../../contract/artifact.ts'
 import { overlaps, prefixOf } from '../../contract/settings/scope-pattern.ts'
-import { artifactPatterns, artifacts, artifactVersions } from './tables.ts'
+import { artifactPatterns, artifacts, artifactVersions, entitlements } from './tables.ts'
 
 /** Sorts after every character of a pattern. */
 const LAST = '\u007F'
@@ -15,7 +15,7 @@ export async function ownersPatterns(db: D1Database, wanted: readonly string[]):
   const rows = await drizzle(db)
     .selectDistinct({ pattern: artifactPatterns.pattern })
     .from(artifactPatterns)
-    .where(or(...wanted.map(prefixCondition)))
+    .where(or(...wanted.map((one) => prefixCondition(one))))
   return rows.map(({ pattern }) => pattern).filter((pattern) => wanted.some((one) => overlaps(one, pattern)))
 }
 
@@ -30,16 +30,37 @@ const ownedWithin = (patterns: readonly string[]): SQL =>
 export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]): Promise<string[] | null> =>
   scopes.includes('*') ? null : ownersPatterns(db, scopes)
 
-/** True for versions readable with those patterns; `sharing` is the version's column. */
-export const readable = (patterns: readonly string[] | null, sharing: Column | SQL = artifactVersions.sharing): SQL =>
-  patterns === null ? sql`true` : sql`(${sharing} = 'org' OR ${ownedWithin(patterns)})`
+/** What a reader sees: what owners with these patterns have, and what these licences are for. */
+export type Sight = { owners: readonly string[]; licensed: readonly string[] }
 
-export async function readableBy(db: D1Database, scopes: readonly string[]): Promise<SQL> {
-  return readable(await patternsSeenBy(db, scopes))
+/** Null if the reader sees everything. */
+export async function sightOf(db: D1Database, scopes: readonly string[]): Promise<Sight | null> {
+  if (scopes.includes('*')) return null
+  const [owners, licensed] = await Promise.all([ownersPatterns(db, scopes), licensedPatterns(db, scopes)])
+  return { owners, licensed }
 }
 
-export async function runnableIn(db: D1Database, scope: string): Promise<SQL> {
-  return ownedWithin(await ownersPatterns(db, [scope]))
+/** The patterns of licences in use that overlap with a key's. */
+async function licensedPatterns(db: D1Database, wanted: readonly string[]): Promise<string[]> {
+  const rows = await drizzle(db)
+    .selectDistinct({ pattern: entitlements.pattern })
+    .from(entitlements)
+    .where(and(eq(entitlements.in_use, true), or(...wanted.map((one) => prefixCondition(one, entitlements.prefix)))))
+  return rows.map(({ pattern }) => pattern).filter((pattern) => wanted.some((one) => overlaps(one, pattern)))
+}
+
+type Columns = { sharing: Column | SQL; version: Column | SQL }
+
+/** True for versions in sight: published, of such an owner, or licensed. By the version's columns. */
+export const readable = (sight: Sight | null, { sharing, version }: Columns = artifactVersions): SQL =>
+  sight === null
+    ? sql`true`
+    : sql`(${sharing} = 'org' OR ${ownedWithin(sight.owners)} OR (${artifacts.kind}, ${artifacts.id}, ${version}) IN (
+        SELECT kind, id, version FROM ${entitlements} WHERE in_use = 1
+          AND pattern IN (SELECT value FROM json_each(${JSON.stringify(sight.licensed)}))))`
+
+export async function readableBy(db: D1Database, scopes: readonly string[]): Promise<SQL> {
+  return readable(await sightOf(db, scopes))
 }
 
 /** Inserts the patterns of an artifact in the table. Columns in the schema's order. */
@@ -53,10 +74,10 @@ export const insertPatterns = (db: D1Database, kind: ArtifactKind, id: string) =
     .onConflictDoNothing()
 
 /** Patterns whose prefix extends this one's, or that are extended by it. */
-function prefixCondition(wanted: string): SQL | undefined {
+function prefixCondition(wanted: string, column: Column = artifactPatterns.prefix): SQL | undefined {
   const prefix = prefixOf(wanted)
   const shorter = Array.from({ length: prefix.length + 1 }, (_, length) => prefix.slice(0, length))
-  const begins = sql`${artifactPatterns.prefix} IN (SELECT value FROM json_each(${JSON.stringify(shorter)}))`
+  const begins = sql`${column} IN (SELECT value FROM json_each(${JSON.stringify(shorter)}))`
   if (!wanted.includes('*')) return begins
-  return or(begins, sql`(${artifactPatterns.prefix} >= ${prefix} AND ${artifactPatterns.prefix} < ${prefix + LAST})`)
+  return or(begins, sql`(${column} >= ${prefix} AND ${column} < ${prefix + LAST})`)
 }

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Telemetry } from '../../contract/control-plane/telemetry.ts'
-import { isPattern, patternsSeenBy, readable } from './patterns.ts'
+import { isPattern, patternsSeenBy, readable, sightOf } from './patterns.ts'
 import { telemetry } from './control-plane-tables.ts'
 import { artifactPatterns, artifacts, artifactVersions } from './tables.ts'
 
@@ -19,14 +19,14 @@ export async function storeTelemetry(db: D1Database, key_id: string, { client, w
 
 /** The skills among these that a key with these scopes does not reach; none with `*`. */
 export async function skillsBeyond(db: D1Database, key_scopes: readonly string[], ids: readonly string[]): Promise<string[]> {
-  const patterns = await patternsSeenBy(db, key_scopes)
-  if (patterns === null) return []
+  const sight = await sightOf(db, key_scopes)
+  if (sight === null) return []
   const { id, kind } = artifactVersions
   const reached = await drizzle(db)
     .selectDistinct({ id })
     .from(artifactVersions)
     .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, id)))
-    .where(and(eq(kind, 'skill'), sql`${id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`, readable(patterns)))
+    .where(and(eq(kind, 'skill'), sql`${id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`, readable(sight)))
   const known = new Set(reached.map((row) => row.id))
   return ids.filter((one) => !known.has(one))
 }

@@ -16,7 +16,7 @@ const PASSED = '2026-01-01T00:00:00.000Z'
 /** A sealed version of the agent of a scope, and a deal about it. */
 async function sold({ kind, buyer, ...fields }: { kind: Deal['kind']; buyer: string } & Partial<Deal['delivery'] & object>) {
   const seller = freshScope('seller')
-  const version = await createVersion({ owner: `scope:${seller}`, owner_id: `scope:${seller}`, scopes: [seller] })
+  const version = await createVersion({ owner: `scope:${seller}`, owner_id: `scope:${seller}`, scopes: [seller], sharing: 'org' })
   await sealVersion(env.DB, { kind: 'reflex', id: version.id, version: '1' })
   const artifact = `reflex:${version.id}@1`
   const copy = kind === 'copy' ? `reflex:${freshId()}@1` : artifact

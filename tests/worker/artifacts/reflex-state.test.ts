@@ -51,7 +51,7 @@ describe("a version's state", () => {
     const refused = await changeTo('retired', id, { key: bob })
     expect(refused).toMatchObject(problem(403))
     expect(refused.body.detail).toContain('Copy it')
-    expect(await changeTo('retired', id, { key: await keyFor(['admin'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await changeTo('retired', id, { key: await keyFor(['admin'], ['team-b/*']) })).toMatchObject(problem(404))
     expect(await stateOf(id)).toBe('active')
     expect(await changeTo('draft', id, { key: alice })).toMatchObject({ status: 200 })
     expect(await changeTo('active', id, { key: await keyFor(['admin'], ['team-a/*']) })).toMatchObject({ status: 200 })
@@ -62,7 +62,7 @@ describe('a reflex that an agent wrote', () => {
   test('is changed by who operates its scope', async () => {
     const scope = freshScope('team-a')
     const { id } = await createVersion({ ...byAgent(scope), state: 'shadow' })
-    expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(404))
     expect(await changeTo('retired', id, { key: await keyFor(['operator'], ['team-a/*']) })).toMatchObject({ status: 200 })
   })
 

@@ -174,7 +174,7 @@ test('the reflex that is called does not see the message of the call, which othe
 
 test('a scope does not serve a reflex of another owner, although its chain names the version', async () => {
   const scope = freshScope()
-  const { id, version } = await write(`return { action_type: 'reply', content: 'hi' }`, { scope: freshScope() })
+  const { id, version } = await write(`return { action_type: 'reply', content: 'hi' }`, { scope: freshScope(), sharing: 'org' })
   await stubOf(scope).configure({ reflexes: [{ id, version }] }, 'ops')
   expect(await asks(scope, `reflex:${id}`)).toMatchObject({ ok: false, detail: expect.stringContaining('is not of scope') })
 })

@@ -130,6 +130,21 @@ async function scopes(...names: string[]): Promise<string[]> {
   return names.map((name) => `scope:${name}`)
 }
 
+test('scrip is minted by admins of all scopes; those of a tenant pass on what they were given', async () => {
+  const berlin = nameOf('berlin')
+  const [treasury = '', shop = ''] = await scopes(`${berlin}/treasury`, `${berlin}/shop`)
+  const tenant = await keyFor(['admin'], [`${berlin}/*`])
+  const mint = (key?: string) =>
+    call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: treasury, amount: 10 }, ...(key !== undefined && { key }) })
+  expect(await mint(tenant)).toMatchObject({ status: 403, body: { detail: expect.stringContaining('a budget') } })
+  const granting = { method: 'PATCH', json: { market: { opening_grant: 5 } }, key: tenant }
+  const granted = await call(`/v1/scopes/${encodeURIComponent(`${berlin}/shop`)}`, granting)
+  expect(granted).toMatchObject({ status: 403, body: { detail: expect.stringContaining('admin of all scopes') } })
+  expect((await mint()).body.results).toMatchObject([{ status: 'created' }])
+  const passed_on = { id: crypto.randomUUID(), debit: treasury, credit: shop, amount: 5 }
+  expect((await send(passed_on, tenant)).body.results).toMatchObject([{ status: 'created' }])
+})
+
 test('over HTTP, scopes pay each other, and each id has one outcome', async () => {
   const [shop = '', cook = ''] = await scopes(nameOf('shop'), nameOf('cook'))
   const id = crypto.randomUUID()

@@ -29,6 +29,7 @@ describe('a reflex is registered', () => {
       state_reason: null,
       by_proof: false,
       sealed: false,
+      sharing: 'project',
       provenance: { by: 'alice', scope: null, template: null, origin: null },
       code: reflex.code,
       created_at: expect.any(String),

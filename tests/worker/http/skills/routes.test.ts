@@ -253,7 +253,7 @@ describe("a version's state", () => {
     const refused = await changeTo('active', id, { key: bob })
     expect(refused).toMatchObject(problem(403))
     expect(refused.body.detail).toContain('another id')
-    expect(await changeTo('active', id, { key: await keyFor(['admin'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await changeTo('active', id, { key: await keyFor(['admin'], ['team-b/*']) })).toMatchObject(problem(404))
     expect(await stateOf(id)).toBe('candidate')
     expect(await changeTo('active', id, { key: alice })).toMatchObject({ status: 200 })
     expect(await changeTo('deprecated', id, { key: await keyFor(['admin'], ['team-a/*']) })).toMatchObject({ status: 200 })
@@ -266,7 +266,7 @@ describe("a version's state", () => {
       scopes: ['team-a/x'],
       provenance: { by: 'agent', scope: 'team-a/x' },
     })
-    expect(await changeTo('active', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(403))
+    expect(await changeTo('active', id, { key: await keyFor(['operator'], ['team-b/*']) })).toMatchObject(problem(404))
     expect(await changeTo('active', id, { key: alice })).toMatchObject({ status: 200 })
   })
 

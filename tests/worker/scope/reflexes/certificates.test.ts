@@ -135,6 +135,10 @@ describe('a version that was promoted by proof', () => {
     const { id, stub } = await learned(NEEDED)
     await hurry(stub)
     await until(async () => (await call(`/v1/reflexes/${id}`)).body.by_proof === true, 'D1 knows')
+    expect(await call(`/v1/reflexes/${id}@1/sharing`, { json: { sharing: 'org' } })).toMatchObject({
+      status: 200,
+      body: { sharing: 'org' },
+    })
     const scope = freshScope()
     await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
     teach(scope)
@@ -270,6 +274,8 @@ describe('a certificate', () => {
     expect((await call(`/v1/reflexes/${id}`)).body.certificates).toMatchObject([{ scope, version: 1, ...shown }])
     expect((await call(`/v1/scopes/${encodeURIComponent(scope)}/metrics`)).body.reflexes).toMatchObject([{ reflex_id: id, proof: shown }])
     const foreign = await keyFor(['viewer'], ['elsewhere/*'])
+    expect((await call(`/v1/reflexes/${id}`, { key: foreign })).status).toBe(404)
+    await call(`/v1/reflexes/${id}@1/sharing`, { json: { sharing: 'org' } })
     expect((await call(`/v1/reflexes/${id}`, { key: foreign })).body.certificates).toEqual([])
   })
 })

@@ -9,7 +9,7 @@ import { behaviours } from '../../../support/test-agents.ts'
 describe('a death of the object', () => {
   test('does not resume a reflex that is suspended here; setting the chain again does', async () => {
     const scope = freshScope()
-    const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
+    const { id } = await write('throw 1', { scopes: ['elsewhere/*'], sharing: 'org' })
     const chain = { reflexes: [{ id, version: 1 }] }
     await stubOf(scope).configure(chain, 'someone')
     await sendAndSettle(stubOf(scope), ...notes(scope, 5))

@@ -21,7 +21,7 @@ const countOf = (stub: Stub, table: string) =>
 async function foreign(body: string, state: 'active' | 'shadow' = 'active') {
   const scope = freshScope()
   const stub = stubOf(scope)
-  const { id } = await write(body, { state, scopes: ['elsewhere/*'] })
+  const { id } = await write(body, { state, scopes: ['elsewhere/*'], sharing: 'org' })
   const chain = () => stub.configure({ reflexes: [{ id, version: 1 }] }, 'someone')
   await chain()
   return { id, scope, stub, chain }

@@ -5,6 +5,7 @@ import { behaviours, effectGates, effects } from '../../../support/test-agents.t
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../../../support/reflex-chain.ts'
+import { call } from '../../../support/http.ts'
 import { freshId } from '../../../support/reflexes.ts'
 import {
   crash,
@@ -120,14 +121,18 @@ describe('a reflex of the chain', () => {
     expect(did(scope)).toEqual(['one'])
   })
 
-  test('of an owner who may not touch the scope runs only where its version is named', async () => {
+  test('of an owner who may not touch the scope runs only where its version is named, if it was published', async () => {
     const scope = freshScope()
-    const { id } = await write(calls('act'), { scopes: ['elsewhere/*'] })
+    const { id } = await write(calls('act'), { scopes: ['elsewhere/*'], sharing: 'org' })
     await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
     await sendAndSettle(stubOf(scope), note(scope, 'a'))
     expect(did(scope)).toEqual([])
     await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'ops')
     await sendAndSettle(stubOf(scope), note(scope, 'b'))
+    expect(did(scope)).toEqual(['b'])
+    await call(`/v1/reflexes/${id}@1/sharing`, { json: { sharing: 'project' } })
+    await until(async () => (await stubOf(scope).chain()).reflexes.every(({ absent }) => absent !== null), 'the chain has lost it')
+    await sendAndSettle(stubOf(scope), note(scope, 'c'))
     expect(did(scope)).toEqual(['b'])
   })
 
@@ -447,7 +452,7 @@ describe('the proving ground', () => {
 
   test('only suspends here what another owns', async () => {
     const scope = freshScope()
-    const { id } = await write('throw 1', { scopes: ['elsewhere/*'] })
+    const { id } = await write('throw 1', { scopes: ['elsewhere/*'], sharing: 'org' })
     await stubOf(scope).configure({ reflexes: [{ id, version: 1 }] }, 'someone')
     behaviours.set(scope, async () => null)
     await sendAndSettle(stubOf(scope), ...'abcdef'.split('').map((text) => note(scope, text)))
