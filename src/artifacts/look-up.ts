@@ -9,7 +9,7 @@ import { readableBy } from '../store/artifacts/patterns.ts'
 import { reflexes, skills } from './kinds.ts'
 
 /**
- * Who asks for a version: a key, or the agent of a scope. `in`: the scope in which a key wants to
+ * The asker for a version is a key, or a scope's agent. `in`: the scope in which a key wants to
  * run it, which the key must cover; without one, no licence counts.
  */
 export type Asker = { key: Pick<Principal, 'key_id' | 'roles' | 'scopes'>; in?: string | undefined } | { agent: string }
@@ -27,7 +27,7 @@ type Rights = Omit<Owner, 'owner'> & { id: string; version: string | number; has
 
 /**
  * Looks a version up for somebody, in a scope: the only way to one for whoever is not the platform
- * itself. Null if there is none that the asker may know of.
+ * itself. Null for what the asker may not know of.
  */
 export async function lookUpReflex(db: D1Database, { id, version }: Ref<number>, asker: Asker): Promise<Found<ReflexVersion> | null> {
   const found = await reflexes.find(db, id, version, await visibleTo(db, asker))
@@ -77,7 +77,7 @@ function readsContent({ sealed, owner_id, scopes }: Rights, asker: Asker): boole
   const { key } = asker
   const agent = scopeOfOwner(owner_id)
   if (owner_id === key.key_id || (agent !== null && coversScope(key, agent))) return true
-  // Who bought an artifact and was deleted since covers nothing.
+  // A buyer that was deleted since covers nothing.
   const patterns = scopes.length > 0 ? scopes : ['*']
   return hasRole(key, 'admin') && agent === null && patterns.every((pattern) => coversScope(key, pattern))
 }

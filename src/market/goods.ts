@@ -10,7 +10,7 @@ import { originalOf, originsOf } from '../store/market/goods.ts'
 /** A version as the Ledger lists it, and its owner. */
 export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: Goods }
 
-/** True for goods that the asker may know of: nothing else is told of a version. */
+/** True for goods that the asker may know of: sales of others are answered as unknown ones. */
 export async function mayKnow(db: D1Database, reference: string, asker: Asker): Promise<boolean> {
   const { kind, id, version } = artifactIn(reference)
   if (kind === 'skill') return (await lookUpSkill(db, { id, version }, asker)) !== null

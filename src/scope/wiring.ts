@@ -19,7 +19,7 @@ import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
-import type { Settings, SettingsPatch } from '../contract/settings/settings.ts'
+import type { Settings } from '../contract/settings/settings.ts'
 import { handlePayments } from './skills/payments.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
@@ -93,8 +93,8 @@ function composeEntrances(parts: Looped) {
   const { log, loop, turns, toolbox, secret_settings, alarm } = parts
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration = new Configuration(parts)
-  const configure = (patch: SettingsPatch, by: string) => configuration.change(patch, { by })
-  const own = reflexTools({ ...parts, sandbox: isolateSandbox, configure, turn_id: () => turns.current?.turn_id ?? null })
+  const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
+  const own = reflexTools({ ...parts, sandbox: isolateSandbox, rechain, turn_id: () => turns.current?.turn_id ?? null })
   const desk = { ...parts, view: () => parts.market.view, ask: parts.parked.askPayment.bind(parts.parked) }
   const allowed = (): Settings => {
     const { market, ...rest } = parts.settings()
@@ -102,7 +102,7 @@ function composeEntrances(parts: Looped) {
   }
   handlePayments(parts, marketTools({ ...desk, settings: allowed }))
   toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
-  const adopting = new Adopting({ ...parts, rechain: (change, by) => configuration.rechain(change, by) })
+  const adopting = new Adopting({ ...parts, rechain })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())

@@ -10,7 +10,7 @@ import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '..
 import { storeOf } from '../../store/store.ts'
 import { notFound } from '../problems/refusals.ts'
 
-/** Who gets the file: it holds what they may read. Null for a replay here, which needs all. */
+/** The file holds what its reader may read. Null for a replay here, which needs all. */
 type Reader = Asker | null
 
 async function reflexFor(db: D1Database, { id, version }: { id: string; version: number }, reader: Reader): Promise<ReflexVersion | null> {

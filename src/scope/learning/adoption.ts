@@ -10,10 +10,11 @@ import { dryRun } from '../../reflexes/run-reflex.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
+import type { Configuration } from '../settings/change.ts'
 
 type Parts = Pick<Lanes, 'scope' | 'env' | 'owned' | 'agent' | 'toolbox' | 'settings' | 'reflex_sync' | 'now'> & {
   /** Changes the chain, and neither its owner nor what is suspended. */
-  rechain: (change: (chain: readonly ReflexReference[]) => ReflexReference[], by: string) => Promise<void>
+  rechain: Configuration['rechain']
 }
 type Id = { id: string; version: number }
 
@@ -46,7 +47,8 @@ export class Adopting {
     const { id, version, hash } = registered
     this.#parts.owned.add(id)
     const gone = await this.#replaced(replaces, { id, version })
-    await this.#parts.rechain((chain) => rechained(chain, id, gone), `learner:${run_id}`)
+    const changed = await this.#parts.rechain((chain) => rechained(chain, id, gone), `learner:${run_id}`)
+    if (!changed.ok) throw new Error(changed.detail)
     await this.#parts.reflex_sync.refresh()
     return { ok: true, id, version, hash }
   }

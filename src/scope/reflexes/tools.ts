@@ -1,9 +1,15 @@
 import { z } from 'zod'
 import { registerReflex, setReflexState } from '../../artifacts/kinds.ts'
 import { listReflexesFor, lookUpReflex, reflexVersionsFor, type Found } from '../../artifacts/look-up.ts'
-import { agentOwner, reflexId, reflexReference, reflexVersionNumber, type ReflexVersion } from '../../contract/reflex.ts'
-import type { Refused } from '../../base/result.ts'
-import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
+import {
+  agentOwner,
+  reflexId,
+  reflexReference,
+  reflexVersionNumber,
+  type ReflexReference,
+  type ReflexVersion,
+} from '../../contract/reflex.ts'
+import type { Configuration } from '../settings/change.ts'
 import { presentMetrics } from '../../reflexes/metrics.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { dryRun, runReflex } from '../../reflexes/run-reflex.ts'
@@ -27,7 +33,7 @@ type Parts = Pick<
   'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
 > & {
   sandbox: () => Sandbox
-  configure: (patch: SettingsPatch, by: string) => Promise<{ ok: true; settings: Settings } | Refused<'invalid'>>
+  rechain: Configuration['rechain']
   turn_id: () => string | null
 }
 export type ReflexTools = Record<(typeof reflexToolNames)[number], ToolDefinition>
@@ -141,10 +147,11 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
   }
 }
 
-function changing({ scope, env, owned, proving, configure, reflex_sync, programs, turn_id, unit, now, agent }: Parts) {
+function changing({ scope, env, owned, market, proving, rechain, reflex_sync, programs, turn_id, unit, now, agent }: Parts) {
   return {
     update_agent_config: defineTool({
-      description: 'Sets your chain: the reflexes that see each event before you do, in order. An empty list removes them all.',
+      description:
+        'Sets the part of the chain that you own: the reflexes that see each event before you do, in order. An empty list removes them all. Reflexes that people put there stay.',
       input: z.union([
         z.strictObject({ reflexes: z.array(reflexReference).max(100) }),
         z.strictObject({ reflex_artifact_id: reflexId.nullable() }),
@@ -152,10 +159,16 @@ function changing({ scope, env, owned, proving, configure, reflex_sync, programs
       async execute(config) {
         const reflexes =
           'reflexes' in config ? config.reflexes : config.reflex_artifact_id === null ? [] : [{ id: config.reflex_artifact_id }]
-        const changed = await configure({ reflexes }, `agent:${agent().name}`)
+        // An agent may remove what it has retired.
+        const written = programs.all.flatMap(({ id, owner_id }) => (owner_id === agentOwner(scope) ? [id] : []))
+        const mine = [...ownedBy(owned, { owned: market.bought_reflexes }), ...written]
+        const foreign = reflexes.find(({ id }) => !mine.includes(id) && !programs.links.some((link) => link.reference.id === id))
+        if (foreign)
+          return { changed: false, reason: `${foreign.id} is not yours: copy it by write_reflex with copied_from, and name your copy` }
+        const changed = await rechain((chain) => withOwn(chain, reflexes, mine), `agent:${agent().name}`)
         if (!changed.ok) return { changed: false, reason: changed.detail }
         const absent = programs.links.flatMap(({ absent: why }) => (why ? [why.detail] : []))
-        return { changed: true, reflexes: changed.settings.reflexes, absent }
+        return { changed: true, reflexes: changed.reflexes, absent }
       },
     }),
     retire_reflex: defineTool({
@@ -184,6 +197,17 @@ function changing({ scope, env, owned, proving, configure, reflex_sync, programs
       },
     }),
   }
+}
+
+/** The chain with the agent's own reflexes as it wants them. The others keep their places. */
+export function withOwn(chain: readonly ReflexReference[], wanted: readonly ReflexReference[], mine: readonly string[]): ReflexReference[] {
+  const own = wanted.filter(({ id }) => mine.includes(id))
+  const kept = chain.flatMap((reference) => {
+    if (!mine.includes(reference.id)) return [reference]
+    const next = own.shift()
+    return next ? [next] : []
+  })
+  return [...kept, ...own]
 }
 
 const present = ({

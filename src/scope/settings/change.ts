@@ -54,12 +54,15 @@ export class Configuration {
   }
 
   /** Changes the chain alone: what is suspended stays so, and the chain keeps its owner. */
-  async rechain(change: (chain: readonly ReflexReference[]) => ReflexReference[], by: string): Promise<void> {
+  async rechain(
+    change: (chain: readonly ReflexReference[]) => ReflexReference[],
+    by: string,
+  ): Promise<{ ok: true; reflexes: readonly ReflexReference[] } | Refused<'invalid'>> {
     const before = this.#parts.store.settings.reflexes
     const reflexes = change(before)
-    if (JSON.stringify(reflexes) === JSON.stringify(before)) return
+    if (JSON.stringify(reflexes) === JSON.stringify(before)) return { ok: true, reflexes }
     const changed = await this.#apply({ reflexes }, { by }, () => {})
-    if (!changed.ok) throw new Error(changed.detail)
+    return changed.ok ? { ok: true, reflexes: changed.settings.reflexes } : changed
   }
 
   async #apply(patch: SettingsPatch, { by, trace }: Changer, also: (unit: Unit) => void): ReturnType<Configuration['change']> {

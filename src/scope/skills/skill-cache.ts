@@ -115,7 +115,7 @@ export class SkillCache {
     if (cached) return licence_use.obstacle(this.goodsOf(cached), now()) === null ? { manifest: cached, state: 'active' } : null
     const look = async () => lookUpSkill(storeOf(env), { id, version }, { agent: scope })
     const { version: stored } = (await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })) ?? {}
-    // What others published or sell runs by a licence only, which the copy has.
+    // Skills of others run by a licence only, and those are in the copy.
     if (!stored || !coversScope(stored, scope)) return null
     const read = manifestSchema.safeParse(stored.manifest)
     return read.success ? { manifest: read.data, state: stored.state } : null

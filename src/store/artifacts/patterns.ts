@@ -30,7 +30,7 @@ const ownedWithin = (patterns: readonly string[]): SQL =>
 export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]): Promise<string[] | null> =>
   scopes.includes('*') ? null : ownersPatterns(db, scopes)
 
-/** What a reader sees: what owners with these patterns have, and what these licences are for. */
+/** The owners' patterns, and those of licences, by which a reader sees versions. */
 export type Sight = { owners: readonly string[]; licensed: readonly string[] }
 
 /** Null if the reader sees everything. */
@@ -51,7 +51,7 @@ async function licensedPatterns(db: D1Database, wanted: readonly string[]): Prom
 
 type Columns = { sharing: Column | SQL; version: Column | SQL }
 
-/** True for versions in sight: published, of such an owner, or licensed. By the version's columns. */
+/** True for versions in sight: published, of such an owner, or licensed. */
 export const readable = (sight: Sight | null, { sharing, version }: Columns = artifactVersions): SQL =>
   sight === null
     ? sql`true`

@@ -72,8 +72,8 @@ type Schema = {
   $ref?: string
 }
 
-/** What a field of this name is given, so that the call is about the target. */
-const valuesFor = ({ kind, id, version }: Target): Record<string, unknown> => ({
+/** Values of fields by their names: with them, a call is about the target. */
+const valuesFor = ({ kind, id, version }: Target) => ({
   id,
   ref: `${id}@${version}`,
   skill_id: id,
@@ -131,7 +131,8 @@ async function* everyRoute(key: string): AsyncGenerator<[what: string, text: str
     for (const [method, operation] of Object.entries(methods)) {
       for (const target of targets) {
         const values = valuesFor(target)
-        const at = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(name === 'name' ? 'x' : String(values[name] ?? 'x')))
+        const inPath: Record<string, string> = { ...target, ref: values.ref, scope: MINE, trace_id: mine.trace_id }
+        const at = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(inPath[name] ?? 'x'))
         const json = operation.requestBody?.content['application/json']
         const bodies = json
           ? [json.example, ...bodiesOf(json.schema, values, find)].map((one) => ({ ...json.example, ...one }))
@@ -193,7 +194,7 @@ test('no tool of the MCP server that inspects does', async () => {
   expect(await leaks(everyInspection(keys.own))).not.toEqual([])
 })
 
-/** What the agent of a scope is told by each of its tools, about each target. */
+/** The answers of each tool of a scope's agent, about each target. */
 async function* everyTool(scope: string): AsyncGenerator<[string, string]> {
   await stubOf(scope).configure({ market: {}, tools: null, reflexes: null }, 'ops')
   const used: string[] = []

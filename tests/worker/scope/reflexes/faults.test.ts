@@ -104,10 +104,8 @@ describe('a scope', () => {
         await deps.call('overrule_reflex', { id: theirs.id, reason: 'two' }),
       ],
     })
-    behaviours.set(scope, async (context, deps) => {
-      await deps.call('update_agent_config', { reflexes: [{ id: theirs.id }] })
-      return overrule(context, deps)
-    })
+    await stub.configure({ reflexes: [{ id: theirs.id }] }, 'ops')
+    behaviours.set(scope, overrule)
     const results = async () => (await sendAndSettle(stub, note(scope, 'think'))).map(({ outcome }) => outcome)
     expect(await results()).toMatchObject([{ result: { noted: [{ noted: false }, { noted: false }] } }])
     behaviours.set(scope, overrule)

@@ -53,7 +53,8 @@ describe('an agent that may change itself', () => {
 
   test('switches its chain as document 2 has it, and takes it away with null', async () => {
     const { stub, turn } = await selfModifying()
-    const { id } = await write('return null')
+    const id = freshId()
+    await turn((deps) => deps.call('write_reflex', { id, code: code('return null') }))
     expect(await turn((deps) => deps.call('update_agent_config', { reflex_artifact_id: id }))).toMatchObject({
       changed: true,
       reflexes: [{ id }],
@@ -63,6 +64,29 @@ describe('an agent that may change itself', () => {
       reflexes: [],
     })
     expect((await stub.state()).settings.reflexes).toEqual([])
+  })
+
+  test('adds and removes only what it owns', async () => {
+    const { scope, stub, turn } = await selfModifying()
+    const [{ id: first }, { id: last }] = [
+      await write("if (context.event.text === 'bad') throw 1; return null"),
+      await write('return null'),
+    ]
+    const [one, other] = [freshId(), freshId()]
+    for (const id of [one, other]) await turn((deps) => deps.call('write_reflex', { id, code: code('return null') }))
+    await stub.configure({ reflexes: [{ id: first, cooldown_s: 1 }, { id: one }, { id: last }] }, 'ops', 'someone')
+    const chainAfter = async (...ids: string[]) => {
+      await turn((deps) => deps.call('update_agent_config', { reflexes: ids.map((id) => ({ id })) }))
+      return (await stub.state()).settings.reflexes
+    }
+    const theirs = [{ id: first, cooldown_s: 1 }, { id: last }]
+    expect(await chainAfter(other, one, first)).toEqual([theirs[0], { id: other }, theirs[1], { id: one }])
+    await sendAndSettle(stub, ...'abcde'.split('').map(() => note(scope, 'bad')))
+    expect(await chainAfter()).toEqual(theirs)
+    expect((await stub.chain()).reflexes[0]?.absent).toContain('ended in an error')
+    const { id: foreign } = await write('return null')
+    const refused = await turn((deps) => deps.call('update_agent_config', { reflexes: [{ id: foreign }] }))
+    expect(refused).toMatchObject({ changed: false, reason: expect.stringContaining('is not yours') })
   })
 
   test.each([
@@ -157,6 +181,6 @@ describe('an agent that may change itself', () => {
     expect(await sendAndSettle(stub, note(scope, 'write'))).toMatchObject([{ outcome: { by: 'reflex' } }])
     expect(await reflexes.find(env.DB, child)).toMatchObject({ owner: `scope:${scope}`, state: 'shadow' })
     expect(await sendAndSettle(stub, note(scope, 'switch'))).toMatchObject([{ outcome: { by: 'reflex' } }])
-    expect((await stub.state()).settings.reflexes).toEqual([{ id: child }])
+    expect((await stub.state()).settings.reflexes).toEqual([{ id }, { id: child }])
   })
 })
