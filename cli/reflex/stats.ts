@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import { buckets, type Bucket, type statistics } from '../../src/contract/reports/statistics.ts'
+import { buckets, families, type Bucket, type statistics } from '../../src/contract/reports/statistics.ts'
 import { metrics } from '../../src/http/operations/statistics-metrics.ts'
 import { CliError, UsageError } from '../lib/cli-error.ts'
 import { dollars, duration, money } from '../lib/text.ts'
@@ -26,7 +26,7 @@ export function addStats(program: Command): void {
   program
     .command('stats <metric>')
     .description('Show a metric over time')
-    .addOption(new Option('--by <group>', 'a row for each').choices(['scope', 'reflex', 'skill']))
+    .addOption(new Option('--by <group>', 'a row for each').choices(families))
     .addOption(new Option('--bucket <bucket>', 'the length of a bucket').choices(buckets).default('hour'))
     .option('--scope <pattern>', 'of one scope, or of those that match a pattern')
     .addOption(timeOption('since', 'at or after a time'))

@@ -90,6 +90,7 @@ export const outcome = z
       log_seq: z.int(),
       result: z.unknown().optional(),
       failed_calls: z.array(failedCall).optional(),
+      partial: z.literal(true).optional().describe('A tool call of the turn failed and did not succeed later: `failed_calls` names it.'),
     }),
     z.object({
       by: z.literal('reflex'),
@@ -193,6 +194,7 @@ export const loggedEvent = z
     attempts,
     error,
     trace_id: traceId,
+    partial: z.boolean().describe('It ended well although a tool call of its turn failed: `failed_calls` of its outcome.'),
     event,
   })
   .meta({ id: 'LoggedEvent' })

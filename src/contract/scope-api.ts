@@ -78,7 +78,13 @@ export type LogFilter = {
 }
 
 /** A page of events, newest first. `before`: the `next_cursor` of the previous page. */
-export type EventsAsked = { limit: number; before?: number | undefined; status?: EventStatus | undefined; type?: string | undefined }
+export type EventsAsked = {
+  limit: number
+  before?: number | undefined
+  status?: EventStatus | undefined
+  type?: string | undefined
+  partial?: boolean | undefined
+}
 
 /** The client of a socket or stream, in the header `x-reflex-connect`. */
 export type Connect = {

@@ -2,6 +2,7 @@ import { getTableName, sql, type SQL } from 'drizzle-orm'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Event } from '../core/event.ts'
 import { byteLength } from '../base/byte-length.ts'
+import { PARTIAL } from '../contract/reports/trace.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/settings/scope-pattern.ts'
@@ -22,6 +23,8 @@ export type LoggedEvent = {
   attempts: number
   error: string | null
   trace_id: string
+  /** It ended well although a tool call of its turn failed. */
+  partial: boolean
   event: Event
 }
 export type EventFilter = {
@@ -29,6 +32,7 @@ export type EventFilter = {
   scope?: string | undefined
   types?: readonly string[] | undefined
   status?: EventStatus | undefined
+  partial?: boolean | undefined
   since?: string | undefined
   until?: string | undefined
 }
@@ -39,6 +43,7 @@ type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   status: EventStatus
   attempts: number
   error: string | null
+  kinds: number | null
   payload: string
 }
 const NAMES = 'events.id, events.scope, events.type, events.trace_id'
@@ -65,20 +70,21 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: L
 }
 
 /** One condition uses the table's order or an index; the others filter a bounded number of rows. */
-function statements({ patterns, scope, types, status, since, until, cursor, limit, rising = false, prompt = false }: Page) {
+function statements({ patterns, scope, types, status, partial, since, until, cursor, limit, rising = false, prompt = false }: Page) {
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
   const checks = [
     isRare && scope !== undefined ? 'scope = ?1' : null,
     types === undefined ? null : 'type IN (SELECT value FROM json_each(?2))',
     isRare || status === undefined ? null : 'status = ?3',
+    partial === undefined ? null : `(kinds & ${PARTIAL}) ${partial ? '<>' : '='} 0`,
     patterns.includes('*') ? null : coveredBy('?6'),
     prompt ? 'happened_at IS NULL' : null,
   ].filter((check) => check !== null)
   const way = rising ? 'ASC' : 'DESC'
-  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued, happened_at FROM events
+  const looked = `SELECT seq AS key, scope, type, status, octet_length(payload) + ${NAMES_BYTES} AS bytes, NULL AS queued, kinds, happened_at FROM events
     WHERE ${path} AND seq > CAST(?4 AS INTEGER) AND seq < CAST(?5 AS INTEGER) ORDER BY seq ${way} LIMIT ${MOST_LOOKED_AT}`
-  const waits = `SELECT *, NULL AS happened_at FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
+  const waits = `SELECT *, 0 AS kinds, NULL AS happened_at FROM (${inFlight()}) WHERE key > CAST(?4 AS INTEGER) AND key < CAST(?5 AS INTEGER) AND (?1 IS NULL OR scope = ?1)`
   const rest = `WHERE ${['true', ...checks].join(' AND ')} ORDER BY key ${way} LIMIT ?7`
   // Each source is limited separately, so that no more rows are read than the page needs.
   const sources = [status === 'queued' ? null : looked, prompt || (status !== undefined && status !== 'queued') ? null : waits]
@@ -98,7 +104,7 @@ function statements({ patterns, scope, types, status, since, until, cursor, limi
     params,
     page: `WITH page AS MATERIALIZED (SELECT key, queued FROM (SELECT key, queued, sum(bytes) OVER (ORDER BY key ${way}) - bytes AS before
         FROM (SELECT * FROM (${sources.join(' UNION ALL ')}) ORDER BY key ${way} LIMIT ?7)) WHERE before < ?8)
-      SELECT CAST(key AS TEXT) AS key, coalesce(events.status, 'queued') AS status, coalesce(attempts, 0) AS attempts, error,
+      SELECT CAST(key AS TEXT) AS key, coalesce(events.status, 'queued') AS status, coalesce(attempts, 0) AS attempts, error, kinds,
         coalesce(queued, payload) AS payload, ${NAMES}
       FROM page LEFT JOIN events ON queued IS NULL AND seq = key ORDER BY page.key ${way}`,
     looked:
@@ -121,12 +127,12 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       .bind(...params)
       .first<Row>()
   const logged = await find(
-    `SELECT '' AS key, status, attempts, error, payload, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
+    `SELECT '' AS key, status, attempts, error, kinds, payload, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
   )
   const row =
     logged ??
     (await find(
-      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, queued AS payload, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id FROM (${inFlight('?4')})
+      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id FROM (${inFlight('?4')})
         WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
   return row && itemOf(row)
@@ -266,12 +272,24 @@ export async function retentionBacklog(db: D1Database, before: number): Promise<
   return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
 }
 
-function itemOf({ status, attempts, error, payload, ...names }: Row): LoggedEvent {
+function itemOf({ status, attempts, error, kinds, payload, ...names }: Row): LoggedEvent {
   const stored = JSON.parse(payload) as Partial<Event>
   const { trace_id, ...named } = { id: names.id, scope: names.scope, type: names.type, trace_id: names.trace_id }
   const event = { ...named, ...stored, meta: { trace_id, ...stored.meta } } as Event
   const { id, scope, type, source, timestamp, meta } = event
-  return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, event }
+  return {
+    id,
+    scope,
+    type,
+    source,
+    timestamp,
+    status,
+    attempts,
+    error,
+    trace_id: meta.trace_id,
+    partial: ((kinds ?? 0) & PARTIAL) !== 0,
+    event,
+  }
 }
 
 const LAST = '9223372036854775807'

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 import { approvalStatuses, type ApprovalRun } from '../contract/control-plane/approval.ts'
-import { buckets } from '../contract/reports/statistics.ts'
+import { buckets, families } from '../contract/reports/statistics.ts'
 import { hookSchemes, type NewHook } from '../contract/settings/hook.ts'
 
 /**
@@ -156,7 +156,7 @@ export const calls = sqliteTable(
 )
 
 const bucketOf = {
-  family: text({ enum: ['scope', 'reflex', 'skill'] }).notNull(),
+  family: text({ enum: families }).notNull(),
   bucket: text({ enum: buckets }).notNull(),
   start: integer().notNull(),
 }

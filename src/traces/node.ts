@@ -1,5 +1,5 @@
 import type { LogEntry } from '../contract/log-entry.ts'
-import type { Span, SpanKind, TraceStatus } from '../contract/reports/trace.ts'
+import type { Span, SpanKind, SpanStatus } from '../contract/reports/trace.ts'
 import { describe } from './describe.ts'
 import { spanKindOf, type Said } from './said.ts'
 import { queueSpan, runSpan, stepSpan } from './span-id.ts'
@@ -132,7 +132,8 @@ export function settle(root: Node): void {
   }
 }
 
-export const statusOf = ({ ends }: Node): TraceStatus => ends ?? 'running'
+/** An approval that nobody has decided keeps nothing running: its event has ended. */
+export const statusOf = ({ ends, kind }: Node): SpanStatus => ends ?? (kind === 'approval' ? 'waiting' : 'running')
 
 export function shown(node: Node): Span {
   const { span_id, parent_id, name, kind, scope, log_seq, started, ended } = node
@@ -142,7 +143,7 @@ export function shown(node: Node): Span {
       bounded(field, value),
     ),
   )
-  const duration_ms = status === 'running' ? null : Math.round((ended - started) * 1000) / 1000
+  const duration_ms = status === 'running' || status === 'waiting' ? null : Math.round((ended - started) * 1000) / 1000
   return { span_id, parent_id, name, kind, status, started_at: iso(started), duration_ms, attributes, children: node.children.map(shown) }
 }
 

@@ -1,5 +1,5 @@
 import type { EntryKind, LogEntry } from '../contract/log-entry.ts'
-import type { SpanKind, TraceStatus } from '../contract/reports/trace.ts'
+import type { SpanKind } from '../contract/reports/trace.ts'
 import type { DecisionMade } from '../contract/decisions/entry.ts'
 
 /** An entry's contribution to its span. A span that begins runs until an entry gives it an end. */
@@ -7,7 +7,7 @@ export type Said = {
   kind?: SpanKind
   name?: string
   begins?: true
-  ends?: Exclude<TraceStatus, 'running'>
+  ends?: 'ok' | 'error'
   /** Ends with the last of its children. */
   contains?: true
   attributes: Record<string, unknown>

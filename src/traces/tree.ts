@@ -18,7 +18,8 @@ export function buildTrace(trace_id: string, logged: readonly Logged[], { trunca
   const all = [...nodes.values()]
   const statuses = all.map(statusOf)
   const failed = all.some((node) => isOutcome(node) && statusOf(node) === 'error')
-  const status = statuses.includes('running') ? 'running' : failed ? 'error' : 'ok'
+  const partial = logged.some(({ entry }) => entry.kind === 'event-ended' && 'partial' in entry.outcome)
+  const status = statuses.includes('running') ? 'running' : failed ? 'error' : partial ? 'partial' : 'ok'
   const ended = status === 'running' ? null : Math.max(...all.map((node) => node.ended))
   return {
     trace_id,

@@ -10,11 +10,15 @@ import { escaped, fields, safeJson, written, type Column } from '../table.ts'
 import { limitOption, timeOption } from '../values.ts'
 import { statusColour } from './outcome.ts'
 
-type Filter = { scope?: string; type?: string; status?: string; since?: string; until?: string }
+type Filter = { scope?: string; type?: string; status?: string; partial?: boolean; since?: string; until?: string }
 
 const columns: Column<LoggedEvent>[] = [
   { title: 'TIME', of: ({ timestamp }) => timestamp },
-  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => statusColour(status) },
+  {
+    title: 'STATUS',
+    of: ({ status, partial }) => (partial ? `${status} (a tool failed)` : status),
+    colour: ({ status, partial }) => (partial ? 'yellow' : statusColour(status)),
+  },
   { title: 'SCOPE', of: ({ scope }) => scope },
   { title: 'TYPE', of: ({ type }) => type },
   { title: 'ID', of: ({ id }) => id },
@@ -28,6 +32,7 @@ function filtered(command: Command): Command {
     .option('--scope <scope>', 'of one scope')
     .option('--type <type>', 'of one type')
     .addOption(new Option('--status <status>', 'in one state').choices(statuses))
+    .option('--partial', 'that ended well although a tool failed')
 }
 
 export function addList(events: Command): void {

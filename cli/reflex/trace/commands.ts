@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
+import { traceStatuses, type Trace, type TraceSummary } from '../../../src/contract/reports/trace.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
 import { duration } from '../../lib/text.ts'
@@ -22,7 +22,7 @@ export function addTrace(program: Command): void {
     .option('--agent <agent>', 'of one agent')
     .option('--kind <kind>', 'with a span of a kind, such as turn, model, gate or effect')
     .option('--skill <id>', 'with a decision on a skill')
-    .addOption(new Option('--status <status>', 'in one state').choices(['running', 'ok', 'error']))
+    .addOption(new Option('--status <status>', 'in one state').choices(traceStatuses))
     .addOption(new Option('--min-duration <ms>', 'that took at least as long').argParser(wholeNumber))
     .addOption(timeOption('since', 'at or after a time'))
     .addOption(timeOption('until', 'before a time'))

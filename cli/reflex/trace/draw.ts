@@ -1,10 +1,12 @@
-import type { Span, Trace, TraceStatus } from '../../../src/contract/reports/trace.ts'
+import type { Span, SpanStatus, Trace, TraceStatus } from '../../../src/contract/reports/trace.ts'
 import type { Colour, Paint } from '../../lib/paint.ts'
 import { count, counted, cut, dollars, duration, wrap } from '../../lib/text.ts'
 import { fields, safeJson, written } from '../table.ts'
 
-const marks: Record<TraceStatus, { mark: string; colour: Colour }> = {
+const marks: Record<TraceStatus | SpanStatus, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
+  partial: { mark: '!', colour: 'yellow' },
+  waiting: { mark: '?', colour: 'yellow' },
   error: { mark: '✗', colour: 'red' },
   running: { mark: '…', colour: 'yellow' },
 }

@@ -40,6 +40,7 @@ const artifacts: Record<string, Shown> = {
 }
 const work: Record<string, Shown> = {
   ok: { text: 'ok', tone: 'ok' },
+  partial: { text: 'a tool failed', tone: 'wait' },
   done: { text: 'done', tone: 'ok' },
   running: { text: 'running', tone: 'run' },
   result: { text: 'result', tone: 'ok' },

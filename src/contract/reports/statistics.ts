@@ -5,7 +5,8 @@ export const bucketSteps = { minute: 60_000, hour: 3_600_000, day: 86_400_000, a
 export const buckets = ['minute', 'hour', 'day', 'all'] as const
 export type Bucket = (typeof buckets)[number]
 /** A bucket of `scope` has one label, the empty one; the others are labelled by their ids. */
-export type Family = 'scope' | 'reflex' | 'skill'
+export const families = ['scope', 'reflex', 'skill', 'tool'] as const
+export type Family = (typeof families)[number]
 
 /** Numbers by label and name. They add up over buckets; of `max_…` the largest counts. */
 export type Values = Record<string, Record<string, number>>

@@ -34,9 +34,17 @@ export type SpanKind = (typeof spanKinds)[number]
 export const bitOf = (kind: SpanKind): number => 1 << spanKinds.indexOf(kind)
 export const kindsIn = (bits: number): SpanKind[] => spanKinds.filter((kind) => (bits & bitOf(kind)) !== 0)
 
-export const traceStatuses = ['running', 'ok', 'error'] as const
+/** The bit in the same column of an event that ended well although a tool of its turn failed. */
+export const PARTIAL = 1 << 30
+
+export const traceStatuses = ['running', 'ok', 'partial', 'error'] as const
 export type TraceStatus = (typeof traceStatuses)[number]
-const status = z.enum(traceStatuses)
+const status = z
+  .enum(traceStatuses)
+  .describe('`partial`: it ended well although a tool call of a turn failed and did not succeed later (`failed_calls` of the outcome).')
+
+export const spanStatuses = ['running', 'waiting', 'ok', 'error'] as const
+export type SpanStatus = (typeof spanStatuses)[number]
 
 const usage = z.object({ input_tokens: z.int(), output_tokens: z.int(), cost_usd: z.number().nullable(), model_calls: z.int() })
 
@@ -46,9 +54,9 @@ const span = z
     parent_id: z.string().nullable().describe("The parent's span. At the root: the caller's span, if there is one."),
     name: z.string(),
     kind: z.enum(spanKinds),
-    status,
+    status: z.enum(spanStatuses).describe('`waiting`: a person has not decided yet. The trace does not run for that.'),
     started_at: time,
-    duration_ms: z.number().nullable().describe('Null while it runs.'),
+    duration_ms: z.number().nullable().describe('Null while it runs or waits.'),
     attributes: z
       .record(z.string(), z.unknown())
       .describe('Named as in the semantic conventions of OpenTelemetry; `reflex.*` are our own.'),

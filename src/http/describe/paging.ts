@@ -30,3 +30,10 @@ export function listed<Row, Item>({ items, more }: PageOf<Row>, { present, curso
   const next_cursor = place === null || typeof place === 'string' ? place : `${place.at}.${place.id}`
   return { items: items.map(present), next_cursor }
 }
+
+/** `true` or `false`, as texts: the words of a query are no booleans. */
+export const partialQuery = z
+  .enum(['true', 'false'])
+  .transform((text) => text === 'true')
+  .optional()
+  .describe('Only events that ended well although a tool call of their turn failed, or only the others.')

@@ -6,7 +6,7 @@ import type { Problem } from '../../contract/problem.ts'
 import { enqueue } from '../../events/enqueue.ts'
 import { findEvent, listEvents, replayEvents } from '../../store/events.ts'
 import { NDJSON, guard, instant, json, problemJson, problems, resource, routes } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit, partialQuery } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { demandCoverage, notFound, unavailable } from '../problems/refusals.ts'
@@ -38,6 +38,7 @@ const list = route('get /v1/events', 'listEvents', 'List events, newest first', 
       scope: scopeName.optional(),
       type: z.string().min(1).max(128).optional(),
       status: z.enum(eventStatuses).optional(),
+      partial: partialQuery,
       since: instant.optional().describe('Events accepted at or after this time.'),
       until: instant.optional().describe('Events accepted before this time.'),
       limit: pageLimit(1000),
@@ -118,9 +119,10 @@ export const eventRoutes = resource()
 
 function loggedOf(record: EventRecord | null) {
   if (!record) return null
-  const { event, status, attempts, error } = record
+  const { event, status, attempts, error, outcome } = record
+  const partial = outcome?.by === 'turn' && outcome.partial === true
   const { id, scope, type, source, timestamp, meta } = event
-  return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, event }
+  return { id, scope, type, source, timestamp, status, attempts, error, trace_id: meta.trace_id, partial, event }
 }
 
 /** Carries all ids, also generated ones, so that resent events are duplicates. */

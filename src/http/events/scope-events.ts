@@ -4,7 +4,7 @@ import { feedback, judged } from '../../contract/reports/audit.ts'
 import { type EventReceipt, eventRecord, eventStatuses, outcomes, receipts } from '../../contract/event-record.ts'
 import type { Page, Waited } from '../../contract/scope-api.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit, partialQuery } from '../describe/paging.ts'
 import { eventBody } from '../body/event-body.ts'
 import { eventRules, readEvents } from '../body/parse-events.ts'
 import { onlyOwn } from '../auth/middleware.ts'
@@ -54,6 +54,7 @@ const list = route('get /v1/scopes/{scope}/events', 'listScopeEvents', "List a s
     params: scopePath,
     query: z.object({
       status: z.enum(eventStatuses).optional(),
+      partial: partialQuery,
       type: z.string().min(1).max(128).optional(),
       limit: pageLimit(1000),
       cursor: z.coerce.number<string>().int().min(1).optional(),

@@ -170,6 +170,8 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'reflexes.learned': registered('reflex', 'learned', 'Versions of reflexes that agents wrote and the key may read, now.'),
   'skills.ci_failures': registered('skill', 'failed', 'Versions of skills whose latest test failed and the key may read, now.'),
   'skills.evictions': registered('skill', 'evicted', 'Versions of skills that the sweep deprecated and the key may read, now.'),
+  'tool.calls': counted('tool', 'calls', 'Ended calls of the tool; those of all tools are `effects`.'),
+  'tool.failed': counted('tool', 'failed', 'Calls of the tool that failed, or whose outcome is unknown.'),
   'reflex.runs': counted('reflex', 'runs', 'Runs, in shadow mode or not.'),
   'reflex.fires': counted('reflex', 'fires', 'Fires, not in shadow mode.'),
   'reflex.shadow_fires': counted('reflex', 'shadow_fires', 'Fires in shadow mode.'),

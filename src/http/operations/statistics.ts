@@ -1,5 +1,13 @@
 import { z } from '@hono/zod-openapi'
-import { buckets, bucketStart, bucketSteps, statistics, statisticsSummary, type Bucket } from '../../contract/reports/statistics.ts'
+import {
+  buckets,
+  families,
+  bucketStart,
+  bucketSteps,
+  statistics,
+  statisticsSummary,
+  type Bucket,
+} from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/settings/scope-pattern.ts'
 import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
@@ -30,7 +38,7 @@ const read = route('get /v1/stats', 'getStatistics', 'Get a metric over time', {
   request: {
     query: z.object({
       metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
-      by: z.enum(['scope', 'reflex', 'skill']).optional().describe('One series for each, largest totals first. Without it: the total.'),
+      by: z.enum(families).optional().describe('One series for each, largest totals first. Without it: the total.'),
       ...times,
     }),
   },

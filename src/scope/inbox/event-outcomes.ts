@@ -58,13 +58,15 @@ export class EventOutcomes {
   }
 
   /** `next`: the place of the last event that was looked at, unless there are no more. */
-  #found({ limit, before = Number.MAX_SAFE_INTEGER, status, type }: EventsAsked): { found: Placed[]; next: number | null } {
+  #found({ limit, before = Number.MAX_SAFE_INTEGER, status, type, partial }: EventsAsked): { found: Placed[]; next: number | null } {
     const rows = this.#parts.database.each<Placed & { fits: number }>(
-      `SELECT seq, id, (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR type = ?3) AS fits FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?4`,
+      `SELECT seq, id, (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR type = ?3) AND (?5 IS NULL OR coalesce(outcome->>'partial', 0) = ?5) AS fits
+        FROM events WHERE seq < ?1 ORDER BY seq DESC LIMIT ?4`,
       before,
       status ?? null,
       type ?? null,
       MOST_LOOKED_AT,
+      partial === undefined ? null : Number(partial),
     )
     const found: Placed[] = []
     let [looked, next] = [0, before]

@@ -1,5 +1,5 @@
 import type { NewEntry } from '../../contract/log-entry.ts'
-import { bitOf } from '../../contract/reports/trace.ts'
+import { bitOf, PARTIAL } from '../../contract/reports/trace.ts'
 import type { CallReport } from '../../store/traces/calls.ts'
 import { spanKindOf } from '../../traces/said.ts'
 
@@ -10,11 +10,11 @@ export type Traits = { log_from: number; kinds: number; skills: string }
 export type Changes = { events: Map<string, Traits>; calls: Map<string, CallReport> }
 export const noChanges = (): Changes => ({ events: new Map(), calls: new Map() })
 
-type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> & { skill_id?: unknown; status?: unknown }
+type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> & { skill_id?: unknown; status?: unknown; outcome?: unknown }
 
 /** Notes the events that an entry names, or else its trace. `at` in ms. */
 export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }: { seq: number; at: number }): void {
-  const bit = bitOf(spanKindOf(entry.kind))
+  const bit = bitOf(spanKindOf(entry.kind)) | (isPartial(entry) ? PARTIAL : 0)
   const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
   for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })
   // A replay writes nothing but its entry of the log.
@@ -36,6 +36,9 @@ export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }:
   })
   Object.assign(call, { status, revision: seq, ended_at: Math.max(call.ended_at, at), started_at: Math.min(call.started_at, started_at) })
 }
+
+const isPartial = ({ kind, outcome }: About): boolean =>
+  kind === 'event-ended' && (outcome as { partial?: unknown } | null)?.partial === true
 
 function extend<Kept extends Traits>(changes: Map<string, Kept>, id: string, traits: Kept): Kept {
   const known = changes.get(id)

@@ -65,7 +65,11 @@ const handlers: Handlers = {
     if (middle) context.add('reflex', middle.decision_id, { runs: 1, fires: middle.left === null ? 1 : 0 })
   },
   'notice-ended': ({ status }, { add }) => add('scope', '', { notices: 1, notices_failed: status === 'delivered' ? 0 : 1 }),
-  'effect-ended': ({ status }, { add }) => add('scope', '', { effects: 1, effects_failed: status === 'ok' || status === 'reused' ? 0 : 1 }),
+  'effect-ended': ({ status, tool }, { add }) => {
+    const failed = status === 'ok' || status === 'reused' ? 0 : 1
+    add('scope', '', { effects: 1, effects_failed: failed })
+    add('tool', tool, { calls: 1, failed })
+  },
   'reflex-fired': ({ reflex_id, state, duration_us }, { add }) => {
     add('scope', '', sample('reflex_us', duration_us))
     if (state === 'shadow') return add('reflex', reflex_id, { runs: 1, shadow_fires: 1 })

@@ -78,7 +78,8 @@ export class TurnLedger {
         const acted = ending.status === 'result'
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []
         const log_seq = this.#ended(unit, turn, ending, cleared)
-        settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq }, ...how })
+        const partial = turn.failed_calls.length > 0 && { partial: true as const }
+        settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq, ...partial }, ...how })
         if (acted) memory.clear(unit, seen.seqs)
         return memory.trim(unit)
       }

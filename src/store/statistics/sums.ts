@@ -1,9 +1,8 @@
-import { bucketSteps } from '../../contract/reports/statistics.ts'
+import { bucketSteps, families } from '../../contract/reports/statistics.ts'
 
 const DAY_MS = 86_400_000
 /** How long buckets are kept. Days and totals are kept for good. */
 const KEPT_MS = { minute: DAY_MS, hour: 31 * DAY_MS }
-const families = ['scope', 'reflex', 'skill'] as const
 /** Of fewer scopes a query sums the rows. */
 const FEWEST_SCOPES = 16
 /** Prefixes end with `/`; deeper ones are summed from rows. */

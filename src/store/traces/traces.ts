@@ -1,4 +1,4 @@
-import { bitOf, kindsIn, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
+import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
 import { coveredBy } from '../events.ts'
 import { seqAt } from '../queued.ts'
 
@@ -98,16 +98,25 @@ const MOST_LOOKED_AT = 20_000
 const sources = {
   events: {
     started_at: 'accepted_at',
-    statuses: { running: ['pending', 'processing'], ok: ['completed', 'ignored'], error: ['dead_lettered', 'cancelled'] },
+    statuses: {
+      running: ['pending', 'processing'],
+      ok: ['completed', 'ignored'],
+      partial: ['completed'],
+      error: ['dead_lettered', 'cancelled'],
+    },
     newer: 'other.trace_key = one.trace_id',
   },
   calls: {
     started_at: 'started_at',
-    statuses: { running: ['running'], ok: ['ok'], error: ['error'] },
+    statuses: { running: ['running'], ok: ['ok'], partial: [], error: ['error'] },
     newer: 'other.trace_id = one.trace_id',
   },
 }
 type Source = keyof typeof sources
+
+/** Of what ended well: whether a tool failed on the way. */
+const isPartial = ({ kinds }: { kinds: number }): boolean => (kinds & PARTIAL) !== 0
+const partialIs: Partial<Record<TraceStatus, boolean>> = { ok: false, partial: true }
 
 /** Conditions on a row, in the table or alias `of`. Unused parameters are named all the same. */
 function conditions(of: string, source: Source, { patterns, scope, agent, kind, status, skill, min_duration_ms }: TraceQuery): string {
@@ -117,6 +126,7 @@ function conditions(of: string, source: Source, { patterns, scope, agent, kind, 
     agent === undefined ? null : `${of}.agent = ?4`,
     kind === undefined ? null : `(${of}.kinds & ${bitOf(kind)}) <> 0`,
     status === undefined ? null : `${of}.status IN (${statuses[status].map((name) => `'${name}'`).join(', ')})`,
+    partialIs[status ?? 'running'] === undefined ? null : `(${of}.kinds & ${PARTIAL}) ${status === 'ok' ? '=' : '<>'} 0`,
     skill === undefined ? null : `instr(${of}.skills, char(10) || ?5 || char(10)) > 0`,
     min_duration_ms === undefined ? null : `${of}.ended_at - ${of}.${started_at} >= ?6`,
     patterns.includes('*') ? null : coveredBy('?7', `${of}.scope`),
@@ -159,6 +169,7 @@ function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, 
     (agent === undefined || event.agent === agent) &&
     (kind === undefined || (event.kinds & bitOf(kind)) !== 0) &&
     (status === undefined || sources.events.statuses[status].includes(event.status)) &&
+    (partialIs[status ?? 'running'] ?? isPartial(event)) === isPartial(event) &&
     (skill === undefined || event.skills.split('\n').includes(skill)) &&
     (since === undefined || event.accepted_at >= Date.parse(since)) &&
     (until === undefined || event.accepted_at < Date.parse(until)) &&
@@ -221,7 +232,7 @@ function summaryOf(trace_id: string, events: readonly TraceEvent[], calls: reado
       trace_id,
       scopes: [...new Set(all.map(({ scope }) => scope))].toSorted(),
       agents: [...new Set(all.flatMap(({ agent }) => agent ?? []))].toSorted(),
-      status: running ? 'running' : failed ? 'error' : 'ok',
+      status: running ? 'running' : failed ? 'error' : all.some(isPartial) ? 'partial' : 'ok',
       started_at: new Date(started).toISOString(),
       ended_at: ended === null ? null : new Date(ended).toISOString(),
       duration_ms: ended === null ? null : ended - started,

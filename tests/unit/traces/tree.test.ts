@@ -96,6 +96,20 @@ describe('a trace', () => {
     )
   })
 
+  test('has ended where only a person has not decided, whose approval waits', () => {
+    const approval = turned(80, { span_id: 'b'.repeat(16), parent_id: turn, kind: 'approval-requested', skill_id: 's', approval_id: 'p' })
+    const trace = buildTrace(TRACE, [accepted(), started, approval, ended, settled(100)])
+    expect(trace).toMatchObject({ status: 'ok', ended_at: '2026-11-21T05:00:00.100Z', duration_ms: 100 })
+    const span = flat(trace?.root as Span).find(({ kind }) => kind === 'approval')
+    expect(span).toMatchObject({ status: 'waiting', duration_ms: null })
+  })
+
+  test('is partial if its event ended well although a tool failed', () => {
+    const outcome = { by: 'turn', turn_id: 't', log_seq: 3, partial: true }
+    const done = logged(100, { span_id: event, kind: 'event-ended', status: 'completed', attempts: 1, outcome, error: null })
+    expect(buildTrace(TRACE, [accepted(), started, ended, done])).toMatchObject({ status: 'partial', root: { status: 'ok' } })
+  })
+
   test('has failed if its event was dead-lettered', () => {
     const dead = logged(10, { span_id: event, kind: 'event-ended', status: 'dead_lettered', attempts: 3, outcome: {}, error: 'no' })
     expect(buildTrace(TRACE, [accepted(), dead])).toMatchObject({

@@ -188,6 +188,7 @@ describe('events sent by the queue', () => {
       'error',
       'event',
       'id',
+      'partial',
       'scope',
       'source',
       'status',

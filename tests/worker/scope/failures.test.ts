@@ -317,6 +317,38 @@ describe('a turn whose tool failed', () => {
     expect(ended?.stack).toMatch(/the tool failed\n +at /)
   })
 
+  test('is partial: its event and its trace say so, and are found by it, as is the tool', async () => {
+    const { scope, stub } = await scopeWithTool()
+    const [failed] = await sendAndSettle(stub, note(scope, 'a'))
+    const { id, meta } = failed!.event
+    const { trace_id } = meta
+    expect(failed?.outcome).toMatchObject({ by: 'turn', partial: true })
+    behaviours.set(scope, async () => ({ said: 'nothing failed' }))
+    const [whole] = await sendAndSettle(stub, note(scope, 'b'))
+    expect(whole?.outcome).not.toHaveProperty('partial')
+
+    const key = await keyFor(['viewer'], [scope])
+    const itemsOf = async (path: string) => (await call(path, { key })).body.items as Record<string, unknown>[]
+    const ids = async (path: string) => (await itemsOf(path)).map((item) => item['id'])
+    await until(async () => (await itemsOf(`/v1/events?scope=${scope}&status=completed`)).length === 2, 'D1 has both')
+    expect(await itemsOf(`/v1/events?scope=${scope}&partial=true`)).toMatchObject([{ id, status: 'completed', partial: true }])
+    expect(await ids(`/v1/events?scope=${scope}&partial=false`)).toEqual([whole?.event.id])
+    const own = await itemsOf(`/v1/scopes/${encodeURIComponent(scope)}/events?partial=true`)
+    expect(own).toMatchObject([{ event: { id }, outcome: { partial: true, failed_calls } }])
+    expect(await itemsOf('/v1/traces?status=partial')).toMatchObject([{ trace_id, status: 'partial' }])
+    const well = (await itemsOf('/v1/traces?status=ok')).map((item) => item['trace_id'])
+    expect(well).toContain(whole?.event.meta.trace_id)
+    expect(well).not.toContain(trace_id)
+    expect((await call(`/v1/traces/${trace_id}`, { key })).body).toMatchObject({ status: 'partial' })
+
+    const { series } = await until(async () => {
+      const { body } = await call('/v1/stats?metric=tool.failed&by=tool&bucket=all', { key })
+      return body.series.length > 0 && body
+    }, 'the statistics have the tool')
+    expect(series).toMatchObject([{ label: 'act', total: 2 }])
+    expect((await call('/v1/stats?metric=tool.calls&by=tool&bucket=all', { key })).body.series).toMatchObject([{ label: 'act', total: 3 }])
+  })
+
   test('fails where on_tool_error says so, and what succeeded is not repeated', async () => {
     const { scope, stub } = await scopeWithTool({ on_tool_error: 'fail', retry: { max_attempts: 2, backoff_ms: 600_000 } })
     const [id] = await send(stub, note(scope, 'a'))

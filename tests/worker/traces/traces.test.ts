@@ -185,7 +185,10 @@ describe('a call of a traced caller', () => {
     const [from, decider] = [caller(), caller()]
     const json = { skill_id, inputs: { what: 'x' }, why: 'twice' }
     const proposed = await call(scopePath(scope, '/skills/propose'), { json, headers: { traceparent: from.traceparent } })
-    expect(await asTree(from.trace_id, `?scope=${encodeURIComponent(scope)}`)).toMatchObject({ status: 'running' })
+    const asked = await asTree(from.trace_id, `?scope=${encodeURIComponent(scope)}`)
+    // Nothing runs until a person decides.
+    expect(asked.status).toBe('ok')
+    expect(flat(asked.root).find(({ kind }) => kind === 'approval')).toMatchObject({ status: 'waiting', duration_ms: null })
     await evict(stubOf(scope))
     const approve = `/v1/approvals/${proposed.body.approval_id}/approve`
     expect(await call(approve, { json: {}, headers: { traceparent: decider.traceparent } })).toMatchObject({ status: 200 })

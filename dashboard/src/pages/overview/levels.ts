@@ -21,6 +21,7 @@ export const levelsOf = (totals: Totals, health: Health | undefined): Level[] =>
   },
   { name: 'Turns that failed', value: share(totals, 'turns.failed', 'turns'), target: 0.01, show: percent },
   { name: 'Model calls that failed', value: share(totals, 'model.failures', 'model.calls'), target: 0.01, show: percent },
+  { name: 'Tool calls that failed', value: share(totals, 'effects.failed', 'effects'), target: 0.01, show: percent },
   { name: 'Audits that disagreed', value: share(totals, 'reflexes.audits_disagreed', 'reflexes.audits'), target: 0.05, show: percent },
   { name: 'Gate, median', value: totals['gate.p50_ms'] ?? null, target: 5, show: duration },
   { name: 'Replayed decisions that differ', value: share(totals, 'replays.changed', 'replays.compared'), target: 0, show: percent },

@@ -8,6 +8,7 @@ import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Decided } from './decided.tsx'
 import { Incidents, Largest, Levels, Now } from './now.tsx'
 import { Models } from './models.tsx'
+import { ToolFailures } from './tool-failures.tsx'
 import './overview.css'
 
 export type Summary = z.infer<typeof statisticsSummary>
@@ -16,7 +17,7 @@ export type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
 
 const METRICS =
   'events.accepted,events.by_filter,events.by_reflex,events.by_decision,events.by_turn,events.dead_lettered,' +
-  'turns,turns.failed,gate.p50_ms,replays.compared,replays.changed,reflexes.p95_ms,reflexes.audits,reflexes.audits_disagreed,' +
+  'turns,turns.failed,effects,effects.failed,gate.p50_ms,replays.compared,replays.changed,reflexes.p95_ms,reflexes.audits,reflexes.audits_disagreed,' +
   'model.calls,model.failures,model.input_tokens,model.output_tokens,model.cost_usd,model.unpriced_calls,' +
   'reflexes.saved_model_calls,reflexes.saved_tokens,reflexes.saved_cost_usd'
 
@@ -59,6 +60,7 @@ function Figures({ summary, health }: FiguresProps) {
     <>
       <Decided totals={totals} />
       <Models metrics={metrics} summary={summary} />
+      <ToolFailures bucket={summary.bucket} />
       <div class="columns">
         <Section title="Service levels">
           <Levels totals={totals} health={health.value} />

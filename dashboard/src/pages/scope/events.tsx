@@ -14,7 +14,8 @@ import { isUnmatched, outcomeText } from './words.ts'
 
 const REFRESH_MS = 3000
 const LIMIT = 100
-const statuses = ['pending', 'processing', 'completed', 'ignored', 'dead_lettered', 'cancelled']
+/** `partial` is no status of its own: the event is completed. */
+const statuses = ['partial', 'pending', 'processing', 'completed', 'ignored', 'dead_lettered', 'cancelled']
 
 /** The fate of an event as one sentence. */
 export function Fate({ record: { outcome, waiting, error } }: { record: EventRecord }) {
@@ -35,7 +36,11 @@ export function Fate({ record: { outcome, waiting, error } }: { record: EventRec
 const columns: Column<EventRecord>[] = [
   { title: 'Arrived', cell: ({ accepted_at }) => <Time at={accepted_at} />, width: '6.5rem' },
   { title: 'Type', cell: ({ event }) => <Text text={event.type} />, width: '10rem' },
-  { title: 'Status', cell: ({ status }) => <Status status={status} />, width: '8rem' },
+  {
+    title: 'Status',
+    cell: ({ status, outcome }) => <Status status={outcome && 'partial' in outcome ? 'partial' : status} />,
+    width: '8rem',
+  },
   { title: 'Outcome', cell: (record) => <Fate record={record} /> },
   { title: 'Trace', cell: ({ event }) => <TraceLink id={event.meta.trace_id} />, width: '4.5rem' },
 ]
@@ -67,7 +72,7 @@ export function Events({ scope }: { scope: string }) {
   const { path, query: asked, route } = useLocation()
   const { status = '', type = '', event: picked = null } = asked
   const { items, more, problem, loading, loadMore, reload } = usePages<EventRecord>(
-    `/v1/scopes/${part(scope)}/events${query({ limit: LIMIT, status, type })}`,
+    `/v1/scopes/${part(scope)}/events${query({ limit: LIMIT, ...(status === 'partial' ? { partial: 'true' } : { status }), type })}`,
   )
   const isShort = (items?.length ?? 0) <= LIMIT
   useEffect(() => {

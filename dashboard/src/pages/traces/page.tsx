@@ -22,7 +22,7 @@ const kinds = {
   approval: 'a person was asked',
   reply: 'it replied',
 }
-const statuses = { '': 'any', running: 'running', ok: 'ok', error: 'error' }
+const statuses = { '': 'any', running: 'running', ok: 'ok', partial: 'a tool failed', error: 'error' }
 
 /** The filters are in the address, so that a search can be shared. */
 export default function TracesPage() {

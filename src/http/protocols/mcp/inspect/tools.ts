@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { BaseRole } from '../../../../contract/principal.ts'
+import { families } from '../../../../contract/reports/statistics.ts'
 import { replayChanges } from '../../../../contract/reports/what-if.ts'
 
 /** A question as a tool: a route that reads, with its fields in the path, the query or the body. */
@@ -124,7 +125,7 @@ export const inspections: readonly Inspection[] = [
     at: 'GET /v1/stats',
     input: {
       metric: z.string().max(64),
-      by: z.enum(['scope', 'reflex', 'skill']).optional(),
+      by: z.enum(families).optional(),
       bucket: z.enum(['minute', 'hour', 'day', 'all']).optional(),
       scope: scope.optional().describe('A scope or a pattern.'),
       since: time,
