@@ -4,6 +4,7 @@ import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
 import { receipts } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
+import { hookKey } from '../../contract/reports/notice.ts'
 import { hasPlaces, hook, hookName, type NewHook, newHook, reachOf, secretOfHook } from '../../contract/settings/hook.ts'
 import { fixedType, mapDelivery, mappingError, scopeOf, unsignedIn } from '../../events/hook-mapping.ts'
 import { verifyHook } from '../../events/hook-signature.ts'
@@ -190,7 +191,7 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const found = mapping.scope === undefined ? { ok: true as const, scope: row.scope } : scopeOf(mapping.scope, value)
   if (!found.ok) throw invalid(found.detail)
   const { scope } = found
-  c.set('principal', { key_id: `hook:${name}`, name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
+  c.set('principal', { key_id: hookKey(name, verified.delivery), name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
   const types = mapped.events.map((event) => event['type'])
   const rules = await withTypesOf(scope, types, eventRules(c, scope), c.env)
   const events = mapped.events.map((event) => readEvent(event, rules))

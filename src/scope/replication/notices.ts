@@ -2,7 +2,7 @@ import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import type { Json } from '../../base/json.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
-import type { Alert, Notice } from '../../contract/reports/notice.ts'
+import { hopsOfSender, noticeId, type Alert, type Notice } from '../../contract/reports/notice.ts'
 import type { NoticeType } from '../../contract/settings/webhooks.ts'
 import { inBackground } from '../log/failures.ts'
 import { scopeHead } from '../log/spans.ts'
@@ -69,11 +69,12 @@ export class Notices {
 
   #appended(entries: readonly NewEntry[]): void {
     if (this.#parts.settings().webhooks.length === 0) return
-    const found = entries.flatMap(noticesOf)
+    const found = entries.flatMap((entry) => noticesOf(entry).map((one) => ({ ...one, event_id: entry.event_ids[0] })))
     if (found.length > 0) this.#parts.unit((unit) => found.forEach((one) => this.#add(unit, one)))
   }
 
-  #add(unit: Unit, { type, data }: Found): void {
+  /** `event_id`: the event that it reports on. */
+  #add(unit: Unit, { type, data, event_id }: Found & { event_id?: string | undefined }): void {
     const { scope, settings, jobs } = this.#parts
     const webhooks = settings().webhooks.filter(({ on }) => on.includes(type))
     if (webhooks.length === 0 || (type === 'budget.spent' && !this.#isNewBudget(unit, data['detail'] ?? null))) return
@@ -82,8 +83,9 @@ export class Notices {
       const kept = this.#kept()
       return unit.write(KEY, { ...kept, dropped: kept.dropped + webhooks.length })
     }
+    const hops = hopsOf(unit, event_id)
     for (const { name } of webhooks) {
-      const notice: Notice = { id: `ntc_${crypto.randomUUID()}`, type, at: unit.now, data: bounded({ scope, ...data }) }
+      const notice: Notice = { id: noticeId(hops + 1), type, at: unit.now, data: bounded({ scope, ...data }) }
       jobs.add(unit, { kind: 'notice', key: notice.id, payload: { webhook: name, notice } satisfies WaitingNotice })
     }
     this.#added = true
@@ -100,6 +102,13 @@ export class Notices {
   #kept(): Kept {
     return { ...NOTHING_KEPT, ...this.#parts.database.read<Partial<Kept>>(KEY, {}) }
   }
+}
+
+/** The notices that stand behind the event. */
+function hopsOf(unit: Unit, event_id: string | undefined): number {
+  if (event_id === undefined) return 0
+  const sql = `SELECT payload ->> '$.meta.sender' AS sender FROM events WHERE id = ?`
+  return hopsOfSender(unit.first<{ sender: string | null }>(sql, event_id)?.sender ?? '')
 }
 
 type EntryOf<Kind extends NewEntry['kind']> = Extract<NewEntry, { kind: Kind }>

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { Notice } from '../../contract/reports/notice.ts'
+import { hopsOfDelivery, MOST_HOPS, type Notice } from '../../contract/reports/notice.ts'
 import type { WebhookSetting } from '../../contract/settings/webhooks.ts'
 import type { Env } from '../../env.ts'
 import { guardedFetch } from '../../tools/guarded-fetch.ts'
@@ -17,6 +17,8 @@ const MOST_ATTEMPTS = PAUSES_MS.length + 1
 const AT_ONCE = 4
 const TIMEOUT_MS = 15_000
 const GONE = 410
+
+const LOOP = `it was not sent: ${MOST_HOPS} notices stand behind its event, each of which reached a hook. This looks like a loop`
 
 type Parts = Pick<Ground, 'env' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & { notices: Pick<Notices, 'takeDropped'> }
 /** `final`: a repetition would end the same way. */
@@ -40,9 +42,12 @@ async function attempt(job: Job<WaitingNotice>, parts: Parts): Promise<{ again_m
   const { settings, env, fetch: send, now, hider } = parts
   const { webhooks, allowed_hosts } = settings()
   const webhook = webhooks.find(({ name }) => name === job.payload.webhook)
-  const sent: Sent = webhook
-    ? await deliver(job.payload.notice, { webhook, allowed_hosts, env, fetch: send, now: now() })
-    : { ok: false, http_status: null, error: 'the webhook was removed from the settings', final: true }
+  const sent: Sent =
+    hopsOfDelivery(job.payload.notice.id) > MOST_HOPS
+      ? { ok: false, http_status: null, error: LOOP, final: true }
+      : webhook
+        ? await deliver(job.payload.notice, { webhook, allowed_hosts, env, fetch: send, now: now() })
+        : { ok: false, http_status: null, error: 'the webhook was removed from the settings', final: true }
   const again_ms = PAUSES_MS[job.attempts - 1]
   if (!sent.ok && sent.final !== true && again_ms !== undefined) return { again_ms }
   end(job, sent.ok ? sent : { ...sent, error: hider.text(sent.error) }, parts)

@@ -344,3 +344,15 @@ describe('hooks', () => {
     expect(refused.text).not.toContain('base64 !')
   })
 })
+
+test('a delivery that is a notice counts the notices behind its events, in what is signed', async () => {
+  const scope = await hookOf('billing')
+  const uuid = crypto.randomUUID()
+  const senderOf = async (id: string) => {
+    const { body } = await deliver('billing', bodies['billing'], { id })
+    return (await call(`/v1/scopes/${encodeURIComponent(scope)}/events/${body.events[0].id}`)).body.event.meta.sender
+  }
+  expect(await senderOf('msg_1')).toBe('key:hook:billing')
+  expect(await senderOf(`ntc_${uuid}`)).toBe('key:hook:billing#h1')
+  expect(await senderOf(`ntc_${uuid}_h9`)).toBe('key:hook:billing#h9')
+})

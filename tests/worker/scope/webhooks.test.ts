@@ -68,6 +68,20 @@ describe('a webhook of a scope', () => {
     expect(await entriesOf(stubOf(scope), 'notice-ended')).toHaveLength(1)
   })
 
+  test('gets no notice of an event behind which ten notices stand: that is a loop, and the log says so', async () => {
+    const scope = await withHook({ on: ['event.ended'] })
+    const from = (sender: string) => {
+      const event = note(scope, sender)
+      return { ...event, meta: { ...event.meta, sender } }
+    }
+    await sendAndSettle(stubOf(scope), from('key:hook:ops#h9'))
+    expect(await one(scope)).toMatchObject({ status: 'delivered', notice_id: expect.stringMatching(/_h10$/) })
+    await sendAndSettle(stubOf(scope), from('key:hook:ops#h10'))
+    const [, last] = await until(async () => ((await ended(scope)).length === 2 ? ended(scope) : null), 'the loop has ended')
+    expect(last).toMatchObject({ status: 'failed', http_status: null, error: expect.stringContaining('loop') })
+    expect([world.requests.length, await jobsOf(scope)]).toEqual([1, []])
+  })
+
   test('is tried again under the same id with growing pauses, and given up with a record', async () => {
     answer = () => new Response('no', { status: 500 })
     const scope = await withHook()
