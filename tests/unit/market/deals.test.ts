@@ -480,3 +480,33 @@ test('an offer for a licence where the goods run without one is refused, and for
   expect(worth(market, 'bob')).toEqual([100])
   expect(market.offer({ scopes: ['shop/berlin', 'cafe/paris'] })).toMatchObject({ ok: true })
 })
+
+test('a revoked version closes its own listings, and none of another artifact with equal code', () => {
+  const market = openMarket()
+  const hash = 'the same code'
+  market.list({}, { hash })
+  market.list({ listing_id: 'other', artifact: 'reflex:other@1', seller: 'scope:carol' }, { hash })
+  market.act(({ deals }, now) => deals.revoke({ artifact: 'reflex:greet@1', hash, reason: 'it was retired' }, now))
+  const states = ['listing', 'other'].map((id) => market.act(({ deals }) => deals.listing(id))?.state)
+  expect(states).toEqual(['closed', 'open'])
+})
+
+test('a licence for a pattern is earned by the actions of all scopes that used it', () => {
+  const market = openMarket()
+  market.list({ terms: { fires: 10, most_scopes: 'any' } })
+  market.offer({ scopes: ['shop/*'] })
+  market.accept()
+  market.use('shop/1', 4)
+  expect(market.deal()).toMatchObject({ paid: 12 })
+  market.use('shop/2', 8)
+  // 12 of the 20 actions that two scopes may take.
+  expect(market.deal()).toMatchObject({ paid: 18 })
+})
+
+test('a trial of its own goods costs a seller nothing', () => {
+  const market = openMarket()
+  market.list({ seller: 'scope:bob', terms: { trial_fee: 5 } })
+  const paid = market.act(({ deals }, now) => deals.payTrial('listing', { buyer: 'scope:bob', id: 'one' }, now))
+  expect(paid).toEqual({ ok: true, transfer: null })
+  expect(worth(market, 'bob')).toEqual([100])
+})

@@ -80,3 +80,47 @@ test('the ledger does what a model of it does, with invalid requests among the v
     { numRuns: 300 },
   )
 })
+
+/** Account a has 100, of which it may spend 10 a day. Each call is a request: results or failures. */
+function limitedTo10ADay() {
+  const { ledger, transaction } = openLedger()
+  const options = { opens: ['scope:a', 'scope:b'], privileged: false }
+  transaction(() => ledger.mint({ id: 'mint', to: 'scope:a', amount: 100 }, options, 1))
+  const limits = { per_transaction: null, per_hour: null, per_day: 10, counterparties: null }
+  transaction(() => ledger.setLimits('scope:a', limits, 1))
+  const send = (...asked: NewTransfer[]) =>
+    transaction(() => ledger.transfer(asked, options, 2)).map(({ status, reason }) => reason ?? status)
+  return { ledger, send }
+}
+const pays = (name: string, more: number) => ({ id: name, debit: 'scope:a', credit: 'scope:b', amount: more })
+const reserves8 = { ...pays('reserved', 8), pending: true }
+const posts3 = { id: 'posted', pending_id: 'reserved', post: 3 }
+
+test('of a pending transfer that is posted in part, only the rest returns to the spending limit', () => {
+  const { send } = limitedTo10ADay()
+  expect(send(reserves8, posts3, pays('too much', 8), pays('the rest', 7))).toEqual([
+    'created',
+    'created',
+    'exceeds_limit_per_day',
+    'created',
+  ])
+})
+
+test('the posted part counts toward the limit in later requests, and the returned part does not', () => {
+  const { send } = limitedTo10ADay()
+  expect([send(reserves8), send(posts3), send(pays('too much', 8)), send(pays('the rest', 7))].flat()).toEqual([
+    'created',
+    'created',
+    'exceeds_limit_per_day',
+    'created',
+  ])
+})
+
+test('a chain of a transfer that was made before and a new one makes nothing', () => {
+  const { ledger, send } = limitedTo10ADay()
+  const first = { ...pays('first', 1), linked: true }
+  expect(send(first, pays('second', 1))).toEqual(['created', 'created'])
+  expect(send(first, pays('third', 1))).toEqual(['exists', 'linked_transfer_failed'])
+  expect(send(pays('third', 1))).toEqual(['linked_transfer_failed'])
+  expect(ledger.account('scope:b')).toMatchObject({ balance: 2 })
+})
