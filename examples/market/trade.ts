@@ -126,7 +126,7 @@ async function answerSmallOffers(api: Api): Promise<void> {
   await api.json('/v1/reflexes', { method: 'POST', body: { id: 'small-offers', code: SMALL_OFFERS, state: 'active' } })
   const { settings } = await api.json<{ settings: { reflexes: object[] } }>(pathOf(SELLER))
   // With the setting `market` its agent gets the tools of the market, and offers as events.
-  await patch(api, SELLER, { market: { without_approval: 0 }, reflexes: [{ id: 'small-offers' }, ...settings.reflexes] })
+  await patch(api, SELLER, { market: { least_price: 1, services: ['reflex:*'] }, reflexes: [{ id: 'small-offers' }, ...settings.reflexes] })
 }
 
 /** The first one at a small price for some fires; the others paid by the decision. */

@@ -43,7 +43,7 @@ export const approval = z
     kind: z
       .enum(['run', 'promotion', 'activation', 'payment'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more than the agent may without a person.',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person.',
       ),
     skill_id: z.string(),
     version: z.string(),

@@ -1,2 +1,5 @@
-/** A tool call that needs a person, as it spends so much. It runs with exactly this input. */
-export type Payment = { tool: string; input: Record<string, unknown>; to: string; amount: number }
+/**
+ * A call of a market tool that needs a person. It runs with exactly this input. `gives`: what the
+ * account gives away for the amount; without it the account pays the amount.
+ */
+export type Payment = { tool: string; input: Record<string, unknown>; to: string; amount: number; gives?: string }

@@ -22,6 +22,18 @@ const fields = {
     .min(0)
     .max(most)
     .describe('The agent and its reflexes may spend this much at a time without a person; more needs an approval.'),
+  least_price: z
+    .int()
+    .min(0)
+    .max(most)
+    .nullable()
+    .describe(
+      'The agent and its reflexes may list, sell and serve what `services` names at this price or more without a person. null: each time needs an approval.',
+    ),
+  services: z
+    .array(z.string().min(1).max(256))
+    .max(100)
+    .describe('Patterns of `reflex:ID` and `skill:ID` that the agent may give away from `least_price` on without a person.'),
 }
 
 export const marketSettings = z.strictObject(fields)
@@ -29,9 +41,18 @@ export type MarketSettings = z.infer<typeof marketSettings>
 
 export const marketSetting = setting(
   marketSettings,
-  'What this scope may spend in the market. Unset: its agent gets no tools of the market, and no events of it. A patch changes only the fields it ' +
+  'What this scope may spend and sell in the market. Unset: its agent gets no tools of the market, and no events of it. A patch changes only the fields it ' +
     'contains. See docs/market.md.',
-  { opening_grant: 1000, per_transaction: 100, per_hour: 500, per_day: 1000, counterparties: ['scope:team-*'], without_approval: 10 },
+  {
+    opening_grant: 1000,
+    per_transaction: 100,
+    per_hour: 500,
+    per_day: 1000,
+    counterparties: ['scope:team-*'],
+    without_approval: 10,
+    least_price: 5,
+    services: ['reflex:greet'],
+  },
 )
 
 /** A patch changes each field separately. */
@@ -45,6 +66,8 @@ export const defaultMarket: MarketSettings = {
   per_day: null,
   counterparties: null,
   without_approval: 0,
+  least_price: null,
+  services: [],
 }
 
 type Layer = { market?: MarketPatch | null | undefined }

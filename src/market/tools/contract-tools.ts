@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { contractReason, newContract } from '../../contract/market/service.ts'
 import type { Served, ServiceCall } from '../../contract/market/view.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
-import { defineTool } from '../../tools/define-tool.ts'
+import { defineTool, type ToolCall } from '../../tools/define-tool.ts'
 import { made, type Desk } from './desk.ts'
 
 const contract_id = z.string().min(1).max(128)
@@ -20,7 +20,19 @@ export const contractTools = (desk: Desk) => ({
       return made(await desk.ledger.propose({ ...asked, id, proposer: desk.account }, await desk.caller(asked.counterparty))).contract
     },
   }),
-  'genesis_contracts.accept': deciding(desk, 'accept', 'Accepts a contract that another scope proposes to you.'),
+  'genesis_contracts.accept': deciding(
+    desk,
+    'accept',
+    'Accepts a contract that another scope proposes to you.',
+    async ({ contract_id: id, ...rest }, call) => {
+      const contract = await desk.ledger.contract(id)
+      if (contract?.counterparty !== desk.account || contract.status !== 'proposed') return
+      const { proposer: to, service, price_per_invocation: amount, limit } = contract
+      const gives = `${limit} calls of ${service}, for this price each`
+      const input = { contract_id: id, ...rest }
+      await desk.demandConsent({ tool: 'genesis_contracts.accept', input, to, amount, gives }, service, call)
+    },
+  ),
   'genesis_contracts.reject': deciding(desk, 'reject', 'Rejects a contract that another scope proposes to you.'),
   'genesis_contracts.end': deciding(desk, 'end', 'Ends a contract of yours: there are no further calls.'),
   'genesis_contracts.dispute': deciding(desk, 'dispute', 'Disputes a contract. A person gets the traces of both sides; the calls end.'),
@@ -38,12 +50,22 @@ export const contractTools = (desk: Desk) => ({
   }),
 })
 
-function deciding(desk: Desk, decision: 'accept' | 'reject' | 'end' | 'dispute', description: string) {
+const answer = contractReason.extend({ contract_id })
+type Decision = 'accept' | 'reject' | 'end' | 'dispute'
+
+/** `demand` throws if the decision needs a person. */
+function deciding(
+  desk: Desk,
+  decision: Decision,
+  description: string,
+  demand?: (input: z.infer<typeof answer>, call: ToolCall) => Promise<void>,
+) {
   return defineTool({
     idempotence_key: (input) => `${decision}:${input.contract_id}`,
     description,
-    input: contractReason.extend({ contract_id }),
-    execute: async (input) => {
+    input: answer,
+    execute: async (input, call) => {
+      await demand?.(input, call)
       const by = { account: desk.account, reason: input.reason, traces: input.traces }
       return made(await desk.ledger.decideContract(input.contract_id, decision, by)).contract
     },

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { LEDGER, type LedgerApi, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import type { Payment } from '../../contract/market/payment.ts'
 import type { MarketView } from '../../contract/market/view.ts'
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
 import type { Env } from '../../env.ts'
@@ -10,7 +11,7 @@ import { storeOf } from '../../store/store.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
 
 export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
-/** Asks a person for a payment. Returns the id of the approval; null if it waits already. */
+/** Asks a person for a payment or a sale. Returns the id of the approval; null if it waits already. */
 type Ask = (payment: Payment, why: string, call: ToolCall['trace']) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */
@@ -54,6 +55,25 @@ export class Desk {
     const most = this.#parts.settings().market?.without_approval ?? 0
     if (payment.amount <= most) return
     const why = `${payment.amount} is more than this agent may spend without a person, which is ${most}`
+    await this.#ask(payment, why, trace)
+  }
+
+  /**
+   * Throws if a person must allow that the account gives something away: to sell a version and to
+   * serve others. `of`: the artifact, as `reflex:ID` or `skill:ID`.
+   */
+  async demandConsent(sale: Payment & { gives: string }, of: string, { trace }: Pick<ToolCall, 'trace'>): Promise<void> {
+    const { least_price = null, services = [] } = this.#parts.settings().market ?? {}
+    const is_named = services.some((pattern) => matchesScope(pattern, of))
+    if (is_named && least_price !== null && sale.amount >= least_price) return
+    const why =
+      is_named && least_price !== null
+        ? `${sale.amount} is less than ${least_price}, the least price at which this agent may give ${of} away without a person`
+        : `this agent may not give ${of} away without a person`
+    await this.#ask(sale, why, trace)
+  }
+
+  async #ask(payment: Payment, why: string, trace: ToolCall['trace']): Promise<never> {
     const approval_id = await this.#parts.ask(payment, why, trace)
     throw new Error(`${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`)
   }

@@ -6,6 +6,7 @@ import { storeOf } from '../../store/store.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import { findGoods, stateOfGoods } from '../goods.ts'
 import { sell } from '../goods/sell.ts'
+import { artifactOf } from '../deals/records.ts'
 import { made, type Desk } from './desk.ts'
 
 const deal_id = z.string().min(1).max(128)
@@ -23,6 +24,10 @@ function selling(desk: Desk) {
       async execute({ terms, ...asked }, call) {
         const found = await findGoods(storeOf(desk.env), asked.artifact)
         if (!found || found.owner.owner_id !== desk.account) throw new Error(`you own no version ${asked.artifact}`)
+        const input = { ...asked, ...(terms && { terms }) }
+        const gives = `${asked.kind} of ${asked.artifact}`
+        const sale = { tool: 'genesis_escrow.list', input, to: 'any buyer', amount: asked.price, gives }
+        await desk.demandConsent(sale, artifactOf(asked.artifact), call)
         const listing = { ...asked, seller: desk.account, listing_id: desk.idOf(call), ...(terms && { terms }) }
         return made(await sell(desk.env, listing, found, await desk.caller())).listing
       },
@@ -41,9 +46,14 @@ function selling(desk: Desk) {
       idempotence_key: (input) => `accept:${input.deal_id}`,
       description: 'Accepts an offer for what you sell. The payment and the delivery are one step.',
       input: z.strictObject({ deal_id }),
-      async execute(input) {
+      async execute(input, call) {
         const deal = await desk.ledger.deal(input.deal_id)
         if (deal?.seller !== desk.account) throw new Error(`no deal ${input.deal_id} waits for your answer`)
+        if (deal.status === 'offered') {
+          const { artifact, kind, buyer: to, price } = deal
+          const sale = { tool: 'genesis_escrow.accept', input, to, amount: price, gives: `${kind} of ${artifact}` }
+          await desk.demandConsent(sale, artifactOf(artifact), call)
+        }
         const goods_state = await stateOfGoods(storeOf(desk.env), deal.artifact)
         return made(await desk.ledger.decide(input.deal_id, 'accept', { account: desk.account, goods_state })).deal
       },

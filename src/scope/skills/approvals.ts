@@ -167,9 +167,9 @@ export class ParkedRuns {
   /** Asks once for a payment that waits. Null if it waits already. */
   async askPayment(payment: Payment, why: string, call?: { trace_id: string; span_id: string }): Promise<string | null> {
     const { unit, outbox, log } = this.#parts
-    const { tool: skill_id, input, to, amount } = payment
+    const { tool: skill_id, input, to, amount, gives } = payment
     if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
-    const inputs = log.clean({ ...input, to, amount }) as ApprovalRequest['inputs']
+    const inputs = log.clean({ ...input, to, amount, ...(gives !== undefined && { gives }) }) as ApprovalRequest['inputs']
     const of = { kind: 'payment', skill_id, version: '', manifest_hash: '', inputs, why } as const
     const head = paymentHead(call)
     const asked = unit((asking) => {

@@ -17,6 +17,13 @@ export function WillHappen({ approval }: { approval: Approval }) {
   const { kind, skill_id, version, inputs } = approval
   const isRun = kind === 'run'
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
+  if (kind === 'payment' && inputs.gives !== undefined)
+    return (
+      <p>
+        Calls <code>{skill_id}</code> once: {approval.scope} gives <b>{String(inputs.gives)}</b> to <b>{String(inputs.to)}</b> for{' '}
+        <b>{String(inputs.amount)}</b> scrip.
+      </p>
+    )
   if (kind === 'payment')
     return (
       <p>
