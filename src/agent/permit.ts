@@ -5,8 +5,7 @@ import { derive, type Event } from '../core/event.ts'
 import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { parseEvent } from '../events/parse-event.ts'
-import type { Action } from '../contract/action.ts'
-import { marketCall } from '../contract/market/genesis.ts'
+import { toolCallOf, type Action, type ToolCall } from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../contract/decisions/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
@@ -33,14 +32,14 @@ export function permit(action: Action, asked: Asked): Permission {
   if (isAsked(asked.event)) return answering(action, asked.event)
   switch (action.action_type) {
     case 'call_tool':
-      return tool(asked, action.tool, action.args)
+      return calling(action, asked)
     case 'emit_event':
       return emission(action, asked)
     case 'write_artifact':
       if (action.artifact_type !== 'reflex')
         return refused(`there are no artifacts of type ${action.artifact_type} here: the type is reflex`)
       if (!reflexId.safeParse(action.artifact_id).success) return refused(`${action.artifact_id} is no id of a reflex`)
-      return tool(asked, 'write_reflex', { id: action.artifact_id, code: action.content })
+      return calling(action, asked)
     case 'invoke_artifact':
       return invocation(action, asked)
     case 'run_skill':
@@ -65,7 +64,9 @@ function answering(action: Action, { questions }: DecisionAsked): Permission {
   return answered.ok ? at_once : refused(answered.detail)
 }
 
-function tool({ toolbox }: Asked, name: string, input: unknown): Permission {
+/** Permits the call that the action is; the caller knows that it is one. */
+function calling(action: Action, { toolbox }: Asked): Permission {
+  const { tool: name, args: input } = toolCallOf(action) as ToolCall
   const found = toolbox.find(name)
   if (!found.ok) return refused(found.detail)
   return accepts(found.definition, name, input)
@@ -80,10 +81,8 @@ function accepts(definition: ToolDefinition, name: string, input: unknown): Perm
 
 /** Lets a reflex change its agent's chain, and take part in the market. */
 function invocation(action: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
-  const { artifact_id, method, args } = action
-  if (method === 'update_agent_config') return tool(asked, 'update_agent_config', args[0] ?? {})
-  const call = marketCall(action)
-  if (call) return tool(asked, call.tool, call.input)
+  const { artifact_id, method } = action
+  if (toolCallOf(action)) return calling(action, asked)
   return refused(`artifact ${artifact_id} has no method ${method} here: see docs/market.md`)
 }
 

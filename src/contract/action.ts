@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { JsonFields } from '../base/json.ts'
 import type { Event } from '../core/event.ts'
+import { marketCall } from './market/genesis.ts'
 import { checkJson } from '../base/check-json.ts'
 import type { Result } from '../base/result.ts'
 
@@ -36,6 +37,35 @@ export const actionSchema = z.discriminatedUnion('action_type', [
 export type Action = z.infer<typeof actionSchema>
 /** For responses. Input schemas stay anonymous, because a named one becomes a reference. */
 export const action = actionSchema.meta({ id: 'Action' })
+
+export type ToolCall = { tool: string; args: unknown }
+
+/** The call of a tool that an action is; null if it is another act, or names nothing. */
+export function toolCallOf(action: Action): ToolCall | null {
+  switch (action.action_type) {
+    case 'call_tool':
+      return { tool: action.tool, args: action.args }
+    case 'write_artifact': {
+      const { artifact_type, artifact_id: id, content: code } = action
+      return artifact_type === 'reflex' ? { tool: 'write_reflex', args: { id, code } } : null
+    }
+    case 'invoke_artifact': {
+      const { method, args } = action
+      if (method === 'update_agent_config') return { tool: method, args: args[0] ?? {} }
+      const call = marketCall(action)
+      return call && { tool: call.tool, args: call.input }
+    }
+    case 'emit_event':
+    case 'reply':
+    case 'run_skill':
+    case 'set_scratch':
+    case 'ignore':
+    case 'cancel_turn':
+    case 'escalate':
+      break
+  }
+  return null
+}
 
 export type ParsedAction = Result<{ action: Action }, { error: string }>
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
-import { action, type Action } from './action.ts'
+import { action, toolCallOf, type Action } from './action.ts'
 import type { ScopeLicence } from './market/view.ts'
 import type { InMs } from '../base/time.ts'
 
@@ -162,16 +162,18 @@ export type Recording = {
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
-export type ToolCall = { tool: string; args: unknown }
 
 /** The acts of a decision that consists of one action: none if there was nothing to do. */
 export const actsOf = (action: Action, identify: KeyOf): Act[] => (action.action_type === 'ignore' ? [] : [actOf(action, identify)])
 
 function actOf(action: Action, identify: KeyOf): Act {
   switch (action.action_type) {
-    case 'call_tool': {
-      const named = identify(action.tool, action.args)
-      return named ? { act: 'call_tool', tool: action.tool, ...named } : { act: 'other', action_type: action.action_type }
+    case 'call_tool':
+    case 'write_artifact':
+    case 'invoke_artifact': {
+      const call = toolCallOf(action)
+      const named = call && identify(call.tool, call.args)
+      return named ? { act: 'call_tool', tool: call.tool, ...named } : { act: 'other', action_type: action.action_type }
     }
     case 'emit_event':
       return { act: 'emit_event', event_type: action.event.type }
@@ -181,8 +183,6 @@ function actOf(action: Action, identify: KeyOf): Act {
       return { act: 'set_scratch', key: action.key, value: action.value }
     case 'run_skill':
       return skillAct(action.skill_id, action.inputs)
-    case 'write_artifact':
-    case 'invoke_artifact':
     case 'ignore':
     case 'cancel_turn':
     case 'escalate':

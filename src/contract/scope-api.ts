@@ -5,7 +5,8 @@ import type { Decider } from './control-plane/approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus, TraceMarks } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
-import type { CallKeys, ToolCall } from './reflex.ts'
+import type { ToolCall } from './action.ts'
+import type { CallKeys } from './reflex.ts'
 import type { Feedback, Judged } from './reports/audit.ts'
 import type { Alert } from './reports/notice.ts'
 import type { Certificate } from './reports/certificate.ts'
@@ -15,7 +16,7 @@ import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeS
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 import type { MarketEvent, MarketView, ServiceCall } from './market/view.ts'
 
-export type { Alert, Feedback, LearnedSkill, LearnedVersion, MarketEvent, MarketView, Schedule, ServiceCall, SettingsPatch, ToolCall, Via }
+export type { Alert, Feedback, LearnedSkill, LearnedVersion, MarketEvent, MarketView, Schedule, ServiceCall, SettingsPatch, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>

@@ -1,15 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Action } from '../contract/action.ts'
+import { toolCallOf, type Action } from '../contract/action.ts'
 import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct } from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
+  const call = toolCallOf(action)
+  if (call)
+    return agreesInCall(
+      keys,
+      acts.filter(isAct('call_tool')).filter(({ tool }) => tool === call.tool),
+    )
   switch (action.action_type) {
-    case 'call_tool':
-      return agreesInCall(
-        keys,
-        acts.filter(isAct('call_tool')).filter(({ tool }) => tool === action.tool),
-      )
     case 'reply':
       return acts.filter(isAct('reply')).some(({ content }) => normalText(content) === normalText(action.content))
     case 'emit_event':
@@ -22,6 +23,7 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
     }
     case 'ignore':
       return acts.length === 0
+    case 'call_tool':
     case 'escalate':
     case 'cancel_turn':
     case 'write_artifact':
@@ -36,7 +38,8 @@ type Judged = { version: { id: string; version: number }; action: Action; decisi
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
 export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null } {
   if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null) }
-  const named = action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null
+  const call = toolCallOf(action)
+  const named = call && keyOf(call.tool, call.args)
   const keyed = named !== null && named.idempotence_key !== null
   const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
   const before = seen.get(wish) ?? 0

@@ -38,6 +38,8 @@ export type Situation = {
   perceives: boolean
   agent: string
   filters: readonly Filter[]
+  /** True for an event that the chain sees although no filter passes it. */
+  reaches: (event: Event) => boolean
   /** A copy that the decision may change. */
   context: () => DecisionContext
   chain: readonly Link[]
@@ -127,15 +129,20 @@ class Batch {
     const asked = isAsked(one.event)
     if (asked) decision.perceived = 'asked'
     else if (!perceives) return { ...decision, perceived: 'unperceived' }
+    let filtered = false
     try {
-      if (!asked && !relevant(filters, one.event, this.#context)) return { ...decision, perceived: 'ignored' }
+      filtered = !asked && !relevant(filters, one.event, this.#context)
+      if (filtered && !this.#situation.reaches(one.event)) return { ...decision, perceived: 'ignored' }
     } catch (error) {
       const failure = { error: `a filter of agent ${agent} failed: ${messageOf(error)}`, stack: stackOf(error) }
       return { ...decision, perceived: 'failed', failure }
     }
     this.#context.add(one.event)
     yield* this.#runChain(one, decision)
-    if (decision.consumed || asked) this.#context.events.pop()
+    // The filters keep it from the model and its context, unless a reflex hands it over.
+    if (filtered && !decision.acted) decision.perceived = 'ignored'
+    if (filtered && decision.acted && decision.acted.action.action_type !== 'escalate') decision.consumed = true
+    if (decision.consumed || asked || decision.perceived === 'ignored') this.#context.events.pop()
     const { acted } = decision
     if (acted?.reused === false && acted.action.action_type === 'set_scratch')
       this.#context.scratch = { ...this.#context.scratch, [acted.action.key]: acted.action.value }

@@ -1,6 +1,7 @@
 import type { Computing } from '../base/computing.ts'
 import type { Action } from '../contract/action.ts'
-import type { CallKeys, Recording, ReflexRun, ToolCall } from '../contract/reflex.ts'
+import type { CallKeys, Recording, ReflexRun } from '../contract/reflex.ts'
+import { toolCallOf, type ToolCall } from '../contract/action.ts'
 import { agreement } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles } from './metrics.ts'
 import type { EvaluationReport } from '../contract/reports/reflex-report.ts'
@@ -105,11 +106,9 @@ type Ran = { recording: Omit<Recording, 'context'>; run: ReflexRun }
 
 /** Identifies all calls of a page that are compared with a decision, in one request. */
 async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: Options['identify']): Promise<void> {
-  const calls = ran.map(({ recording, run }) =>
-    recording.decision !== null && run.action?.action_type === 'call_tool' ? run.action : null,
-  )
+  const calls = ran.map(({ recording, run }) => (recording.decision !== null && run.action ? toolCallOf(run.action) : null))
   const asked = calls.filter((call) => call !== null)
-  const keys = asked.length === 0 ? [] : await identify(asked.map(({ tool, args }) => ({ tool, args })))
+  const keys = asked.length === 0 ? [] : await identify(asked)
   const keysOf = new Map(asked.map((call, index) => [call, keys[index] ?? null]))
   for (const [index, { recording, run }] of ran.entries()) {
     const call = calls[index]

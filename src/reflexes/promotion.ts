@@ -1,5 +1,5 @@
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
-import type { Action } from '../contract/action.ts'
+import { toolCallOf, type Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import type { Certificate, Risk, Stratum } from '../contract/reports/certificate.ts'
 import { barFor, sprt, type Proof } from '../proof/sprt.ts'
@@ -23,7 +23,7 @@ const INSIDE: ReadonlySet<Action['action_type']> = new Set(['reply', 'set_scratc
 /** `undoable`: some tool undoes the one that is called. */
 export function riskOf(action: Action, call: { keyed: boolean; undoable: boolean }): Risk {
   if (INSIDE.has(action.action_type)) return 'inside'
-  return action.action_type !== 'call_tool' || call.keyed || call.undoable ? 'outside' : 'final'
+  return toolCallOf(action) === null || call.keyed || call.undoable ? 'outside' : 'final'
 }
 
 /** `missing` says what it still lacks, in words for its owner. */

@@ -6,6 +6,7 @@ import type { Steps } from '../base/steps.ts'
 import type { Action } from '../contract/action.ts'
 import { isAsked } from '../contract/decisions/event.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
+import { isMarketEvent } from '../contract/market/view.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { DecisionContext } from '../core/decision-context.ts'
 import type { Filter } from '../core/deps.ts'
@@ -148,6 +149,8 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
     perceives: settings.consumer !== 'pull',
     agent: agent.name,
     filters: [judge(agent.filters, { recorded, filtered, context: new UnseenContext({ scope, now: () => now }) })],
+    // Before such events reached the chain, those that the filters dropped have no steps.
+    reaches: (event) => isMarketEvent(event) && (steps.length > 0 || departures !== null || recorded.perceived !== 'ignored'),
     context: () => new DecisionContext({ scope, now: () => now }),
     chain: settings.reflexes.map((reference) => departures?.link(reference, steps) ?? linkOf(reference, steps, { scope, given })),
     sandbox: host.sandbox,

@@ -4,12 +4,12 @@ import type { LogEntry } from '../contract/log-entry.ts'
 import type { Event } from '../core/event.ts'
 import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../agent/action-end.ts'
 import { agreedIn } from '../reflexes/agreement.ts'
-import type { LaneWork } from '../contract/action.ts'
+import { toolCallOf, type LaneWork } from '../contract/action.ts'
 import type { Fire } from '../reflexes/decide.ts'
 import { agentRoles, ownText } from '../skills/session/owner.ts'
 import type { Acted, Chains } from './chain.ts'
 import type { Around } from './given.ts'
-import { OUTSIDE } from './recorded-chain.ts'
+import { OUTSIDE, ownTools } from './recorded-chain.ts'
 import { Unrecorded } from './report.ts'
 import type { Sessions } from './skills/sessions.ts'
 
@@ -75,6 +75,7 @@ function compareTrials({ source, host, comparison }: Around): void {
   const agent = host.agents.agentOf(source.scope, source.recording.settings.agent)
   const outside = { ready: async () => {}, available: () => ({}), find: () => null }
   const toolbox = new Toolbox({ scope: source.scope, agent: () => agent, settings: () => source.recording.settings, outside })
+  toolbox.offer(...ownTools)
   const seen = new Map<string, Map<string, number>>()
   for (const entry of source.entriesOf('reflex-compared')) {
     const { reflex_id: id, version, action, decision, agreed } = entry
@@ -83,6 +84,8 @@ function compareTrials({ source, host, comparison }: Around): void {
     seen.set(name, counts)
     if (action.action_type === 'call_tool' && OUTSIDE.test(action.tool))
       comparison.cannot(entry, 'trial', 'the keys of tools of other servers are not in the recording')
+    // Older scopes did not compare the calls that these actions are.
+    else if (agreed === null && action.action_type !== 'call_tool' && toolCallOf(action)) comparison.same(entry, 'trial')
     else {
       const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts }, toolbox.keyOf)
       comparison.compare(entry, 'trial', { recorded: agreed, replayed })

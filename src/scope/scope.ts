@@ -1,3 +1,4 @@
+import type { ToolCall } from '../contract/action.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
@@ -114,7 +115,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.recordings.read(request)
   }
 
-  async identify(calls: api.ToolCall[]) {
+  async identify(calls: ToolCall[]) {
     return calls.map(({ tool, args }) => this.#parts.toolbox.keyOf(tool, args))
   }
 

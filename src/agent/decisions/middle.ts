@@ -1,4 +1,4 @@
-import { parseAction, type Action, type Permission, type Permitted } from '../../contract/action.ts'
+import { toolCallOf, parseAction, type Action, type Permission, type Permitted } from '../../contract/action.ts'
 import type { Left } from '../../contract/decisions/entry.ts'
 import type { Answers } from '../../contract/decisions/wire.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
@@ -68,9 +68,10 @@ export function judge(answers: Answers, { setting, event, threshold, permit }: R
 
 /** The risk of an action, by what the tools say about it. */
 export function riskIn(toolbox: Pick<Toolbox, 'all' | 'keyOf'>, action: Action): Risk {
-  if (action.action_type !== 'call_tool') return riskOf(action, { keyed: false, undoable: false })
-  const keyed = (toolbox.keyOf(action.tool, action.args)?.idempotence_key ?? null) !== null
-  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === action.tool)
+  const call = toolCallOf(action)
+  if (!call) return riskOf(action, { keyed: false, undoable: false })
+  const keyed = (toolbox.keyOf(call.tool, call.args)?.idempotence_key ?? null) !== null
+  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
   return riskOf(action, { keyed, undoable })
 }
 

@@ -48,6 +48,12 @@ export type MarketView = {
 /** A transfer or a change of a deal or contract, which becomes an event of the scope. */
 export type MarketEvent = { id: string; type: 'transfer' | 'offer' | 'deal' | 'contract' | 'invocation'; [field: string]: unknown }
 
+const marketEventTypes: ReadonlySet<string> = new Set<MarketEvent['type']>(['transfer', 'offer', 'deal', 'contract', 'invocation'])
+
+/** True for an event that the Ledger sent: one with a key has a sender. */
+export const isMarketEvent = ({ type, source, meta }: Event): boolean =>
+  source === 'ledger' && meta.sender === undefined && marketEventTypes.has(type)
+
 /** The reflex that is called sees the call itself, with its input: not this message of it, too. */
 export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
   event.type === 'invocation' && event.service === `reflex:${id}`

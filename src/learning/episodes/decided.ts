@@ -1,6 +1,6 @@
 import { replyOf } from '../../agent/decisions/answers.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
-import type { Action } from '../../contract/action.ts'
+import { toolCallOf, type Action } from '../../contract/action.ts'
 import { skillAct } from '../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -102,7 +102,11 @@ export function actsOfAction(action: Action): EpisodeAct[] {
   ]
   switch (action.action_type) {
     case 'call_tool':
-      return act('tool', action.tool, action.args)
+    case 'write_artifact':
+    case 'invoke_artifact': {
+      const call = toolCallOf(action)
+      return call ? act('tool', call.tool, call.args) : []
+    }
     case 'reply':
       return act('reply', '', { content: action.content })
     case 'run_skill':
@@ -115,8 +119,6 @@ export function actsOfAction(action: Action): EpisodeAct[] {
     case 'cancel_turn':
     case 'escalate':
     case 'set_scratch':
-    case 'invoke_artifact':
-    case 'write_artifact':
       break
   }
   return []

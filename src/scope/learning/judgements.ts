@@ -12,7 +12,7 @@ import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../reflexes/certificates.ts'
-import { riskIn } from '../reflexes/promotions.ts'
+import { riskIn } from '../../agent/decisions/middle.ts'
 import type { ReflexVersions } from '../reflexes/versions.ts'
 
 /** An act of a reflex. `log_seq`: its entry `reflex-fired`. */

@@ -9,7 +9,7 @@ import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
-import { riskIn } from './promotions.ts'
+import { riskIn } from '../../agent/decisions/middle.ts'
 
 /** An action as stored in its job. */
 export type LaneAction = {

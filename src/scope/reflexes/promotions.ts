@@ -135,10 +135,3 @@ export class Promotions {
 
 /** True if nothing of it is proven or may still be. */
 const isRefuted = ({ strata }: Certificate): boolean => strata.length > 0 && strata.every(({ state }: Stratum) => state === 'refuted')
-
-/** The risk of an action, by what the scope's tools say about it. */
-export function riskIn({ all, keyOf }: Pick<Toolbox, 'all' | 'keyOf'>, action: Action): Risk {
-  const keyed = action.action_type === 'call_tool' && keyOf(action.tool, action.args)?.idempotence_key != null
-  const undoable = action.action_type === 'call_tool' && Object.values(all).some(({ undoes }) => undoes?.tool === action.tool)
-  return riskOf(action, { keyed, undoable })
-}

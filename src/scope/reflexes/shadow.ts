@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import type { Action } from '../../contract/action.ts'
+import { toolCallOf, type Action } from '../../contract/action.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { shapeOf } from '../../proof/shape.ts'
@@ -12,7 +12,8 @@ import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
-import { riskIn, type Promotions } from './promotions.ts'
+import type { Promotions } from './promotions.ts'
+import { riskIn } from '../../agent/decisions/middle.ts'
 import type { LicenceUse } from '../replication/licence-use.ts'
 import type { Judgements, Verdict } from '../learning/judgements.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -171,10 +172,11 @@ export class Proving {
   undone(unit: Unit, { tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
-    const fits = (action: Action): boolean =>
-      action.action_type === 'call_tool' &&
-      action.tool === undoes.tool &&
-      undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(action.args, field) === fieldOf(input, field))
+    const fits = (action: Action): boolean => {
+      const call = toolCallOf(action)
+      if (call?.tool !== undoes.tool) return false
+      return undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(call.args, field) === fieldOf(input, field))
+    }
     const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
     const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
     const overruled = acting.filter((id) => this.overruled(unit, id, turn_id, reason, fits))

@@ -14,7 +14,9 @@ import { Certificates } from './certificates.ts'
 import { MarketCopy } from '../context/market-copy.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
-import { Promotions, riskIn } from './promotions.ts'
+import { Promotions } from './promotions.ts'
+import { isMarketEvent } from '../../contract/market/view.ts'
+import { riskIn } from '../../agent/decisions/middle.ts'
 import { Recordings } from './recordings.ts'
 import { Judgements } from '../learning/judgements.ts'
 import { Proving } from './shadow.ts'
@@ -74,6 +76,7 @@ export function composeSituation(parts: Parts): (now: number, fuel: number) => S
     perceives: settings().consumer !== 'pull',
     agent: agent().name,
     filters: agent().filters,
+    reaches: isMarketEvent,
     context: () => memory.copy(),
     chain: programs.links,
     sandbox: isolateSandbox,

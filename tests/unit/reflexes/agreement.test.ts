@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Action } from '../../../src/contract/action.ts'
+import { toolCallOf, type Action } from '../../../src/contract/action.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
 import { actsOf } from '../../../src/skills/session/owner.ts'
@@ -7,7 +7,8 @@ import { actsOf } from '../../../src/skills/session/owner.ts'
 /** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */
 const keyOf: KeyOf = (tool, args) => {
   const { of } = args as { of?: string }
-  if (!['once', 'free'].includes(tool)) return null
+  if (tool === 'genesis_escrow.accept') return { idempotence_key: `accept:${(args as { deal_id: string }).deal_id}`, arguments_hash: '' }
+  if (!['once', 'free', 'write_reflex'].includes(tool)) return null
   return { idempotence_key: tool === 'once' ? `once:${of}` : null, arguments_hash: JSON.stringify(args) }
 }
 const asked = (tool: string, args: Record<string, unknown>): Action => ({ action_type: 'call_tool', tool, args })
@@ -17,7 +18,17 @@ const called = (tool: string, arguments_hash: string, idempotence_key: string | 
   arguments_hash,
   idempotence_key,
 })
-const keysOf = (action: Action) => (action.action_type === 'call_tool' ? keyOf(action.tool, action.args) : null)
+const keysOf = (action: Action) => {
+  const call = toolCallOf(action)
+  return call && keyOf(call.tool, call.args)
+}
+const accepts = (deal: string): Action => ({
+  action_type: 'invoke_artifact',
+  artifact_id: 'genesis_escrow',
+  method: 'accept',
+  args: [deal],
+})
+const writes = (code: string): Action => ({ action_type: 'write_artifact', artifact_id: 'a', artifact_type: 'reflex', content: code })
 const agrees = (action: Action, ...acts: Act[]) => agreement(action, { by: 'turn', acts }, keysOf(action))
 const reply = (content: string): Action => ({ action_type: 'reply', content })
 const replied = (content: string): Act => ({ act: 'reply', content })
@@ -33,6 +44,11 @@ const comparable: [what: string, action: Action, decided: Act, agrees: boolean][
   ['the same call, recorded without its key', asked('once', { of: 'x' }), called('once', '{"of":"x"}'), true],
   ['a call without a key, recorded with one', asked('free', { a: 1 }), called('free', '{"a":1}', 'once:x'), true],
   ['a call of a tool that is not there', asked('none', {}), called('none', '{}'), false],
+  ['an invocation as the call that it is', accepts('d1'), called('genesis_escrow.accept', '', 'accept:d1'), true],
+  ['an invocation for another deal', accepts('d1'), called('genesis_escrow.accept', '', 'accept:d2'), false],
+  ['another method of the artifact', accepts('d1'), called('genesis_escrow.reject', '', 'reject:d1'), false],
+  ['an artifact that is written', writes('c'), called('write_reflex', '{"id":"a","code":"c"}'), true],
+  ['an artifact that is written otherwise', writes('c'), called('write_reflex', '{"id":"a","code":"d"}'), false],
   ['the same reply', reply('Hello'), replied('Hello'), true],
   ['a reply that is spaced and capitalised differently', reply('  hello\n there '), replied('Hello there'), true],
   ['a reply with other punctuation', reply('Hello, Alice'), replied('hello Alice!'), true],

@@ -1,12 +1,15 @@
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import { defaultMarket } from '../../../src/contract/settings/market.ts'
 import { defaultSettings } from '../../../src/contract/settings/settings.ts'
+import type { SettingsPatch } from '../../../src/contract/settings/settings.ts'
 import type { MarketView } from '../../../src/contract/market/view.ts'
 import { reflexes } from '../../../src/artifacts/kinds.ts'
 import { marketTools } from '../../../src/market/tools/tools.ts'
 import { instantiateTemplate } from '../../../src/reflexes/templates/define-template.ts'
 import { genesisTradingReflex } from '../../../src/reflexes/templates/genesis-trading-reflex.ts'
+import { call } from '../../support/http.ts'
 import { listed } from '../../support/market.ts'
 import { acting, write } from '../../support/reflex-chain.ts'
 import { entriesOf, evict, freshScope, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
@@ -31,9 +34,9 @@ async function buyer(balance: number) {
 }
 
 /** A scope whose reflex trades, and a listing of what it sells. */
-async function seller(price: number, trading = TRADING) {
+async function seller(price: number, trading = TRADING, settings: SettingsPatch = { market: { least_price: 1, services: ['reflex:*'] } }) {
   const { id, scope, stub } = await acting(trading)
-  await stub.configure({ market: { without_approval: 0 } }, 'test')
+  await stub.configure(settings, 'test')
   const account = `scope:${scope}`
   const version = await reflexes.find(env.DB, id)
   if (!version) throw new Error('the reflex is missing')
@@ -65,6 +68,92 @@ test('a reflex accepts a cheap offer on its own, without a model', async () => {
   await pushed()
   expect(await ledger.view(sells.scope)).toMatchObject({ pending_purchases: [] })
   expect(await ledger.view(buys.scope)).toMatchObject({ account: { balance: 40 }, licences: [{ deal_id }] })
+})
+
+const dealt = (id: string, status: string) => until(async () => (await ledger.deal(id))?.status === status, `the deal is ${status}`)
+
+test.each([
+  ['without a rule for sales', {}, 'may not give'],
+  ['below the least price', { least_price: 11, services: ['*'] }, '10 is less than 11'],
+  ['of what the rule does not name', { least_price: 1, services: ['skill:*', 'reflex:other'] }, 'may not give'],
+])('a sale %s waits for a person, and is made once it is approved', async (_what, market, why) => {
+  const [sells, buys] = [await seller(10, TRADING, { market: { without_approval: 1000, ...market } }), await buyer(50)]
+  const deal_id = crypto.randomUUID()
+  expect(await ledger.offer(sells.listing_id, { id: deal_id, buyer: buys.account }, buys.by)).toMatchObject({ ok: true })
+  await pushed()
+  const [asked] = await until(async () => {
+    const entries = await entriesOf(sells.stub, 'approval-requested')
+    return entries.length > 0 ? entries : null
+  }, 'a person is asked')
+  expect(asked).toMatchObject({
+    skill_id: 'genesis_escrow.accept',
+    payment: { to: buys.account, amount: 10 },
+    reason: expect.stringContaining(why),
+  })
+  expect((await ledger.deal(deal_id))?.status).toBe('offered')
+  const { body } = await call(`/v1/approvals?scope=${encodeURIComponent(sells.scope)}`)
+  expect(body.items).toMatchObject([{ inputs: { deal_id, gives: expect.stringMatching(/^licence of reflex:/) } }])
+  expect(await call(`/v1/approvals/${body.items[0].id}/approve`, { json: {} })).toMatchObject({ status: 200 })
+  await dealt(deal_id, 'accepted')
+})
+
+test('a contract to serve others waits for a person, unless the settings name the service and a price that it reaches', async () => {
+  const accepting = `
+    const [one] = context.pending_contracts
+    return one ? { action_type: 'invoke_artifact', artifact_id: 'genesis_contracts', method: 'accept', args: [one.contract_id] } : null`
+  const propose = async (market: object) => {
+    const [serves, pays] = [await seller(10, accepting, { market }), await buyer(50)]
+    const terms = { id: crypto.randomUUID(), proposer: pays.account, counterparty: serves.account, price_per_invocation: 5, limit: 9 }
+    const proposed = await ledger.propose({ ...terms, service: 'reflex:greet' }, { ...pays.by, opens: [pays.account, serves.account] })
+    expect(proposed).toMatchObject({ ok: true })
+    await pushed()
+    return { id: terms.id, stub: serves.stub }
+  }
+  const allowed = await propose({ least_price: 5, services: ['reflex:greet'] })
+  await until(async () => (await ledger.contract(allowed.id))?.status === 'accepted', 'it is accepted')
+  const held = await propose({ least_price: 6, services: ['reflex:greet'] })
+  await until(async () => (await entriesOf(held.stub, 'approval-requested')).length > 0, 'a person is asked')
+  expect(await ledger.contract(held.id)).toMatchObject({ status: 'proposed' })
+})
+
+test('a listing by an agent waits for a person: nothing is listed or sealed before', async () => {
+  const scope = freshScope()
+  const asked: unknown[] = []
+  const { 'genesis_escrow.list': list } = marketTools({
+    scope,
+    env,
+    settings: () => ({ ...defaultSettings, market: defaultMarket }),
+    view: () => view(1, 0),
+    ask: (payment) => Promise.resolve(String(asked.push(payment))),
+  })
+  const version = await write(`return '${scope}' && 1`, { scope })
+  const input = { artifact: `reflex:${version.id}@1`, kind: 'ownership', price: 1 }
+  const calling = { env, fetch, scope, parameters: {}, signal: AbortSignal.timeout(10_000), now: () => Date.now() }
+  await expect(list?.execute(input, { ...calling, idempotence_key: scope })).rejects.toThrow('it waits for the approval 1')
+  expect(asked).toMatchObject([{ tool: 'genesis_escrow.list', input, amount: 1, gives: `ownership of reflex:${version.id}@1` }])
+  expect((await reflexes.find(env.DB, version.id))?.sealed).toBe(false)
+})
+
+test('market events reach the reflexes of an agent whose filters drop them, and start no turn of it', async () => {
+  const market = { least_price: 1, services: ['*'] }
+  const [sells, buys] = [await seller(10, TRADING, { agent: 'greeter', market }), await buyer(50)]
+  const deal_id = crypto.randomUUID()
+  expect(await ledger.offer(sells.listing_id, { id: deal_id, buyer: buys.account }, buys.by)).toMatchObject({ ok: true })
+  await pushed()
+  await dealt(deal_id, 'accepted')
+  const dear = crypto.randomUUID()
+  expect(await ledger.offer(sells.listing_id, { id: dear, buyer: buys.account, price: 11 }, buys.by)).toMatchObject({ ok: true })
+  await pushed()
+  const offers = async () => (await entriesOf(sells.stub, 'event-ended')).map(({ status, outcome }) => [status, outcome?.by])
+  await until(async () => (await offers()).length === 2, 'both offers have ended')
+  expect(await offers()).toEqual([
+    ['completed', 'reflex'],
+    ['ignored', 'filter'],
+  ])
+  await sendAndSettle(sells.stub, note(sells.scope, 'no market event'))
+  expect((await entriesOf(sells.stub, 'reflex-passed')).at(-1)?.event_ids[0]).toContain(dear)
+  expect((await sells.stub.state()).counters).toMatchObject({ turns: 0 })
+  expect((await sells.stub.context(10)).events).toEqual([])
 })
 
 test('the template trades: it accepts up to a price, rejects below a floor and by buyer, and leaves the rest', async () => {
@@ -103,7 +192,7 @@ test('a version that an agent lists is sealed, and terms and states are checked 
   const { 'genesis_escrow.list': list } = marketTools({
     scope,
     env,
-    settings: () => defaultSettings,
+    settings: () => ({ ...defaultSettings, market: { ...defaultMarket, least_price: 0, services: ['*'] } }),
     view: () => view(1, 0),
     ask: () => Promise.resolve(null),
   })

@@ -19,7 +19,7 @@ type Parts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jo
 const MOST_WAITING = 500
 
 /** Actions that cannot be compared with a decision of the slow path. */
-const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn', 'write_artifact', 'invoke_artifact'])
+const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
 
 /**
  * Draws the decisions of proven reflexes that the slow path repeats, by a hash of the event's id.

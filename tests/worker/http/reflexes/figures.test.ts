@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { Recording, ToolCall } from '../../../../src/contract/reflex.ts'
+import type { ToolCall } from '../../../../src/contract/action.ts'
+import type { Recording } from '../../../../src/contract/reflex.ts'
 import { countRun, emptyMetrics } from '../../../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 import { tellReflexMetrics } from '../../../../src/store/artifacts/reflex-metrics.ts'
