@@ -17,10 +17,10 @@ export function WillHappen({ approval }: { approval: Approval }) {
   const { kind, skill_id, version, inputs } = approval
   const isRun = kind === 'run'
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
-  if (kind === 'payment' && inputs.gives !== undefined)
+  if (kind === 'payment' && typeof inputs.gives === 'string')
     return (
       <p>
-        Calls <code>{skill_id}</code> once: {approval.scope} gives <b>{String(inputs.gives)}</b> to <b>{String(inputs.to)}</b> for{' '}
+        Calls <code>{skill_id}</code> once: {approval.scope} gives <b>{inputs.gives}</b> to <b>{String(inputs.to)}</b> for{' '}
         <b>{String(inputs.amount)}</b> scrip.
       </p>
     )
