@@ -14,7 +14,7 @@ export const MOST_HOPS = 10
 export const noticeId = (hops: number): string => `ntc_${crypto.randomUUID()}_h${hops}`
 
 const NOTICE = /^ntc_[0-9a-f-]{36}(?:_h(\d{1,3}))?$/
-/** The notices behind a delivery, by its id; 0 if it is none. Older ids have no number. */
+/** The notices behind a delivery, by its id; 0 for other deliveries. Older ids have no number. */
 export const hopsOfDelivery = (delivery: string): number => {
   const found = NOTICE.exec(delivery)
   return found ? Number(found[1] ?? 1) : 0

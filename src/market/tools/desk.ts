@@ -11,7 +11,7 @@ import { storeOf } from '../../store/store.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
 
 export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
-/** Asks a person for a payment or a sale. Returns the id of the approval; null if it waits already. */
+/** Asks a person. Returns the id of the approval; null if an equal question waits already. */
 type Ask = (payment: Payment, why: string, call: ToolCall['trace']) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */

@@ -81,7 +81,7 @@ test('the ledger does what a model of it does, with invalid requests among the v
   )
 })
 
-/** Account a has 100, of which it may spend 10 a day. Each call is a request: results or failures. */
+/** Account a has 100, of which it may spend 10 a day. Each call of `send` is a request. */
 function limitedTo10ADay() {
   const { ledger, transaction } = openLedger()
   const options = { opens: ['scope:a', 'scope:b'], privileged: false }
