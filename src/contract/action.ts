@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { JsonFields } from '../base/json.ts'
 import type { Event } from '../core/event.ts'
-import { marketCall } from './market/genesis.ts'
+import { marketCall } from './genesis.ts'
 import { checkJson } from '../base/check-json.ts'
 import type { Result } from '../base/result.ts'
 

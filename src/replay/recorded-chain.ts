@@ -10,7 +10,7 @@ import { sampleContext, type RecentAction, type ReflexContext } from '../reflexe
 import { defineTool } from '../tools/define-tool.ts'
 import type { Given } from './given.ts'
 import { Unrecorded } from './report.ts'
-import { marketToolNames } from '../contract/market/genesis.ts'
+import { marketToolNames } from '../contract/genesis.ts'
 
 export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
