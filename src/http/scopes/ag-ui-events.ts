@@ -36,6 +36,9 @@ export class RunEvents {
   #early: AnswerPart = { turn_id: '', from: 0, content: '' }
   /** The scratch that was sent last. */
   #state: unknown = undefined
+  /** The entries of reflexes that reply: an event may end in the log before its reply is there. */
+  readonly #replying = new Set<number>()
+  #held: LogEntry | null = null
   #said = false
   #decided = false
   ended = false
@@ -53,8 +56,18 @@ export class RunEvents {
   /** The events of an entry, none after the end of the run. */
   of(entry: LogEntry): UiEvent[] {
     if (this.ended) return []
-    const made = [...this.#common(entry), ...(this.#run.event_id === null ? this.#resumed(entry) : this.#answered(entry))]
+    const made = [...this.#common(entry), ...this.#endedBy(entry)]
     return made.map((event) => ({ ...event, timestamp: Date.parse(entry.at) }))
+  }
+
+  #endedBy(entry: LogEntry): UiEvent[] {
+    if (this.#run.event_id === null) return this.#resumed(entry)
+    if (entry.kind === 'reply-sent' && entry.turn_id === null && this.#held) return this.#answered(this.#held)
+    if (entry.kind === 'reflex-fired' && entry.action.action_type === 'reply' && entry.reused !== true) this.#replying.add(entry.seq)
+    const waits = entry.kind === 'event-ended' && entry.outcome.by === 'reflex' && this.#replying.has(entry.outcome.log_seq)
+    if (!waits || this.#said || entry.event_ids[0] !== this.#run.event_id) return this.#answered(entry)
+    this.#held = entry
+    return []
   }
 
   /** Part of the answer of a turn. It can precede the entry that the turn started. */

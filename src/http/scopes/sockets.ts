@@ -5,8 +5,8 @@ import type { Env } from '../../env.ts'
 import { randomHex } from '../../core/event.ts'
 import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
-import type { Problem } from '../../contract/problem.ts'
-import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import { problem, type Problem } from '../../contract/problem.ts'
+import { guard, json, problemJson, problems, resource, routes, scopePath } from '../describe/describe.ts'
 import { conflict, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 
 const route = routes('Live')
@@ -36,7 +36,7 @@ const socket = route('get /v1/scopes/{scope}/ws', 'openSocket', 'Open a WebSocke
   },
   responses: {
     101: { description: 'The socket is open.' },
-    426: { description: 'Not a WebSocket upgrade request.' },
+    426: problemJson(problem, 'Not a WebSocket upgrade request.'),
     ...problems(400, 503),
   },
 })

@@ -62,7 +62,7 @@ export class OperatorCalls {
     const { unit, skills, runs, memory } = this.#parts
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'skill', name: skill_id, by: name, ...head.marks }))
-    const request = { from, proposer: { name, key_id }, roles, text: why, dry_run, waits, named }
+    const request = { from, proposer: { name, key_id }, roles, text: why, text_is_why: true as const, dry_run, waits, named }
     const cause = `call:${call_id}`
     return runs.stoppable(cause, (signal) => {
       const owner: SessionFor = { head, causes: [cause], events: memory.live.events, signal }

@@ -14,7 +14,7 @@ import { entityTypesIn } from '../../skills/session/owner.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'settings' | 'memory'> & {
+type Parts = Pick<Lanes, 'settings' | 'memory' | 'toolbox'> & {
   shelf: SkillCache
   layers: BlackboardLayers
   runs: SkillRuns
@@ -23,6 +23,8 @@ export type ShownSkill = {
   manifest: Manifest
   /** Required inputs that the scope's blackboard does not provide. */
   needed: string[]
+  /** A step may change something, by what is known of the scope's tools. */
+  acts: boolean
 }
 export type ShownSkills = { goal_labels: string[]; tau: number | undefined; skills: ShownSkill[]; more: boolean }
 
@@ -71,8 +73,21 @@ export class SkillViews {
     const seeded = layers.seed()
     const known = seeded.ok ? seeded.blackboard : emptyBlackboard()
     const page = fitting < 0 ? rest : rest.slice(0, fitting)
-    const skills = page.map((manifest) => ({ manifest, needed: neededInputs(manifest, known) }))
+    const skills = page.map((manifest) => ({ manifest, needed: neededInputs(manifest, known), acts: this.#acts(manifest) }))
     return { goal_labels, tau, skills, more: fitting >= 0 }
+  }
+
+  /** A tool that is not known may act, whatever the manifest says. */
+  #acts({ plan, effects }: Manifest): boolean {
+    const { toolbox, settings } = this.#parts
+    const reads = (name: string): boolean => {
+      const found = toolbox.forPlan(name)
+      return (
+        found.ok &&
+        (found.definition.repeatable === true || settings().http_tools.some((tool) => tool.name === name && tool.method === 'GET'))
+      )
+    }
+    return effects.external.length > 0 || plan.steps.some(({ tool }) => !reads(tool))
   }
 
   async ids(): Promise<string[]> {

@@ -20,6 +20,8 @@ export type GateRequest = {
   inputs: JsonFields
   inputs_from: InputSource
   text: string
+  /** The text is the proposer's `why`. A turn's `why` is not searched. */
+  text_is_why?: true
   goal_labels: readonly string[]
   entity_types: readonly string[]
   blackboard: Blackboard

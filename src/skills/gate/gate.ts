@@ -16,7 +16,6 @@ import { policyOutcome } from './policy.ts'
 import { preconditionsOutcome, type Facts } from './preconditions.ts'
 import { bindInputs } from '../plan/inputs.ts'
 import { questionFor } from '../plan/slots.ts'
-import type { Manifest } from '../manifest/manifest.ts'
 import { cuesOf, scoreOf, tauOf, type ScoreName } from '../bulletin/score.ts'
 
 /**
@@ -120,16 +119,20 @@ function scoreOutcome(request: GateRequest): ScoreOutcome {
   const detail = `${named ? 'a contract names the skill; ' : ''}${score} of ${tau} points: ${components.map(({ name, weight, hit }) => `${name} ${hit ? weight : `0 of ${weight}`}`).join(', ')}`
   const cues = components.filter(({ hit, weight }) => !hit && weight > 0).map(({ name }) => name)
   const short_by = tau - score
-  const message = `Score ${score}, needs ${tau}. ${hintOf(manifest, cues)}`
+  const message = `Score ${score}, needs ${tau}. ${hintOf(request, cues)}`
   const needs: Need[] = passed ? [] : [{ need: 'score', short_by, cues, message }]
   return { checks: [{ check: 'score', passed, detail }], needs, score: { score, tau, components } }
 }
 
 const MOST_WORDS = 5
 
-function hintOf({ activation: { keywords_any, goal_labels, entity_types } }: Manifest, cues: readonly ScoreName[]): string {
+function hintOf({ manifest: { activation }, text_is_why }: GateRequest, cues: readonly ScoreName[]): string {
+  const { keywords_any, goal_labels, entity_types } = activation
+  const words = some(keywords_any)
   const ways: Partial<Record<ScoreName, string>> = {
-    ...(keywords_any.length > 0 && { keyword_hit: `use a keyword in \`why\` (${some(keywords_any)})` }),
+    ...(keywords_any.length > 0 && {
+      keyword_hit: text_is_why ? `use a keyword in \`why\` (${words})` : `a keyword must be in the event or the conversation (${words})`,
+    }),
     ...(goal_labels.length > 0 && { goal_label: `set goal_labels: ${JSON.stringify(goal_labels.slice(0, MOST_WORDS))}` }),
     ...(entity_types.length > 0 && { entity_type: `name an entity of the type ${some(entity_types)}` }),
     recent_success: 'run it with success, which counts for a while',

@@ -127,8 +127,10 @@ export type ProposalRequest = {
   proposer?: Proposer
   /** All roles of the turn's principal, including implied ones. */
   roles: readonly string[]
-  /** The text for keywords and parsers. It never comes from a model. */
+  /** The text for keywords and parsers. It never comes from the model of a turn. */
   text: string
+  /** The text is the proposer's own `why`, so that a keyword there helps. */
+  text_is_why?: true | undefined
   goal_labels?: readonly string[] | undefined
   entity_types?: readonly string[] | undefined
   /** Decides, and that is all: nothing runs or waits, and no model is asked. */

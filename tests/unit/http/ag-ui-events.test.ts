@@ -71,6 +71,18 @@ test('a text that a turn returned is said, unless it replied', () => {
   expect(texts([reply, returned])).toEqual(['hi'])
 })
 
+test("a reflex's reply is said, though the log has it after the end of its event", () => {
+  const fired = entry({ kind: 'reflex-fired', seq: 7, reflex_id: 'greet', version: 1, action: { action_type: 'reply', content: 'hi' } })
+  const by_reflex = ended({ outcome: { by: 'reflex', reflex_id: 'greet', version: 1, log_seq: 7 } })
+  const said = entry({ kind: 'reply-sent', span_id: 'p', turn_id: null, reflex_id: 'greet', content: 'hi' })
+  const types = (entries: LogEntry[]) => eventsOf(entries).map(({ type, delta }) => delta ?? type)
+  const whole = ['TEXT_MESSAGE_START', 'hi', 'TEXT_MESSAGE_END', 'RUN_FINISHED']
+  expect(types([fired, by_reflex, said])).toEqual(whole)
+  expect(types([fired, said, by_reflex])).toEqual(whole)
+  const reused = entry({ ...fired, reused: true })
+  expect(types([reused, by_reflex])).toEqual(['RUN_FINISHED'])
+})
+
 test('a skill that lacks input is an interrupt that asks for text', () => {
   const decided = entry({
     kind: 'skill-decided',

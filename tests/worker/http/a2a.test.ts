@@ -135,8 +135,6 @@ describe('a message', () => {
       expect((await ask(scope, `${verb}TaskPushNotificationConfig`, { taskId: 'x', id: 'x' })).body.error).toMatchObject({ code: -32003 })
     const { error } = (await ask(scope, 'ListTaskPushNotificationConfigs', { taskId: 'x' })).body
     expect(error).toMatchObject({ code: -32003, message: expect.stringContaining('webhooks') })
-    expect(await call(scopePath(scope, '/a2a'), { body: '{"jsonrpc":' })).toMatchObject(problem(400, 'malformed-body'))
-    expect(await call(scopePath(scope, '/a2a'), { json: [] })).toMatchObject(problem(400))
   })
 
   test('needs the roles of the routes that it stands for', async () => {
@@ -296,5 +294,30 @@ describe('a task that waits for an answer', () => {
     expect(await send(scope, text('I said where', { taskId: id }))).toMatchObject({ id, status: { state: 'TASK_STATE_COMPLETED' } })
     expect(did(scope)).toEqual(['first m', 'second m'])
     expect((await ask(scope, 'SendMessage', { message: text('more', { taskId: id }) })).body.error).toMatchObject({ code: -32004 })
+  })
+})
+
+describe('what is no message', () => {
+  const raw = (scope: string, sent: string) =>
+    call(scopePath(scope, '/a2a'), { method: 'POST', body: sent, headers: { 'Content-Type': 'application/json' } })
+
+  test.each([
+    ['{', -32_700],
+    ['', -32_700],
+    ['{"id":1}', -32_600],
+    ['[]', -32_600],
+    ['{"jsonrpc":"2.0","id":{},"method":"ListTasks"}', -32_600],
+  ])('%j has an error of JSON-RPC: %i', async (sent, code) => {
+    expect(await raw(freshScope(), sent)).toMatchObject({ status: 200, body: { jsonrpc: '2.0', id: null, error: { code } } })
+  })
+
+  test('has a part that is a file: it is not supported', async () => {
+    for (const part of [
+      { url: 'https://example.com/a.pdf', mediaType: 'application/pdf' },
+      { raw: 'aGk=', filename: 'a.txt' },
+    ]) {
+      const { body } = await ask(freshScope(), 'SendMessage', { message: { ...text('x'), parts: [{ text: 'x' }, part] } })
+      expect(body.error).toMatchObject({ code: -32_005 })
+    }
   })
 })

@@ -1,5 +1,5 @@
 import type { Message } from '@a2a-js/sdk'
-import { RequestMalformedError } from '@a2a-js/sdk/errors'
+import { ContentTypeNotSupportedError, RequestMalformedError } from '@a2a-js/sdk/errors'
 import { isJsonFields } from '../../../base/json.ts'
 import type { Event } from '../../../core/event.ts'
 import { parseEvent, type EventRules } from '../../../events/parse-event.ts'
@@ -11,6 +11,8 @@ export function saidIn({ parts }: Message): Said {
   const texts: string[] = []
   let data: Said['data'] = null
   for (const { content } of parts) {
+    if (content?.$case === 'raw' || content?.$case === 'url')
+      throw new ContentTypeNotSupportedError('Files are not supported: a message has parts of text, and at most one part of data.')
     if (content?.$case === 'text') texts.push(content.value)
     else if (content?.$case === 'data' && isJsonFields(content.value) && data === null) data = content.value
     else throw malformed('A message has parts of text, and at most one part of data, which is an object.')

@@ -5,14 +5,15 @@ import { z } from '@hono/zod-openapi'
 import { warn } from '../../../base/warn.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../../core/event.ts'
 import { guard, json, jsonRequest, open, problems, resource, routes, scopePath } from '../../describe/describe.ts'
-import { message } from '../mcp/message.ts'
+import { message, rpcAnswer } from '../mcp/message.ts'
+import { messageBody } from './body.ts'
 import { agentCard, PROTOCOL_VERSION } from './card.ts'
 import { ScopeAgent } from './handler.ts'
 
 const route = routes('Agents')
 /** Typed by strings: zod-openapi's types would infer one of the two. */
 const forms: Record<string, { schema: z.ZodType }> = {
-  'application/json': { schema: message },
+  'application/json': { schema: rpcAnswer },
   'text/event-stream': { schema: z.string() },
 }
 
@@ -23,11 +24,14 @@ const card = route('get /.well-known/agent-card.json', 'getAgentCard', 'Get the 
   responses: { 200: json(z.record(z.string(), z.unknown()), 'The card.'), ...problems(400) },
 })
 
+const guarded = guard({ roles: ['viewer', 'publisher'], scoped: true })
+
 const a2a = route('post /v1/scopes/{scope}/a2a', 'callAgent', 'Talk to an agent over A2A', {
   description:
     'JSON-RPC of A2A 1.0: `SendMessage` and `SendStreamingMessage` (publisher), `GetTask`, `ListTasks`, `SubscribeToTask` (viewer), `CancelTask` (operator), `GetExtendedAgentCard`. ' +
     'A message is an event whose id is its `messageId`: one that is sent again is dropped. A task is a view of that event. docs/a2a.md describes it.',
-  ...guard({ roles: ['viewer', 'publisher'], scoped: true, body: 'json' }),
+  ...guarded,
+  middleware: [...guarded.middleware, messageBody],
   request: { params: scopePath, body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} }) },
   responses: {
     200: { description: 'The response, or a stream of them.', content: forms },

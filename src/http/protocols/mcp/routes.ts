@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { DEFAULT_SCOPE, scopeName } from '../../../core/event.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../../describe/describe.ts'
-import { message } from './message.ts'
+import { guard, jsonRequest, resource, routes } from '../../describe/describe.ts'
+import { mcpResponses, message } from './message.ts'
 import { skillServer } from './server.ts'
 import { answerOnce } from './transport.ts'
 
@@ -17,12 +17,7 @@ const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an 
     query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }),
     body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
   },
-  responses: {
-    200: json(message, 'The response to a request.'),
-    202: { description: 'The notification was accepted.' },
-    406: { description: 'Accept must name application/json and text/event-stream.' },
-    ...problems(400, 413, 415),
-  },
+  responses: mcpResponses,
 })
 
 export const mcpRoutes = resource().openapi(mcp, (c) =>

@@ -38,7 +38,7 @@ export function skillServer(c: Caller, trying: Trying, era: Era): McpServer {
     const after = cursorOf(params?.cursor)
     const text = await trying(() => stub.skills({ after, limit: TOOLS_PER_PAGE }))
     const { goal_labels, tau, skills: page, more } = JSON.parse(text) as SkillsPage
-    const tools = await Promise.all(page.map(({ manifest, needed }) => toolOf(manifest, { goal_labels, tau, needed })))
+    const tools = await Promise.all(page.map(({ manifest, needed, acts }) => toolOf(manifest, { goal_labels, tau, needed, acts })))
     const last = page.at(-1)
     return more && last ? { tools, nextCursor: last.manifest.id } : { tools }
   })

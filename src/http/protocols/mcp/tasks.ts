@@ -1,6 +1,13 @@
-import { MissingRequiredClientCapabilityError, type McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import {
+  MissingRequiredClientCapabilityError,
+  type McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { iso } from '../../../base/time.ts'
+import { fromZod } from '../../../contract/problem.ts'
 import { hasRole } from '../../../contract/principal.ts'
 import { demandRole } from '../../auth/middleware.ts'
 import { callResult } from './answer.ts'
@@ -59,25 +66,30 @@ const headOf = (taskId: string, created_at: number, updated_at: number) => ({
 })
 
 const taskId = z.string().regex(/^(?:call|approval):[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'there is no such task')
-const named = z.looseObject({ taskId })
 const updated = z.looseObject({ taskId, inputResponses: z.record(z.string(), z.unknown()).optional() })
+type Asked = { able: Abilities; id: string; inputResponses: z.infer<typeof updated>['inputResponses'] }
 
 /** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension. */
 export function serveTasks({ server }: McpServer, c: Caller, trying: Trying): void {
-  const open = (able: Abilities): void => {
+  // The extension comes first: what a client without it sends is not looked at.
+  const open = (params: unknown, mcpReq: ServerContext['mcpReq']): Asked => {
+    const able = abilitiesOf(mcpReq)
     if (!able.tasks) throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } })
+    const parsed = updated.safeParse(params)
+    if (!parsed.success) throw invalid(parsed.error)
     demandRole(c.var.principal, 'publisher')
+    return { able, id: parsed.data.taskId, inputResponses: parsed.data.inputResponses }
   }
-  server.setRequestHandler('tasks/get', { params: named }, ({ taskId: id }, { mcpReq }) =>
+  const any = { params: z.looseObject({}) }
+  server.setRequestHandler('tasks/get', any, (params, { mcpReq }) =>
     trying(async () => {
-      const able = abilitiesOf(mcpReq)
-      open(able)
+      const { able, id } = open(params, mcpReq)
       return (await taskOf(c, id, able.form)) ?? unknown(id)
     }),
   )
-  server.setRequestHandler('tasks/update', { params: updated }, ({ taskId: id, inputResponses }, { mcpReq }) =>
+  server.setRequestHandler('tasks/update', any, (params, { mcpReq }) =>
     trying(async () => {
-      open(abilitiesOf(mcpReq))
+      const { id, inputResponses } = open(params, mcpReq)
       if (!(await taskOf(c, id, false))) unknown(id)
       // The SDK lifts the answers out of the parameters.
       const answer = approvalAnswer(inputResponses ?? mcpReq.inputResponses)
@@ -85,14 +97,19 @@ export function serveTasks({ server }: McpServer, c: Caller, trying: Trying): vo
       return {}
     }),
   )
-  server.setRequestHandler('tasks/cancel', { params: named }, ({ taskId: id }, { mcpReq }) =>
+  server.setRequestHandler('tasks/cancel', any, (params, { mcpReq }) =>
     trying(async () => {
-      open(abilitiesOf(mcpReq))
+      const { id } = open(params, mcpReq)
       if (!(await taskOf(c, id, false))) unknown(id)
       await cancel(c, id)
       return {}
     }),
   )
+}
+
+function invalid(error: z.ZodError): ProtocolError {
+  const [first] = fromZod(error)
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `params.${first?.path}: ${first?.message}`)
 }
 
 /** Stops and compensates a run. An approval that nobody decided is withdrawn. */

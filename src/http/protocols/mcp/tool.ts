@@ -4,10 +4,15 @@ import type { Manifest, Input, ValueType } from '../../../skills/manifest/manife
 import { WHY } from '../../../skills/manifest/names.ts'
 import { toolName } from './tool-name.ts'
 
-export type SkillsPage = { goal_labels: string[]; tau?: number; skills: { manifest: Manifest; needed: string[] }[]; more: boolean }
+export type SkillsPage = {
+  goal_labels: string[]
+  tau?: number
+  skills: { manifest: Manifest; needed: string[]; acts: boolean }[]
+  more: boolean
+}
 
-/** `needed` are the required inputs that the scope's blackboard does not give. */
-export type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[] }
+/** `needed`: required inputs that the scope's blackboard does not give. `acts`: a step may act. */
+export type ToolContext = { goal_labels: readonly string[]; tau?: number | undefined; needed: readonly string[]; acts: boolean }
 
 const schemas: Record<ValueType, Record<string, unknown>> = {
   string: { type: 'string' },
@@ -26,8 +31,8 @@ const why = {
 }
 
 /** A skill as an MCP client of the scope sees it. */
-export async function toolOf(manifest: Manifest, { goal_labels, tau, needed }: ToolContext): Promise<Tool> {
-  const { id, version, effects, plan } = manifest
+export async function toolOf(manifest: Manifest, { goal_labels, tau, needed, acts }: ToolContext): Promise<Tool> {
+  const { id, version, plan } = manifest
   // Secret inputs come from the blackboard: a model must not supply them.
   const inputs = manifest.signature.inputs.filter(({ secret }) => !secret)
   const required = inputs.map(({ name }) => name).filter((name) => needed.includes(name))
@@ -42,9 +47,9 @@ export async function toolOf(manifest: Manifest, { goal_labels, tau, needed }: T
       additionalProperties: false,
     },
     annotations: {
-      destructiveHint: effects.external.length > 0,
+      destructiveHint: acts,
       idempotentHint: plan.idempotence_key !== undefined,
-      openWorldHint: effects.external.length > 0,
+      openWorldHint: acts,
     },
     _meta: { 'reflex/skill_id': id, 'reflex/version': version },
   }

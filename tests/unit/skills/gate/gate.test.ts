@@ -191,6 +191,13 @@ describe('the gate', () => {
     expect(decide(gateRequest({ manifest })).verdict).toBe('allow')
   })
 
+  test('says that a keyword in `why` helps only where `why` is searched', () => {
+    const short = gateRequest({ goal_labels: [], text: 'nothing' })
+    expect(decide(short).to_pass[0]).toContain('a keyword must be in the event or the conversation (')
+    expect(decide(short).to_pass[0]).not.toContain('`why`')
+    expect(decide({ ...short, text_is_why: true }).to_pass[0]).toContain('se a keyword in `why` (')
+  })
+
   test('passes a score that is exactly the threshold', () => {
     expect(decide(gateRequest(withManifest({ 'activation.tau': 4 }))).verdict).toBe('allow')
     expect(decide(gateRequest(withManifest({ 'activation.tau': 4.000001 }))).stage).toBe('score')

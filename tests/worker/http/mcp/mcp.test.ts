@@ -68,6 +68,27 @@ describe('the tools of a scope', () => {
     })
   })
 
+  test('are shown as harmless only where every step is known to read', async () => {
+    const { scope, project } = await placed()
+    const look = { name: 'http.look', description: 'Looks', method: 'GET', url: 'https://a.example/' }
+    const http_tools = [
+      look,
+      { ...look, name: 'http.search', method: 'POST', repeatable: true },
+      { ...look, name: 'http.set', method: 'PUT' },
+    ]
+    await call(scopePath(scope), { method: 'PATCH', json: { allowed_hosts: ['a.example'], http_tools } })
+    const budget = { max_cost_usd: 1, max_latency_ms: 9000 }
+    const hintOf = async (...tools: string[]) => {
+      const id = await skill({ compat: { project }, plan: { budget, steps: tools.map((tool) => ({ tool })), result_map: { done: 'yes' } } })
+      const listed = (await toolsOf(scope)).find(({ name }) => name === nameOf(id))
+      return listed?.['annotations']
+    }
+    expect(await hintOf('http.look', 'http.search')).toMatchObject({ destructiveHint: false, openWorldHint: false })
+    expect(await hintOf('http.look', 'http.set')).toMatchObject({ destructiveHint: true })
+    expect(await hintOf('act')).toMatchObject({ destructiveHint: true })
+    expect(await hintOf('http.unknown')).toMatchObject({ destructiveHint: true })
+  })
+
   test('are those that fit the scope, where its agent works and whom it was registered for', async () => {
     const { scope, project } = await placed()
     const here = await skill({ compat: { project } })

@@ -302,6 +302,14 @@ describe('a task', () => {
     expect(await of(scope, method, `call:${crypto.randomUUID()}`, { inputResponses: {} }, viewer)).toMatchObject(problem(403))
   })
 
+  test.each(['tasks/get', 'tasks/update', 'tasks/cancel'])(
+    'are not for a client that does not declare them, whatever it sends to %s',
+    async (method) => {
+      for (const params of [{}, { taskId: 'x' }, { taskId: 7 }])
+        expect((await askModern(freshScope(), method, params)).body).toMatchObject({ error: { code: -32021 } })
+    },
+  )
+
   test('of one scope is unknown in another', async () => {
     const scope = freshScope()
     const { body } = await askModern(scope, 'tools/call', { name: nameOf(await needing()), arguments: asked }, { capabilities })

@@ -5,8 +5,8 @@ import type { Env } from '../../../../env.ts'
 import { type Json, isJsonFields, jsonValue } from '../../../../base/json.ts'
 import { hasRole } from '../../../../contract/principal.ts'
 import type { AuthEnv } from '../../../auth/middleware.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../../../describe/describe.ts'
-import { message } from '../message.ts'
+import { guard, jsonRequest, resource, routes } from '../../../describe/describe.ts'
+import { mcpResponses, message } from '../message.ts'
 import { answerOnce } from '../transport.ts'
 import { shown } from './shown.ts'
 import { inspections, type Inspection } from './tools.ts'
@@ -19,12 +19,7 @@ const inspect = route('post /v1/mcp/inspect', 'callInspection', 'Ask about agent
     'Long answers are shortened. docs/mcp.md describes it.',
   ...guard({ roles: ['viewer'], body: 'json' }),
   request: { body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }) },
-  responses: {
-    200: json(message, 'The response to a request.'),
-    202: { description: 'The notification was accepted.' },
-    406: { description: 'Accept must name application/json and text/event-stream.' },
-    ...problems(400, 413, 415),
-  },
+  responses: mcpResponses,
 })
 
 /** The app whose routes answer. */
