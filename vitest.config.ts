@@ -1,23 +1,40 @@
 import { cloudflareTest, readD1Migrations } from '@cloudflare/vitest-plugin'
+import { availableParallelism } from 'node:os'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import type { Vite } from 'vitest/node'
 import { boundExports } from './testing/bound-exports.ts'
 import { DEPENDENCIES } from './testing/dependencies.ts'
+import { LongestFirst } from './tests/support/longest-first.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
 
 /** The package's own entries are their sources: tests need no build. */
 const PACKAGE = { tsconfigPaths: true }
 
+/**
+ * Files that run at once: more than cores, since a test in workerd waits half of its time for the
+ * runner in Node, and the runner for it.
+ */
+const MOST_AT_ONCE = Math.max(4, availableParallelism() + 2)
+
+/** Projects of one group run at the same time. */
 const shared = (name: string, files: string, groupOrder: number) => ({
   name,
   include: [files],
   isolate: false,
-  maxWorkers: 2,
+  maxWorkers: MOST_AT_ONCE,
   sequence: { groupOrder },
   testTimeout: 30_000,
 })
 
+/** SQL for Vite, which reads the imports of all files for `vitest related`. */
+const sqlAsText: Vite.Plugin = {
+  name: 'sql-as-text',
+  transform: (code, id) => (id.endsWith('.sql') ? { code: `export default ${JSON.stringify(code)}`, map: null } : null),
+}
+
 const inNode = (name: string, files: string, groupOrder: number): TestProjectInlineConfiguration => ({
   resolve: PACKAGE,
+  plugins: [sqlAsText],
   test: { ...shared(name, files, groupOrder), pool: 'threads', execArgv: ['--disable-warning=ExperimentalWarning'] },
 })
 
@@ -28,6 +45,7 @@ const inNode = (name: string, files: string, groupOrder: number): TestProjectInl
 const inWorkers = async (name: string, files: string, groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
   resolve: PACKAGE,
   plugins: [
+    sqlAsText,
     runtimeLog(),
     cloudflareTest({
       main: './tests/support/worker.ts',
@@ -66,6 +84,7 @@ export default defineConfig(async () => ({
     // A line for each file. The output of a test is printed where the test fails.
     silent: 'passed-only' as const,
     slowTestThreshold: 600_000,
+    sequence: { sequencer: LongestFirst },
     // A line that the runtime prints while its worker stops belongs to no test.
     onUnhandledError: ({ name, message }: { name?: string | undefined; message: string }) =>
       name !== 'EnvironmentTeardownError' || !message.includes('onUserConsoleLog'),
@@ -78,13 +97,13 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 1),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0),
       // These move the clock, which is that of all files of a runtime.
-      await inWorkers('testing', 'tests/worker/testing/*.test.ts', 2),
+      await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.
-      inNode('crash-node', 'tests/crash/node/*.test.ts', 3),
-      await inWorkers('crash', 'tests/crash/*.test.ts', 4),
+      inNode('crash-node', 'tests/crash/node/*.test.ts', 1),
+      await inWorkers('crash', 'tests/crash/*.test.ts', 1),
     ],
   },
 }))

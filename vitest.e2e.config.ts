@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './tests/e2e/longest-first.ts'
+import { LongestFirst } from './tests/support/longest-first.ts'
 
 /** Real clients against the real local server. Each file has its own server, port and state. */
 export default defineConfig({

@@ -1,19 +1,23 @@
-import type { Vite } from 'vitest/node'
+import type { TestModule, Vite, Vitest } from 'vitest/node'
 
 /**
  * Lines that workerd logs for aborted objects, broken sockets and late alarms: tests cause them.
  */
-const LOGGED = /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|failed to invoke drain|stack: |workerd\/|kj\/)/
+const LOGGED =
+  /^(?:NOSENTRY |(?:uncaught )?exception[ =;]|failed to invoke drain|stack: |workerd\/|kj\/|\[mf:error\] TypeError: Can't read from request stream)/
 const KEPT = 500
 
-/** Keeps the runtime's own log lines back, and prints the last of them if the run fails. */
+/**
+ * Keeps the runtime's own log lines back, and prints the last of them if the run fails. The last
+ * line of a run says how it went.
+ */
 export function runtimeLog(): Vite.Plugin {
-  return { name: 'runtime-log', configureVitest: holdBack }
+  return { name: 'runtime-log', configureVitest: ({ vitest }) => holdBack(vitest) }
 }
 
 let held: string[] | null = null
 
-function holdBack(): void {
+function holdBack(vitest: Vitest): void {
   if (held) return
   const lines: string[] = (held = [])
   for (const stream of [process.stdout, process.stderr]) {
@@ -28,5 +32,18 @@ function holdBack(): void {
   }
   process.once('exit', (code) => {
     if (code !== 0 && lines.length > 0) process.stderr.write(`\nThe last lines that the Workers runtime logged:\n${lines.join('')}`)
+    const ran = vitest.state.getTestModules()
+    if (ran.length > 0) process.stderr.write(`\n${verdictOf(ran, code)}\n`)
   })
+}
+
+/** For example `FAILED: 3 of 6,421 tests, in 2 of 275 files`. */
+export function verdictOf(ran: readonly Pick<TestModule, 'ok' | 'children'>[], code: number): string {
+  const files = `${ran.length} files`
+  const tests = ran.flatMap(({ children }) => Array.from(children.allTests(), (test) => test.result().state))
+  const count = (state: string): number => tests.filter((one) => one === state).length
+  const [failed, skipped] = [count('failed'), count('skipped')]
+  if (failed > 0) return `FAILED: ${failed} of ${tests.length} tests, in ${ran.filter((one) => !one.ok()).length} of ${files}`
+  if (code !== 0) return `FAILED: no test, but the run: see the errors above (exit code ${code})`
+  return `PASSED: ${count('passed')} tests in ${files}${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }

@@ -287,6 +287,21 @@ describe('the sweep', () => {
     await env.DB.exec(`DELETE FROM events WHERE scope = 'old/1'`)
   })
 
+  test('forgets a scope a year after its last report, however soon it forgets events', async () => {
+    const DAY = 86_400_000
+    const now = Date.now()
+    const report = (scope: string, days: number) =>
+      env.DB.prepare(`INSERT INTO scopes (scope, agent, open, updated_at) VALUES (?, 'test', 0, ?)`)
+        .bind(scope, now - days * DAY)
+        .run()
+    await report('silent/40', 40)
+    await report('silent/366', 366)
+    await sweep({ ...env, REFLEX_RETENTION_DAYS: '7' }, now)
+    const left = await env.DB.prepare(`SELECT scope FROM scopes WHERE scope LIKE 'silent/%'`).all()
+    expect(left.results).toEqual([{ scope: 'silent/40' }])
+    await env.DB.exec(`DELETE FROM scopes WHERE scope LIKE 'silent/%'`)
+  })
+
   test('comes within half a minute also where the clock was ahead when its alarm was set', async () => {
     const sweeper = env.SWEEPER.getByName('ahead')
     const alarmIn = (work: (storage: DurableObjectStorage) => Promise<unknown>) =>

@@ -196,10 +196,17 @@ describe('a model provider that is not available', () => {
   })
 
   test('is not waited for longer than model_outage_s', async () => {
-    const { scope, stub } = await scopeWithModel({ model_outage_s: 100 })
+    const { scope, stub, provider } = await scopeWithModel({ model_outage_s: 100 })
     const [id] = await send(stub, note(scope, 'a'))
     await waitsForModel(stub)
-    await inObject(stub, (state) => state.storage.sql.exec('UPDATE events SET parked_at = parked_at - 101000'))
+    const parkedBefore = (ms: number) =>
+      inObject(stub, (state) => void state.storage.sql.exec('UPDATE events SET parked_at = parked_at - ?', ms))
+    await parkedBefore(50_000)
+    await comesDue(stub)
+    await until(async () => provider.asked === 2, 'the model is asked again')
+    await waitsForModel(stub)
+    expect(await stub.event(id!)).toMatchObject({ status: 'pending' })
+    await parkedBefore(51_000)
     await comesDue(stub)
     const { records } = await stub.outcomes([id!], 10_000)
     expect(records).toMatchObject([

@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
 import type { KeyLookup } from '../../../../src/http/auth/authenticate.ts'
 import { createKey } from '../../../../src/http/auth/key.ts'
-import { authenticated, rateLimited, requires, scopeParam, type AuthEnv } from '../../../../src/http/auth/middleware.ts'
+import { authenticated, rateLimited, requires, scopeParam, ticketed, type AuthEnv } from '../../../../src/http/auth/middleware.ts'
 import type { Env } from '../../../../src/env.ts'
 import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
 
@@ -140,5 +140,30 @@ describe('the rate limit', () => {
   test('lets pass what is below it, and everything where it is broken', async () => {
     expect(await get('/whoami', { env: limiter(async () => ({ success: true })) })).toMatchObject({ status: 200 })
     expect(await get('/whoami', { env: limiter(async () => Promise.reject(new Error('broken'))) })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('a ticket', () => {
+  const hono = new Hono<AuthEnv>()
+  const guest = { key_id: 'guest', name: 'guest', roles: ['viewer'], scopes: ['team-a/1'] }
+  const redeem = vi.fn<Parameters<typeof ticketed>[0]>(async () => guest)
+  hono.get(
+    '/scopes/:scope/sse',
+    ticketed(redeem),
+    authenticated(() => ({ keys, any_key: async () => false, knows: () => true })),
+    (c) => c.json(c.var.principal),
+  )
+  hono.onError(handleError)
+  const path = '/scopes/team-a%2F1/sse?ticket=t'
+
+  test('serves a request without a key', async () => {
+    expect(await get(path, { key: null, hono })).toMatchObject({ status: 200, body: { name: 'guest' } })
+  })
+
+  test('is left unused where the request has a key, which is then the one that counts', async () => {
+    redeem.mockClear()
+    expect(await get(path, { hono })).toMatchObject({ status: 200, body: { name: 'ci' } })
+    expect(await get(path, { key: 'wrong', hono })).toMatchObject({ status: 401 })
+    expect(redeem).not.toHaveBeenCalled()
   })
 })

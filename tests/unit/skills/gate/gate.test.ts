@@ -14,6 +14,12 @@ const withManifest = (changes: Record<string, unknown>): Partial<GateRequest> =>
 const secretTag = { name: 'image_tag', type: 'string', required: true, secret: true }
 
 describe('the gate', () => {
+  test('asks for a promotion only where nothing else denies the skill', () => {
+    const control_plane = { verdict: 'needs_promotion' as const, reason: 'not yet', cached: false, asked_at: NOW }
+    expect(decide(gateRequest({ control_plane })).verdict).toBe('needs_promotion')
+    expect(decide(gateRequest({ control_plane, roles: ['viewer'] })).verdict).toBe('deny')
+  })
+
   test('allows what passes all four stages, and says what it looked at', () => {
     const decision = decide(gateRequest())
     expect(decision).toMatchObject({

@@ -105,6 +105,9 @@ describe('an effect is not repeated silently (G8)', () => {
     await hurry(stub)
     expect(await stub.outcomes([id!], 15_000)).toMatchObject({ records: [{ status: 'completed' }] })
     expect(ran(scope)).toHaveLength(2)
+    const ended = await entriesOf(stub, 'effect-ended')
+    const idsOf = (status: string) => ended.filter((entry) => entry.status === status).map(({ effect_id }) => effect_id)
+    expect(idsOf('reused')).toEqual(idsOf('ok'))
   })
 
   test('a key holds across turns and events', async () => {

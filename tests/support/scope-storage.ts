@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { Database } from '../../src/scope/storage/database.ts'
+
+const folder = 'migrations/scope'
+const schema = readdirSync(folder)
+  .filter((name) => name.endsWith('.sql'))
+  .toSorted()
+  .map((name) => readFileSync(`${folder}/${name}`, 'utf8'))
+
+/** The storage of a scope in memory, with its tables. `synced` resolves the waits for the disk. */
+export function openScopeStorage() {
+  const sqlite = new DatabaseSync(':memory:')
+  for (const sql of schema) sqlite.exec(sql)
+  const disk = Promise.withResolvers<void>()
+  const rowsOf = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
+  let depth = 0
+  const transactionSync = <Made>(work: () => Made): Made => {
+    const place = `unit_${depth}`
+    depth += 1
+    sqlite.exec(`SAVEPOINT ${place}`)
+    try {
+      const made = work()
+      sqlite.exec(`RELEASE ${place}`)
+      return made
+    } catch (error) {
+      sqlite.exec(`ROLLBACK TO ${place}; RELEASE ${place}`)
+      throw error
+    } finally {
+      depth -= 1
+    }
+  }
+  const exec = (sql: string, ...params: SQLInputValue[]) => {
+    const rows = rowsOf(sql, ...params)
+    return { toArray: () => rows, [Symbol.iterator]: () => rows[Symbol.iterator]() }
+  }
+  const storage = { sql: { exec }, transactionSync, sync: () => disk.promise } as unknown as DurableObjectStorage
+  const database = new Database(storage, { laid: true, lay: () => {} })
+  return { database, rowsOf, synced: disk.resolve }
+}
