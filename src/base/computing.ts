@@ -4,7 +4,7 @@ import type { Steps } from './steps.ts'
  * Work of one portion, after which others are served. Where the clock stands still while a request
  * computes, units and steps end it. A millisecond takes about 200,000 units of a reflex's fuel.
  */
-const PORTION = { ms: 5, units: 1_000_000, steps: 16 } as const
+const PORTION = { ms: 5, units: 1_000_000, steps: 64 } as const
 const MINUTE_MS = 60_000
 /** A request that does not rest for so long waits for something else, or has gone. */
 const GONE_MS = 5000
@@ -101,9 +101,9 @@ export class Computing {
     this.#parts.spend(units)
   }
 
-  /** Counts a step. Ends the portion where it is over. */
-  async rest(): Promise<void> {
-    this.#steps += 1
+  /** Counts a step, or one that is as long as several. Ends the portion where it is over. */
+  async rest(steps = 1): Promise<void> {
+    this.#steps += steps
     if (this.#isOver()) await this.#serveOthers()
   }
 

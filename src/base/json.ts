@@ -1,3 +1,5 @@
+import type { Steps } from './steps.ts'
+
 export type Json = null | boolean | number | string | Json[] | JsonFields
 export type JsonFields = { [name: string]: Json }
 
@@ -43,6 +45,32 @@ export function canonicalJson(value: unknown): string {
     .sort()
     .map((name) => `${JSON.stringify(name)}:${canonicalJson(fields[name])}`)
   return `{${texts.join(',')}}`
+}
+
+/** Characters of canonical JSON that one step writes. */
+const STEP = 32_768
+
+/** The canonical JSON of a value that may be large, in steps: of its fields, and of their parts. */
+export function* canonicalInSteps(value: unknown, depth = 2): Steps<string> {
+  if (depth === 0 || typeof value !== 'object' || value === null) return canonicalJson(value)
+  const is_list = Array.isArray(value)
+  const fields = value as Record<string, unknown>
+  const names = is_list
+    ? value.keys()
+    : Object.keys(fields)
+        .filter((name) => fields[name] !== undefined)
+        .sort()
+  const texts: string[] = []
+  let written = 0
+  for (const name of names) {
+    const text = yield* canonicalInSteps(fields[name], depth - 1)
+    texts.push(is_list ? text : `${JSON.stringify(name)}:${text}`)
+    written += text.length
+    if (written < STEP) continue
+    written = 0
+    yield
+  }
+  return is_list ? `[${texts.join(',')}]` : `{${texts.join(',')}}`
 }
 
 type Key = string | number | null

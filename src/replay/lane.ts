@@ -26,7 +26,7 @@ export async function replayActions(around: Around, chains: Chains, sessions: Se
   compareAtOnce(around, chains)
   compareTrials(around)
   for (const one of acted) {
-    await host.computing.rest()
+    await host.computing.rest(8)
     const { fire, event, settings, entry } = one
     if (!fire.permitted.lane || fire.reused) continue
     const ended = source.entriesOf('action-ended').find((of) => isOf(of, event.id, fire))

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { hashJson, jsonValue, sha256 as sha256Of } from '../base/json.ts'
+import { canonicalInSteps, hashJson, jsonValue, sha256 as sha256Of } from '../base/json.ts'
 import type { Refused, Result } from '../base/result.ts'
+import { atOnce, type Steps } from '../base/steps.ts'
 import type { TraceRecording } from '../contract/scope-api.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 
@@ -97,27 +98,34 @@ type Flaw = Refused<'not_json' | 'unknown_schema' | 'incomplete' | 'changed'>
  * Reads an exported file: one recording for each scope of the trace. Nothing of a file that is cut
  * off or was changed is used.
  */
-export async function openRecordings(text: string): Promise<Result<{ recordings: Recording[] }, Flaw>> {
+export async function openRecordings(text: string, run: RunSteps = async (steps) => atOnce(steps)): Promise<Opened> {
   const value = jsonValue(text)
   const isBundle = typeof value === 'object' && value !== null && 'recordings' in value
   if (!isBundle) {
-    const opened = await openRecording(value)
+    const opened = await openRecording(value, run)
     return opened.ok ? { ok: true, recordings: [opened.recording] } : opened
   }
   const parsed = bundleFields.safeParse(value)
   if (!parsed.success) return incomplete(parsed.error)
   const { sha256, ...content } = value as Bundle
-  if ((await hashJson(content)) !== sha256) return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
+  if ((await hashOf(content, run)) !== sha256)
+    return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
   const recordings: Recording[] = []
   for (const recording of content.recordings) {
-    const opened = await openRecording(recording)
+    const opened = await openRecording(recording, run)
     if (!opened.ok) return opened
     recordings.push(opened.recording)
   }
   return { ok: true, recordings: recordings }
 }
 
-async function openRecording(value: unknown): Promise<Result<{ recording: Recording }, Flaw>> {
+type Opened = Result<{ recordings: Recording[] }, Flaw>
+/** Runs the steps in which a large file is read, so that others are served between them. */
+type RunSteps = (steps: Steps<string>) => Promise<string>
+
+const hashOf = async (content: object, run: RunSteps): Promise<string> => sha256Of(await run(canonicalInSteps(content)))
+
+async function openRecording(value: unknown, run: RunSteps): Promise<Result<{ recording: Recording }, Flaw>> {
   if (typeof value !== 'object' || value === null)
     return flawed('not_json', 'The file is not a JSON object: it is cut off, or not an exported trace.')
   const schema: unknown = 'schema' in value ? value.schema : undefined
@@ -128,7 +136,8 @@ async function openRecording(value: unknown): Promise<Result<{ recording: Record
   const parsed = fields.safeParse(value)
   if (!parsed.success) return incomplete(parsed.error)
   const { sha256, ...content } = value as Recording
-  if ((await hashJson(content)) !== sha256) return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
+  if ((await hashOf(content, run)) !== sha256)
+    return flawed('changed', 'The content of the file does not match its sha256: it was changed.')
   // The sandbox shares compiled programs by their hash with live scopes.
   for (const [hash, { id, code }] of Object.entries((value as Recording).programs))
     if ((await sha256Of(code)) !== hash) return flawed('changed', `The code of the reflex ${id} does not match its hash.`)

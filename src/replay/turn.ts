@@ -28,7 +28,7 @@ export async function replayTurns(around: Around, sessions: Sessions): Promise<S
   const { source, host, given, comparison } = around
   const saved: Saved = { effects: 0, calls: [], duration_ms: 0 }
   for (const recorded of source.entriesOf('turn-started')) {
-    await host.computing.rest()
+    await host.computing.rest(8)
     const moved = given.departures?.moved(recorded) ?? null
     const started = given.departures && moved === null ? given.departures.turn(recorded) : recorded
     if (!started) {

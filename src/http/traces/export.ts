@@ -25,13 +25,17 @@ async function skillFor(db: D1Database, { id, version }: { id: string; version: 
   return found?.reads ? found.version : null
 }
 
-/** A recording for each scope whose log still has the trace. */
-export async function exportTrace(env: Env, scopes: readonly string[], of: OfTrace, reader: Reader = null): Promise<Recording[]> {
+/** The same, with the sums of files. */
+export const exportTrace = async (...of: Parameters<typeof recordingsOf>): Promise<Recording[]> =>
+  Promise.all((await recordingsOf(...of)).map(({ sha256: _sha256, ...recording }) => seal(recording)))
+
+/** A recording for each scope whose log still has the trace, without a sum. */
+export async function recordingsOf(env: Env, scopes: readonly string[], of: OfTrace, reader: Reader = null): Promise<Recording[]> {
   const found = await Promise.all(scopes.map((scope) => exportFrom(env, scope, of, reader)))
   const recordings = found.filter((recording) => recording !== null)
   if (recordings.length === 0) throw notFound(`The log of ${scopes.join(', ')} has no trace ${of.trace_id}.`)
   if (recordings.length === found.length) return recordings
-  return Promise.all(recordings.map(({ sha256: _sha256, ...recording }) => seal({ ...recording, complete: false })))
+  return recordings.map((recording) => ({ ...recording, complete: false }))
 }
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
@@ -40,7 +44,7 @@ async function exportFrom(env: Env, scope: string, of: OfTrace, reader: Reader):
   if (recorded === null) return null
   const [programs, manifests] = await Promise.all([programsOf(env, recorded, reader), manifestsOf(env, recorded, reader)])
   const settings_hash = await hashJson(recorded.settings)
-  return seal({ schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests })
+  return { schema: RECORDING_SCHEMA, trace_id: of.trace_id, ...recorded, settings_hash, programs, manifests, sha256: '' }
 }
 
 /** Takes a program or manifest out of the log's parts, if its content matches its hash. */

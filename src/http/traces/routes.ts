@@ -20,7 +20,7 @@ import { guard, json, jsonRequest, jsonText, problems, resource, routes, traceId
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../problems/refusals.ts'
 import { replayRequest, resolveChanges, showsMore, type Asked } from './changes.ts'
-import { exportTrace } from './export.ts'
+import { exportTrace, recordingsOf } from './export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
 import { rangeReplayRoutes } from './range.ts'
@@ -99,7 +99,7 @@ const traceReplayRoutes = resource()
     const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
     const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
     const reports = await withComputing(c.var.principal, async (computing) => {
-      const found = await exportTrace(c.env, scopes, { trace_id, contexts: showsMore(asked) })
+      const found = await recordingsOf(c.env, scopes, { trace_id, contexts: showsMore(asked) })
       return replayAll(found, asked, { ...callerOf(c), computing })
     })
     for (const { scope, report } of reports) {
@@ -111,7 +111,7 @@ const traceReplayRoutes = resource()
   .openapi(replayedFile, async (c) => {
     const { file, ...asked } = askedOf(await c.req.text())
     const reports = await withComputing(c.var.principal, async (computing) => {
-      const opened = await openRecordings(file)
+      const opened = await openRecordings(file, (steps) => computing.run(steps))
       if (!opened.ok) throw invalid(opened.detail)
       return replayAll(opened.recordings, asked, { ...callerOf(c), computing, is_file: true }).catch(unreadable)
     })

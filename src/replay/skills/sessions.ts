@@ -63,7 +63,7 @@ export class Sessions {
   }
 
   async #replay(record: SessionRecord, work: (opened: Opened) => Promise<void>, events?: readonly Event[]): Promise<boolean> {
-    await this.#around.host.computing.rest()
+    await this.#around.host.computing.rest(8)
     const { given, comparison } = this.#around
     const basis = given.basisOf(record.seed as { basis?: string })
     try {

@@ -13,6 +13,8 @@ import type { Ground } from '../storage/wiring.ts'
 const MOST_ENTRIES = 5000
 const MOST_EVENT_BYTES = 16_000_000
 const MOST_CONTEXT_BYTES = 8_000_000
+/** Events that are read before others are served. */
+const EVENTS_AT_ONCE = 64
 
 type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
   history: History
@@ -158,7 +160,9 @@ async function eventsOf({ database, log, history }: Parts, entries: readonly Log
   const old = await history.search<OldRow>('events', { ids, ranges: seen }, isSeen)
   const rows: TraceRecording['events'] = []
   let left = MOST_EVENT_BYTES
-  for (const { seq, payload } of merged([...live, ...old.rows.map((row) => ({ ...row, payload: JSON.stringify(row.payload) }))])) {
+  const found = merged([...live, ...old.rows.map((row) => ({ ...row, payload: JSON.stringify(row.payload) }))])
+  for (const [index, { seq, payload }] of found.entries()) {
+    if (index % EVENTS_AT_ONCE === EVENTS_AT_ONCE - 1) await scheduler.wait(0)
     left -= payload.length
     if (left > 0) rows.push({ seq, event: log.clean(JSON.parse(payload)) as Event })
   }

@@ -16,7 +16,7 @@ import { sandboxLimits } from '../../reflexes/sandbox.ts'
 
 const MOST_COUNTED = 1000
 /** Contexts that are rebuilt before other callers of the scope get their turn. */
-const MOST_AT_ONCE = 50
+const MOST_AT_ONCE = 8
 const PAGE_BYTES = 1_000_000
 /** Log entries of a chain per event: an active and a shadow version of each reflex. */
 const MOST_ENTRIES = 2 * limits.chain_length

@@ -33,7 +33,7 @@ test('computing rests after some milliseconds, after some units, and after some 
   expect(time.waits).toEqual([0, 0])
   await computing.run(stepsOf(4, () => computing.spend(1_000_000)))
   expect(time.waits).toHaveLength(6)
-  await computing.run(stepsOf(32, () => {}))
+  await computing.run(stepsOf(128, () => {}))
   expect(time.waits).toHaveLength(8)
 })
 
