@@ -24,10 +24,9 @@ export async function fileStatistics(file: string, name: string, query: FileQuer
   const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined
   if (!metric || !isCounted(metric)) throw notCounted(name)
   if (by !== undefined && by !== metric.family) throw new UsageError(`The metric ${name} of a file has no series by ${by}.`)
-  const [since, until] = [
-    Date.parse(query.since ?? '1970-01-01T00:00:00Z'),
-    query.until === undefined ? Date.now() : Date.parse(query.until),
-  ]
+  const entries = Array.from(entriesOf(await openStandalone(file)))
+  const until = query.until === undefined ? Date.now() : Date.parse(query.until)
+  const since = Date.parse(query.since ?? entries[0]?.at ?? iso(until))
   const found = new Map<string, Series>(by === undefined ? [['', new Map()]] : [])
   const fold = emptyFold()
   let at = 0
@@ -35,7 +34,7 @@ export async function fileStatistics(file: string, name: string, query: FileQuer
     if (family !== metric.family || at < since || at >= until) return
     sum(series(found, by === undefined ? '' : label), bucketStart(bucket, at), counts)
   }
-  for (const entry of entriesOf(await openStandalone(file))) {
+  for (const entry of entries) {
     at = Date.parse(entry.at)
     const head = { span_id: '', parent_id: null, event_ids: [], duration_ms: null }
     foldEntry({ ...head, ...entry } as unknown as NewEntry, { record: fold, add, has_trigger: false })

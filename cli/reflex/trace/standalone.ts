@@ -1,5 +1,8 @@
+import { isJsonFields } from '../../../src/base/json.ts'
+import type { Usage } from '../../../src/contract/log-entry.ts'
 import type { Span, SpanKind, Trace } from '../../../src/contract/reports/trace.ts'
 import type { LogEntry } from '../../../src/standalone/rows.ts'
+import { sum } from '../../../src/replay/what-if/live-model.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Column } from '../table.ts'
 import { openStandalone, type StandaloneFile } from '../standalone-file.ts'
@@ -65,21 +68,34 @@ export async function standaloneTrace(file: string, trace_id: string): Promise<T
   const status = entries.some(isError) ? 'error' : 'ok'
   const times = { status, started_at: first.at, duration_ms: ended - started } as const
   const root: Span = { span_id: '0', parent_id: null, name: 'process', kind: 'call', ...times, attributes: {}, children: top }
-  const usage = { input_tokens: 0, output_tokens: 0, cost_usd: null, model_calls: 0 }
+  const usage = entries.map(usageOf).reduce(sum)
   return { trace_id, scopes: [], ended_at: new Date(ended).toISOString(), usage, truncated: false, ...times, root }
 }
 
+const NONE: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
+
+/** Tokens and cost of a model call; other entries have none. */
+const usageOf = ({ kind, usage }: LogEntry): Usage => (kind === 'model-called' && isJsonFields(usage) ? { ...NONE, ...usage } : NONE)
+
 const kinds: Record<string, SpanKind> = {
+  'model-called': 'model',
   'tool-called': 'effect',
   'skill-decided': 'gate',
   'skill-started': 'run',
   'bulletin-built': 'bulletin',
 }
 
+/** The names under which a trace shows what a call of a model took. */
+function spentOn(entry: LogEntry): Record<string, unknown> {
+  const { input_tokens, output_tokens, cost_usd, model_calls } = usageOf(entry)
+  if (model_calls === 0) return {}
+  return { 'gen_ai.usage.input_tokens': input_tokens, 'gen_ai.usage.output_tokens': output_tokens, 'reflex.cost_usd': cost_usd }
+}
+
 function spanOf(entry: LogEntry): Span {
   const { seq, at, kind, trace_id: _, ...attributes } = entry
   const duration_ms = typeof attributes['duration_ms'] === 'number' ? attributes['duration_ms'] : 0
-  const about = attributes['tool'] ?? attributes['skill_id']
+  const about = attributes['tool'] ?? attributes['skill_id'] ?? attributes['model']
   return {
     span_id: String(seq),
     parent_id: null,
@@ -88,7 +104,7 @@ function spanOf(entry: LogEntry): Span {
     status: isError(entry) ? 'error' : 'ok',
     started_at: new Date(Date.parse(at) - duration_ms).toISOString(),
     duration_ms,
-    attributes,
+    attributes: { ...attributes, ...spentOn(entry) },
     children: [],
   }
 }

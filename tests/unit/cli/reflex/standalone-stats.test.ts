@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fileStatistics } from '../../../../cli/reflex/standalone-stats.ts'
+import { standaloneTrace } from '../../../../cli/reflex/trace/standalone.ts'
 import { fileStorage } from '../../../../src/standalone/node/index.ts'
 
 let folder: string
@@ -22,6 +23,8 @@ beforeAll(async () => {
   run('20T06', 'deploy', 'failed')
   run('21T05', 'deploy', 'ok')
   run('21T06', 'refund', 'ok')
+  log('21T07', 'model-called', { model: 'gpt-5', usage: { input_tokens: 100, output_tokens: 20, cost_usd: 0.5, model_calls: 1 } })
+  log('21T07', 'model-called', { model: 'unknown', usage: { input_tokens: 10, output_tokens: 2, cost_usd: null, model_calls: 1 } })
   storage.close()
 })
 afterAll(() => rm(folder, { recursive: true }))
@@ -44,6 +47,19 @@ test('the log of a standalone process gives the metrics of its skills', async ()
   const total = async (metric: string, range = {}) => (await fileStatistics(file, metric, { bucket: 'all', ...range })).series
   expect(await total('skill.success_rate')).toMatchObject([{ label: null, total: 0.75 }])
   expect(await total('skills.proposals', { since: '2026-11-21T00:00:00Z', until: '2026-11-21T06:00:00Z' })).toMatchObject([{ total: 1 }])
+})
+
+test('the numbers of a file begin with its first entry', async () => {
+  expect(await fileStatistics(file, 'skill.calls', { bucket: 'day' })).toMatchObject({ since: '2026-11-20T05:00:00.000Z' })
+})
+
+test('a trace of a file counts its model calls, their tokens and their cost, which is unknown if one is', async () => {
+  const trace = await standaloneTrace(file, 'a'.repeat(32))
+  expect(trace.usage).toEqual({ input_tokens: 110, output_tokens: 22, cost_usd: null, model_calls: 2 })
+  expect(trace.root.children.filter(({ kind }) => kind === 'model')).toMatchObject([
+    { name: 'model-called gpt-5', attributes: { 'gen_ai.usage.input_tokens': 100, 'reflex.cost_usd': 0.5 } },
+    { name: 'model-called unknown' },
+  ])
 })
 
 test('it has no metric of turns, events and reflexes', async () => {
