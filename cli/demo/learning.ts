@@ -4,7 +4,7 @@ import type { AuthLog } from './read-log.ts'
 
 export const LEARNING_SCOPE = 'demo/learning'
 /** So many lines are sent to the scope that learns: the log's, and those of further days. */
-export const LEARNING_LINES = 1300
+export const LEARNING_LINES = 1100
 const LEARN_AFTER = [300]
 const DAY_MS = 86_400_000
 const ADDRESS = /\b(\d{1,3}\.\d{1,3}\.\d{1,3})\.(\d{1,3})\b/g

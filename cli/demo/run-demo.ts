@@ -51,10 +51,10 @@ export async function runDemo({ server, key, log, state, options, presenter, sig
     if (options.reflex) await setReflex(api, log.scopes, work)
     await setSkills(api, work)
     presenter.phase('sending')
-    await sendToFail(api, work)
     const [first, first_at] = [performance.now(), Date.now()]
     await sendLines(api, { events: log.events, speed: options.speed, signal: work, onSent: (lines) => update(sent(state, lines)) })
     const all_sent = performance.now()
+    await sendToFail(api, work)
     presenter.phase('waiting')
     const scopes = await settled(api, { log, options, signal: work, state: () => state })
     const worked = Date.parse(state.last_ended_at ?? '') - first_at

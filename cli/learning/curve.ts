@@ -39,7 +39,7 @@ export function curveText({ title, buckets, marks }: Curve, { columns, paint }: 
   return [
     paint('bold', title),
     ...bars,
-    paint('dim', `${'0'.padStart(AXIS - 1)} ${axis}`),
+    paint('dim', `${' '.repeat(AXIS)}${axis}`),
     ...(marks.length > 0 ? [`${' '.repeat(AXIS)}${paint('yellow', numbersLine(marks, { end, width }))}`] : []),
     ...marks.map(({ after, text }, index) => `  ${paint('yellow', String(index + 1))} after ${count(after)}: ${text}`),
   ]

@@ -27,7 +27,7 @@ describe('the curve of model calls', () => {
     const rows = text(80)
     expect(rows[1]).toBe('  200 ████████')
     expect(rows[5]).toBe('  100 ████████████')
-    expect(rows[9]).toMatch(/^ {4}0 0 +400 events$/)
+    expect(rows[9]).toMatch(/^ {6}0 +400 events$/)
   })
 
   it('numbers its marks below the axis, in order', () => {
