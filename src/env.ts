@@ -61,6 +61,10 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** Megabytes that one key adds to the Ledger and D1 within a day; 10 if unset. */
+  REFLEX_LEDGER_MB_PER_DAY?: string
+  /** Megabytes of the Ledger from which on an alert is raised; 5,000 if unset. */
+  REFLEX_ALERT_LEDGER_MB?: string
   /** Hours between scheduled runs of learning in a scope; 24 by default. */
   REFLEX_LEARN_EVERY_HOURS?: string
   /** The scope that gets the deployment's alerts, and their limits; docs/webhooks.md. */

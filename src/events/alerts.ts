@@ -1,6 +1,7 @@
 import { withDeadline } from '../base/deadline.ts'
 import { messageOf } from '../base/error-text.ts'
 import { logError } from '../base/warn.ts'
+import { LEDGER } from '../contract/market/ledger-api.ts'
 import type { Alert } from '../contract/reports/notice.ts'
 import { bucketStart, bucketSteps } from '../contract/reports/statistics.ts'
 import type { Env } from '../env.ts'
@@ -16,11 +17,15 @@ const MOST_NAMED = 20
 const DEFAULT_DEAD_LETTERS = 10
 const DEFAULT_APPROVAL_MINUTES = 60
 
-type Limits = { dead_letters: number; approval_ms: number }
+/** An object holds at most 10 GB. */
+const DEFAULT_LEDGER_MB = 5000
+const MB = 1_000_000
+
+type Limits = { dead_letters: number; approval_ms: number; ledger_bytes: number }
 type HourSeen = { start: number; dead_letters: number; demoted: Record<string, number>; spent: Record<string, number> }
 /** `unavailable`: the database did not answer. */
 export type Seen =
-  | { ok: true; hours: readonly HourSeen[]; approvals: readonly { id: string; scope: string; created_at: number }[] }
+  | { ok: true; ledger_bytes: number; hours: readonly HourSeen[]; approvals: readonly { id: string; scope: string; created_at: number }[] }
   | { ok: false; unavailable: string }
 
 /** Raises the deployment's alerts in the scope that the deployment names, if it names one. */
@@ -37,10 +42,14 @@ export async function raiseAlerts(env: Env, now: number): Promise<number> {
 async function observe(env: Env, { now, approval_ms }: { now: number; approval_ms: number }): Promise<Seen> {
   const db = storeOf(env)
   const look = async (): Promise<Seen> => {
+    const ledger_bytes = await env.LEDGER.getByName(LEDGER)
+      .size()
+      // An alert about the database must not depend on it.
+      .catch(() => 0)
     const approvals = await waitingApprovals(db, { before: now - approval_ms, now, limit: MOST_NAMED })
     const start = bucketStart('hour', now)
     // The end of the previous hour is reported with a delay.
-    return { ok: true, approvals, hours: await Promise.all([start - HOUR_MS, start].map((hour) => hourSeen(db, hour))) }
+    return { ok: true, ledger_bytes, approvals, hours: await Promise.all([start - HOUR_MS, start].map((hour) => hourSeen(db, hour))) }
   }
   try {
     return await withDeadline(look, { timeout_ms: PATIENCE_MS, what: 'the database' })
@@ -62,7 +71,7 @@ async function hourSeen(db: D1Database, start: number): Promise<HourSeen> {
 }
 
 /** Each condition is an alert at most once an hour: its id has the hour. */
-export function alertsOf(seen: Seen, { now, dead_letters, approval_ms }: Limits & { now: number }): Alert[] {
+export function alertsOf(seen: Seen, { now, dead_letters, approval_ms, ledger_bytes }: Limits & { now: number }): Alert[] {
   const this_hour = new Date(bucketStart('hour', now)).toISOString()
   if (!seen.ok) {
     const summary = `the database (D1) is unavailable: ${seen.unavailable}`
@@ -82,7 +91,19 @@ export function alertsOf(seen: Seen, { now, dead_letters, approval_ms }: Limits 
           },
         },
       ]
-  return [...waiting, ...seen.hours.flatMap((hour) => ofHour(hour, dead_letters))]
+  const size = Math.round(seen.ledger_bytes / MB)
+  const full: Alert[] =
+    seen.ledger_bytes < ledger_bytes
+      ? []
+      : [
+          {
+            id: `ledger-size:${this_hour}`,
+            name: 'ledger-size',
+            summary: `the Ledger object has ${size} MB of at most 10,000`,
+            details: { bytes: seen.ledger_bytes },
+          },
+        ]
+  return [...waiting, ...full, ...seen.hours.flatMap((hour) => ofHour(hour, dead_letters))]
 }
 
 function ofHour({ start, dead_letters, demoted, spent }: HourSeen, limit: number): Alert[] {
@@ -115,10 +136,12 @@ function namesOf(scopes: Record<string, number>): string {
   return names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more scopes` : names.join(', ')
 }
 
-function limitsOf({ REFLEX_ALERT_DEAD_LETTERS: letters, REFLEX_ALERT_APPROVAL_MINUTES: minutes }: Env): Limits {
+function limitsOf(env: Env): Limits {
+  const { REFLEX_ALERT_DEAD_LETTERS: letters, REFLEX_ALERT_APPROVAL_MINUTES: minutes, REFLEX_ALERT_LEDGER_MB: megabytes } = env
   return {
     dead_letters: positive(letters) ?? DEFAULT_DEAD_LETTERS,
     approval_ms: (positive(minutes) ?? DEFAULT_APPROVAL_MINUTES) * MINUTE_MS,
+    ledger_bytes: (positive(megabytes) ?? DEFAULT_LEDGER_MB) * MB,
   }
 }
 

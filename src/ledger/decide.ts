@@ -5,6 +5,8 @@ import { Draft, newAccount, type AccountState, type NewRow } from './draft.ts'
 export type TransferOptions = {
   /** The key or agent that asks, whose failures of a day are limited; unset: they are not. */
   caller?: string | undefined
+  /** The id under which the growth of a day is counted; unset: the caller's name. */
+  counted?: string | undefined
   /** Accounts that the edge vouches for: they are opened if they take part for the first time. */
   opens: readonly string[]
   /** Ids of the keys that own the `key:` accounts among them. */
@@ -46,7 +48,8 @@ function decideOne(draft: Draft, asked: NewTransfer, options: TransferOptions, n
   if (known) return known
   const decided = decide(draft, asked, options, now)
   if (typeof decided === 'string') {
-    draft.fail(asked, decided, now)
+    // A scope that D1 does not know yet: the same mint succeeds once it does.
+    if (!(options.minting && decided === 'credit_account_not_found')) draft.fail(asked, decided, now)
     return { id, status: 'failed', reason: decided }
   }
   for (const side of [decided.debit, decided.credit])

@@ -1,9 +1,10 @@
+import { byteLength } from '../base/byte-length.ts'
 import type { Account, LedgerAudit, SpendingLimits } from '../contract/market/account.ts'
 import type { LedgerPage, PageAsked } from '../contract/market/ledger-api.ts'
 import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferResult } from '../contract/market/transfer.ts'
 import { auditOf, checkSinceCheckpoint } from './audit.ts'
 import { availableOf, decideAll, mayPay, type TransferOptions } from './decide.ts'
-import { DAY_MS, type AccountState, type NewRow } from './draft.ts'
+import { DAY_MS, type AccountState, type Draft, type NewRow } from './draft.ts'
 import { accountOf, accountsOf, loadDraft, type AccountRow, type Sql } from './load.ts'
 import { writeDraft } from './write.ts'
 
@@ -12,19 +13,19 @@ export type { TransferOptions } from './decide.ts'
 export type TimedOut = { id: string; at: number }
 type Row = NewRow & { seq: number }
 
-type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller'> & { privileged?: boolean }
+type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller' | 'counted'> & { privileged?: boolean }
 
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
   readonly #sql: Sql
   /** Of a caller in a day. */
-  readonly #most_failures: number
+  readonly #most: { failures: number; bytes: number }
   /** Reasons to trust the sums no more. Nothing is transferred then. */
   #problems: readonly string[] = []
 
-  constructor(sql: Sql, most_failures: number) {
+  constructor(sql: Sql, most: { failures: number; bytes: number }) {
     this.#sql = sql
-    this.#most_failures = most_failures
+    this.#most = most
   }
 
   /** Compares the sums with the history, once the object wakes. */
@@ -39,13 +40,30 @@ export class Ledger {
     const results = decideAll(draft, transfers, options, now)
     if (!this.#mayFail(draft.newly_failed.length, options.caller, now))
       return transfers.map(({ id }) => ({ id, status: 'failed', reason: 'too_many_failures' }))
+    if (!this.mayGrow(bytesOf(draft), options.counted ?? options.caller, now))
+      return transfers.map(({ id }) => ({ id, status: 'failed', reason: 'too_much_of_a_day' }))
     writeDraft(this.#sql, draft)
     return results
   }
 
-  mint({ id, to, amount, memo }: NewMint, { opens, owners, caller, privileged = false }: MintedBy, now: number): TransferResult {
+  /**
+   * Counts what a caller adds to the Ledger and D1. False, and not counted, if that is more than
+   * one caller may add in a day. The market itself has no caller.
+   */
+  mayGrow(bytes: number, caller: string | undefined, now: number): boolean {
+    if (bytes === 0 || caller === undefined) return true
+    const day = Math.floor(now / DAY_MS)
+    const [before] = this.#sql.exec<{ bytes: number }>('SELECT bytes FROM growth WHERE caller = ? AND day = ?', caller, day).toArray()
+    const grown = (before?.bytes ?? 0) + bytes
+    if (grown > this.#most.bytes) return false
+    this.#sql.exec('DELETE FROM growth WHERE day < ?', day)
+    this.#sql.exec('INSERT OR REPLACE INTO growth (caller, day, bytes) VALUES (?, ?, ?)', caller, day, grown)
+    return true
+  }
+
+  mint({ id, to, amount, memo }: NewMint, { opens, owners, caller, counted, privileged = false }: MintedBy, now: number): TransferResult {
     const asked = { id, debit: GENESIS, credit: to, amount, code: 'mint', memo }
-    const [result] = this.transfer([asked], { opens, owners, caller, privileged, minting: true }, now)
+    const [result] = this.transfer([asked], { opens, owners, caller, counted, privileged, minting: true }, now)
     if (!result) throw new Error('A transfer has no result')
     return result
   }
@@ -164,7 +182,7 @@ export class Ledger {
     const day = Math.floor(now / DAY_MS)
     const [before] = this.#sql.exec<{ count: number }>('SELECT count FROM failures WHERE caller = ? AND day = ?', caller, day).toArray()
     const failures = (before?.count ?? 0) + count
-    if (failures > this.#most_failures) return false
+    if (failures > this.#most.failures) return false
     this.#sql.exec('INSERT OR REPLACE INTO failures (caller, day, count) VALUES (?, ?, ?)', caller, day, failures)
     return true
   }
@@ -174,6 +192,20 @@ export class Ledger {
     const items = rows.slice(0, limit).map(presentedRow)
     return { items, next: rows.length > limit ? String(items.at(-1)?.seq) : null }
   }
+}
+
+/** A row with its place in the indexes, without its texts: measured, in the Ledger and D1. */
+const ROW_BYTES = 500
+/** The texts are in both, and ids and accounts in indexes, too. */
+const COPIES = { text: 2, indexed: 4 }
+
+function bytesOf({ made, newly_failed }: Draft): number {
+  const rows = made.map(({ id, pending_id, debit, credit, code, memo }) => {
+    const indexed = `${id}${pending_id ?? ''}${debit}${credit}`
+    return ROW_BYTES + COPIES.indexed * byteLength(indexed) + COPIES.text * byteLength(`${code ?? ''}${memo ?? ''}`)
+  })
+  const failed = newly_failed.map(({ asked }) => ROW_BYTES + byteLength(JSON.stringify(asked)))
+  return [...rows, ...failed].reduce((sum, bytes) => sum + bytes, 0)
 }
 
 function presented(account: AccountState): Account {

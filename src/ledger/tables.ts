@@ -52,4 +52,6 @@ export const LEDGER_TABLES: readonly string[] = [
   // Ids of a caller that failed in its last day with one.
   'CREATE TABLE failures (caller TEXT PRIMARY KEY, day INTEGER NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID',
   'ALTER TABLE transfers ADD COLUMN "by" TEXT',
+  // The bytes that a caller added in its last day with any.
+  'CREATE TABLE growth (caller TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID',
 ]

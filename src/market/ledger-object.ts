@@ -47,6 +47,10 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ ledger }) => ledger.audit())
   }
 
+  async size() {
+    return this.ctx.storage.sql.databaseSize
+  }
+
   async setLimits(account: string, limits: SpendingLimits | null, revision: number) {
     this.#market.act(({ ledger }) => ledger.setLimits(account, limits, revision))
   }

@@ -1,4 +1,12 @@
-export type Limits = Readonly<Record<'listings' | 'offers' | 'offers_on_listing' | 'licences' | 'contracts' | 'news' | 'failures', number>>
+export type Limits = Readonly<
+  Record<'listings' | 'offers' | 'offers_on_listing' | 'licences' | 'contracts' | 'news' | 'failures' | 'bytes', number>
+>
+
+/**
+ * The size of a listing, a deal or a contract with its later states, in the Ledger and D1, beside
+ * the transfers of its maker.
+ */
+export const RECORD_BYTES = 10_000
 
 export const LIMITS: Limits = {
   /** Open listings of a seller. */
@@ -14,4 +22,12 @@ export const LIMITS: Limits = {
   news: 1000,
   /** Transfers of a caller that fail within a day: each failed id is kept for ever. */
   failures: 10_000,
+  /** The bytes that one key or agent adds to the Ledger and to D1 together within a day. */
+  bytes: 10_000_000,
+}
+
+/** The limits, with the megabytes a day that the deployment sets; invalid ones count as unset. */
+export function limitsOf({ REFLEX_LEDGER_MB_PER_DAY: text }: { REFLEX_LEDGER_MB_PER_DAY?: string }): Limits {
+  const megabytes = Number(text)
+  return text !== undefined && Number.isFinite(megabytes) && megabytes > 0 ? { ...LIMITS, bytes: megabytes * 1_000_000 } : LIMITS
 }

@@ -4,7 +4,7 @@ import { Ledger } from '../ledger/ledger.ts'
 import type { Env } from '../env.ts'
 import { Contracts } from './contracts/contracts.ts'
 import { Deals } from './deals/deals.ts'
-import { LIMITS } from './limits.ts'
+import { limitsOf } from './limits.ts'
 import { Outbox } from './outbox.ts'
 import type { Room } from './room.ts'
 import { TABLES } from './tables.ts'
@@ -32,7 +32,8 @@ export class Market {
     this.#env = env
     const { storage } = context
     const { sql } = storage
-    const ledger = new Ledger(sql, LIMITS.failures)
+    const limits = limitsOf(env)
+    const ledger = new Ledger(sql, limits)
     this.#outbox = new Outbox(
       sql,
       topicsOf(
@@ -45,7 +46,7 @@ export class Market {
       sql,
       ledger,
       outbox: this.#outbox,
-      limits: LIMITS,
+      limits,
       separately: <Made>(work: () => Made) => storage.transactionSync(work),
     }
     context.storage.transactionSync(() => {

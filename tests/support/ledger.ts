@@ -4,7 +4,7 @@ import { Ledger } from '../../src/ledger/ledger.ts'
 import { LEDGER_TABLES } from '../../src/ledger/tables.ts'
 
 /** A ledger in SQLite of Node. `before` is called before each statement, for crashes. */
-export function openLedger(file = ':memory:', before: () => void = () => {}, most_failures = Infinity) {
+export function openLedger(file = ':memory:', before: () => void = () => {}, most: { failures?: number; bytes?: number } = {}) {
   const database = new DatabaseSync(file)
   const exec = (query: string, ...bound: SQLInputValue[]) => {
     before()
@@ -28,7 +28,7 @@ export function openLedger(file = ':memory:', before: () => void = () => {}, mos
     }
   }
   transaction(() => layTables(sql, 'ledger', LEDGER_TABLES))
-  return { database, ledger: new Ledger(sql, most_failures), transaction }
+  return { database, ledger: new Ledger(sql, { failures: Infinity, bytes: Infinity, ...most }), transaction }
 }
 
 const cursor = (rows: unknown[]) => ({ toArray: () => rows, one: () => rows[0], [Symbol.iterator]: () => rows[Symbol.iterator]() })

@@ -80,7 +80,7 @@ export class TestMarket {
 
   #rooms(): Rooms {
     const sql = this.sql.storage
-    const ledger = new Ledger(sql, this.limits.failures)
+    const ledger = new Ledger(sql, this.limits)
     const separately = <Made>(work: () => Made): Made => this.sql.savepoint(work)
     const outbox = { put: (topic: string, key: string, value: unknown) => void this.sent.set(`${topic} ${key}`, value) }
     return { ledger, deals: new Deals({ sql, ledger, outbox, limits: this.limits, separately }, () => `c${(this.#copies += 1)}`) }

@@ -28,7 +28,10 @@ export class ModelLedger {
 
   mint(id: string, to: string, amount: number): string {
     const asked = { id, debit: 'genesis', credit: to, amount, code: 'mint' }
-    return this.#known(asked) ?? this.#settle(asked, this.#open(to) ? null : 'credit_account_not_found', () => this.#post(asked))
+    const known = this.#known(asked)
+    // An account that nobody knows yet: nothing is kept.
+    if (known === null && !this.#open(to)) return 'credit_account_not_found'
+    return known ?? this.#settle(asked, null, () => this.#post(asked))
   }
 
   expire(now: number): void {

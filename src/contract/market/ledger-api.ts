@@ -17,10 +17,12 @@ export type LedgerPage<Item> = { items: Item[]; next: string | null }
  * by D1 (a scope, a key) and may be opened if the Ledger does not have them yet. `owners`: the ids
  * of the keys to which the `key:` accounts among them belong.
  * `ends`: the pending transfers that the caller may end, beside its own; unset: all.
+ * `counted`: the id under which its growth of a day is counted; unset: its name, which may repeat.
  * `empties`: it may pay from closed accounts. `privileged`: the market itself.
  */
 export type LedgerCaller = {
   name: string
+  counted?: string
   opens: string[]
   owners?: Record<string, string>
   ends?: string[]
@@ -82,6 +84,8 @@ export interface LedgerApi {
   /** Oldest first; `after` is a `seq`. */
   statement(id: string, page: PageAsked): Promise<LedgerPage<Transfer>>
   audit(): Promise<LedgerAudit>
+  /** The size of the object in bytes. */
+  size(): Promise<number>
   setLimits(account: string, limits: SpendingLimits | null, revision: number): Promise<void>
   /** Closes the account, if it belongs to the key with the id `owner`. */
   closeAccount(id: string, owner: string | null): Promise<void>

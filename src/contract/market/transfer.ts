@@ -84,6 +84,7 @@ export const transferFailures = [
   'escrow_only_deals',
   'reserved_id',
   'too_many_failures',
+  'too_much_of_a_day',
   'pending_transfer_not_found',
   'pending_transfer_not_pending',
   'pending_transfer_already_posted',

@@ -28,7 +28,14 @@ export const hookKey = (name: string, delivery: string): string => {
 /** The notices behind an event, by its sender. */
 export const hopsOfSender = (sender: string): number => Number(/^key:hook:[^#]*#h(\d{1,3})$/.exec(sender)?.[1] ?? 0)
 
-export const alertNames = ['dead-letters', 'approval-waiting', 'budget-spent', 'reflex-demoted', 'database-unavailable'] as const
+export const alertNames = [
+  'dead-letters',
+  'approval-waiting',
+  'budget-spent',
+  'reflex-demoted',
+  'database-unavailable',
+  'ledger-size',
+] as const
 export type AlertName = (typeof alertNames)[number]
 /** A condition of the deployment. `id` names the condition and its period: it is raised once. */
 export type Alert = { id: string; name: AlertName; summary: string; details: Readonly<Record<string, Json>> }

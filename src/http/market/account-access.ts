@@ -71,10 +71,12 @@ export async function callerFor({ env, principal }: Caller, account: string): Pr
       `The key ${principal.name} does not act for ${account}: that needs the key itself, an operator of the scope, or an admin of all scopes.`,
     )
   const { key_id, name } = principal
-  if (isOwnAccount(principal, account)) return { name, opens: [account], owners: { [account]: key_id } }
+  if (isOwnAccount(principal, account)) return { name, counted: key_id, opens: [account], owners: { [account]: key_id } }
   const scope = scopeOfOwner(account)
-  if (scope !== null) return { name, opens: (await scopeExists(storeOf(env), scope)) ? [account] : [], owners: {} }
+  if (scope !== null) return { name, counted: key_id, opens: (await scopeExists(storeOf(env), scope)) ? [account] : [], owners: {} }
   const [id, ...others] = await keysNamed(storeOf(env), account.slice(KEY.length))
   // Names of keys repeat: an admin opens no account that several keys could claim.
-  return id !== undefined && others.length === 0 ? { name, opens: [account], owners: { [account]: id } } : { name, opens: [], owners: {} }
+  return id !== undefined && others.length === 0
+    ? { name, counted: key_id, opens: [account], owners: { [account]: id } }
+    : { name, counted: key_id, opens: [], owners: {} }
 }

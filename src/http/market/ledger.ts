@@ -12,6 +12,8 @@ import {
   newTransfer,
   transferResult,
   type NewTransfer,
+  type TransferFailure,
+  type TransferResult,
 } from '../../contract/market/transfer.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
@@ -49,10 +51,11 @@ const send = route('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip
 
 const mint = route('post /v1/ledger/mint', 'mintScrip', 'Make new scrip', {
   description:
-    'A transfer from `genesis`, for admins of all scopes (`*`). What they mint for an account of a tenant is the budget of that tenant, whose operators transfer it on.',
+    'A transfer from `genesis`, for admins of all scopes (`*`). What they mint for an account of a tenant is the budget of that tenant, whose operators transfer it on. ' +
+    'For an account that is not known yet (404) nothing is made, and the same mint succeeds later.',
   ...guard({ roles: ['admin'], body: 'json' }),
   request: { body: jsonRequest(newMint, { id: 'mint-1', to: 'scope:shop', amount: 1000 }) },
-  responses: { 200: json(results, 'The result.'), ...problems(400, 413, 415) },
+  responses: { 200: json(results, 'The result.'), ...problems(400, 404, 413, 415) },
 })
 
 const list = route('get /v1/ledger/accounts', 'listAccounts', 'List accounts', {
@@ -91,7 +94,7 @@ export const ledgerRoutes = resource()
     const sides = asked.flatMap(({ debit, credit }) => [debit ?? [], credit ?? []].flat())
     const by = { ...(await callerOf(caller, sides)), ends, empties: isAdminOfAll(c.var.principal) }
     const made = await ledgerOf(c.env).transfer(asked, by)
-    if (made[0]?.reason === 'too_many_failures') throw tooManyFailures(c.var.principal)
+    demandRoom(c.var.principal, made[0])
     return c.json({ results: made }, 200)
   })
   .openapi(mint, async (c) => {
@@ -102,7 +105,8 @@ export const ledgerRoutes = resource()
         `The key ${principal.name} does not mint: that is for admins of all scopes. Ask one of them to mint a budget for an account of yours, and transfer from it.`,
       )
     const result = await ledgerOf(c.env).mint(asked, await callerOf({ env: c.env, principal }, [asked.to]))
-    if (result.reason === 'too_many_failures') throw tooManyFailures(principal)
+    demandRoom(principal, result)
+    if (result.reason === 'credit_account_not_found') throw notYet(asked.to)
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })
     return c.json({ results: [result] }, 200)
   })
@@ -126,12 +130,22 @@ export const ledgerRoutes = resource()
 
 const DAY_S = 86_400
 
-/** Each failed id is kept for ever. Nothing of the request was done, and no id was used up. */
-const tooManyFailures = ({ name }: Principal) =>
-  tooMany(
-    'too-many-requests',
-    `Too many transfers of ${name} have failed today. Requests without a failure are still made.`,
-    DAY_S - (Math.floor(Date.now() / 1000) % DAY_S),
+const REFUSED: Partial<Record<TransferFailure, (name: string) => string>> = {
+  too_many_failures: (name) => `Too many transfers of ${name} have failed today. Requests without a failure are still made.`,
+  too_much_of_a_day: (name) =>
+    `${name} has added as much to the ledger as one key may in a day (REFLEX_LEDGER_MB_PER_DAY). Requests that were made before are still answered.`,
+}
+
+/** The history is kept: a day has room for so much of a key. Nothing was done, no id is used up. */
+function demandRoom({ name }: Principal, first: TransferResult | undefined): void {
+  const why = first?.reason == null ? undefined : REFUSED[first.reason]
+  if (why) throw tooMany('too-many-requests', why(name), DAY_S - (Math.floor(Date.now() / 1000) % DAY_S))
+}
+
+const notYet = (account: string) =>
+  notFound(
+    `There is no ${account} that the deployment knows of: nothing was minted, and the id is free. A scope is known about a second ` +
+      'after its first event, a key once it is created: send the same mint again.',
   )
 
 export const noAccount = (id: string) => notFound(`There is no account ${id} yet: an account opens with its first transfer.`)
@@ -177,5 +191,10 @@ async function callerOf({ env, principal }: Caller, accounts: readonly string[])
     if (found.startsWith('scope:')) known.add(found)
     else if (owner) owners[found] = owner
   }
-  return { name: principal.name, opens: [...Object.keys(owners), ...accounts.filter((side) => known.has(side))], owners }
+  return {
+    name: principal.name,
+    counted: principal.key_id,
+    opens: [...Object.keys(owners), ...accounts.filter((side) => known.has(side))],
+    owners,
+  }
 }

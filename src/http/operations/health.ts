@@ -1,3 +1,4 @@
+import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import { decisionModelProblem } from '../../models/decisions/resolve.ts'
@@ -65,6 +66,7 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
           .object({ scopes: z.int(), work: z.int() })
           .nullable()
           .meta({ description: 'Work that repeatedly crashed its scope; the state of each scope lists it.' }),
+        ledger: z.object({ bytes: z.int() }).nullable().meta({ description: 'The size of the Ledger object, which holds at most 10 GB.' }),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
         skills: z
           .object({
@@ -117,10 +119,11 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, skills, retention, control_plane, facts, model_calls] =
+  const [{ ok, parts: found }, archive, ledger, inboxes, parked, dead_letters, skills, retention, control_plane, facts, model_calls] =
     await Promise.all([
       parts(env),
       env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
+      ledgerSize(env).catch(() => null),
       inboxDepths(storeOf(env), scopes).catch(() => null),
       parkedCounts(storeOf(env), scopes).catch(() => null),
       deadLetterCounts(storeOf(env), scopes).catch(() => null),
@@ -140,6 +143,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       database,
       queue,
       archive,
+      ledger,
       inboxes,
       parked,
       dead_letters,
@@ -156,6 +160,8 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
     200,
   )
 })
+
+const ledgerSize = async (env: Env) => ({ bytes: await env.LEDGER.getByName(LEDGER).size() })
 
 /** The route is open, so each isolate queries D1 and the queue at most once per second. */
 const FRESH_MS = 1000

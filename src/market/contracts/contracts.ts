@@ -4,6 +4,7 @@ import { canonicalJson } from '../../base/json.ts'
 import { newContract, type Contract, type NewContract } from '../../contract/market/service.ts'
 import type { MarketView, PendingContract } from '../../contract/market/view.ts'
 import type { TimedOut } from '../../ledger/ledger.ts'
+import { RECORD_BYTES } from '../limits.ts'
 import { notifyOthers } from '../news.ts'
 import type { Parts, Room } from '../room.ts'
 import { ContractStore } from './contract-store.ts'
@@ -44,6 +45,8 @@ export class Contracts implements Room {
       return refuse('not_found', `There is no scope of the account ${counterparty}.`)
     const { contracts: most } = this.#parts.limits
     if (this.#store.openOf(proposer) >= most) return refuse('limit', `${proposer} has ${most} open contracts, which is the limit.`)
+    if (!this.#parts.ledger.mayGrow(RECORD_BYTES, by.counted ?? by.name, now))
+      return refuse('limit', `${by.name} has added as much as one may add to the market in a day.`)
     const made = { status: 'proposed', invocations: 0, paid: 0, reason: null, ended_at: null, disputes: [] } as const
     const contract: Contract = { ...asked, ...made, contract_id: id, created_at: new Date(now).toISOString(), disputes: [] }
     return { ok: true, contract: this.#enter(contract, proposer), created: true }

@@ -1,6 +1,8 @@
+import type { LedgerCaller } from '../../contract/market/ledger-api.ts'
 import type { DealState } from '../../contract/market/deal.ts'
 import type { ListingRecord, DealRecord } from './records.ts'
 import { runningOf, withStep } from './records.ts'
+import { RECORD_BYTES } from '../limits.ts'
 import type { Parts } from '../room.ts'
 import { DealStore } from './deal-store.ts'
 import { earnedBy, nextTime } from './earned.ts'
@@ -18,13 +20,22 @@ export class Desk {
   readonly payments: Payments
   readonly limits: Parts['limits']
   readonly #outbox: Parts['outbox']
+  readonly #ledger: Parts['ledger']
 
   constructor({ sql, ledger, outbox, limits }: Parts) {
     this.listings = new ListingStore(sql)
     this.deals = new DealStore(sql)
     this.payments = new Payments(ledger)
     this.#outbox = outbox
+    this.#ledger = ledger
     this.limits = limits
+  }
+
+  /** Counts a new record for its maker. The reason, if the maker has added too much today. */
+  obstacle({ name, counted }: LedgerCaller, at: number): string | null {
+    return this.#ledger.mayGrow(RECORD_BYTES, counted ?? name, at)
+      ? null
+      : `${name} has added as much as one may add to the market in a day.`
   }
 
   saveListing(listing: ListingRecord): ListingRecord {

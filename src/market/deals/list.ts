@@ -20,6 +20,8 @@ export function list(
   const source = sourceOf(desk, asked, goods)
   const refused = refusalOf(desk, asked, { goods, source, expires_at, now })
   if (refused) return refused
+  const full = desk.obstacle(by, now)
+  if (full !== null) return refuse('too_many', full)
   const { listing_id, artifact, kind, price, seller, terms = {} } = asked
   const { hash, description, event_types, tools, state: goods_state } = goods
   const line = source ? lineAfter(source) : []

@@ -22,6 +22,8 @@ export function offer(desk: Desk, listing_id: string, asked: NewOffer, by: Ledge
   const scopes = listing.kind === 'licence' ? (asked.scopes ?? ownScope(asked.buyer)) : null
   const refused = refusalOf(desk, { listing, asked, scopes })
   if (refused) return refused
+  const full = desk.obstacle(by, now)
+  if (full !== null) return refuse('limit', full)
   const timeout_s = asked.timeout_s ?? STANDARD_TIMEOUT_S
   const deal = newDeal({ listing, asked, scopes, timeout_s, now })
   const failure = desk.payments.hold(deal, { timeout_s, by }, now)

@@ -25,7 +25,11 @@ export class Payments {
   hold({ deal_id, buyer, seller, price }: DealRecord, { timeout_s, by }: { timeout_s: number; by: LedgerCaller }, now: number) {
     const id = idOf(deal_id, 'hold')
     const hold = { id, debit: buyer, credit: ESCROW, amount: price, code: 'offer', memo: seller, pending: true, timeout_s }
-    const [result] = this.#ledger.transfer([hold], { opens: by.opens, owners: by.owners, caller: by.name, privileged: true }, now)
+    const [result] = this.#ledger.transfer(
+      [hold],
+      { opens: by.opens, owners: by.owners, caller: by.name, counted: by.counted, privileged: true },
+      now,
+    )
     return result?.status === 'failed' ? result.reason : null
   }
 
@@ -117,4 +121,7 @@ const meaning = ({ status, reason }: TransferResult): string => (status === 'exi
 
 /** The reason of a deal for that of a transfer. */
 export const isLimit = (reason: TransferFailure): boolean =>
-  reason.startsWith('exceeds_limit') || reason === 'counterparty_not_allowed' || reason === 'too_many_failures'
+  reason.startsWith('exceeds_limit') ||
+  reason === 'counterparty_not_allowed' ||
+  reason === 'too_many_failures' ||
+  reason === 'too_much_of_a_day'

@@ -4,9 +4,15 @@ import { alertsOf, type Seen } from '../../../src/events/alerts.ts'
 const HOUR = 3_600_000
 const now = Date.parse('2026-11-22T10:30:00Z')
 const start = Date.parse('2026-11-22T10:00:00Z')
-const limits = { now, dead_letters: 10, approval_ms: HOUR }
+const limits = { now, dead_letters: 10, approval_ms: HOUR, ledger_bytes: 5_000_000_000 }
 const quiet = { start, dead_letters: 0, demoted: {}, spent: {} }
-const seen = (changes: Partial<Extract<Seen, { ok: true }>> = {}): Seen => ({ ok: true, hours: [quiet], approvals: [], ...changes })
+const seen = (changes: Partial<Extract<Seen, { ok: true }>> = {}): Seen => ({
+  ok: true,
+  ledger_bytes: 0,
+  hours: [quiet],
+  approvals: [],
+  ...changes,
+})
 
 test('a quiet deployment raises no alert', () => {
   expect(alertsOf(seen(), limits)).toEqual([])
@@ -43,5 +49,12 @@ test('approvals that wait for too long are one alert with the oldest first', () 
 test('a database that does not answer is the only alert', () => {
   expect(alertsOf({ ok: false, unavailable: 'it took longer than 10000 ms' }, limits)).toMatchObject([
     { id: 'database-unavailable:2026-11-22T10:00:00.000Z', name: 'database-unavailable' },
+  ])
+})
+
+test('a large Ledger is an alert from the limit on', () => {
+  expect(alertsOf(seen({ ledger_bytes: 4_999_999_999 }), limits)).toEqual([])
+  expect(alertsOf(seen({ ledger_bytes: 5_000_000_000 }), limits)).toMatchObject([
+    { id: 'ledger-size:2026-11-22T10:00:00.000Z', name: 'ledger-size', summary: 'the Ledger object has 5000 MB of at most 10,000' },
   ])
 })

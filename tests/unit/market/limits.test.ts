@@ -81,7 +81,7 @@ describe('a caller with too many failed transfers in a day', () => {
   const DAY = 86_400_000
   const opens = ['scope:a', 'scope:b']
   function failing() {
-    const { ledger, transaction } = openLedger(':memory:', () => {}, 2)
+    const { ledger, transaction } = openLedger(':memory:', () => {}, { failures: 2 })
     const act = (id: string, amount: number, { caller = 'kim', now = 1 } = {}) =>
       transaction(() => ledger.transfer([{ id, debit: 'scope:a', credit: 'scope:b', amount }], { opens, privileged: false, caller }, now))
     ledger.mint({ id: 'mint', to: 'scope:a', amount: 10 }, { opens }, 1)
@@ -104,5 +104,64 @@ describe('a caller with too many failed transfers in a day', () => {
     expect(act('f3', 99)).toMatchObject(refused)
     expect(act('f3', 99, { now: DAY })).toMatchObject([{ reason: 'insufficient_funds' }])
     expect(act('f3', 1, { now: DAY })).toMatchObject([{ reason: 'exists_with_different_amount' }])
+  })
+})
+
+describe('what one caller adds in a day', () => {
+  const DAY = 86_400_000
+  const open = (bytes: number) => {
+    const { ledger, transaction } = openLedger(':memory:', () => {}, { bytes })
+    transaction(() => ledger.mint({ id: 'm', to: 'scope:a', amount: 100 }, { opens: ['scope:a'] }, 0))
+    const send = (caller: string, id: string, { now = 1, counted, memo }: { now?: number; counted?: string; memo?: string } = {}) => {
+      const asked = { id, debit: 'scope:a', credit: 'scope:b', amount: 1, ...(memo !== undefined && { memo }) }
+      const options = { caller, counted, opens: ['scope:b'], privileged: false }
+      const [result] = transaction(() => ledger.transfer([asked], options, now))
+      return result?.reason ?? result?.status
+    }
+    return { send, ledger, transaction }
+  }
+
+  test('has a bound; what is known is still answered, nothing of a refused request is kept, and the next day has room again', () => {
+    const { send } = open(2000)
+    expect([send('ann', '1'), send('ann', '2'), send('ann', '3'), send('ann', '4')]).toEqual([
+      'created',
+      'created',
+      'created',
+      'too_much_of_a_day',
+    ])
+    expect([send('ann', '1'), send('bob', '4')]).toEqual(['exists', 'created'])
+    expect([send('ann', '5'), send('ann', '5', { now: DAY })]).toEqual(['too_much_of_a_day', 'created'])
+  })
+
+  test('counts texts, failures, and namesakes by the ids of their keys', () => {
+    const { send } = open(2000)
+    expect(send('ann', '1', { counted: 'key-1', memo: 'm'.repeat(500) })).toBe('created')
+    expect(send('ann', '2', { counted: 'key-1', memo: 'm'.repeat(500) })).toBe('too_much_of_a_day')
+    expect(send('ann', '2', { counted: 'key-2' })).toBe('created')
+    const poor = open(2000)
+    const dear = (id: string) =>
+      poor.transaction(() =>
+        poor.ledger.transfer(
+          [{ id, debit: 'scope:a', credit: 'scope:b', amount: 999 }],
+          { caller: 'ann', opens: ['scope:b'], privileged: false },
+          1,
+        ),
+      )[0]?.reason
+    expect([dear('1'), dear('2'), dear('3'), dear('4')]).toEqual([
+      'insufficient_funds',
+      'insufficient_funds',
+      'insufficient_funds',
+      'too_much_of_a_day',
+    ])
+  })
+
+  test('counts listings and offers', () => {
+    const market = limited({ bytes: 25_000 })
+    const list = (n: number) => market.list({ listing_id: `l${n}`, artifact: `reflex:a${n}@1`, price: 1 })
+    expect([list(1), list(2)]).toMatchObject([{ ok: true }, { ok: true }])
+    expect(list(3)).toMatchObject({ ok: false, reason: 'too_many', detail: expect.stringContaining('in a day') })
+    expect(market.offer({}, 'l1')).toMatchObject({ ok: false, reason: 'limit' })
+    market.now += DAY
+    expect(market.offer({}, 'l1')).toMatchObject({ ok: true })
   })
 })

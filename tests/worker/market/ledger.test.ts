@@ -164,6 +164,30 @@ test('over HTTP, scopes pay each other, and each id has one outcome', async () =
   expect((await call('/v1/ledger/audit')).body).toMatchObject({ ok: true, problems: [] })
 })
 
+test('a mint to a scope that is not known yet burns no id, and says what to do; once it is known, the same mint is made', async () => {
+  const name = nameOf('young')
+  const minted = () => call('/v1/ledger/mint', { json: { id: `mint-${name}`, to: `scope:${name}`, amount: 10 } })
+  const early = await minted()
+  expect(early).toMatchObject(problem(404))
+  expect(early.text).toContain('send the same mint again')
+  await scopes(name)
+  expect((await minted()).body.results).toEqual([{ id: `mint-${name}`, status: 'created', reason: null }])
+})
+
+test('a key that has added as much as one may in a day is refused, and its namesake is not', async () => {
+  const [shop = '', cook = ''] = await scopes(nameOf('shop'), nameOf('cook'))
+  await call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to: shop, amount: 10 } })
+  const [full, other] = [await keyFor(['operator'], ['*'], 'till'), await keyFor(['operator'], ['*'], 'till')]
+  const pay = (key: string, id = crypto.randomUUID()) => send({ id, debit: shop, credit: cook, amount: 1 }, key)
+  const known = crypto.randomUUID()
+  expect(await pay(full, known)).toMatchObject({ status: 200 })
+  await inLedger((sql) => sql.exec('UPDATE growth SET bytes = 9999999'))
+  expect(await pay(full)).toMatchObject(problem(429))
+  expect((await pay(full, known)).body.results).toMatchObject([{ status: 'exists' }])
+  expect((await pay(other)).body.results).toMatchObject([{ status: 'created' }])
+  await inLedger((sql) => sql.exec('DELETE FROM growth'))
+})
+
 test.each([0, -1, 0.5, 2 ** 53, '5'])('an amount of %s is refused before the ledger sees it', async (amount) => {
   expect(await send({ id: 'bad', debit: A, credit: B, amount })).toMatchObject(problem(400))
 })
