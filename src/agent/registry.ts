@@ -1,5 +1,6 @@
 import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
 import { decisionAsked } from '../contract/decisions/event.ts'
+import { approvalEnded } from '../contract/control-plane/approval-event.ts'
 import { namedTypes } from '../core/filter.ts'
 import { matchesScope } from '../contract/settings/scope-pattern.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'
@@ -46,7 +47,7 @@ function demandNamesOfTheirOwn(agents: readonly Agent[]): void {
 
 /** Each type once, built-in types first. Agents that share a type list the same schema. */
 function schemasOf(agents: readonly Agent[]): Defined[] {
-  const defined: Defined[] = [...builtInEvents, decisionAsked].map((schema) => ({ by: '', schema }))
+  const defined: Defined[] = [...builtInEvents, decisionAsked, approvalEnded].map((schema) => ({ by: '', schema }))
   for (const { name, events = [] } of agents)
     for (const schema of events) {
       const type = typeOf(schema)

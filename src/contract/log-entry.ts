@@ -247,7 +247,7 @@ export const skillEntryKinds = [
 ] as const
 export type SkillEntryKind = (typeof skillEntryKinds)[number]
 
-export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex' | 'ledger'
+export type Via = 'http' | 'queue' | 'socket' | 'timer' | 'agent' | 'reflex' | 'ledger' | 'approval'
 export type LogEntry = { seq: number; at: string } & EntryHead & EntryBody
 export type NewEntry = EntryHead & EntryBody
 export type EntryKind = EntryBody['kind']

@@ -3,6 +3,7 @@ import { byteLength } from '../base/byte-length.ts'
 import { type FieldError, checkJson, fieldError, isFields } from '../base/check-json.ts'
 import { limits } from '../base/limits.ts'
 import type { SecretHider } from '../base/secrets.ts'
+import { APPROVAL_ENDED } from '../contract/control-plane/approval-event.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
 import type { DeclaredTypes } from './declared-types.ts'
@@ -35,6 +36,7 @@ export function parseEvent(value: unknown, { union, types, defaults, sender, sco
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
   const { type } = value
   if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
+  if (type === APPROVAL_ENDED) return invalid(['type'], `${type} is made by the scope alone`)
   const own = types.includes(type) ? union : declared?.get(type)
   if (!own) return unknownType(type, [...types, ...(declared?.keys() ?? [])])
   // Queue messages and socket frames have no headers of their own.

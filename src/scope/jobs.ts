@@ -6,7 +6,17 @@ import type { Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
 import type { Unit, UnitOfWork } from './storage/unit.ts'
 
-export type JobKind = 'action' | 'plan' | 'run' | 'approved-run' | 'approved-payment' | 'decision' | 'audit' | 'learn-again' | 'notice'
+export type JobKind =
+  | 'action'
+  | 'plan'
+  | 'run'
+  | 'approved-run'
+  | 'approved-payment'
+  | 'approval-event'
+  | 'decision'
+  | 'audit'
+  | 'learn-again'
+  | 'notice'
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }
 /** Jobs that share a lock run one after the other. */
 export type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }

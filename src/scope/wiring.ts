@@ -20,6 +20,7 @@ import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
 import type { Settings } from '../contract/settings/settings.ts'
+import { handleApprovalEvents } from './skills/approval-events.ts'
 import { handlePayments } from './skills/payments.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
@@ -71,6 +72,7 @@ function composeLoop(parts: Live) {
     accept: (events) => loop.accept(events, 'reflex'),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
+  handleApprovalEvents({ ...parts, accept: (events, via) => loop.accept(events, via) })
   const pull = new Pull(parts)
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)

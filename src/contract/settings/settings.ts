@@ -185,6 +185,7 @@ export const settings = z.strictObject(fields).partial({
   k_cards: true,
   tau: true,
   policy_mode: true,
+  approval_events: true,
   blackboard_scratch: true,
   blackboard_probes: true,
 })

@@ -31,6 +31,11 @@ export const skillSettings = {
     'The share of its maximum score that a skill must reach at the gate, unless its manifest has a `tau`. Default: 0.85.',
     0.7,
   ),
+  approval_events: setting(
+    z.boolean(),
+    'True: the end of an approval of a run becomes an event of the type `approval.ended` in this scope, which reflexes and the agent see. See docs/approvals.md. Default: false.',
+    true,
+  ),
   policy_mode: z.enum(['enforce', 'observe']).meta({
     description: '`observe` runs a skill even if its policy denies it, and logs the decision. Default: `enforce`.',
     examples: ['observe'],

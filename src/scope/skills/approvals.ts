@@ -9,6 +9,7 @@ import { findApprovals } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { approvalHead } from '../log/spans.ts'
+import { tellApproval, type HeldRun } from './approval-events.ts'
 import { decidePayment, logPaymentAsked, paymentHead, type HeldPayment } from './payments.ts'
 import type { Unit } from '../storage/unit.ts'
 import { hashOf } from '../../proof/identity.ts'
@@ -21,8 +22,6 @@ const RETRY_MS = 5000
 const MOST_WAITING = 100
 const ANSWER_WITHIN_MS = 7 * 86_400_000
 
-/** `head`: the span whose proposal it was. */
-export type HeldRun = ParkedRun & { head: EntryHead }
 /** A proven action of a reflex that a person must allow. */
 type HeldPromotion = { promotion: Promotion; expires_at: number }
 /** A mined skill that passed its tests. */
@@ -33,7 +32,20 @@ type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
   Lanes,
-  'scope' | 'env' | 'database' | 'jobs' | 'outbox' | 'unit' | 'log' | 'alarm' | 'agent' | 'promotions' | 'judgements' | 'notices' | 'now'
+  | 'scope'
+  | 'env'
+  | 'settings'
+  | 'database'
+  | 'jobs'
+  | 'outbox'
+  | 'unit'
+  | 'log'
+  | 'alarm'
+  | 'agent'
+  | 'promotions'
+  | 'judgements'
+  | 'notices'
+  | 'now'
 >
 
 /**
@@ -130,9 +142,11 @@ export class ParkedRuns {
     }
     if ('activation' in parked) return
     if ('payment' in parked) return decidePayment(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
-    if (status === 'approved') this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: parked })
+    if (status === 'approved')
+      this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: { ...parked, decided: { by, reason } } })
     if (status === 'rejected' && parked.from === 'reflex')
       this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
+    if (status !== 'approved') tellApproval(unit, this.#parts, { ...parked, approval_id }, { decision: status, by, reason })
     const { proposal_id, skill_id, version, head, parked_at } = parked
     const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
     unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent })

@@ -3,7 +3,7 @@ import type { ProposalResult } from '../../skills/session/result.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import type { Job } from '../jobs.ts'
 import { approvalHead } from '../log/spans.ts'
-import type { HeldRun } from './approvals.ts'
+import { tellApproval, type HeldRun } from './approval-events.ts'
 import { notRun, type OpenRun, type SkillRuns } from './runs.ts'
 import type { Skills } from './sessions.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -13,7 +13,7 @@ const WAIT_MS = 60_000
 /** Gate checks that pass by themselves over time. */
 const PACE = new Set(['cooldown', 'concurrency'])
 
-type RunJobParts = Pick<Lanes, 'jobs' | 'outbox' | 'guard' | 'unit' | 'now'> & {
+type RunJobParts = Pick<Lanes, 'jobs' | 'outbox' | 'guard' | 'unit' | 'now' | 'scope' | 'settings' | 'log'> & {
   skills: Skills
   runs: SkillRuns
 }
@@ -34,7 +34,12 @@ export function handleRuns(parts: RunJobParts): void {
     at_once: Infinity,
     attempts: MOST_DEATHS,
     run: ({ key, payload }) => runApproved(parts, { ...payload, approval_id: key }),
-    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'approved-run', key)),
+    giveUp: ({ key, payload }, reason) =>
+      unit((ending) => {
+        jobs.done(ending, 'approved-run', key)
+        const run = { run_id: null, status: 'failed' as const, reason, outputs: {} }
+        tellApproval(ending, parts, { ...payload, approval_id: key }, { decision: 'approved', ...payload.decided, run })
+      }),
   })
 }
 
@@ -55,10 +60,8 @@ async function resume(
   await session.resume(record, { ...(signal && { signal }), ...(give_up !== undefined && { give_up }) })
 }
 
-async function runApproved(
-  { jobs, skills, runs, outbox, guard, unit, now }: RunJobParts,
-  run: ApprovedRun & HeldRun,
-): Promise<{ again_ms: number } | void> {
+async function runApproved(parts: RunJobParts, run: ApprovedRun & HeldRun): Promise<{ again_ms: number } | void> {
+  const { jobs, skills, runs, outbox, guard, unit, now } = parts
   const { approval_id, skill_id, head, expires_at } = run
   const cause = `approval:${approval_id}`
   const begun = runs.earlier(skill_id, [cause], '')
@@ -81,6 +84,7 @@ async function runApproved(
   unit((ending) => {
     jobs.done(ending, 'approved-run', approval_id)
     if (ended.run_id === null) outbox.put(ending, 'approved-runs', approval_id, notRun(ended, ending.now))
+    tellApproval(ending, parts, run, { decision: 'approved', ...run.decided, run: ended })
     // Other runs may wait for this one.
     jobs.hurry(ending, 'approved-run')
   })

@@ -36,7 +36,8 @@ it('the catch-all comes last', () => {
 })
 
 it('every agent’s event types are known', () => {
-  expect(eventTypes).toEqual(['ws.message', 'http.request', 'file.change', 'timer.tick', 'decision.asked', 'log.line', 'team.task'])
+  const builtIn = ['ws.message', 'http.request', 'file.change', 'timer.tick', 'decision.asked', 'approval.ended']
+  expect(eventTypes).toEqual([...builtIn, 'log.line', 'team.task'])
   expect(eventSchema.safeParse(event({ type: 'log.line', host: 'web-1', line: 'hello' })).success).toBe(true)
   expect(eventSchema.safeParse(event({ type: 'log.line', host: 'web-1' })).success).toBe(false)
 })

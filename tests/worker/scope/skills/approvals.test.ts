@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { decideApproval } from '../../../../src/store/approvals.ts'
 import { call, keyFor, problem } from '../../../support/http.ts'
-import { crash, entriesOf, evict, freshScope, inObject, runAlarm, stubOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, evict, freshScope, inObject, logOf, runAlarm, stubOf, until } from '../../../support/scopes.ts'
 import { effectGates, effects } from '../../../support/test-agents.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
 import { findApproval } from '../../../../src/store/approvals.ts'
@@ -65,6 +65,42 @@ describe('an approval', () => {
     await isDone(scope)
     expect(await entriesOf(stubOf(scope), 'approval-decided')).toMatchObject([{ status: approved ? 'approved' : 'rejected', by: 'admin' }])
     expect(did(scope)).toEqual(approved ? BOTH : [])
+  })
+
+  test.each([
+    ['approve', { decision: 'approved', run: { status: 'ok', outputs: { done: expect.anything() } } }],
+    ['reject', { decision: 'rejected', run: null }],
+  ] as const)('tells its scope how it ended, if the settings say so: %s', async (how, end) => {
+    const { scope, skill_id, id, decide } = await parked()
+    await stubOf(scope).configure({ approval_events: true }, 'ops')
+    await decide(how)
+    const record = await until(() => stubOf(scope).event(`approval:${id}`), 'the event is there')
+    const about = { approval_id: id, skill_id, inputs: { what: 'x' }, by: 'admin' }
+    expect(record?.event).toMatchObject({ type: 'approval.ended', source: 'approvals', ...about, ...end })
+    const asked = (await logOf(stubOf(scope))).find(({ kind }) => kind === 'approval-requested')
+    expect(record?.event.meta).toMatchObject({ trace_id: asked?.trace_id, parent_id: asked?.span_id, sender: `scope:${scope}` })
+    await until(async () => (await stubOf(scope).event(`approval:${id}`))?.ended_at, 'the agent has considered it')
+  })
+
+  test('tells nothing without the setting, and nobody else can tell it', async () => {
+    const { scope, id, decide } = await parked()
+    await decide('approve')
+    await until(async () => (await applied(scope)).length > 0, 'it has run')
+    await isDone(scope)
+    expect(await stubOf(scope).event(`approval:${id}`)).toBeNull()
+    const json = {
+      type: 'approval.ended',
+      approval_id: id,
+      skill_id: 'x',
+      version: '1',
+      inputs: {},
+      decision: 'approved',
+      by: null,
+      reason: null,
+    }
+    const forged = await call(`/v1/scopes/${encodeURIComponent(scope)}/events`, { json: { ...json, run: null } })
+    expect(forged).toMatchObject(problem(400, 'invalid-event'))
+    expect(forged.body.detail).toContain('made by the scope alone')
   })
 
   test('is the same for the same question, as long as nobody has decided; another one is another', async () => {
