@@ -1,14 +1,17 @@
 import { moveClockTo } from './clock.ts'
 import { type ModelAnswer, ScriptedModel } from './model.ts'
 import { crash, stubOf, until, type Stub } from './objects.ts'
-import { setUp } from './set-ups.ts'
-import type { Agent, AgentRegistry } from '../src/agent/define-agent.ts'
+import { setUp, type SetUp } from './set-ups.ts'
+import { createExecutionContext } from 'cloudflare:test'
+import { env as bindings } from 'cloudflare:workers'
+import type { Agent } from '../src/agent/define-agent.ts'
 import type { EventInput, EventOutcome } from '../src/contract/event-record.ts'
 import type { EntryKind, LogEntry } from '../src/contract/log-entry.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
 import type { SettingsPatch } from '../src/contract/settings/settings.ts'
 import type { Env } from '../src/env.ts'
 import { parseEvent } from '../src/events/parse-event.ts'
+import { createApp } from '../src/http/app.ts'
 
 export type TestEvent = EventInput
 export type TestScopeOptions = {
@@ -20,6 +23,10 @@ export type TestScopeOptions = {
   /** The answers of the model, in order. */
   model?: readonly ModelAnswer[]
   settings?: SettingsPatch
+  /** Manifests that are registered and made active, which takes passing tests. */
+  skills?: readonly ({ id: string; version: string } & Record<string, unknown>)[]
+  /** Reflexes that are registered, and added to the scope's settings. */
+  reflexes?: readonly ({ id: string } & Record<string, unknown>)[]
   /** Variables of the deployment, beside those of wrangler.toml. */
   env?: Partial<Env>
 }
@@ -29,6 +36,8 @@ type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
 const OUTCOME_MS = 20_000
 const PAGE = 10_000
+/** Of the calls of `api`. It opens nothing outside of a test. */
+const ADMIN_KEY = 'the-admin-key-of-tests'
 let scopes = 0
 
 /**
@@ -36,16 +45,22 @@ let scopes = 0
  * agents, such as that of a deployment, the one serves it whose pattern matches.
  */
 export async function testScope(agent: Agent | readonly Agent[], options: TestScopeOptions = {}): Promise<TestScope> {
-  const { model: answers = [], settings, env = {} } = options
+  const { model: answers = [], settings, skills = [], reflexes = [], env = {} } = options
   const listed = [agent].flat()
   const name = options.scope ?? freshName(listed)
   const model = new ScriptedModel(answers)
-  const scripted = listed.map((one) => ({ ...one, offline: [model.rule, ...(one.offline ?? [])] }))
-  const agents = setUp(name, scripted, { REFLEX_MODEL: 'offline', ...env })
-  const scope = new TestScope(name, model, agents)
+  const set_up = setUp(name, listed, { script: model.rule, env: { REFLEX_MODEL: 'offline', ...env } })
+  const { agents } = set_up
+  const scope = new TestScope(name, model, set_up)
   const alone = listed.length === 1 ? listed[0]?.name : undefined
   const named = alone === undefined || agents.agentOf(name).name === alone ? {} : { agent: alone }
-  if (settings !== undefined || 'agent' in named) await scope.configure({ ...named, ...settings })
+  for (const reflex of reflexes) await scope.api('POST /v1/reflexes', reflex)
+  const chain = reflexes.length > 0 && { reflexes: [...(settings?.reflexes ?? []), ...reflexes.map(({ id }) => ({ id }))] }
+  if (settings !== undefined || 'agent' in named || chain) await scope.configure({ ...named, ...settings, ...chain })
+  for (const skill of skills) {
+    await scope.api('POST /v1/skills', skill)
+    await scope.api(`POST /v1/skills/${skill.id}@${skill.version}/state`, { state: 'active' })
+  }
   return scope
 }
 
@@ -58,13 +73,15 @@ function freshName([agent, ...others]: readonly Agent[]): string {
 export class TestScope {
   readonly name: string
   readonly model: ScriptedModel
-  readonly #agents: AgentRegistry
+  readonly #set_up: SetUp
+  readonly #app: ReturnType<typeof createApp>
   #stub: Stub
 
-  constructor(name: string, model: ScriptedModel, agents: AgentRegistry) {
+  constructor(name: string, model: ScriptedModel, set_up: SetUp) {
     this.name = name
     this.model = model
-    this.#agents = agents
+    this.#set_up = set_up
+    this.#app = createApp(set_up.agents)
     this.#stub = stubOf(name)
   }
 
@@ -75,7 +92,7 @@ export class TestScope {
 
   /** Sends an event and returns its id. Throws if the event does not fit its type's schema. */
   async post(event: TestEvent): Promise<string> {
-    const { eventSchema: union, eventTypes: types } = this.#agents
+    const { eventSchema: union, eventTypes: types } = this.#set_up.agents
     const parsed = parseEvent(event, { union, types, defaults: { now: Date.now(), source: 'test' }, scope: this.name })
     if (!parsed.ok)
       throw new Error(`the event is ${parsed.reason}: ${parsed.errors.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
@@ -146,6 +163,39 @@ export class TestScope {
   async configure(patch: SettingsPatch): Promise<void> {
     const changed = await this.#stub.configure(patch, 'test')
     if (!changed.ok) throw new Error(`the settings were refused: ${JSON.stringify(changed)}`)
+  }
+
+  /**
+   * Calls the deployment's API as its admin: `PUT /v1/scopes/{scope}/timers/tick`, where `{scope}`
+   * is this one. Returns the body. Throws if the answer is an error.
+   */
+  async api(at: `${string} /${string}`, body?: unknown, headers: Record<string, string> = {}): Promise<unknown> {
+    const [method = '', path = ''] = at.split(' ')
+    const env = { ...(bindings as Env), ...this.#set_up.env, REFLEX_ADMIN_KEY: ADMIN_KEY }
+    const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const all = { Authorization: `Bearer ${ADMIN_KEY}`, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers }
+    const url = `https://reflex.test${path.replaceAll('{scope}', encodeURIComponent(this.name))}`
+    const answer = await this.#app.fetch(new Request(url, { method, headers: all, ...sent }), env, createExecutionContext())
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${at}: ${answer.status} ${text}`)
+    return answer.headers.get('Content-Type')?.includes('json') ? (JSON.parse(text) as unknown) : text
+  }
+
+  /** Approves the run that waits in this scope, as an admin. Waits until there is one. */
+  approve(): Promise<unknown> {
+    return this.#decide('approve', {})
+  }
+
+  reject(reason: string): Promise<unknown> {
+    return this.#decide('reject', { reason })
+  }
+
+  async #decide(how: 'approve' | 'reject', body: object): Promise<unknown> {
+    const waiting = async () => {
+      const path = `GET /v1/approvals?status=pending&scope=${encodeURIComponent(this.name)}` as const
+      return ((await this.api(path)) as { items: { id: string }[] }).items[0]?.id
+    }
+    return this.api(`POST /v1/approvals/${await until(waiting, `a run of ${this.name} waits for an approval`)}/${how}`, body)
   }
 
   state(): Promise<ScopeState> {

@@ -11,13 +11,15 @@ const requestBody = z.union([z.string(), z.array(z.unknown()), z.record(z.string
 const described = <Schema extends z.ZodType>(schema: Schema, name: string): Schema =>
   schema.meta({ description: settingFields[name]?.description ?? '' })
 
+const toolInput = z.record(z.string(), z.unknown()).optional().meta({ description: httpToolSetting.shape.input.description })
+
 /** The settings in responses. The API generator cannot expand recursive JSON. */
 export const settings = fullSettings
   .extend({
     parameters: described(z.record(z.string(), z.unknown()), 'parameters'),
     blackboard: described(z.record(z.string(), z.record(z.string(), z.unknown()).optional()), 'blackboard'),
     event_types: described(z.record(z.string(), z.record(z.string(), z.unknown())), 'event_types').optional(),
-    http_tools: described(z.array(z.object({ ...httpToolSetting.shape, body: requestBody })), 'http_tools'),
+    http_tools: described(z.array(z.object({ ...httpToolSetting.shape, input: toolInput, body: requestBody })), 'http_tools'),
   })
   .meta({ id: 'Settings' })
 

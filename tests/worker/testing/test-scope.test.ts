@@ -7,6 +7,7 @@ import * as deployment from '../../../src/index.ts'
 
 const { default: guide }: { default: string } = await import('../../../docs/testing.md?raw')
 const { default: example }: { default: string } = await import('./guide.test.ts?raw')
+const { default: setUp }: { default: string } = await import('./set-up.test.ts?raw')
 
 const bell = eventType('door.bell', { who: z.string() })
 let opened: string[] = []
@@ -111,8 +112,10 @@ test('a model without an answer left fails the turn, which says so', async () =>
 })
 
 test('the guide shows the example as it is', () => {
-  const shown = example.replace('../../support/guide/greeter.ts', '../src/agents/greeter.ts')
-  expect(guide).toContain(`\`\`\`ts\n${shown}\`\`\``)
+  for (const one of [example, setUp]) {
+    const shown = one.replace('../../support/guide/greeter.ts', '../src/agents/greeter.ts')
+    expect(guide).toContain(`\`\`\`ts\n${shown}\`\`\``)
+  }
 })
 
 test('a scope of a list is served by the agent whose pattern matches, as in the deployment', async () => {
