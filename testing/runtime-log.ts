@@ -15,11 +15,13 @@ export function runtimeLog(): Vite.Plugin {
   return { name: 'runtime-log', configureVitest: ({ vitest }) => holdBack(vitest) }
 }
 
-let held: string[] | null = null
+/** Of the process: Vite may load this module once for each configuration. */
+const HELD = Symbol.for('reflex-agents.runtime-log')
 
 function holdBack(vitest: Vitest): void {
-  if (held) return
-  const lines: string[] = (held = [])
+  if (Reflect.has(globalThis, HELD)) return
+  const lines: string[] = []
+  Reflect.set(globalThis, HELD, lines)
   for (const stream of [process.stdout, process.stderr]) {
     const write = stream.write.bind(stream) as (...given: unknown[]) => boolean
     stream.write = (...given: unknown[]) => {
