@@ -3,7 +3,8 @@ import type { Learned } from '../../src/learning/reflexes/learn.ts'
 import { actsOfAction } from '../../src/learning/episodes/decided.ts'
 import { offersOf } from '../../src/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
-import { countAudit, emptyCusum } from '../../src/proof/drift.ts'
+import type { AuditPace } from '../../src/proof/draw.ts'
+import { countAudit, doubt, emptyCusum, type Cusum } from '../../src/proof/drift.ts'
 import { type Bar, barFor } from '../../src/proof/sprt.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
@@ -19,6 +20,8 @@ export type Bundle = {
   agreed: number
   disagreed: number
   audits: Audit[]
+  /** Of each reflex, as in a scope, where each has a certificate of its own. */
+  audited: Map<string, { cusum: Cusum; pace: AuditPace }>
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number
 }
@@ -29,9 +32,24 @@ export async function bundlesOf(learned: Learned): Promise<Bundle[]> {
   return Promise.all(
     offersOf(learned).map(async ({ stratum, reflexes, forecast }) => {
       const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
-      return { stratum, reflexes: programs, state: 'shadow', agreed: 0, disagreed: 0, audits: [], forecast } as const
+      return { stratum, reflexes: programs, state: 'shadow', agreed: 0, disagreed: 0, forecast, ...notAudited() } as const
     }),
   )
+}
+
+export const notAudited = (): Pick<Bundle, 'audits' | 'audited'> => ({ audits: [], audited: new Map() })
+
+/** How the acts of a reflex were audited since its proof. */
+export const auditsOf = ({ audited }: Bundle, id: string): { cusum: Cusum; pace: AuditPace } =>
+  audited.get(id) ?? { cusum: emptyCusum(), pace: { proof: 0, acts: 0, unaudited: 0 } }
+
+/** True while it is compared again, since an audit disagreed. */
+export const isDoubted = (bundle: Bundle, id: string): boolean => doubt(auditsOf(bundle, id).cusum, barOf(bundle)) > 0
+
+export function countAudited(bundle: Bundle, audit: Audit): void {
+  const known = auditsOf(bundle, audit.id)
+  bundle.audits.push(audit)
+  bundle.audited.set(audit.id, { ...known, cusum: countAudit(known.cusum, audit.agreed, barOf(bundle)) })
 }
 
 async function programOf({ code }: LearnedReflex): Promise<Program> {

@@ -18,8 +18,21 @@ import {
 } from '../../src/learning/run/policy.ts'
 import { sprt } from '../../src/proof/sprt.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
-import { barOf, type Bundle, bundlesOf, driftedIn, driftSince, fire, type Fired } from './bundle.ts'
-import { drawOf } from './draw.ts'
+import { countAct, occasionOf } from '../../src/proof/draw.ts'
+import {
+  auditsOf,
+  countAudited,
+  barOf,
+  type Bundle,
+  bundlesOf,
+  driftedIn,
+  driftSince,
+  fire,
+  type Fired,
+  isDoubted,
+  NOTHING,
+  notAudited,
+} from './bundle.ts'
 import type { Item } from './inputs.ts'
 
 /** The answer of the teacher to an event; a later attempt is a new answer. */
@@ -61,18 +74,29 @@ export class LearningScope {
   /** Decides on an event, then learns from it. */
   async serve(item: Item, index: number): Promise<{ acts: EpisodeAct[]; by: 'reflex' | 'teacher' }> {
     this.#labels.set(item.id, item.label)
-    const fired = this.#fireFirst(item)
+    const first = this.#fireFirst(item)
+    // In doubt, the slow path decides, and the reflex is compared with it.
+    const doubted = first !== null && isDoubted(first.bundle, first.id)
+    const fired = doubted ? null : first
     this.#recent = [...this.#recent.slice(1 - RECENT), fired === null]
-    if (fired !== null && drawOf(`audit ${item.id}`) >= this.#settings.audit) return { acts: fired.acts, by: 'reflex' }
+    if (fired !== null && !this.#draws(fired, item)) return { acts: fired.acts, by: 'reflex' }
     this.calls += 1
     let acts = this.#settings.ask(item, 0)
-    if (fired !== null) acts = this.#audit(fired, { item, index, acts })
+    if (first !== null) acts = this.#audit(first, { item, index, acts })
     // A version in shadow mode beside an acting one is proved where the acting one passes.
     else for (const bundle of this.#bundles.filter(({ state }) => state === 'shadow')) acts = this.#compare(bundle, item, acts, index)
     this.#episodes.push(episodeOf(item, acts, index))
     const slow = this.#recent.filter(Boolean).length / this.#recent.length
     if (this.#episodes.length >= this.#next && slow > LEAST_SLOW) await this.#learn(index)
     return fired === null ? { acts, by: 'teacher' } : { acts: fired.acts, by: 'reflex' }
+  }
+
+  #draws({ bundle, id: reflex_id }: Acted, { id: event_id }: Item): boolean {
+    const risk = bundle.stratum === NOTHING ? 'inside' : 'outside'
+    const known = auditsOf(bundle, reflex_id)
+    const occasion = occasionOf(known.pace, { event_id, salt: reflex_id, share: this.#settings.audit, risk, is_new: false })
+    bundle.audited.set(reflex_id, { ...known, pace: countAct(known.pace, occasion) })
+    return occasion !== null
   }
 
   #fireFirst(item: Item): Acted | null {
@@ -94,7 +118,7 @@ export class LearningScope {
   #audit({ bundle, acts: own, id }: Acted, { item, index, acts }: { item: Item; index: number; acts: EpisodeAct[] }): EpisodeAct[] {
     this.#audited.add(item.id)
     const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
-    bundle.audits.push({ index, id, agreed: same(settled, own) })
+    countAudited(bundle, { index, id, agreed: same(settled, own) })
     const since = driftSince(bundle)
     if (since !== null) this.#demote(bundle, since, index)
     return settled
@@ -113,7 +137,7 @@ export class LearningScope {
       since,
     )
     bundle.reflexes = bundle.reflexes.filter((reflex) => !drifted.includes(reflex))
-    bundle.audits = []
+    Object.assign(bundle, notAudited())
     this.#bundles = this.#bundles.filter(({ reflexes }) => reflexes.length > 0)
     this.#next = this.#episodes.length + STEP
   }

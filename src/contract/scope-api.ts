@@ -235,6 +235,8 @@ export interface ScopeApi {
   skillIds(): Promise<string[]>
   /** Notifies the scope of a decision on an approval, which it reads from D1. */
   approvalDecided(id: string): Promise<void>
+  /** What changed since the evidence of a question about a reflex was shown; null: nothing. */
+  approvalOutdated(id: string): Promise<string | null>
   /**
    * Asks the slow path again, without effects, about events that turns decided on: JSON of
    * `AskedAgain[]`, at most `MOST_ASKED` events.

@@ -1,5 +1,6 @@
 import type { Certificate, Risk, Stratum, Teacher } from '../contract/reports/certificate.ts'
-import { countAudit, countShape, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import { countAudit, countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import { teachValues, noValues, type Traits, type Values } from './novelty.ts'
 import { type Bar, barFor, type Proof, sprt } from './sprt.ts'
 
 /** Event types that are judged by themselves; further ones share the stratum `*`. */
@@ -9,13 +10,13 @@ const VALID_MS = 90 * 86_400_000
 type Where = { event_type: string; risk: Risk }
 type When = { seq: number; at: number; teacher: Teacher }
 /**
- * `compared`: in shadow mode, with the actual decision. `audited`: after it acted, with a dry run
- * of the slow path or with what a person said. `shape`: an event that it decided on, or a sample
+ * `compared`: in shadow mode, with the actual decision; after a proof it counts as an audit.
+ * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`: an event that it decided on, or a sample
  * that stands for `weight` of them.
  */
 export type Observation = When &
   (
-    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined })
+    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined; traits?: Traits | undefined })
     | { kind: 'shape'; unseen: boolean; weight?: number }
   )
 /** A change that the caller must follow up and log. */
@@ -24,7 +25,7 @@ export type Change =
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }
 
 type Opening = Pick<When, 'teacher' | 'at'> &
-  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number; shapes?: TaughtShapes }
+  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number; shapes?: TaughtShapes & { values?: Values | undefined } }
 
 export function openCertificate(
   subject: Certificate['subject'],
@@ -42,7 +43,7 @@ export function openCertificate(
     k: 0,
     bound: null,
     strata,
-    shapes: { ...emptyShapeWindow(), baseline, taught: shapes.taught, rare: shapes.rare },
+    shapes: { ...emptyShapeWindow(), baseline, taught: shapes.taught, rare: shapes.rare, ...(shapes.values && { values: shapes.values }) },
     issued_at: at,
     expires_at: at + VALID_MS,
     lapsed: null,
@@ -59,7 +60,8 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   }
   if (seen.kind === 'shape') return afterShape(before, seen)
   const stratum = stratumOf(before, seen)
-  const after = seen.kind === 'compared' ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
+  const opens = seen.kind === 'compared' && stratum.state === 'open'
+  const after = opens ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
   if (!after) return { certificate: before, changes: [] }
   const shapes = shapesAfter(before.shapes, seen, after.change)
   const others = before.strata.filter((one) => !isSame(one, stratum))
@@ -102,11 +104,25 @@ export function obstacle(
 ): string | null {
   const ended = expiry(certificate, { at, teacher })
   if (ended !== null) return ended
-  const { state, n, k, person } = stratumOf(certificate, { event_type, risk, seq: 0, at })
+  const stratum = stratumOf(certificate, { event_type, risk, seq: 0, at })
+  const { state, n, k, person } = stratum
   if (state === 'refuted') return refusedText({ event_type, n, k, person })
   if (state === 'open') return openText(certificate, { event_type, risk, n, k })
+  const doubted = doubtIn(certificate, stratum)
+  if (doubted !== null) return `on ${event_type} ${doubted}`
   if (risk === 'final' && person === null) return `its action on ${event_type} can be neither undone nor repeated: a person must allow it`
   return asks && person === null ? `its action on ${event_type} is proven: a person must allow it` : null
+}
+
+/**
+ * Why a proven stratum does not act for now, or null: since its proof decisions disagreed, and
+ * fewer have agreed again than it takes.
+ */
+export function doubtIn(certificate: Certificate, { state, risk, audits }: Stratum): string | null {
+  const needed = state === 'proven' ? doubt(audits, barOf(certificate, risk)) : 0
+  if (needed === 0) return null
+  const { disagreed } = audits
+  return `${disagreed} of ${audits.audits} decisions since its proof disagreed: at least ${needed} more must agree`
 }
 
 const refusedText = ({ event_type, n, k, person }: Pick<Stratum, 'event_type' | 'n' | 'k' | 'person'>): string =>
@@ -139,8 +155,7 @@ export function teacherChange(one: Teacher, other: Teacher): string | null {
 
 type Counted = { stratum: Stratum; change: { kind: 'proven' | 'refuted' | 'drifted'; reason: string } | null }
 
-function afterComparison(before: Stratum, { seq, at, agreed }: Seen, certificate: Certificate): Counted | null {
-  if (before.state !== 'open') return null
+function afterComparison(before: Stratum, { seq, at, agreed }: Seen, certificate: Certificate): Counted {
   const n = before.n + 1
   const k = before.k + (agreed ? 1 : 0)
   const counted = { ...before, n, k, from: before.n === 0 ? { seq, at } : before.from, to: { seq, at } }
@@ -154,7 +169,7 @@ function afterAudit(before: Stratum, { agreed }: Seen, certificate: Certificate)
   if (before.state !== 'proven') return null
   const audits = countAudit(before.audits, agreed, barOf(certificate, before.risk))
   if (!audits.alarm) return { stratum: { ...before, audits }, change: null }
-  const reason = `${audits.disagreed} of ${audits.audits} audited decisions on ${before.event_type} disagreed`
+  const reason = `${audits.disagreed} of ${audits.audits} decisions on ${before.event_type} since its proof disagreed`
   return { stratum: reopened(before), change: { kind: 'drifted', reason } }
 }
 
@@ -172,22 +187,31 @@ function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' 
 export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof['verdict'] =>
   proofOf(certificate, stratum).verdict
 
-/** Compared events teach their shapes; those of a proof tell how many unseen ones are usual. */
-function shapesAfter(before: Certificate['shapes'], { kind, shape }: Seen, change: Counted['change']): Certificate['shapes'] {
-  if (kind !== 'compared' || shape === undefined) return before
+/**
+ * Compared events teach their shapes; those of a proof tell how many unseen ones are usual. The
+ * senders and numbers of decisions that agreed are new no longer, audits included.
+ */
+function shapesAfter(
+  before: Certificate['shapes'],
+  { kind, shape, traits, agreed }: Seen,
+  change: Counted['change'],
+): Certificate['shapes'] {
+  const values = traits && agreed ? { values: teachValues(before.values ?? noValues(), traits) } : {}
+  if (kind !== 'compared' || shape === undefined) return { ...before, ...values }
   const taught = teachShape(before, shape)
-  return { ...before, ...taught, ...(change?.kind === 'proven' && { baseline: unseenShare(taught) }) }
+  return { ...before, ...values, ...taught, ...(change?.kind === 'proven' && { baseline: unseenShare(taught) }) }
 }
 
 /** All strata go back to shadow mode: the counts came from other events than those of now. */
 function afterShape(before: Certificate, { unseen, weight }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
-  const { baseline, taught, rare, ...window } = before.shapes
+  const { baseline, taught, rare, values, ...window } = before.shapes
+  const kept = { baseline, taught, rare, ...(values && { values }) }
   const counted = countShape(window, unseen, baseline, weight)
-  if (!counted.alarm) return { certificate: { ...before, shapes: { ...counted, baseline, taught, rare } }, changes: [] }
+  if (!counted.alarm) return { certificate: { ...before, shapes: { ...counted, ...kept } }, changes: [] }
   const strata = before.strata.map((one) => (one.state === 'proven' ? reopened(one) : one))
   const reason = 'more of the events than before have an unseen shape'
   return {
-    certificate: summed({ ...before, strata, shapes: { ...emptyShapeWindow(), baseline, taught, rare } }),
+    certificate: summed({ ...before, strata, shapes: { ...emptyShapeWindow(), ...kept } }),
     changes: [{ kind: 'shapes_changed', reason }],
   }
 }
@@ -241,7 +265,10 @@ function stratumText(certificate: Certificate, stratum: Stratum): string {
   const { poor } = barOf(certificate, risk)
   const least = Math.floor(poor * 1000) / 10
   const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${least} % but for ${certificate.alpha * 100} %`
-  const audited = audits.audits === 0 ? 'not audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} audits since agreed`
+  const audited =
+    audits.audits === 0 ? 'not compared or audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} decisions since agreed`
+  const doubted = doubtIn(certificate, stratum)
+  if (doubted !== null) return `On ${event_type} it does not act for now: ${doubted}. Before, ${k} of ${n} had agreed.${again}`
   const waits = risk === 'final' && person === null ? ' It waits for a person: the action can be neither undone nor repeated.' : ''
   return `On ${event_type}: ${proof}; ${audited}.${waits}${again}`
 }

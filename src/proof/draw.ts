@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { AuditOccasion } from '../contract/reports/audit.ts'
+import type { Risk } from '../contract/reports/certificate.ts'
 
 /** A number in [0, 1) that depends on the text alone: the same in a replay. */
 export const unitHash = (text: string): number =>
@@ -10,3 +12,37 @@ export const unitHash = (text: string): number =>
  */
 export const isAudited = (event_id: string, { share, salt }: { share: number; salt: string }): boolean =>
   unitHash(`${salt}\0${event_id}`) < share
+
+/**
+ * How the acts of one kind were audited since its proof, which `proof` identifies. `unaudited`:
+ * since the last audit.
+ */
+export type AuditPace = { proof: number; acts: number; unaudited: number }
+/** The first acts after a proof are all audited, later ones by a share that falls with their number. */
+const FIRST = 5
+/** Of so many acts in a row that reach outside at least one is audited. */
+const MOST_UNAUDITED = 20
+
+type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean }
+
+/**
+ * Why the next act is audited, or null: it is not. A share of 0 turns audits off but for what
+ * reaches outside: there new values and one act in twenty are audited at any share.
+ */
+export function occasionOf(
+  { acts, unaudited }: Pick<AuditPace, 'acts' | 'unaudited'>,
+  { event_id, salt, share, risk, is_new }: Act,
+): AuditOccasion | null {
+  const reaches = risk !== 'inside'
+  if (is_new && (reaches || share > 0)) return 'new'
+  if (isAudited(event_id, { share, salt })) return 'drawn'
+  if (share > 0 && isAudited(event_id, { share: FIRST / (acts + 1), salt })) return 'first'
+  return reaches && unaudited + 1 >= MOST_UNAUDITED ? 'due' : null
+}
+
+/** The pace after one more act. */
+export const countAct = ({ proof, acts, unaudited }: AuditPace, occasion: AuditOccasion | null): AuditPace => ({
+  proof,
+  acts: acts + 1,
+  unaudited: occasion === null ? unaudited + 1 : 0,
+})

@@ -23,6 +23,20 @@ export function countAudit({ audits, disagreed, sum, alarm }: Cusum, agreed: boo
   }
 }
 
+/** Agreements in a row that end the doubt which one disagreement raises. */
+const RESTORED_BY = 20
+
+/**
+ * The agreements that are still needed after audits have disagreed, before what they speak against
+ * may go on; 0: there is no doubt. A second disagreement soon after needs more.
+ */
+export function doubt({ sum }: Pick<Cusum, 'sum'>, bar: Bar): number {
+  const weight = weights(bar)
+  const left = (sum + weight.disagreed) / weight.agreed + RESTORED_BY
+  // Sums of rounded weights.
+  return Math.max(0, Math.ceil(left - 1e-6))
+}
+
 /** The last events' shapes, without labels. `unseen`: ordinals of those that were never seen. */
 export type ShapeWindow = { events: number; unseen: number[]; alarm: boolean }
 
@@ -35,6 +49,8 @@ const MOST_SHAPES = 100
 
 /** Shapes of compared events with their counts. `rare`: events whose shape is not remembered. */
 export type TaughtShapes = { taught: Record<string, number>; rare: number }
+
+export const emptyTaught = (): TaughtShapes => ({ taught: {}, rare: 0 })
 
 export function teachShape({ taught, rare }: TaughtShapes, shape: string): TaughtShapes {
   const count = taught[shape] ?? 0

@@ -2,6 +2,7 @@ import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import { toolCallOf, type Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import type { Certificate, Risk, Stratum } from '../contract/reports/certificate.ts'
+import { doubtIn } from '../proof/certificate.ts'
 import { barFor, sprt, type Proof } from '../proof/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
@@ -35,8 +36,9 @@ type Promotable = { ok: true } | { ok: false; missing: string[] }
  * ended them.
  */
 export function promotable(certificates: readonly Certificate[], metrics: Pick<ReflexMetrics, 'runs' | 'passed'>, now: number): Promotable {
-  const strata = summedStrata(certificates.filter(({ lapsed, expires_at }) => lapsed === null && expires_at > now))
-  const missing: string[] = []
+  const inForce = certificates.filter(({ lapsed, expires_at }) => lapsed === null && expires_at > now)
+  const strata = summedStrata(inForce)
+  const missing = inForce.flatMap((one) => one.strata.flatMap((stratum) => doubtOf(one, stratum)))
   if (strata.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
   for (const { event_type, risk, n, k, verdict, needed } of strata) {
     const compared = `${k} of ${n} compared fires in shadow agreed`
@@ -48,6 +50,11 @@ export function promotable(certificates: readonly Certificate[], metrics: Pick<R
   const failed = tooManyFailedRuns(metrics)
   if (failed !== null) missing.push(failed)
   return missing.length === 0 ? { ok: true } : { ok: false, missing }
+}
+
+function doubtOf(certificate: Certificate, stratum: Stratum): string[] {
+  const doubted = doubtIn(certificate, stratum)
+  return doubted === null ? [] : [`on ${stratum.event_type} ${doubted}`]
 }
 
 /** The strata of several scopes, added up; each is tested by itself. */

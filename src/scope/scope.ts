@@ -155,6 +155,10 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     await this.#parts.parked.poll()
   }
 
+  async approvalOutdated(id: string) {
+    return this.#parts.parked.outdated(id)
+  }
+
   async claim(request: api.ClaimRequest, by: string) {
     return this.#parts.unit((unit) => this.#parts.pull.claim(unit, request, by), CALLER)
   }

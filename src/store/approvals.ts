@@ -15,6 +15,19 @@ export async function insertApproval(db: D1Database, request: ApprovalRequest): 
     .onConflictDoNothing()
 }
 
+export type Withdrawal = { id: string; withdrawn: { at: number; reason: string } }
+
+/**
+ * A question that its scope no longer asks. Only the scope applies decisions: one that was taken in
+ * the meantime had no effect.
+ */
+export async function withdrawApproval(db: D1Database, { id, withdrawn: { at, reason } }: Withdrawal): Promise<void> {
+  await drizzle(db)
+    .update(approvals)
+    .set({ status: 'withdrawn', decided_at: at, reason })
+    .where(and(eq(approvals.id, id), inArray(approvals.status, ['pending', 'approved'])))
+}
+
 /** Its state at `now`, in ms. */
 export async function findApproval(db: D1Database, id: string, now: number): Promise<Approval | null> {
   const row = await drizzle(db).select().from(approvals).where(eq(approvals.id, id)).get()
@@ -75,6 +88,7 @@ function whyNot(
       reason: 'expired',
       detail: `It expired at ${iso(expires_at)}: ${AFTER_EXPIRY[kind]}.`,
     }
+  if (status === 'withdrawn') return { reason: 'decided', detail: `It was withdrawn at ${iso(decided_at ?? now)}: ${found.reason}.` }
   if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
   if (!by.is_admin && !self_approval && requested_key === by.key_id) {
     const detail = `${by.name} proposed this run and cannot approve it: use another key, or one with the role admin. It can withdraw the run by rejecting it.`

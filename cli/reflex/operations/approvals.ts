@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { approval, ApprovalStatus } from '../../../src/contract/control-plane/approval.ts'
+import { approvalStatuses, type approval, type ApprovalStatus } from '../../../src/contract/control-plane/approval.ts'
 import type { Colour } from '../../lib/paint.ts'
 import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'
@@ -19,7 +19,7 @@ function nameOf({ skill_id, version }: Pick<Approval, 'skill_id' | 'version'>): 
   return version === '' ? skill_id : `${skill_id}@${version}`
 }
 
-const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim' }
+const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim', withdrawn: 'dim' }
 const columns: Column<Approval>[] = [
   { title: 'ID', of: ({ id }) => id },
   { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] },
@@ -47,9 +47,7 @@ export function addApprovals(program: Command): void {
   approvals
     .command('list')
     .description('List approvals, newest first')
-    .addOption(
-      new Option('--status <status>', 'in one state').choices(['pending', 'approved', 'rejected', 'expired', 'any']).default('pending'),
-    )
+    .addOption(new Option('--status <status>', 'in one state').choices([...approvalStatuses, 'any']).default('pending'))
     .option('--scope <scope>', 'of one scope')
     .addOption(limitOption())
     .option('--file <path>', 'the file of a standalone process, which lists those that wait')

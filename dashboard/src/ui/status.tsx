@@ -22,6 +22,7 @@ const approvals: Record<Exclude<ApprovalStatus, 'pending'>, Shown> = {
   approved: { text: 'approved', tone: 'ok' },
   rejected: { text: 'rejected', tone: 'idle' },
   expired: { text: 'expired', tone: 'idle' },
+  withdrawn: { text: 'withdrawn', tone: 'idle' },
 }
 const deals: Record<string, Shown> = {
   proposed: { text: 'proposed', tone: 'wait' },

@@ -3,7 +3,7 @@ import type { InMs } from '../../base/time.ts'
 
 const time = z.iso.datetime()
 
-export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired'] as const
+export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired', 'withdrawn'] as const
 export const approvalStatus = z.enum(approvalStatuses)
 export type ApprovalStatus = z.infer<typeof approvalStatus>
 
@@ -43,7 +43,7 @@ export const approval = z
     kind: z
       .enum(['run', 'promotion', 'activation', 'payment'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person.',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person.',
       ),
     skill_id: z.string(),
     version: z.string(),

@@ -20,6 +20,12 @@ export type DryView = {
 export type DryEnd = 'result' | 'none' | 'failed' | 'timeout' | 'unanswerable' | 'gone' | 'refused' | 'waiting' | 'interrupted'
 type DryUsage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 
+/**
+ * Why a decision is audited. `drawn`: by the setting. `first`: soon after its proof. `due`: many
+ * acts that reach outside went by without an audit. `new`: its proof has not seen such a value.
+ */
+export type AuditOccasion = 'drawn' | 'first' | 'due' | 'new'
+
 /** `reply`: a corrected reply. `rejected`: an approval. `overruled`: by a turn or a person. */
 export const judgedBy = ['audit', 'overruled', 'rejected', 'feedback'] as const
 export type JudgedBy = (typeof judgedBy)[number]
@@ -74,6 +80,8 @@ export type AuditEntry =
       version: number
       event_type: string
       judged_by: JudgedBy
+      /** Why the slow path was asked; missing for people, who ask by themselves. */
+      occasion?: AuditOccasion
       /** The name of a person; null for the slow path. */
       by: string | null
       own: Action

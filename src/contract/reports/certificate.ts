@@ -27,6 +27,15 @@ export const risk = z
   )
 export type Risk = z.infer<typeof risk>
 
+const taught = z.record(text, count)
+const values = z
+  .object({
+    senders: z.object({ taught, rare: count }),
+    numbers: z.record(text, z.object({ low: z.number(), high: z.number(), n: count, stretched: count })),
+    rare: count,
+  })
+  .describe('The senders of decisions that agreed, and the ranges of their numbers by field and by the word before: others are audited.')
+
 const stratum = z.object({
   event_type: text.describe('`*`: the types beyond the first 50.'),
   risk,
@@ -40,7 +49,7 @@ const stratum = z.object({
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
   audits: z
     .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
-    .describe('Decisions audited since it was proven, with the state of the CUSUM test on them.'),
+    .describe('Decisions audited or compared since it was proven, with the state of the CUSUM test on them.'),
   drifts: count.describe('The number of times that an alarm sent it back to shadow mode.'),
 })
 export type Stratum = z.infer<typeof stratum>
@@ -68,6 +77,7 @@ export const certificate = z
         alarm: z.boolean(),
         taught: z.record(text, count).describe('Compared events, by a hash of their type and of the names and kinds of their fields.'),
         rare: count.describe('Those of further shapes.'),
+        values: values.optional(),
       })
       .describe('The share of unseen shapes to expect as of its proof, and the places of unseen ones in the last 500 events.'),
     issued_at: ms,
@@ -82,7 +92,7 @@ export const shownCertificate = z
   .object({ certificate, why: z.array(text).describe('The certificate in sentences.') })
   .meta({ id: 'ShownCertificate' })
 
-const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'asked', 'allowed', 'rejected'])
+const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'asked', 'withdrawn', 'allowed', 'rejected'])
 export type CertificateChange = z.infer<typeof changed>
 
 /** The log entries of proofs. The event type and the risk are null if all strata changed. */
@@ -101,7 +111,7 @@ export type ProvingEntry =
       event_type: string | null
       risk: Risk | null
       reason: string
-      /** Of `asked`, `allowed` and `rejected`. */
+      /** Of `asked`, `withdrawn`, `allowed` and `rejected`. */
       approval_id?: string
       certificate: Certificate
     }

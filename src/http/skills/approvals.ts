@@ -40,7 +40,7 @@ const approve = route('post /v1/approvals/{id}/approve', 'approveRun', 'Approve 
   ...decision,
   description:
     'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
-    "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved. The body is optional.",
+    "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved, nor a reflex whose evidence has changed since it was shown. The body is optional.",
 })
 
 const reject = route('post /v1/approvals/{id}/reject', 'rejectRun', 'Reject a run of a skill', {
@@ -91,7 +91,8 @@ const present = ({ run, ...rest }: Approval) => ({
 type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
 
 export async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
-  await covered(env, principal, id)
+  const found = await covered(env, principal, id)
+  if (status === 'approved') await demandCurrent(env, found)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
   const decided = await decideApproval(storeOf(env), {
@@ -105,6 +106,23 @@ export async function decide(env: Env, principal: Principal, { id, status, reaso
   if (!decided.ok) throw refusedBy[decided.reason](decided.detail)
   await notify(env, decided.approval)
   return decided.approval
+}
+
+/**
+ * An approval of a reflex is bound to the evidence that was shown. A scope that is unreachable looks
+ * again before it applies the decision.
+ */
+async function demandCurrent(env: Env, { id, scope, kind, status }: Approval): Promise<void> {
+  if (kind !== 'promotion' || status !== 'pending') return
+  const changed = await env.SCOPE.getByName(scope)
+    .approvalOutdated(id)
+    .catch((error: unknown) => {
+      warn({ message: 'failed to ask a scope whether its evidence is current; it will look itself', scope, id, error })
+      return null
+    })
+  if (changed === null) return
+  const detail = `The evidence has changed since it was shown: ${changed}. If the action is proven again, the scope asks again.`
+  throw conflict('evidence-changed', detail)
 }
 
 const refusedBy = {

@@ -1,7 +1,9 @@
 import { isJsonFields, type Json } from '../../base/json.ts'
 import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
+import { NUMBERS_SOURCE } from '../../proof/numbers.ts'
 import type { ActTemplate, Template } from './classes.ts'
+import type { FieldSpan, Span, TextSpans } from './ranges.ts'
 import type { Extractor, Slot } from './slots.ts'
 import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
 
@@ -19,6 +21,9 @@ export type Guard =
 export type Program = {
   title: readonly string[]
   guards: readonly Guard[]
+  fields: readonly FieldSpan[]
+  /** The numbers in a text that the conditions ask about. */
+  spansIn: (path: readonly string[]) => TextSpans | null
   act: ActTemplate
   decides: { rules: readonly ShownRule[] } | { table: ShownTable }
 }
@@ -27,7 +32,7 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-export function codeOf({ title, guards, act, decides }: Program): string {
+export function codeOf({ title, guards, fields, spansIn, act, decides }: Program): string {
   const conditions =
     'rules' in decides
       ? decides.rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
@@ -39,19 +44,22 @@ export function codeOf({ title, guards, act, decides }: Program): string {
   )
   const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
   const slots = slotsOf(act)
+  const spans = [...paths.values()].flatMap((path) => spansIn(path) ?? [])
   const body = [
     ...guards
       .filter((guard) => 'values' in guard || conditions.some((condition) => 'path' in condition && condition.path[0] === 'window'))
       .map(guardCode),
+    ...fields.map(fieldCode),
     ...('rules' in decides ? rulesCode(decides.rules, texts, paths) : tableCode(decides.table, texts, paths)),
   ]
   const parts = [
     title.map((line) => `// ${line}`).join('\n'),
     'table' in decides ? pointsCode(decides.table, texts) : '',
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
-    actCode(act, slots),
+    actCode(act, slots, spans),
     'table' in decides ? SAID_SOURCE : '',
     texts.size > 0 ? WORDS_SOURCE : '',
+    spans.length > 0 ? NUMBERS_SOURCE : '',
     slots.some(({ slot }) => slot.some(({ pattern }) => pattern !== null)) ? PART_SOURCE : '',
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
@@ -89,6 +97,31 @@ function guardCode(guard: Guard): string {
     ? `if (${value} !== ${valueCode(only ?? null)}) return null`
     : `if (!${listCode(guard.values)}.includes(${value})) return null`
 }
+
+const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
+  `if (!(${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
+
+/** A number that was not taught leaves the event to others. */
+function spansCode({ path, at, others }: TextSpans, index: number): string[] {
+  const name = `seen${index === 0 ? '' : index + 1}`
+  const bounded = at.map(([place, accepted]) => `${quote(place)}: ${spanCode(accepted)}`)
+  const other = others === 'none' ? [`  if (!${name}.has(place)) return true`] : []
+  const otherwise = others === 'none' || others === 'any' ? 'null' : spanCode(others)
+  return [
+    `// The numbers that were seen, by the word before them; null: any. Elsewhere: ${Array.isArray(others) ? others.join(' to ') : String(others)}.`,
+    `const ${name} = new Map(Object.entries({`,
+    ...wrapped(bounded).split('\n'),
+    '}))',
+    `const unseen${index === 0 ? '' : index + 1} = numbersIn(${pathCode(path)}).some(({ place, value }) => {`,
+    ...other,
+    `  const span = ${name}.has(place) ? ${name}.get(place) : ${otherwise}`,
+    '  return span !== null && (value < span[0] || value > span[1])',
+    '})',
+    `if (unseen${index === 0 ? '' : index + 1}) return null`,
+  ]
+}
+
+const spanCode = (span: Span | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
 
 const listCode = (values: readonly Json[]): string => `[${values.map(valueCode).join(', ')}]`
 
@@ -167,11 +200,12 @@ function wrapped(entries: readonly string[]): string {
   return [...lines, line].join('\n')
 }
 
-function actCode(act: ActTemplate, slots: readonly Slot[]): string {
+function actCode(act: ActTemplate, slots: readonly Slot[], spans: readonly TextSpans[]): string {
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((name) => `${name} === undefined`)
   return [
     'function act(context) {',
+    ...spans.flatMap(spansCode).map((line) => `  ${line}`),
     ...[...names].map(([{ slot }, name]) => `  const ${name} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
     `  return ${actionCode(act, names)}`,

@@ -4,6 +4,7 @@ import type { DecisionClass } from './classes.ts'
 import { codeOf, type ShownRule, type ShownTable } from './code.ts'
 import { guardsOf } from './guards.ts'
 import type { HeldOut, Prepared } from './judge.ts'
+import { fieldSpansOf, textSpansOf } from './ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import type { Table } from './table.ts'
 import { quote } from './facts/text.ts'
@@ -51,7 +52,14 @@ function reflexOf(base: Base, by: LearnedReflex['by'], decides: Decides, rules: 
   const { episodes, decision, held_out } = base
   const indexes = indexesOf(ownOf(base))
   const taught = indexes.map((index) => episodes[index] as Episode)
-  const code = codeOf({ title: titleOf(base), guards: guardsOf(taught, episodes), act: decision.act, decides })
+  const code = codeOf({
+    title: titleOf(base),
+    guards: guardsOf(taught, episodes),
+    fields: fieldSpansOf(taught),
+    spansIn: (path) => textSpansOf(taught, path),
+    act: decision.act,
+    decides,
+  })
   const wrong = without(coveredBy(rules, episodes.length), ownOf(base))
   const evidence = { episodes: taught.length, taught: indexes, exceptions: count(wrong), held_out }
   return { id: idOf(decision.key), decision: decision.key, by, code, evidence }

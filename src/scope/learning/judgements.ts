@@ -2,21 +2,33 @@ import type { Action } from '../../contract/action.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
-import type { AuditEntry, JudgedBy } from '../../contract/reports/audit.ts'
+import type { AuditEntry, AuditOccasion, JudgedBy } from '../../contract/reports/audit.ts'
 import type { Event } from '../../core/event.ts'
+import type { Risk } from '../../contract/reports/certificate.ts'
 import { isAudited } from '../../proof/draw.ts'
+import type { Traits, Values } from '../../proof/novelty.ts'
 import { shapeOf } from '../../proof/shape.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
-import type { Certificates } from '../reflexes/certificates.ts'
+import type { Change } from '../../proof/certificate.ts'
+import type { Certificates, Observed } from '../reflexes/certificates.ts'
 import { riskIn } from '../../agent/decisions/middle.ts'
 import type { ReflexVersions } from '../reflexes/versions.ts'
 
-/** An act of a reflex. `log_seq`: its entry `reflex-fired`. */
-export type OwnAct = { event_type: string; seq: number; own: Action; log_seq: number }
+/** An act of a reflex. `log_seq`: its entry `reflex-fired`. `occasion`: why it is audited. */
+export type OwnAct = {
+  event_type: string
+  seq: number
+  own: Action
+  log_seq: number
+  occasion?: AuditOccasion
+  traits?: Traits
+}
+/** A proof that reaches an act. `seq`: the place of the event that completed it. */
+type Reached = { seq: number; risk: Risk; values: Values | undefined }
 export type Verdict = {
   head: EntryHead
   judged_by: JudgedBy
@@ -30,7 +42,10 @@ type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | 'records'> 
   programs: ReflexVersions
   certificates: Certificates
   toolbox: Toolbox
+  /** Moves the version as its certificate says. */
+  judge: (unit: Unit, version: ReflexVersion) => void
 }
+type Name = Pick<ReflexVersion, 'id' | 'version'>
 
 /** The state key of the places in the log since which audits of a version disagree. */
 const SINCE = 'disagreed_since'
@@ -46,14 +61,20 @@ export class Judgements {
     this.#parts = parts
   }
 
-  /** True if the version acts by proof on such an event. */
-  isProven(version: Pick<ReflexVersion, 'id' | 'version'>, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+  /** True if the version is proven on such an event. */
+  isProven(version: Name, act: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+    return this.proofOf(version, act) !== null
+  }
+
+  /** The proof of a version that reaches such an act; null if none does. */
+  proofOf(version: Name, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): Reached | null {
     const certificate = this.#parts.certificates.of(version)
-    if (!certificate || certificate.lapsed) return false
+    if (!certificate || certificate.lapsed) return null
     const risk = riskIn(this.#parts.toolbox, own)
     const known = certificate.strata.some((one) => one.event_type === event_type)
     const type = known ? event_type : '*'
-    return certificate.strata.some((one) => one.state === 'proven' && one.event_type === type && one.risk === risk)
+    const stratum = certificate.strata.find((one) => one.state === 'proven' && one.event_type === type && one.risk === risk)
+    return stratum ? { seq: stratum.to.seq, risk, values: certificate.shapes.values } : null
   }
 
   /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
@@ -63,7 +84,7 @@ export class Judgements {
     this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
   }
 
-  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, ...verdict }: OwnAct & Verdict): void {
+  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, traits, ...verdict }: OwnAct & Verdict): void {
     const { log, certificates } = this.#parts
     const { id: reflex_id, version: number } = version
     const { decided, agreed } = verdict
@@ -77,8 +98,25 @@ export class Judgements {
       risk: riskIn(this.#parts.toolbox, own),
       agreed,
       seq,
+      traits,
       head,
     })
+    this.#follow(unit, version, { changes, since })
+  }
+
+  /** Counts a comparison in shadow mode after a proof, as an audit. */
+  compared(
+    unit: Unit,
+    version: ReflexVersion,
+    { log_seq, ...seen }: Omit<Extract<Observed, { agreed: boolean }>, 'kind'> & { log_seq: number },
+  ): void {
+    const since = this.#since(unit, version, { agreed: seen.agreed, log_seq })
+    const changes = this.#parts.certificates.observe(unit, version, { kind: 'compared', ...seen })
+    this.#follow(unit, version, { changes, since })
+  }
+
+  #follow(unit: Unit, version: ReflexVersion, { changes, since }: { changes: readonly Change[]; since: number }): void {
+    this.#parts.judge(unit, version)
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
   }
 

@@ -147,6 +147,10 @@ export class Certificates {
     this.#log(unit, version, { change: 'asked', ...where, approval_id, reason: `a person must allow its action on ${where.event_type}` })
   }
 
+  withdrawn(unit: Unit, version: Name, about: Where & { approval_id: string; reason: string }): void {
+    this.#log(unit, version, { change: 'withdrawn', ...about })
+  }
+
   /** The reason why the settings stop a version from acting by proof, or null. */
   heldBack({ provenance }: Pick<ReflexVersion, 'provenance'>): string | null {
     const { mode } = this.#parts.settings().learning

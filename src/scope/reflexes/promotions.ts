@@ -5,7 +5,7 @@ import { tooManyFailedRuns } from '../../reflexes/promotion.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
-import { why } from '../../proof/certificate.ts'
+import { doubtIn, why } from '../../proof/certificate.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
 import type { Teachers } from './teachers.ts'
 import type { Turn } from '../turns/turn.ts'
@@ -21,15 +21,35 @@ type Parts = Pick<Ground, 'records' | 'settings'> & {
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
 
-/** A proven action of a version: what a person may allow. */
-export type Promotion = { id: string; version: number; hash: string; event_type: string; risk: Risk }
+/**
+ * A proven action of a version: what a person may allow. `agreed` of `compared` decisions prove it;
+ * `proof` is the place of the last of their events, by which another proof is told.
+ */
+export type Promotion = {
+  id: string
+  version: number
+  hash: string
+  event_type: string
+  risk: Risk
+  compared: number
+  agreed: number
+  proof: number
+}
 /** `why`: the evidence. */
 export type PromotionQuestion = { promotion: Promotion; why: string }
+export type WaitingPromotion = { approval_id: string; promotion: Promotion }
+/** Asks people. `ask` returns null if the question waits already. */
+type Questions = {
+  ask: (unit: Unit, question: PromotionQuestion) => string | null
+  waiting: (version: Name) => readonly WaitingPromotion[]
+  withdraw: (unit: Unit, approval_id: string, reason: string) => void
+}
+type Name = Pick<ReflexVersion, 'id' | 'version'>
 
 /** Moves versions between shadow mode and acting, by their certificates. */
 export class Promotions {
   readonly #parts: Parts
-  #ask: (unit: Unit, question: PromotionQuestion) => string | null = () => null
+  #questions: Questions = { ask: () => null, waiting: () => [], withdraw: () => {} }
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -41,17 +61,18 @@ export class Promotions {
     this.judge(unit, version)
   }
 
-  /** Registers what asks a person. It returns null if the question waits already. */
-  onAsk(ask: (unit: Unit, question: PromotionQuestion) => string | null): void {
-    this.#ask = ask
+  onAsk(questions: Questions): void {
+    this.#questions = questions
   }
 
   /**
    * Promotes an agent's version once its certificate lets it act somewhere, and asks a person about
-   * proven actions that one must allow. A person's version waits for its owner.
+   * proven actions that one must allow. A person's version waits for its owner. A version that
+   * nothing proves any more, and that nothing may prove, acts no longer.
    */
   judge(unit: Unit, judged: ReflexVersion): void {
     const { programs, records, certificates } = this.#parts
+    this.review(unit, judged)
     // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(judged) ?? judged
     const certificate = certificates.of(version)
@@ -59,23 +80,48 @@ export class Promotions {
     // Only a person can promote a demoted version.
     const waits = version.state === 'shadow' && version.state_reason === null
     if (!waits && !(version.state === 'active' && version.by_proof)) return
-    const { metrics } = records.of(version)
-    const { agreed, disagreed } = metrics.shadow
-    const shown = `${agreed} of ${agreed + disagreed} compared fires in shadow agreed`
     // A reason ends the trial: further agreement does not promote this version. After a lapse the
     // rejected strata may be the only ones so far, and others may still be proven.
-    if (waits && isRefuted(certificate) && certificate.strata.some(({ person }) => person === null))
-      return this.move(unit, version, { to: 'shadow', reason: `${shown}: too few to activate it`, by_proof: false })
-    if (certificates.heldBack(version) !== null || tooManyFailedRuns(metrics) !== null) return
+    if (isRefuted(certificate) && certificate.strata.some(({ person }) => person === null)) {
+      const reason = `${countsOf(certificate.strata)}: too few to ${waits ? 'activate it' : 'let it act on'}`
+      return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
+    }
+    if (certificates.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
     const proven = certificate.strata.filter(({ state }) => state === 'proven')
     const may_act = proven.filter((stratum) => certificates.obstacle(version, { ...stratum, at: unit.now }) === null)
-    for (const stratum of proven) if (!may_act.includes(stratum)) this.#askFor(unit, version, stratum)
-    if (waits && may_act.length > 0) this.move(unit, version, { to: 'active', reason: shown, by_proof: true })
+    for (const stratum of proven)
+      if (!may_act.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
+    if (waits && may_act.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(may_act), by_proof: true })
+  }
+
+  /** Withdraws the questions about a version whose evidence is no longer what was shown. */
+  review(unit: Unit, version: Name): void {
+    for (const { approval_id, promotion } of this.#questions.waiting(version)) {
+      const reason = this.outdated(promotion)
+      if (reason === null) continue
+      this.#questions.withdraw(unit, approval_id, reason)
+      const { event_type, risk } = promotion
+      this.#parts.certificates.withdrawn(unit, version, { event_type, risk, approval_id, reason })
+    }
+  }
+
+  /** What changed since the evidence for an action was shown; null: nothing speaks against it. */
+  outdated({ id, version, event_type, risk, proof }: Promotion): string | null {
+    const certificate = this.#parts.certificates.of({ id, version })
+    if (!certificate) return 'its certificate is no longer kept'
+    if (certificate.lapsed) return certificate.lapsed.reason
+    const stratum = certificate.strata.find((one) => one.event_type === event_type && one.risk === risk)
+    if (stratum?.state !== 'proven') return `its proof on ${event_type} has ended: ${countsOf(stratum ? [stratum] : [])}`
+    const doubted = doubtIn(certificate, stratum)
+    if (doubted !== null) return `on ${event_type} ${doubted}`
+    return stratum.to.seq === proof ? null : `its action on ${event_type} was proven again by other decisions`
   }
 
   /** Applies a person's decision about a proven action. */
-  decided(unit: Unit, { id, version: number, event_type, risk }: Promotion, decision: PersonDecision): void {
+  decided(unit: Unit, promotion: Promotion, decision: PersonDecision): void {
     const { certificates, programs } = this.#parts
+    const { id, version: number, event_type, risk } = promotion
+    if (decision.allows && this.outdated(promotion) !== null) return
     if (!certificates.decide(unit, { id, version: number }, { event_type, risk, ...decision })) return
     const version = programs.find({ id, version: number })
     const certificate = certificates.of({ id, version: number })
@@ -85,12 +131,13 @@ export class Promotions {
     if (programs.governs(version) && version.state !== 'retired') this.move(unit, version, { to: 'shadow', reason, by_proof: false })
   }
 
-  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk }: Stratum): void {
+  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
     const { certificates } = this.#parts
     const { id, version: number, hash } = version
     const certificate = certificates.of(version)
     if (!certificate) return
-    const approval_id = this.#ask(unit, { promotion: { id, version: number, hash, event_type, risk }, why: why(certificate).join(' ') })
+    const promotion = { id, version: number, hash, event_type, risk, compared, agreed, proof }
+    const approval_id = this.#questions.ask(unit, { promotion, why: why(certificate).join(' ') })
     if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, approval_id })
   }
 
@@ -130,6 +177,9 @@ export class Promotions {
     unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
   }
 }
+
+const sumOf = (all: readonly Stratum[], field: 'n' | 'k'): number => all.reduce((sum, one) => sum + one[field], 0)
+const countsOf = (all: readonly Stratum[]): string => `${sumOf(all, 'k')} of ${sumOf(all, 'n')} compared fires in shadow agreed`
 
 /** True if nothing of it is proven or may still be. */
 const isRefuted = ({ strata }: Certificate): boolean => strata.length > 0 && strata.every(({ state }: Stratum) => state === 'refuted')

@@ -2,6 +2,7 @@ import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { toolCallOf, type Action } from '../../contract/action.ts'
 import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
+import { type Traits, traitsOf } from '../../proof/novelty.ts'
 import { shapeOf } from '../../proof/shape.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
@@ -34,6 +35,7 @@ type Comparison = {
   seq: number
   event_type: string
   shape: string | undefined
+  traits: Traits | undefined
   decision: Decision
   teaches: boolean
   seen: Map<string, number>
@@ -102,7 +104,17 @@ export class Proving {
       if (decision)
         this.#compare(
           unit,
-          { version, action, seq, event_type: event.type, shape: this.#shapeOf(event), decision, teaches, seen: new Map() },
+          {
+            version,
+            action,
+            seq,
+            event_type: event.type,
+            shape: this.#shapeOf(event),
+            traits: traitsOf(event),
+            decision,
+            teaches,
+            seen: new Map(),
+          },
           headOf(event),
         )
       else {
@@ -136,9 +148,11 @@ export class Proving {
       const event = bySeq.get(row.seq)
       if (!version || !event) continue
       if (decision) {
-        const shape = row.payload === null ? undefined : this.#shapeOf(row.payload)
+        const taught = row.payload === null ? null : (JSON.parse(row.payload) as Event)
+        const shape = taught ? this.#shapeOf(taught) : undefined
+        const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        this.#compare(unit, { ...row, version, action, shape, decision, teaches: true, seen }, eventHead(event))
+        this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
@@ -184,9 +198,8 @@ export class Proving {
   }
 
   /** Undefined where nothing is learned: no shapes are guarded there. */
-  #shapeOf(event: Event | string): string | undefined {
-    if (this.#parts.settings().learning.mode === 'off') return undefined
-    return shapeOf(typeof event === 'string' ? (JSON.parse(event) as Event) : event)
+  #shapeOf(event: Event): string | undefined {
+    return this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
   }
 
   /** A new event has no row yet. */
@@ -197,15 +210,15 @@ export class Proving {
 
   #compare(
     unit: Unit,
-    { version, action, seq, event_type, shape, decision, teaches, seen }: Comparison,
+    { version, action, seq, event_type, shape, traits, decision, teaches, seen }: Comparison,
     head: ReturnType<typeof eventHead>,
   ): void {
-    const { toolbox, records, log, promotions } = this.#parts
+    const { toolbox, records, log, promotions, judgements } = this.#parts
     const { agreed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     const span = childHead(head)
-    unit.log({
+    const log_seq = unit.log({
       ...span,
       kind: 'reflex-compared',
       reflex_id: version.id,
@@ -215,7 +228,9 @@ export class Proving {
       agreed,
     })
     if (agreed === null || !teaches) return
-    promotions.compared(unit, version, { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, head: span })
+    const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, head: span }
+    if (judgements.isProven(version, { event_type, own: action })) judgements.compared(unit, version, { ...compared, log_seq })
+    else promotions.compared(unit, version, compared)
   }
 
   /**

@@ -2,11 +2,15 @@ import type { Action } from '../../contract/action.ts'
 import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { History, type FireRecord, type HistoryRecord } from '../../reflexes/history.ts'
 import { emptyMetrics } from '../../reflexes/metrics.ts'
+import type { AuditPace } from '../../proof/draw.ts'
 import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
 import type { Database, StateChange } from '../storage/database.ts'
 
-type Version = { metrics: ReflexMetrics; trial: Trial }
+/** `paces`: how its acts are audited, by kind; missing in older rows. */
+type Version = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }
 type Named = { id: string; version: number; state: string }
+
+const MOST_KINDS = 100
 
 /** The history and metrics of reflexes, cached and written once per unit, in its transaction. */
 export class Records {
@@ -73,6 +77,19 @@ export class Records {
     this.#changed.add(`metrics:${name}`)
     this.untold.add(name)
     return known
+  }
+
+  /** How acts of this kind were audited since that proof. Read-only. */
+  pace({ id, version }: Pick<Named, 'id' | 'version'>, kind: string, proof: number): AuditPace {
+    const known = this.#read(`${id}@${version}`).paces?.[kind]
+    return known?.proof === proof ? known : { proof, acts: 0, unaudited: 0 }
+  }
+
+  /** Beyond some kinds those that were counted first are forgotten: they begin anew. */
+  paced(version: Named, kind: string, pace: AuditPace): void {
+    const known = this.of(version)
+    const { [kind]: _before, ...others } = known.paces ?? {}
+    known.paces = Object.fromEntries([...Object.entries(others).slice(1 - MOST_KINDS), [kind, pace]])
   }
 
   all(): { reflex_id: string; version: number; metrics: ReflexMetrics }[] {

@@ -39,12 +39,21 @@ export function composeReflexes(parts: Ground) {
   const certificates = new Certificates({
     ...parts,
     teacher: () => teachers.current(),
-    onLapse: (unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}),
+    onLapse: (unit, name) => {
+      licence_use.lapsed(unit, programs.find(name) ?? {})
+      promotions.review(unit, name)
+    },
   })
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
   const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers })
-  const judgements = new Judgements({ ...parts, programs, certificates, toolbox })
+  const judgements = new Judgements({
+    ...parts,
+    programs,
+    certificates,
+    toolbox,
+    judge: (unit, version) => promotions.judge(unit, version),
+  })
   const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions, licence_use })
   return {
     licence_use,

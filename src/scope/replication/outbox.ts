@@ -6,7 +6,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import type { Env } from '../../env.ts'
-import { insertApproval, recordApprovedRuns } from '../../store/approvals.ts'
+import { insertApproval, recordApprovedRuns, withdrawApproval, type Withdrawal } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import { replicateMarket, type MarketSetting } from './market-setting.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
@@ -44,7 +44,10 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
   const db = storeOf(env)
   return {
     approvals: async (items) => {
-      for (const { value } of items) await insertApproval(db, JSON.parse(value) as ApprovalRequest)
+      for (const { value } of items) {
+        const item = JSON.parse(value) as ApprovalRequest | Withdrawal
+        await ('withdrawn' in item ? withdrawApproval(db, item) : insertApproval(db, item))
+      }
     },
     'approved-runs': (items) =>
       recordApprovedRuns(

@@ -5,7 +5,7 @@ import type { Payment } from '../../contract/market/payment.ts'
 import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
-import { findApprovals } from '../../store/approvals.ts'
+import { findApprovals, type Withdrawal } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { approvalHead } from '../log/spans.ts'
@@ -13,13 +13,14 @@ import { tellApproval, type HeldRun } from './approval-events.ts'
 import { decidePayment, logPaymentAsked, paymentHead, type HeldPayment } from './payments.ts'
 import type { Unit } from '../storage/unit.ts'
 import { hashOf } from '../../proof/identity.ts'
-import type { Promotion, PromotionQuestion } from '../reflexes/promotions.ts'
+import type { Promotion, PromotionQuestion, WaitingPromotion } from '../reflexes/promotions.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
 const RETRY_MS = 5000
 const MOST_WAITING = 100
+const GONE = 'the scope no longer asks this'
 const ANSWER_WITHIN_MS = 7 * 86_400_000
 
 /** A proven action of a reflex that a person must allow. */
@@ -66,7 +67,11 @@ export class ParkedRuns {
     this.#parts = parts
     this.#poll_at = this.#any() ? parts.now() : null
     parts.alarm.source(() => this.#poll_at)
-    parts.promotions.onAsk((unit, question) => this.#askPromotion(unit, question))
+    parts.promotions.onAsk({
+      ask: (unit, question) => this.#askPromotion(unit, question),
+      waiting: (of) => this.#promotions(of),
+      withdraw: (unit, approval_id, reason) => this.#withdraw(unit, approval_id, reason),
+    })
   }
 
   get due(): boolean {
@@ -136,11 +141,13 @@ export class ParkedRuns {
     const parked = JSON.parse(run) as Held
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if ('promotion' in parked) {
-      if (status !== 'expired')
+      if (status === 'approved' || status === 'rejected')
         this.#parts.promotions.decided(unit, parked.promotion, { approval_id, person: by ?? '', allows: status === 'approved', reason })
       return
     }
     if ('activation' in parked) return
+    // A question that was withdrawn is not waited for: only promotions are.
+    if (status === 'withdrawn') return
     if ('payment' in parked) return decidePayment(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
     if (status === 'approved')
       this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: { ...parked, decided: { by, reason } } })
@@ -166,6 +173,28 @@ export class ParkedRuns {
     const { id, version, hash, ...inputs } = promotion
     const of = { kind: 'promotion', skill_id: id, version: String(version), manifest_hash: hash, inputs, why } as const
     return this.#askOnce(unit, { promotion }, of)
+  }
+
+  #promotions({ id, version }: Pick<Promotion, 'id' | 'version'>): WaitingPromotion[] {
+    const sql = `SELECT approval_id, run->>'$.promotion' AS promotion FROM parked_runs
+      WHERE run->>'$.promotion.id' = ? AND run->>'$.promotion.version' = ? ORDER BY parked_at`
+    const rows = this.#parts.database.all<{ approval_id: string; promotion: string }>(sql, id, version)
+    return rows.map(({ approval_id, promotion }) => ({ approval_id, promotion: JSON.parse(promotion) as Promotion }))
+  }
+
+  /** Why a proven action may no longer be allowed by this question; null: it may, or it is another. */
+  outdated(approval_id: string): string | null {
+    const row = this.#waiting().find((one) => one.approval_id === approval_id)
+    if (!row) return GONE
+    const held = JSON.parse(row.run) as Held
+    return 'promotion' in held ? this.#parts.promotions.outdated(held.promotion) : null
+  }
+
+  /** Takes back a question. A decision that D1 has already taken finds no row here. */
+  #withdraw(unit: Unit, approval_id: string, reason: string): void {
+    unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
+    const withdrawal: Withdrawal = { id: approval_id, withdrawn: { at: unit.now, reason } }
+    this.#parts.outbox.put(unit, 'approvals', approval_id, withdrawal)
   }
 
   /** Asks once whether a mined skill becomes active. */

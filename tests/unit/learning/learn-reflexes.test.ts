@@ -51,6 +51,57 @@ describe('reflexes learned from decisions', () => {
     expect(await actions(history(300, guard), episode(9000, fields, []))).toEqual([])
   })
 
+  describe('of texts with numbers', () => {
+    const asks = (amount: number, index: number) => ({ type: 'mail', line: `I would like a refund of ${amount} euro for order k${index}` })
+    const desk = (index: number): [{ type: string; line: string }, EpisodeAct[]] =>
+      index % 2 === 0
+        ? [asks(5 + ((index * 37) % 90), index), call('approve', { order: `k${index}` })]
+        : [{ type: 'mail', line: `Where is my parcel k${index}?` }, []]
+    const says = (line: string) => episode(9000, { type: 'mail', line }, [])
+
+    test.each(['5', '50', '94'])('act on an amount as those that were seen, whatever the order: %s', async (amount) => {
+      expect(await actions(history(400, desk), says(asks(Number(amount), 7777).line))).toEqual([
+        { action_type: 'call_tool', tool: 'approve', args: { order: 'k7777' } },
+      ])
+    })
+
+    test.each([
+      ['a larger amount', 'I would like a refund of 150 euro for order k7'],
+      ['thousands', 'I would like a refund of 5,000 euro for order k7'],
+      ['a smaller amount', 'I would like a refund of 1 euro for order k7'],
+      ['a number where none was seen', 'I would like a refund of 50 euro plus 900 euro for order k7'],
+    ])('leave %s to the slow path', async (_, line) => {
+      expect(await actions(history(400, desk), says(line))).toEqual([])
+    })
+
+    test('do not wait for dates, times, addresses and counters to be seen again', async () => {
+      const line = (day: number, index: number) =>
+        `Dec ${day} 06:55:${10 + (index % 40)} sshd[${24_000 + index}]: Failed for 192.0.2.${index % 200} on 2025-12-10`
+      const taught = history(300, (index) =>
+        index % 2
+          ? [{ type: 'log', line: line(10, index) }, call('block', { why: 'x' })]
+          : [{ type: 'log', line: 'Connection closed' }, []],
+      )
+      const later = episode(
+        9000,
+        { type: 'log', line: line(11, 9000).replace('2025-12-10', '2026-01-02').replace('192.0.2', '198.51.100') },
+        [],
+      )
+      expect(await actions(taught, later)).toMatchObject([{ action_type: 'call_tool', tool: 'block' }])
+    })
+
+    test('of fields that are numbers leave values beyond those seen to the slow path', async () => {
+      const taught = history(300, (index) =>
+        index % 2 === 0
+          ? [{ type: 'order', kind: 'refund', amount: 5 + (index % 90) }, call('approve', {})]
+          : [{ type: 'order', kind: 'question', amount: 5 + (index % 90) }, []],
+      )
+      const order = (amount: number) => episode(9000, { type: 'order', kind: 'refund', amount }, [])
+      expect(await actions(taught, order(50))).toMatchObject([{ tool: 'approve' }])
+      expect(await actions(taught, order(500))).toEqual([])
+    })
+  })
+
   test('ignore only what resembles something that was ignored', async () => {
     const words = Array.from({ length: 40 }, (_, index) => `${'abcdefgh'[index % 8]}${'klmnopqr'[index >> 3]}`)
     const taught = history(400, (index) =>

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/contract/reports/certificate.ts'
 import { allow, obstacle, openCertificate, proceed, reject, why, type Change, type Observation } from '../../../src/proof/certificate.ts'
+import { noveltyOf } from '../../../src/proof/novelty.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -90,9 +91,13 @@ describe('a certificate', () => {
   })
 
   test('sends a type back to shadow mode when its audits disagree, and only that', () => {
-    const proven = decisions(decisions(start(), 'compared', 80), 'compared', 80, 0, 'other')
+    const proven = decisions(decisions(start(), 'compared', 72), 'compared', 72, 0, 'other')
     const run = decisions(decisions(proven, 'audited', 400), 'audited', 0, 5)
-    expect(run.changes.at(-1)).toMatchObject({ kind: 'drifted', event_type: 'note', reason: expect.stringMatching(/^5 of 405 audited/) })
+    expect(run.changes.at(-1)).toMatchObject({
+      kind: 'drifted',
+      event_type: 'note',
+      reason: expect.stringMatching(/^5 of 405 decisions on note since/),
+    })
     expect(run.certificate.strata.map(({ event_type, drifts }) => [event_type, drifts])).toEqual([
       ['other', 0],
       ['note', 1],
@@ -100,6 +105,73 @@ describe('a certificate', () => {
     expect([mayAct(run), mayAct(run, 'other')]).toEqual([expect.stringMatching(/^0 of 0/), null])
     expect(mayAct(decisions(run, 'compared', 72))).toBeNull()
     expect(mayAct(decisions(run, 'compared', 0, 2))).toMatch(/^only 0 of 2/)
+  })
+
+  test('goes on being compared after its proof: what disagrees stops it at once, and ends the proof', () => {
+    const proven = decisions(start(), 'compared', 118, 0, 'note', 'outside')
+    const doubted = decisions(proven, 'compared', 0, 1, 'note', 'outside')
+    const reason = '1 of 1 decisions since its proof disagreed: at least 20 more must agree'
+    expect(mayAct(doubted, 'note', 'outside')).toBe(`on note ${reason}`)
+    expect(doubted.changes).toHaveLength(1)
+    expect(why(doubted.certificate)[0]).toBe(`On note it does not act for now: ${reason}. Before, 118 of 118 had agreed.`)
+    const ended = decisions(doubted, 'compared', 0, 4, 'note', 'outside')
+    expect(ended.changes.at(-1)).toMatchObject({ kind: 'drifted', reason: '5 of 5 decisions on note since its proof disagreed' })
+    expect(ended.certificate).toMatchObject({ n: 0, k: 0, bound: null })
+    expect(mayAct(ended, 'note', 'outside')).toMatch(/^0 of 0 decisions on note agreed: at least 118/)
+  })
+
+  test.each(['compared', 'audited'] as const)('of a single mistake holds again once twenty decisions agreed: %s', (kind) => {
+    const doubted = decisions(decisions(start(), 'compared', 72), kind, 0, 1)
+    expect(mayAct(decisions(doubted, kind, 19))).toMatch(/at least 1 more must agree$/)
+    const restored = decisions(doubted, kind, 20)
+    expect(mayAct(restored)).toBeNull()
+    expect(why(restored.certificate)[0]).toMatch(/; 20 of 21 decisions since agreed\.$/)
+    // The next mistake weighs more: agreement of 95 % is too little.
+    expect(mayAct(decisions(decisions(restored, kind, 0, 1), kind, 20))).not.toBeNull()
+  })
+
+  test("loses a person's permission with the proof that it was given for", () => {
+    const where = { event_type: 'note', risk: 'final' as const }
+    const proven = decisions(start(), 'compared', 118, 0, 'note', 'final')
+    const drifted = decisions({ ...proven, certificate: allow(proven.certificate, where, 'ann') }, 'audited', 0, 5, 'note', 'final')
+    expect(drifted.certificate.strata).toMatchObject([{ state: 'open', person: null }])
+    expect(mayAct(decisions(drifted, 'compared', 118, 0, 'note', 'final'), 'note', 'final')).toMatch(/a person must allow it/)
+  })
+
+  test('knows the senders and numbers of decisions that agreed', () => {
+    const sent = (amount: number, sender = 'key:a') => ({ sender, numbers: [{ place: 'content of', value: amount }] })
+    const random = seededRandom(8)
+    let run = start()
+    for (let seq = 1; seq <= 72; seq += 1)
+      run = observe(run, {
+        kind: 'compared',
+        event_type: 'note',
+        risk: 'inside',
+        agreed: true,
+        seq,
+        at: seq,
+        teacher,
+        traits: sent(5 + Math.floor(random() * 90)),
+      })
+    const { values } = run.certificate.shapes
+    const news = (traits: ReturnType<typeof sent>) => values && noveltyOf(values, traits)
+    expect([news(sent(50)), news(sent(500)), news(sent(50, 'key:b'))]).toEqual([
+      null,
+      expect.stringMatching(/^500 at content of is beyond \d+ to 9\d$/),
+      'its sender is new',
+    ])
+    const audited = observe(run, {
+      kind: 'audited',
+      event_type: 'note',
+      risk: 'inside',
+      agreed: true,
+      seq: 80,
+      at: 80,
+      teacher,
+      traits: sent(500, 'key:b'),
+    })
+    expect(noveltyOf(audited.certificate.shapes.values!, sent(400, 'key:b'))).toBeNull()
+    expect(schema.parse(audited.certificate)).toEqual(audited.certificate)
   })
 
   test('counts no audit of what is not proven', () => {
@@ -168,10 +240,10 @@ describe('a certificate', () => {
 
   test('explains itself in sentences', () => {
     expect(why(opened())).toEqual(['greet@1 was never compared with a decision.'])
-    const proven = decisions(decisions(start(), 'compared', 80), 'audited', 9, 1)
+    const proven = decisions(decisions(start(), 'compared', 72), 'audited', 10)
     const run = decisions(decisions(proven, 'compared', 3, 0, 'rare'), 'compared', 0, 2, 'bad')
     expect(why(run.certificate)).toEqual([
-      'On note: 72 of 72 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 9 of 10 audits since agreed.',
+      'On note: 72 of 72 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 10 of 10 decisions since agreed.',
       'On rare it does not act yet: 3 of 3 decisions on rare agreed: at least 69 more must agree.',
       'On bad it stays in shadow mode: only 0 of 2 decisions agreed.',
       'The certificate expires on 1970-04-01, or when the model, its instructions or its tools change.',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { countAudit, countShape, emptyCusum, emptyShapeWindow } from '../../../src/proof/drift.ts'
-import { isAudited, unitHash } from '../../../src/proof/draw.ts'
+import type { AuditOccasion } from '../../../src/contract/reports/audit.ts'
+import { countAct, isAudited, occasionOf, unitHash } from '../../../src/proof/draw.ts'
 import { barFor } from '../../../src/proof/sprt.ts'
 import { seededRandom } from '../../support/random.ts'
 
@@ -71,6 +72,38 @@ describe('the draw of an audit', () => {
   test('of a share of 0 takes none, of 1 all', () => {
     expect(ids.filter((id) => isAudited(id, { share: 0, salt: '' }))).toEqual([])
     expect(ids.filter((id) => isAudited(id, { share: 1, salt: '' }))).toEqual(ids)
+  })
+
+  /** The occasions of so many acts after a proof. */
+  function occasions(share: number, risk: 'inside' | 'outside', newAt = -1, count = 2000): (AuditOccasion | null)[] {
+    let pace = { proof: 1, acts: 0, unaudited: 0 }
+    return ids.slice(0, count).map((event_id, index) => {
+      const occasion = occasionOf(pace, { event_id, salt: 's', share, risk, is_new: index === newAt })
+      pace = countAct(pace, occasion)
+      return occasion
+    })
+  }
+
+  test.each(['inside', 'outside'] as const)('is dense after a proof, and falls to the share: %s', (risk) => {
+    const all = occasions(0.02, risk)
+    expect(all.slice(0, 5)).not.toContain(null)
+    const audited = (from: number, to: number) => all.slice(from, to).filter((one) => one !== null).length
+    expect(audited(5, 105)).toBeGreaterThan(audited(105, 205) + audited(205, 305))
+    expect(audited(1000, 2000)).toBeLessThan(risk === 'inside' ? 40 : 100)
+    expect(occasions(0.02, risk)).toEqual(all)
+  })
+
+  test.each([0, 0.0001, 0.02])('takes one in twenty acts that reach outside, whatever the share: %d', (share) => {
+    const audited = occasions(share, 'outside').flatMap((one, index) => (one === null ? [] : [index]))
+    expect(audited[0]).toBeLessThan(20)
+    expect(Math.max(...audited.slice(1).map((at, index) => at - (audited[index] ?? 0)))).toBeLessThanOrEqual(20)
+    expect(occasions(0, 'inside').every((one) => one === null)).toBe(true)
+  })
+
+  test('follows what is new', () => {
+    expect(occasions(0, 'outside', 7)[7]).toBe('new')
+    expect(occasions(0.0001, 'inside', 700)[700]).toBe('new')
+    expect(occasions(0, 'inside', 7)[7]).toBeNull()
   })
 
   test('is even', () => {

@@ -23,7 +23,7 @@ const counted = (certificate: Certificate, n: number, k: number): Certificate =>
   strata: certificate.strata.map((stratum) => ({ ...stratum, n, k })),
 })
 type Shown = Partial<ReflexMetrics> & { compared?: Certificate[] }
-const promotable = ({ compared = [certificate({ agreed: 200, disagreed: 1 })], ...fields }: Shown = {}) =>
+const promotable = ({ compared = [certificate({ agreed: 0, disagreed: 1 }, { agreed: 200 })], ...fields }: Shown = {}) =>
   promotableBy(compared, { ...emptyMetrics(), runs: 1000, ...fields }, 1000)
 const shadow = (agreed: number, disagreed: number) => [counted(certificate({ agreed: 1 }), agreed + disagreed, agreed)]
 
@@ -46,6 +46,7 @@ describe('a reflex in shadow', () => {
     ['errors', { passed: passed(11) }, [/11 of 1000/]],
     ['limits', { passed: passed(0, 11) }, [/11 of 1000/]],
     ['invalid actions', { passed: passed(0, 0, 11) }, [/11 of 1000/]],
+    ['a disagreement after its proof', { compared: [certificate({ agreed: 100, disagreed: 1 })] }, [/^on note 1 of 29 .* 20 more must/]],
     ['a lapsed certificate', { compared: shadow(100, 0).map((one) => ({ ...one, lapsed: { at: 1, reason: '' } })) }, [/^0 of 0/]],
     ['an expired certificate', { compared: shadow(100, 0).map((one) => ({ ...one, expires_at: 1000 })) }, [/^0 of 0/]],
   ])('may not with %s', (_what, fields, missing) => {

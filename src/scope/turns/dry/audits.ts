@@ -2,9 +2,11 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
 import { isAsked } from '../../../contract/decisions/event.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { DryView } from '../../../contract/reports/audit.ts'
-import { isAudited } from '../../../proof/draw.ts'
-import type { Decision } from '../../../reflexes/decide.ts'
+import type { AuditOccasion, DryView } from '../../../contract/reports/audit.ts'
+import { countAct, occasionOf } from '../../../proof/draw.ts'
+import { noveltyOf, traitsOf } from '../../../proof/novelty.ts'
+import type { Decision, Fire } from '../../../reflexes/decide.ts'
+import type { Event } from '../../../core/event.ts'
 import { childHead, headOf } from '../../log/spans.ts'
 import type { OwnAct } from '../../learning/judgements.ts'
 import type { Reflexes } from '../../reflexes/wiring.ts'
@@ -13,7 +15,7 @@ import type { Unit } from '../../storage/unit.ts'
 /** An audit as stored in its job. */
 export type Audit = OwnAct & { reflex_id: string; version: number; view: DryView; head: EntryHead }
 
-type Parts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database'>
+type Parts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
 
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500
@@ -22,8 +24,9 @@ const MOST_WAITING = 500
 const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
 
 /**
- * Draws the decisions of proven reflexes that the slow path repeats, by a hash of the event's id.
- * The job is added in the unit of the decision, with what a turn would have seen then.
+ * Draws the decisions of proven reflexes that the slow path repeats: by a hash of the event's id,
+ * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
+ * is added in the unit of the decision, with what a turn would have seen then.
  */
 export class Audits {
   readonly #parts: Parts
@@ -38,12 +41,11 @@ export class Audits {
     if (acted && !acted.reused) judgements.guarded(unit, acted.version, event, seq)
     if (!acted || acted.reused || NEVER.has(acted.action.action_type)) return false
     if (agent().trigger === null && !isAsked(event)) return false
-    const { audit_share: share, mode } = settings().learning
     // A person's version is audited only while the scope learns.
-    if (mode === 'off' && !acted.version.by_proof) return false
-    if (!isAudited(event.id, { share, salt: acted.version.hash })) return false
+    if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
+    const occasion = this.#occasion(acted, event)
+    if (occasion === null) return false
     const { action: own, version: by } = acted
-    if (!judgements.isProven(by, { event_type: event.type, own }) || this.#waiting() >= MOST_WAITING) return false
     const { created_at, last_action_at } = memory.live
     // The reflex saw the notes before its own action changed them.
     const scratch = steps.find(({ fire }) => fire === acted)?.shown?.context.scratch ?? {}
@@ -59,11 +61,28 @@ export class Audits {
       event_type: event.type,
       own,
       log_seq,
+      occasion,
+      traits: traitsOf(event),
       view,
       head: childHead(headOf(event)),
     }
     jobs.add(unit, { kind: 'audit', key: uuidv7(), payload })
     return true
+  }
+
+  /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
+  #occasion({ version, action }: Fire, event: Event): AuditOccasion | null {
+    const { settings, judgements, records } = this.#parts
+    const proof = judgements.proofOf(version, { event_type: event.type, own: action })
+    if (!proof) return null
+    const kind = `${event.type} ${action.action_type === 'call_tool' ? action.tool : action.action_type}`
+    const pace = records.pace(version, kind, proof.seq)
+    const is_new = proof.values !== undefined && noveltyOf(proof.values, traitsOf(event)) !== null
+    const { audit_share: share } = settings().learning
+    const drawn = occasionOf(pace, { event_id: event.id, salt: version.hash, share, risk: proof.risk, is_new })
+    const occasion = drawn !== null && this.#waiting() >= MOST_WAITING ? null : drawn
+    records.paced(version, kind, countAct(pace, occasion))
+    return occasion
   }
 
   #waiting(): number {

@@ -386,6 +386,95 @@ describe('the setting learning.mode', () => {
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
   })
 
+  describe('a proven version that waits for a person', () => {
+    /** What the slow path says from now on. */
+    const says = (scope: string, content: string) =>
+      behaviours.set(scope, async ({ events }, deps) => {
+        for (const _ of events) deps.reply(content)
+        return { done: true }
+      })
+    const approvalsOf = async (scope: string) =>
+      (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}`)).body.items as {
+        id: string
+        status: string
+        why: string
+        reason: string
+      }[]
+
+    test('goes on being compared: the first disagreement withdraws the question, whose approval is refused', async () => {
+      const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
+      const asked = await askedOf(stub, scope)
+      says(scope, 'go away')
+      await sendAndSettle(stub, note(scope, 'b'))
+      // D1 may still have the old question: the scope says what changed.
+      const refused = await decideOn(asked?.id ?? '', 'approve')
+      expect(refused).toMatchObject({
+        status: 409,
+        body: { detail: expect.stringMatching(/no longer asks|1 of 1 decisions since its proof/) },
+      })
+      await hurry(stub)
+      await until(async () => (await approvalsOf(scope))[0]?.status === 'withdrawn', 'D1 knows')
+      expect((await approvalsOf(scope))[0]?.reason).toContain('1 of 1 decisions since its proof disagreed')
+      expect(await decideOn(asked?.id ?? '', 'approve')).toMatchObject({
+        status: 409,
+        body: { detail: expect.stringContaining('It was withdrawn') },
+      })
+      expect((await changesOf(stub)).slice(-2)).toEqual(['asked test.note', 'withdrawn test.note'])
+      const proof = (await certificatesOf(env.DB, id))[0]?.certificate
+      expect(proof?.strata).toMatchObject([{ state: 'proven', audits: { audits: 1, disagreed: 1 } }])
+      expect(await movesOf(stub)).toEqual([])
+    })
+
+    test('is asked about again with the newest evidence, once enough decisions agreed again', async () => {
+      const { scope, stub } = await learned(NEEDED, { mode: 'propose' })
+      says(scope, 'go away')
+      await sendAndSettle(stub, note(scope, 'b'))
+      says(scope, 'hi')
+      await sendAndSettle(stub, ...notes(scope, 20))
+      expect((await changesOf(stub)).slice(-3)).toEqual(['asked test.note', 'withdrawn test.note', 'asked test.note'])
+      await hurry(stub)
+      const pending = await until(
+        async () => (await approvalsOf(scope)).find(({ status }) => status === 'pending'),
+        'D1 has the new question',
+      )
+      expect(pending?.why).toContain('20 of 21 decisions since agreed')
+      expect(await decideOn(pending?.id ?? '', 'approve')).toMatchObject({ status: 200 })
+      await until(async () => (await movesOf(stub)).length > 0, 'the scope knows')
+      expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    })
+
+    test('never acts once most decisions disagree, and is refuted, not shown as proven', async () => {
+      const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
+      says(scope, 'go away')
+      for (let index = 0; index < 12; index += 1) await sendAndSettle(stub, note(scope, `later ${index}`))
+      expect((await changesOf(stub)).slice(-2)).toEqual(['drifted test.note', 'refuted test.note'])
+      expect((await entriesOf(stub, 'reflex-moved')).at(-1)).toMatchObject({
+        to: 'shadow',
+        reason: expect.stringContaining('0 of 2 compared fires'),
+      })
+      await hurry(stub)
+      await until(async () => (await certificatesOf(env.DB, id))[0]?.certificate.strata[0]?.state === 'refuted', 'D1 knows')
+      const { certificates } = (await call(`/v1/reflexes/${id}`)).body
+      expect(certificates[0].why[0]).toBe('On test.note it stays in shadow mode: only 0 of 2 decisions agreed.')
+    })
+  })
+
+  test('auto: a version that acts by proof and is refuted after an alarm is active no longer', async () => {
+    const { id, scope, stub } = await learned(NEEDED, { mode: 'auto', audit_share: 1 })
+    behaviours.set(scope, async ({ events }, deps) => {
+      for (const _ of events) deps.reply('go away')
+      return { done: true }
+    })
+    expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
+    await until(async () => (await entriesOf(stub, 'reflex-audited')).length === 1, 'the audit disagreed')
+    for (let index = 0; index < 8; index += 1)
+      expect(await sendAndSettle(stub, note(scope, `later ${index}`))).toMatchObject([{ outcome: { by: 'turn' } }])
+    expect((await changesOf(stub)).slice(-2)).toEqual(['drifted test.note', 'refuted test.note'])
+    expect(await movesOf(stub)).toEqual(['shadow active', 'active shadow'])
+    await hurry(stub)
+    await until(async () => (await call(`/v1/reflexes/${id}`)).body.state === 'shadow', 'D1 knows')
+  })
+
   test('an approval of a proof that has ended since has no effect', async () => {
     let system = 'Greet everybody.'
     const { scope, stub } = await learned(0, { mode: 'propose' }, () => system)

@@ -1,0 +1,69 @@
+/** A number in a text. `place`: the word before it, with a mark for each number in between. */
+export type Reading = { place: string; value: number }
+
+/** Longer texts are read up to here. */
+const LONGEST_TEXT = 2000
+const MOST_NUMBERS = 64
+
+/**
+ * The numbers of a text with their places. Dates, times and addresses are left out: they name a
+ * moment or a machine, and the next one is always new.
+ */
+export function numbersIn(text: string): Reading[] {
+  const found: Reading[] = []
+  let place = '^'
+  const plain = text.slice(0, LONGEST_TEXT).toLowerCase().replaceAll(DATE, ' ')
+  for (const [token] of plain.matchAll(TOKEN)) {
+    if (!/^\d/.test(token)) place = token
+    else {
+      const value = numberOf(token)
+      const names = value === null || (MONTH.test(place) && (value < 32 || (value > 1900 && value < 2100)))
+      if (!names && found.length < MOST_NUMBERS) found.push({ place, value })
+      if (place.length < LONGEST_PLACE) place += '#'
+    }
+  }
+  return found
+}
+
+const LONGEST_PLACE = 40
+const DATE = /\d{4}-\d\d-\d\d(?:t[\d:.]+z?)?|(?<![\d.])\d{1,2}[./]\d{1,2}[./]\d{2,4}(?![\d.])/g
+const TOKEN = /\d+(?:[.,:]\d+)*|[^\s\d!-@[-`{-~]+/g
+const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*#*$/
+
+/** `1,250` and `1.250` are thousands, `12.5` is not; null for a time or an address. */
+function numberOf(token: string): number | null {
+  const groups = token.split(/[.,]/)
+  const last = groups.at(-1) ?? ''
+  const whole = groups.length > 1 && last.length === 3 ? groups : groups.slice(0, -1)
+  if (token.includes(':') || groups.length > 3 || whole.slice(1).some((group) => group.length !== 3)) return null
+  if (groups.length === 1 || whole === groups) return Number(groups.join(''))
+  return Number(`${whole.join('')}.${last}`)
+}
+
+/** The same functions in learned code. */
+export const NUMBERS_SOURCE = `// The numbers of a text, each with the word before it; not those of dates, times and addresses.
+function numbersIn(text) {
+  const found = []
+  if (typeof text !== 'string') return found
+  let place = '^'
+  const plain = text.slice(0, ${LONGEST_TEXT}).toLowerCase().replace(${String(DATE)}, ' ')
+  for (const [token] of plain.matchAll(${String(TOKEN)})) {
+    if (!/^\\d/.test(token)) place = token
+    else {
+      const value = numberOf(token)
+      const names = value === null || (${String(MONTH)}.test(place) && (value < 32 || (value > 1900 && value < 2100)))
+      if (!names && found.length < ${MOST_NUMBERS}) found.push({ place, value })
+      if (place.length < ${LONGEST_PLACE}) place += '#'
+    }
+  }
+  return found
+}
+
+function numberOf(token) {
+  const groups = token.split(/[.,]/)
+  const last = groups[groups.length - 1]
+  const whole = groups.length > 1 && last.length === 3 ? groups : groups.slice(0, -1)
+  if (token.includes(':') || groups.length > 3 || whole.slice(1).some((group) => group.length !== 3)) return null
+  if (groups.length === 1 || whole === groups) return Number(groups.join(''))
+  return Number(\`\${whole.join('')}.\${last}\`)
+}`

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { NUMBERS_SOURCE, numbersIn } from '../../../src/proof/numbers.ts'
+
+const inLearnedCode = (text: string): unknown => (new Function(`${NUMBERS_SOURCE}\nreturn numbersIn`)() as typeof numbersIn)(text)
+
+test.each<[string, [string, number][]]>([
+  [
+    'a refund of 57 euro for order k123',
+    [
+      ['of', 57],
+      ['k', 123],
+    ],
+  ],
+  [
+    'a refund of 1,250 or 1.250 or 12.50 euro',
+    [
+      ['of', 1250],
+      ['or', 1250],
+      ['or', 12.5],
+    ],
+  ],
+  [
+    '€150 and 150eur',
+    [
+      ['€', 150],
+      ['and', 150],
+    ],
+  ],
+  [
+    'sizes 10 20 30',
+    [
+      ['sizes', 10],
+      ['sizes#', 20],
+      ['sizes##', 30],
+    ],
+  ],
+  [
+    'Dec 10 06:55:46 LabSZ sshd[24200]: from 192.0.2.77 port 5',
+    [
+      ['sshd', 24_200],
+      ['port', 5],
+    ],
+  ],
+  ['on 2025-12-10T06:55:46Z, 10.12.2025 and 1/2/25', []],
+  ['in May 2026, but may 990', [['may', 990]]],
+  ['7 up', [['^', 7]]],
+  ['', []],
+])('the numbers of a text are read with the word before them, alike here and in learned code: %s', (text, numbers) => {
+  const expected = numbers.map(([place, value]) => ({ place, value }))
+  expect(numbersIn(text)).toEqual(expected)
+  expect(inLearnedCode(text)).toEqual(expected)
+})
+
+test('a long text is read up to a limit', () => {
+  expect(numbersIn('n 1 '.repeat(10_000))).toHaveLength(64)
+})
