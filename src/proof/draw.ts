@@ -25,6 +25,9 @@ const MOST_UNAUDITED = 20
 
 type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean }
 
+/** The share of decisions that a draw alone audits where nothing counts them. */
+export const shareFor = (risk: Risk, share: number): number => (risk === 'inside' ? share : Math.max(share, 1 / MOST_UNAUDITED))
+
 /**
  * Why the next act is audited, or null: it is not. A share of 0 turns audits off but for what
  * reaches outside: there new values and one act in twenty are audited at any share.

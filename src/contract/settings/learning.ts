@@ -27,7 +27,7 @@ const fields = {
     .min(0)
     .max(1)
     .describe(
-      'The share of decisions of proven reflexes that the slow path repeats without effects. 0: changes of its mind remain unnoticed.',
+      'The share of decisions of proven reflexes that the slow path repeats without effects. The first acts after a proof, what is new to it, and one in twenty acts that reach outside are audited beside them. 0: only new values and one in twenty of what reaches outside.',
     ),
 }
 

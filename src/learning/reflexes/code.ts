@@ -105,16 +105,17 @@ const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
 function spansCode({ path, at, others }: TextSpans, index: number): string[] {
   const name = `seen${index === 0 ? '' : index + 1}`
   const bounded = at.map(([place, accepted]) => `${quote(place)}: ${spanCode(accepted)}`)
-  const other = others === 'none' ? [`  if (!${name}.has(place)) return true`] : []
-  const otherwise = others === 'none' || others === 'any' ? 'null' : spanCode(others)
+  const found =
+    others === 'none'
+      ? [`  if (!${name}.has(place)) return true`, `  const span = ${name}.get(place)`]
+      : [`  const span = ${name}.has(place) ? ${name}.get(place) : ${spanCode(others)}`]
   return [
     `// The numbers that were seen, by the word before them; null: any. Elsewhere: ${Array.isArray(others) ? others.join(' to ') : String(others)}.`,
     `const ${name} = new Map(Object.entries({`,
     ...wrapped(bounded).split('\n'),
     '}))',
     `const unseen${index === 0 ? '' : index + 1} = numbersIn(${pathCode(path)}).some(({ place, value }) => {`,
-    ...other,
-    `  const span = ${name}.has(place) ? ${name}.get(place) : ${otherwise}`,
+    ...found,
     '  return span !== null && (value < span[0] || value > span[1])',
     '})',
     `if (unseen${index === 0 ? '' : index + 1}) return null`,

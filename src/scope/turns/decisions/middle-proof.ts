@@ -8,7 +8,7 @@ import type { Risk } from '../../../contract/reports/certificate.ts'
 import type { DecisionModelSetting } from '../../../contract/settings/decision-model.ts'
 import type { Event } from '../../../core/event.ts'
 import { decisionModelName } from '../../../models/decisions/resolve.ts'
-import { isAudited } from '../../../proof/draw.ts'
+import { isAudited, shareFor } from '../../../proof/draw.ts'
 import { learnThenTest, type Scored } from '../../../proof/learn-then-test.ts'
 import { barFor } from '../../../proof/sprt.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
@@ -72,7 +72,7 @@ export class MiddleProof {
     const author = this.author(setting)
     const detail = certificates.obstacle(author, { event_type: event.type, risk, at })
     if (detail !== null) return { left: 'proof', detail }
-    return isAudited(event.id, { share, salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
+    return isAudited(event.id, { share: shareFor(risk, share), salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }
 
   /** Remembers what would have been done, until a turn has decided on the event. */

@@ -222,7 +222,10 @@ describe('its threshold', () => {
     let audits = 0
     for (; audits < 50 && !(await drifted()); audits += 1) expect(await by(`hum again ${audits}`)).toBe('turn')
     expect(await drifted()).toBe(true)
-    expect((await entriesOf(stubOf(scope), 'decision-made')).filter(({ middle }) => middle?.left === 'audit')).toHaveLength(audits)
+    // The first audit disagrees: until the alarm, the decisions are compared.
+    const made = (await entriesOf(stubOf(scope), 'decision-made')).slice(-audits)
+    expect(made.map(({ middle }) => middle?.left)).toEqual(['audit', ...Array(audits - 1).fill('proof')])
+    expect(made[1]?.middle?.detail).toContain('1 of 1 decisions since its proof disagreed')
     await stubOf(scope).configure({ learning: { audit_share: 0 } }, 'a test')
     expect(await by('hum after the drift')).toBe('turn')
     await stubOf(scope).configure({ decision_model: { ...proving, name: 'other' } }, 'a test')
