@@ -31,7 +31,8 @@ export type Observed = (Observation extends infer One ? (One extends Observation
 
 export type PersonDecision = { person: string; allows: boolean; reason: string | null; approval_id: string }
 
-type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher; onLapse: (unit: Unit, version: Name) => void }
+type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
+type OnLapse = (unit: Unit, version: Name) => void
 
 /**
  * The evidence for versions of reflexes in this scope, one certificate for each. A change is
@@ -40,6 +41,7 @@ type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher; o
 export class Certificates {
   readonly #parts: Parts
   #all: Map<string, Certificate> | null = null
+  readonly #onLapse: OnLapse[] = []
   /** Names of those that D1 may lack: all of them, on waking. */
   readonly untold = new Set<string>()
 
@@ -50,6 +52,11 @@ export class Certificates {
   /** Null if the version was never compared with a decision here. */
   of(version: Name): Certificate | null {
     return this.#known.get(nameOf(version)) ?? null
+  }
+
+  /** Registers what follows the end of a certificate, in its unit. */
+  onLapse(follow: OnLapse): void {
+    this.#onLapse.push(follow)
   }
 
   get any(): boolean {
@@ -193,7 +200,7 @@ export class Certificates {
     const sql = `INSERT INTO certificates (reflex_id, version, certificate, issued_at) VALUES (?1, ?2, ?3, ?4)
       ON CONFLICT DO UPDATE SET certificate = ?3, issued_at = ?4`
     unit.all(sql, id, version, JSON.stringify(certificate), certificate.issued_at)
-    if (certificate.lapsed && before?.lapsed == null) this.#parts.onLapse(unit, { id, version })
+    if (certificate.lapsed && before?.lapsed == null) for (const follow of this.#onLapse) follow(unit, { id, version })
     if (!before && known.size > MOST) this.#forgetFirst(unit)
   }
 

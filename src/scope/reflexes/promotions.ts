@@ -53,6 +53,7 @@ export class Promotions {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    parts.certificates.onLapse((unit, version) => this.review(unit, version))
   }
 
   /** Counts a comparison, and promotes the version if it may act. */

@@ -39,11 +39,8 @@ export function composeReflexes(parts: Ground) {
   const certificates = new Certificates({
     ...parts,
     teacher: () => teachers.current(),
-    onLapse: (unit, name) => {
-      licence_use.lapsed(unit, programs.find(name) ?? {})
-      promotions.review(unit, name)
-    },
   })
+  certificates.onLapse((unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}))
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
   const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers })

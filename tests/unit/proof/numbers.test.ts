@@ -1,7 +1,17 @@
 import { expect, test } from 'vitest'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
 import { NUMBERS_SOURCE, numbersIn } from '../../../src/proof/numbers.ts'
 
-const inLearnedCode = (text: string): unknown => (new Function(`${NUMBERS_SOURCE}\nreturn numbersIn`)() as typeof numbersIn)(text)
+const sandbox = new QuickJsSandbox(sandboxModule)
+
+function inLearnedCode(content: string): unknown {
+  const code = `function reflex(context) { return { action_type: 'set_scratch', key: 'n', value: numbersIn(context.event.content) } }\n${NUMBERS_SOURCE}`
+  const { action } = runReflex(sandbox, { code, hash: 'numbers' }, { ...sampleContext, event: { ...sampleContext.event, content } })
+  return action?.action_type === 'set_scratch' ? action.value : null
+}
 
 test.each<[string, [string, number][]]>([
   [
