@@ -56,11 +56,16 @@ export const listedReflex = z
       .describe('`project`: for keys and scopes that share a scope with its owner, and for licensees. `org`: published, for all.'),
     provenance,
     created_at: time,
+    idle: z
+      .object({ since: time.nullable(), reason: text })
+      .optional()
+      .describe('Set if it is active by proof and acts in no scope that the key covers: since when, if that is known, and why.'),
   })
   .meta({ id: 'ListedReflex' })
 
 export const reflex = listedReflex
   .extend({
+    acts: count.nullable().describe('The version that acts where a chain follows the reflex: the newest active one; null if none is.'),
     code: text.nullable().describe('Null if it is sealed and the key may not read it.'),
     versions: z
       .array(z.object({ version: count, hash: text, state: reflexState, state_reason: text.nullable(), state_at: time, created_at: time }))
@@ -70,10 +75,11 @@ export const reflex = listedReflex
 
 export const registeredReflex = listedReflex
   .pick({ id: true, version: true, hash: true, owner: true, state: true })
+  .extend({ next: text.nullable().describe('What it needs before it acts; null: it acts.') })
   .meta({ id: 'RegisteredReflex' })
 
 /** One stored version. `owner_id` is a key's id; an agent's is `scope:NAME`, as is `owner`. */
-export type ReflexVersion = InMs<z.infer<typeof listedReflex>, 'created_at'> & {
+export type ReflexVersion = InMs<Omit<z.infer<typeof listedReflex>, 'idle'>, 'created_at'> & {
   owner_id: string
   code: string
   licences?: readonly ScopeLicence[]

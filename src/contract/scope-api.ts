@@ -235,7 +235,7 @@ export interface ScopeApi {
   skillIds(): Promise<string[]>
   /** Notifies the scope of a decision on an approval, which it reads from D1. */
   approvalDecided(id: string): Promise<void>
-  /** What changed since the evidence of a question about a reflex was shown; null: nothing. */
+  /** The reason why a question about a reflex is outdated; null: it is not. */
   approvalOutdated(id: string): Promise<string | null>
   /**
    * Asks the slow path again, without effects, about events that turns decided on: JSON of

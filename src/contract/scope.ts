@@ -175,7 +175,7 @@ const chainReflex = z.object({
   version: z.int().nullable().describe('The version that acts; null if none does.'),
   watching: z.int().nullable().describe('The version that runs in shadow mode.'),
   by_proof: z.boolean().describe('It acts only as far as its certificate in this scope allows.'),
-  absent: z.string().nullable().describe('Why no version acts or runs in shadow mode: it is suspended, missing or unproven.'),
+  absent: z.string().nullable().describe('Why no version acts, or an earlier one does: the version is suspended, missing or unproven.'),
   cooldown_s: z.number().nullable(),
   rate: count.nullable().describe('Maximum number of fires per minute.'),
 })

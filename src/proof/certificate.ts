@@ -11,8 +11,8 @@ type Where = { event_type: string; risk: Risk }
 type When = { seq: number; at: number; teacher: Teacher }
 /**
  * `compared`: in shadow mode, with the actual decision; after a proof it counts as an audit.
- * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`: an event that it decided on, or a sample
- * that stands for `weight` of them.
+ * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`:
+ * an event that it decided on, or a sample that stands for `weight` of them.
  */
 export type Observation = When &
   (
@@ -123,6 +123,25 @@ export function doubtIn(certificate: Certificate, { state, risk, audits }: Strat
   if (needed === 0) return null
   const { disagreed } = audits
   return `${disagreed} of ${audits.audits} decisions since its proof disagreed: at least ${needed} more must agree`
+}
+
+/**
+ * Since when, in ms, and why what acts by proof acts on nothing; null: it acts on something. A time
+ * of null is unknown.
+ */
+export function idleSince(certificate: Certificate, at: number): { at: number | null; reason: string } | null {
+  const { lapsed, expires_at, strata } = certificate
+  if (lapsed) return lapsed
+  if (at >= expires_at) return { at: expires_at, reason: 'its certificate has expired' }
+  const proven = strata.filter(({ state }) => state === 'proven')
+  const doubts = proven.map((stratum) => doubtIn(certificate, stratum))
+  if (doubts.includes(null)) return null
+  const [stratum] = strata
+  if (doubts[0] != null) return { at: null, reason: `on ${proven[0]?.event_type} ${doubts[0]}` }
+  if (!stratum) return { at: null, reason: 'it was never compared with a decision' }
+  const { event_type, risk, n, k, person, state } = stratum
+  const reason = state === 'refuted' ? refusedText({ event_type, n, k, person }) : openText(certificate, { event_type, risk, n, k })
+  return { at: null, reason }
 }
 
 const refusedText = ({ event_type, n, k, person }: Pick<Stratum, 'event_type' | 'n' | 'k' | 'person'>): string =>

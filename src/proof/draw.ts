@@ -18,7 +18,7 @@ export const isAudited = (event_id: string, { share, salt }: { share: number; sa
  * since the last audit.
  */
 export type AuditPace = { proof: number; acts: number; unaudited: number }
-/** The first acts after a proof are all audited, later ones by a share that falls with their number. */
+/** The first acts after a proof are all audited, later ones by a share that falls. */
 const FIRST = 5
 /** Of so many acts in a row that reach outside at least one is audited. */
 const MOST_UNAUDITED = 20

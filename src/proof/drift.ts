@@ -28,7 +28,7 @@ const RESTORED_BY = 20
 
 /**
  * The agreements that are still needed after audits have disagreed, before what they speak against
- * may go on; 0: there is no doubt. A second disagreement soon after needs more.
+ * may act again; 0: there is no doubt. A second disagreement soon after needs more.
  */
 export function doubt({ sum }: Pick<Cusum, 'sum'>, bar: Bar): number {
   const weight = weights(bar)

@@ -2,7 +2,7 @@ import { isJsonFields } from '../base/json.ts'
 import { numbersIn, type Reading } from './numbers.ts'
 import { emptyTaught, type TaughtShapes, teachShape, unseenShare } from './drift.ts'
 
-/** What of an event may be new to a proof: who sent it, and the numbers in its fields. */
+/** The parts of an event that may be new to a proof: its sender, and the numbers in its fields. */
 export type Traits = { sender: string; numbers: readonly Reading[] }
 /** Numbers at one place. `stretched`: how often a later one was beyond those before it. */
 export type Range = { low: number; high: number; n: number; stretched: number }
@@ -54,7 +54,7 @@ const stretch = ({ low, high, n, stretched }: Range, value: number): Range => ({
   stretched: stretched + (n >= SETTLED && (value < low || value > high) ? 1 : 0),
 })
 
-/** What of an event the proof has not seen, in words; null: nothing. */
+/** The part of an event that the proof has not seen, in words, or null. */
 export function noveltyOf({ senders, numbers, rare }: Values, traits: Traits): string | null {
   const events = Object.values(senders.taught).reduce((sum, count) => sum + count, senders.rare)
   if (events < SETTLED) return null

@@ -19,6 +19,29 @@ const DEMOTION = {
 /** Fires in shadow mode that must agree before promotion, where none disagrees. */
 export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
 
+/** The way from a new version to its first act, for whoever wrote it; null: it acts already. */
+export function wayToAct({
+  id,
+  version,
+  state,
+  by_agent,
+}: {
+  id: string
+  version: number
+  state: ReflexState
+  by_agent: boolean
+}): string | null {
+  if (state === 'active') return null
+  const name = `${id}@${version}`
+  const at_once = `A person activates it at once by POST /v1/reflexes/${name}/state {"state": "active"${by_agent ? ', "force": true' : ''}}.`
+  if (!by_agent) return `It does not act${state === 'shadow' ? ', and is compared with what is decided' : ''}. ${at_once}`
+  return (
+    `It acts on a type of events once its decisions there have agreed with the actual ones: ${agreementsNeeded('inside')} times for replies, notes and ` +
+    `nothing, ${agreementsNeeded('outside')} times for what reaches outside, where none disagrees; each disagreement costs more. ` +
+    `A call that can be neither undone nor repeated waits for a person, too. ${at_once}`
+  )
+}
+
 const INSIDE: ReadonlySet<Action['action_type']> = new Set(['reply', 'set_scratch', 'ignore'])
 
 /** `undoable`: some tool undoes the one that is called. */

@@ -20,7 +20,11 @@ const states = ['draft', 'shadow', 'active', 'retired'] as const
 const columns: Column<Listed>[] = [
   { title: 'ID', of: ({ id }) => id },
   { title: 'VERSION', of: ({ version }) => version },
-  { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => (state === 'active' ? 'green' : 'dim') },
+  {
+    title: 'STATE',
+    of: ({ state, idle }) => (idle ? `${state}, does not act` : state),
+    colour: ({ state, idle }) => (idle ? 'yellow' : state === 'active' ? 'green' : 'dim'),
+  },
   { title: 'OWNER', of: ({ owner }) => owner },
   { title: 'DESCRIPTION', of: ({ description }) => description },
 ]
@@ -66,6 +70,40 @@ export function addReflex(program: Command): void {
     .action(handler(promote))
 }
 
+/** `reflex off` and `reflex rollback`: short, since they are needed in a hurry. */
+export function addSwitches(program: Command): void {
+  program
+    .command('off <id>')
+    .description('Switch a reflex off: no version of it acts in any scope')
+    .option('--reason <text>', 'why, for the list of versions')
+    .action(handler((session: Session, id: string, { reason }: Switching) => switched(session, id, { to: 'off', body: { reason } })))
+  program
+    .command('rollback <id>')
+    .description('Let the earlier version of a reflex act in place of the one that acts')
+    .option('--reason <text>', 'why, for the list of versions')
+    .option('--force', 'skip the proof that a version of an agent needs')
+    .action(handler(rollback))
+}
+
+type Switching = { reason?: string; force?: true }
+type Switched = { id: string; changed: { version: number; from: string; to: string }[]; acts: number | null }
+
+async function rollback(session: Session, id: string, { reason, force }: Switching): Promise<void> {
+  const { acts } = await session.api().json<Reflex>(route(['reflexes', id]), { signal: session.signal })
+  await switched(session, id, { to: 'rollback', body: { reason, ...(acts !== null && { from: acts }), ...(force && { force }) } })
+}
+
+async function switched({ api, print, signal }: Session, id: string, { to, body }: { to: string; body: object }): Promise<void> {
+  const done = await api().json<Switched>(route(['reflexes', id, to]), { method: 'POST', body, signal })
+  print.result(done, () => [
+    ...done.changed.map(({ version, from, to: state }) => `${written(id)}@${version} was ${from} and is ${state}.`),
+    `${done.changed.length === 0 ? 'Nothing changed. ' : ''}${actsText(id, done.acts)}`,
+  ])
+}
+
+const actsText = (id: string, acts: number | null): string =>
+  acts === null ? `No version of ${written(id)} acts.` : `${written(id)}@${acts} acts, where a chain follows the reflex.`
+
 async function templates({ api, print, signal }: Session): Promise<void> {
   const page = await api().json<Page<Template>>(route(['reflexes', 'templates']), { signal })
   print.result(page, (paint) =>
@@ -101,7 +139,10 @@ async function push({ api, print, signal }: Session, file: string | undefined, o
     ...(sample !== undefined && { sample: jsonObject(sample, '--sample') }),
   }
   const reflex = await api().json<Registered>(route(['reflexes']), { method: 'POST', body: { id, ...source, state, ...more }, signal })
-  print.result(reflex, () => [`${written(reflex.id)}@${reflex.version} is ${reflex.state}.`])
+  print.result(reflex, () => [
+    `${written(reflex.id)}@${reflex.version} is ${reflex.state}.`,
+    ...(reflex.next === null ? [] : [written(reflex.next)]),
+  ])
 }
 
 async function pull({ api, print, signal }: Session, ref: string, { output }: { output?: string }): Promise<void> {
@@ -122,6 +163,9 @@ async function promote({ api, print, signal }: Session, ref: string, { state, re
   const to = state ?? next[from]
   if (to === undefined) throw new UsageError(`${id}@${version} is ${from}; name the new state with --state.`)
   const body = { state: to, ...(reason !== undefined && { reason }), ...(force && { force }) }
-  const changed = await api().json<Listed>(route(['reflexes', `${id}@${version}`, 'state']), { method: 'POST', body, signal })
-  print.result(changed, () => [`${written(id)}@${version} was ${from} and is ${changed.state}.`])
+  type Changed = Listed & { changed: boolean; acts: number | null }
+  const changed = await api().json<Changed>(route(['reflexes', `${id}@${version}`, 'state']), { method: 'POST', body, signal })
+  const what = changed.changed ? `was ${from} and is ${changed.state}.` : `was ${changed.state} already: nothing changed.`
+  const instead = to === 'active' && changed.acts !== version ? ` To let ${version} act, run reflex rollback ${written(id)}.` : ''
+  print.result(changed, () => [`${written(id)}@${version} ${what}`, `${actsText(id, changed.acts)}${instead}`])
 }

@@ -1,22 +1,43 @@
 import type { Certificate } from '../../../src/contract/reports/certificate.ts'
 import { route } from '../pages.ts'
+import type { Page } from '../printer.ts'
 import type { Session } from '../session.ts'
 import { written } from '../table.ts'
 
 type Version = { version: number; state: string; state_reason: string | null }
 export type Proof = { version: number; scope: string; certificate: Certificate; why: string[] }
-type Shown = { id: string; owner: string; description: string; versions: Version[]; certificates: Proof[] }
+type Idle = { since: string | null; reason: string }
+type Where = { scope: string; acts: number | null; reason: string | null }
+type Shown = { version: number; acts: number | null; idle?: Idle } & {
+  id: string
+  owner: string
+  description: string
+  versions: Version[]
+  certificates: Proof[]
+}
 
 /** Prints the versions of a reflex, each with its certificates. */
 export async function show({ api, print, signal }: Session, ref: string): Promise<void> {
   const reflex = await api().json<Shown>(route(['reflexes', ref]), { signal })
-  print.result(reflex, (paint) => [
+  const scopes = await api().json<Page<Where>>(route(['reflexes', reflex.id, 'scopes']), { signal })
+  print.result({ ...reflex, acts_in: scopes.items }, (paint) => [
     `${paint('bold', written(reflex.id))}  ${written(reflex.owner)}  ${written(reflex.description)}`,
+    `acts: ${actsText(reflex)}`,
+    ...scopes.items.map(
+      ({ scope, acts, reason }) => `  in ${written(scope)}: ${acts ?? 'none'}${reason === null ? '' : `, ${written(reason)}`}`,
+    ),
+    ...(scopes.next_cursor === null ? [] : ['  and in further scopes: see --json, or the page of the reflex']),
     ...reflex.versions.flatMap((version) => [
       `version ${version.version} is ${version.state}${version.state_reason === null ? '' : `: ${written(version.state_reason)}`}`,
       ...proofLines(reflex.certificates.filter((proof) => proof.version === version.version)).map((line) => paint('dim', line)),
     ]),
   ])
+}
+
+function actsText({ acts, version, idle }: Shown): string {
+  if (acts === null) return 'none'
+  if (!idle || acts !== version) return String(acts)
+  return `${acts} is active, and does not act${idle.since === null ? '' : ` since ${idle.since.slice(0, 10)}`}: ${written(idle.reason)}`
 }
 
 export const proofLines = (proofs: readonly Proof[]): string[] =>

@@ -12,6 +12,8 @@ import { coversScope, keyName } from '../../contract/principal.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../body/plain-schema.ts'
+import { actsOf } from '../reflexes/acting.ts'
+import { idleOf, withIdle } from './idle.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 import { storeOf } from '../../store/store.ts'
@@ -96,7 +98,8 @@ const getSkill = skillRoute('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
 export const artifactListRoutes = resource()
   .openapi(listReflexes, async (c) => {
     const { items, next_cursor } = await listReflexesFor(storeOf(c.env), c.req.valid('query'), { key: c.var.principal })
-    return c.json({ items: items.map(presentListedReflex), next_cursor }, 200)
+    const shown = await withIdle(storeOf(c.env), items, c.var.principal)
+    return c.json({ items: shown.map(({ one, ...idle }) => ({ ...presentListedReflex(one), ...idle })), next_cursor }, 200)
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {
@@ -106,7 +109,8 @@ export const artifactListRoutes = resource()
     const versions = await reflexVersionsFor(storeOf(c.env), found.id, { key: c.var.principal })
     const proofs = (await certificatesOf(storeOf(c.env), found.id)).filter(({ scope }) => coversScope(c.var.principal, scope))
     const certificates = proofs.map((proof) => ({ ...proof, why: why(proof.certificate) }))
-    return c.json({ ...presentListedReflex(found), code, versions: versions.map(withTimes), certificates }, 200)
+    const more = { ...idleOf(found, proofs, Date.now()), acts: actsOf(versions), code, versions: versions.map(withTimes), certificates }
+    return c.json({ ...presentListedReflex(found), ...more }, 200)
   })
   .openapi(listSkills, async (c) => {
     const { items, next_cursor } = await listSkillsFor(storeOf(c.env), c.req.valid('query'), { key: c.var.principal })

@@ -3,7 +3,8 @@ import { registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import { storedReflex } from '../../artifacts/platform.ts'
 import type { Registered } from '../../artifacts/registry.ts'
-import { reflexId, reflexSharing, reflexState, registeredReflex } from '../../contract/reflex.ts'
+import { reflexId, reflexSharing, reflexState, type ReflexVersion, registeredReflex } from '../../contract/reflex.ts'
+import { wayToAct } from '../../reflexes/promotion.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
 import { withComputing } from '../auth/computing.ts'
@@ -111,7 +112,7 @@ export const artifactRegisterRoutes = resource()
     const draft = { ...written, ...contributor, id, description: description ?? written.description, state, sharing, provenance }
     const { version, created } = taken(await registerReflex(storeOf(c.env), draft))
     if (created) await notifyScopes(c.env, id)
-    return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)
+    return created ? c.json(reflexReceipt(version), 201) : c.json(reflexReceipt(version), 200)
   })
   .openapi(copy, async (c) => {
     const { id } = c.req.valid('json')
@@ -124,7 +125,7 @@ export const artifactRegisterRoutes = resource()
     const created = await registerReflex(storeOf(c.env), { ...contributor, id, code, hash, description, state: 'draft', provenance })
     // Another call may have registered the id in between.
     if (!created.ok || !created.created) throw isTaken
-    return c.json(receiptOf(created.version), 201)
+    return c.json(reflexReceipt(created.version), 201)
   })
   .openapi(registerManifest, async (c) => {
     const contributor = contributorOf(c.var.principal)
@@ -135,6 +136,11 @@ export const artifactRegisterRoutes = resource()
     const { version, created } = taken(await registerSkill(storeOf(c.env), draft))
     return created ? c.json(receiptOf(version), 201) : c.json(receiptOf(version), 200)
   })
+
+const reflexReceipt = (version: ReflexVersion) => ({
+  ...receiptOf(version),
+  next: wayToAct({ ...version, by_agent: version.provenance.scope !== null }),
+})
 
 function contributorOf(principal: Principal) {
   demandPerson(principal)

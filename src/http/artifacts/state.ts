@@ -1,23 +1,21 @@
 import { z } from '@hono/zod-openapi'
 import { setReflexState, setSkillState, shareReflex } from '../../artifacts/kinds.ts'
-import { skillVersionsFor } from '../../artifacts/look-up.ts'
+import { reflexVersionsFor, skillVersionsFor } from '../../artifacts/look-up.ts'
 import { revokeLicences } from '../../artifacts/revoke.ts'
 import type { ArtifactKind } from '../../contract/artifact.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
-import { reflexSharing, reflexState, type ReflexState, type ReflexVersion, listedReflex } from '../../contract/reflex.ts'
+import { reflexSharing, reflexState, listedReflex } from '../../contract/reflex.ts'
 import { skillState, type SkillVersion, skillVersion as changedSkill } from '../../contract/skill.ts'
-import { mergeMetrics } from '../../reflexes/metrics.ts'
-import { promotable } from '../../reflexes/promotion.ts'
-import { certificatesOf } from '../../store/artifacts/certificates.ts'
-import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
-import { coversScope, type Principal } from '../../contract/principal.ts'
+import type { Principal } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
+import { actsOf } from '../reflexes/acting.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'
 import { warn } from '../../base/warn.ts'
+import { demandProof } from './proof.ts'
 import { demandTests } from './skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
 
@@ -28,6 +26,11 @@ const skillRoute = routes('Skills')
 const MOST_NAMED = 10
 const operators = guard({ roles: ['operator'], body: 'json' })
 const reason = z.string().min(1).max(1000).optional()
+
+const changedReflex = listedReflex.extend({
+  changed: z.boolean().describe('False if it was in that state already.'),
+  acts: z.int().nullable().describe('The version that acts where a chain follows the reflex; null: none does.'),
+})
 
 const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', "Change a version's state", {
   description:
@@ -44,7 +47,7 @@ const ofReflex = reflexRoute('post /v1/reflexes/{ref}/state', 'setReflexState', 
       reason: 'to be watched for a day',
     }),
   },
-  responses: { 200: json(listedReflex, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
+  responses: { 200: json(changedReflex, 'The changed version.'), ...problems(400, 404, 409, 413, 415) },
 })
 
 const sharing = reflexRoute('post /v1/reflexes/{ref}/sharing', 'shareReflex', 'Publish a version, or take that back', {
@@ -84,7 +87,8 @@ export const artifactStateRoutes = resource()
     await notifyScopes(c.env, id)
     const ends = state !== 'active' && (state !== 'shadow' || found.state === 'active')
     if (found.sealed && ends) await revokeLicences(c.env, revocationOf('reflex', listed))
-    return c.json(presentListedReflex(listed), 200)
+    const acts = actsOf(await reflexVersionsFor(storeOf(c.env), id, { key: c.var.principal }))
+    return c.json({ ...presentListedReflex(listed), changed: found.state !== state, acts }, 200)
   })
   .openapi(sharing, async (c) => {
     const { version: found } = await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
@@ -124,27 +128,6 @@ const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-act
 function changed<Version>(answer: Changed<Version>): Version {
   if (answer.ok) return answer.version
   throw answer.reason === 'not_found' ? notFound(answer.detail) : conflict(codes[answer.reason], answer.detail)
-}
-
-async function demandProof(
-  db: D1Database,
-  { id, version, state, scopes, provenance }: ReflexVersion,
-  { wanted, now }: { wanted: ReflexState; now: number },
-): Promise<void> {
-  if (wanted !== 'active' || state === 'active' || provenance.scope === null) return
-  // Scopes of other tenants may run it on events of their own choice, which proves nothing.
-  const rows = (await metricsOf(db, id)).filter((row) => row.version === version && coversScope({ scopes }, row.scope))
-  const proofs = (await certificatesOf(db, id, version)).filter(({ scope }) => coversScope({ scopes }, scope))
-  const shown = promotable(
-    proofs.map(({ certificate }) => certificate),
-    mergeMetrics(rows.map(({ metrics }) => metrics)),
-    now,
-  )
-  if (shown.ok) return
-  const detail =
-    `The agent of ${provenance.scope} wrote ${id}@${version}, and shadow mode has not proved it: ${shown.missing.join('; ')}. ` +
-    'Leave it in shadow, or send "force": true.'
-  throw conflict('not-proven', detail)
 }
 
 function demandReason(why: string | null): string {

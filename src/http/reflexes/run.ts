@@ -9,6 +9,7 @@ import { runReflex } from '../../reflexes/run-reflex.ts'
 import { withComputing } from '../auth/computing.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { demandCoverage } from '../problems/refusals.ts'
+import { reflexActingRoutes } from './acting.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { readable } from '../artifacts/sealed.ts'
 import { storeOf } from '../../store/store.ts'
@@ -67,6 +68,7 @@ const evaluate = route('post /v1/reflexes/{ref}/evaluate', 'evaluateReflex', 'Ev
 })
 
 export const reflexRunRoutes = resource()
+  .route('/', reflexActingRoutes)
   .openapi(run, async (c) => {
     const { context } = c.req.valid('json')
     const program = readable('reflex', await reflexAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal))

@@ -109,7 +109,7 @@ export async function decide(env: Env, principal: Principal, { id, status, reaso
 }
 
 /**
- * An approval of a reflex is bound to the evidence that was shown. A scope that is unreachable looks
+ * An approval of a reflex is bound to the evidence that was shown. An unreachable scope looks
  * again before it applies the decision.
  */
 async function demandCurrent(env: Env, { id, scope, kind, status }: Approval): Promise<void> {

@@ -69,7 +69,7 @@ export function metricsOf({ scope, counters, records, certificates }: Collaborat
   return { scope, counters: counters.counts, reflexes }
 }
 
-export function chainOf({ scope, store, programs, toolbox, middle_proof, env }: Collaborators): ScopeChain {
+export function chainOf({ scope, store, programs, toolbox, middle_proof, env, certificates, now }: Collaborators): ScopeChain {
   const { agent, settings } = store
   const { consumer, decision_model: asked } = settings
   return {
@@ -77,15 +77,19 @@ export function chainOf({ scope, store, programs, toolbox, middle_proof, env }: 
     agent: { name: agent.name, version: agent.version ?? null },
     consumer,
     filters: { count: agent.filters.length, types: [...new Set(agent.filters.flatMap(namedTypes))] },
-    reflexes: programs.links.map(({ reference, acting, watching, absent }) => ({
-      id: reference.id,
-      version: acting?.version ?? null,
-      watching: watching[0]?.version ?? null,
-      by_proof: acting?.by_proof ?? false,
-      absent: absent?.detail ?? null,
-      cooldown_s: reference.cooldown_s ?? null,
-      rate: reference.rate ?? null,
-    })),
+    reflexes: programs.links.map(({ reference, acting, earlier, watching, absent }) => {
+      const idle = acting?.by_proof ? certificates.idle(acting, now()) : null
+      const acts = idle === null ? acting : earlier
+      return {
+        id: reference.id,
+        version: acts?.version ?? null,
+        watching: (idle === null ? watching[0] : acting)?.version ?? null,
+        by_proof: acts?.by_proof ?? false,
+        absent: absent?.detail ?? (idle === null ? null : `version ${acting?.version} does not act: ${idle}`),
+        cooldown_s: reference.cooldown_s ?? null,
+        rate: reference.rate ?? null,
+      }
+    }),
     decision_model: asked
       ? {
           name: asked.name,

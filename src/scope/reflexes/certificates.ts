@@ -5,6 +5,7 @@ import {
   allow,
   type Change,
   expiry,
+  idleSince,
   obstacle,
   type Observation,
   openCertificate,
@@ -172,6 +173,12 @@ export class Certificates {
     const known = this.of(version)
     if (!known) return NEVER_COMPARED
     return expiry(known, { at, teacher: this.#parts.teacher() }) ?? (known.bound === null ? 'none of its actions is proven' : null)
+  }
+
+  /** The reason why a version that acts by proof acts on nothing at present, or null. */
+  idle(version: ReflexVersion, at: number): string | null {
+    const known = this.of(version)
+    return this.expiry(version, at) ?? (known && idleSince(known, at)?.reason) ?? null
   }
 
   /** The reason why a version may not act by proof, or null: it may. */

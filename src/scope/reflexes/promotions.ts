@@ -23,7 +23,7 @@ type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'
 
 /**
  * A proven action of a version: what a person may allow. `agreed` of `compared` decisions prove it;
- * `proof` is the place of the last of their events, by which another proof is told.
+ * `proof` is the place of the last of their events, which another proof does not share.
  */
 export type Promotion = {
   id: string
@@ -106,7 +106,7 @@ export class Promotions {
     }
   }
 
-  /** What changed since the evidence for an action was shown; null: nothing speaks against it. */
+  /** The reason why the evidence that was shown no longer holds; null: it does. */
   outdated({ id, version, event_type, risk, proof }: Promotion): string | null {
     const certificate = this.#parts.certificates.of({ id, version })
     if (!certificate) return 'its certificate is no longer kept'

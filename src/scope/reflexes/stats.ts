@@ -85,7 +85,7 @@ export class Records {
     return known?.proof === proof ? known : { proof, acts: 0, unaudited: 0 }
   }
 
-  /** Beyond some kinds those that were counted first are forgotten: they begin anew. */
+  /** Beyond some kinds those that were counted first are forgotten: they begin again. */
   paced(version: Named, kind: string, pace: AuditPace): void {
     const known = this.of(version)
     const { [kind]: _before, ...others } = known.paces ?? {}

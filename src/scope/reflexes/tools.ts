@@ -11,6 +11,7 @@ import {
 } from '../../contract/reflex.ts'
 import type { Configuration } from '../settings/change.ts'
 import { presentMetrics } from '../../reflexes/metrics.ts'
+import { wayToAct } from '../../reflexes/promotion.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { dryRun, runReflex } from '../../reflexes/run-reflex.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
@@ -82,7 +83,14 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts)
         owned.add(id)
         await reflex_sync.refresh()
         const { version, hash, state } = created.version
-        return { written: true, id, version, hash, state, next: 'name it in update_agent_config, if your chain does not have it yet' }
+        return {
+          written: true,
+          id,
+          version,
+          hash,
+          state,
+          next: `name it in update_agent_config, if your chain does not have it yet. ${wayToAct({ id, version, state, by_agent: true }) ?? ''}`.trim(),
+        }
       },
     }),
   }

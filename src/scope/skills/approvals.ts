@@ -182,7 +182,7 @@ export class ParkedRuns {
     return rows.map(({ approval_id, promotion }) => ({ approval_id, promotion: JSON.parse(promotion) as Promotion }))
   }
 
-  /** Why a proven action may no longer be allowed by this question; null: it may, or it is another. */
+  /** The reason why this question about a proven action is outdated; null: it is not. */
   outdated(approval_id: string): string | null {
     const row = this.#waiting().find((one) => one.approval_id === approval_id)
     if (!row) return GONE

@@ -1,4 +1,4 @@
-import { and, desc, eq } from 'drizzle-orm'
+import { and, desc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Certificate } from '../../contract/reports/certificate.ts'
 import { forgetReports, tellReports } from './scope-reports.ts'
@@ -21,6 +21,17 @@ export function tellCertificates(db: D1Database, scope: string, told: readonly C
 
 export const forgetCertificates = (db: D1Database, before: number, limit: number): Promise<number> =>
   forgetReports(db, 'certificates', before, limit)
+
+/** Those of several reflexes, last reported first. */
+export async function certificatesOfAll(db: D1Database, ids: readonly string[]): Promise<(ScopeCertificate & { reflex_id: string })[]> {
+  const { reflex_id, version, scope, certificate, updated_at } = certificates
+  return drizzle(db)
+    .select({ reflex_id, version, scope, certificate })
+    .from(certificates)
+    .where(sql`${reflex_id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+    .orderBy(desc(updated_at))
+    .limit(MOST_ROWS)
+}
 
 /** One row for each scope and version, or of one version; last reported first. */
 export async function certificatesOf(db: D1Database, id: string, of?: number): Promise<ScopeCertificate[]> {

@@ -1,4 +1,4 @@
-import { asc, eq, max, sql, type SQL } from 'drizzle-orm'
+import { and, asc, eq, gt, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
 import { matchesScope } from '../../contract/settings/scope-pattern.ts'
@@ -111,12 +111,12 @@ export async function setUses(db: D1Database, scope: string, ids: readonly strin
   ])
 }
 
-/** The first `limit` scopes by name. */
-export async function scopesUsing(db: D1Database, id: string, limit: number): Promise<string[]> {
+/** The first `limit` scopes by name, after one. */
+export async function scopesUsing(db: D1Database, id: string, limit: number, after = ''): Promise<string[]> {
   const rows = await drizzle(db)
     .select({ scope: reflexUses.scope })
     .from(reflexUses)
-    .where(eq(reflexUses.reflex_id, id))
+    .where(and(eq(reflexUses.reflex_id, id), gt(reflexUses.scope, after)))
     .orderBy(asc(reflexUses.scope))
     .limit(limit)
   return rows.map(({ scope }) => scope)

@@ -102,6 +102,18 @@ describe('reflexes learned from decisions', () => {
     })
   })
 
+  test.each([
+    ['not at all, if the fifth example is the first of the newer ones', 70, 0],
+    ['well, if it is the last of the older ones', 69, 30],
+  ])('are judged on newer decisions that they were not taught: %s', (_, fifth, covered) => {
+    const acts = (index: number) => [10, 15, 30, 40, fifth].includes(index) || index >= 70
+    const history_of_100 = history(100, (index) =>
+      acts(index) ? [{ type: 'log', line: 'zap the line' }, call('block', { why: 'x' })] : [{ type: 'log', line: 'leave the line' }, []],
+    )
+    const { judged } = learnReflexes(history_of_100)
+    expect(judged.find(({ decision }) => decision.includes('block'))?.held_out).toMatchObject({ n: 30, covered, agreed: covered })
+  })
+
   test('ignore only what resembles something that was ignored', async () => {
     const words = Array.from({ length: 40 }, (_, index) => `${'abcdefgh'[index % 8]}${'klmnopqr'[index >> 3]}`)
     const taught = history(400, (index) =>

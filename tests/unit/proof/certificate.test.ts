@@ -107,7 +107,7 @@ describe('a certificate', () => {
     expect(mayAct(decisions(run, 'compared', 0, 2))).toMatch(/^only 0 of 2/)
   })
 
-  test('goes on being compared after its proof: what disagrees stops it at once, and ends the proof', () => {
+  test('is compared after its proof, too: what disagrees stops it at once, and ends the proof', () => {
     const proven = decisions(start(), 'compared', 118, 0, 'note', 'outside')
     const doubted = decisions(proven, 'compared', 0, 1, 'note', 'outside')
     const reason = '1 of 1 decisions since its proof disagreed: at least 20 more must agree'

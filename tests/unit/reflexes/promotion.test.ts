@@ -3,7 +3,7 @@ import type { Action } from '../../../src/contract/action.ts'
 import type { Certificate, Risk } from '../../../src/contract/reports/certificate.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
 import { openCertificate, proceed } from '../../../src/proof/certificate.ts'
-import { agreementsNeeded, promotable as promotableBy, riskOf, shouldDemote } from '../../../src/reflexes/promotion.ts'
+import { agreementsNeeded, promotable as promotableBy, riskOf, shouldDemote, wayToAct } from '../../../src/reflexes/promotion.ts'
 
 const passed = (error = 0, limit = 0, invalid_action = 0) => ({ null: 0, error, limit, invalid_action })
 type Compared = { event_type?: string; risk?: Risk; agreed: number; disagreed?: number }
@@ -26,6 +26,15 @@ type Shown = Partial<ReflexMetrics> & { compared?: Certificate[] }
 const promotable = ({ compared = [certificate({ agreed: 0, disagreed: 1 }, { agreed: 200 })], ...fields }: Shown = {}) =>
   promotableBy(compared, { ...emptyMetrics(), runs: 1000, ...fields }, 1000)
 const shadow = (agreed: number, disagreed: number) => [counted(certificate({ agreed: 1 }), agreed + disagreed, agreed)]
+
+test('the way to its first act is said to whoever wrote a version', () => {
+  const way = (state: 'active' | 'shadow' | 'draft', by_agent: boolean) => wayToAct({ id: 'greet', version: 2, state, by_agent })
+  expect(way('active', true)).toBeNull()
+  expect(way('shadow', true)).toMatch(
+    /agreed with the actual ones: 72 times .* 118 times .*greet@2\/state \{"state": "active", "force": true\}/,
+  )
+  expect(way('shadow', false)).toMatch(/^It does not act, and is compared .*\{"state": "active"\}/)
+})
 
 describe('a reflex in shadow', () => {
   test.each<[string, Shown]>([

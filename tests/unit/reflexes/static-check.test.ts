@@ -36,6 +36,7 @@ describe('a static check', () => {
     ['await at the top level', 'await 1\nfunction reflex(context) {}', 1, 1, /waits for nothing/],
     ['an async helper', 'function reflex(context) {}\nconst f = async () => 1', 2, 11, /nothing in a reflex is asynchronous/],
     ['for await', 'async function f() { for await (const a of []); }\nfunction reflex(context) {}', 1, 1, /asynchronous/],
+    ['for await at the top level', 'function reflex(context) { return null }\nfor await (const a of []);', 2, 1, /waits for nothing/],
     ['what the strict mode forbids', 'function reflex(context) {\n  with (context) {}\n}', 2, 3, /'with' in strict mode/],
     ['a comment that only a script knows', 'function reflex(context) {\n  let x = 0\n  x<!--x\n}', 3, 4, /begins a comment/],
     ['one that ends in a template', 'let x = 0\nx<!--y[`\n//`]\nfunction reflex(context) {}', 2, 2, /begins a comment/],

@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
+import { setReflexState } from '../../../src/artifacts/kinds.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { openCertificate, proceed } from '../../../src/proof/certificate.ts'
 import { tellCertificates } from '../../../src/store/artifacts/certificates.ts'
@@ -55,6 +56,96 @@ describe("a version's state", () => {
     expect(await stateOf(id)).toBe('active')
     expect(await changeTo('draft', id, { key: alice })).toMatchObject({ status: 200 })
     expect(await changeTo('active', id, { key: await keyFor(['admin'], ['team-a/*']) })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('what acts', () => {
+  const acts = async (id: string) => (await call(`/v1/reflexes/${id}`)).body.acts
+  const three = async () => {
+    const id = await registered()
+    for (const text of ['two', 'three']) await call('/v1/reflexes', { json: buildReflex({ id, code: replying(text) }) })
+    return id
+  }
+
+  test('is the newest active version, which a change of state says, also one that changes nothing', async () => {
+    const id = await three()
+    expect(await changeTo('retired', `${id}@3`)).toMatchObject({ status: 200, body: { changed: true, acts: 2 } })
+    expect(await changeTo('active', `${id}@1`)).toMatchObject({ status: 200, body: { version: 1, changed: false, acts: 2 } })
+    expect(await acts(id)).toBe(2)
+  })
+
+  test('ends when the reflex is switched off, shadow mode included, and nothing changes twice', async () => {
+    const id = await three()
+    await changeTo('shadow', `${id}@3`)
+    const off = () => call(`/v1/reflexes/${id}/off`, { json: { reason: 'it greets twice' } })
+    expect(await off()).toMatchObject({
+      status: 200,
+      body: { id, acts: null, changed: [{ version: 3, from: 'shadow', to: 'draft' }, { version: 2 }, { version: 1 }] },
+    })
+    expect(await off()).toMatchObject({ status: 200, body: { acts: null, changed: [] } })
+    const { versions } = (await call(`/v1/reflexes/${id}`)).body
+    expect(versions[0]).toMatchObject({ state: 'draft', state_reason: expect.stringContaining('switched it off: it greets twice') })
+  })
+
+  test('is the earlier version after a rollback, once for each version that it names', async () => {
+    const id = await three()
+    const back = (from?: number) => call(`/v1/reflexes/${id}/rollback`, { json: from === undefined ? {} : { from } })
+    expect(await back(3)).toMatchObject({ status: 200, body: { acts: 2, changed: [{ version: 3, from: 'active', to: 'draft' }] } })
+    expect(await back(3)).toMatchObject({ status: 200, body: { acts: 2, changed: [] } })
+    await changeTo('draft', `${id}@1`)
+    expect(await back()).toMatchObject({
+      body: {
+        acts: 1,
+        changed: [
+          { version: 1, to: 'active' },
+          { version: 2, to: 'draft' },
+        ],
+      },
+    })
+    expect(await back()).toMatchObject(problem(409, 'no-earlier-version'))
+  })
+
+  test('is changed by its owner and admins only', async () => {
+    const id = await registered({}, await keyFor(['operator'], ['team-a/*'], 'alice'))
+    for (const how of ['off', 'rollback'])
+      expect(await call(`/v1/reflexes/${id}/${how}`, { json: {}, key: await keyFor(['operator'], ['*'], 'bob') })).toMatchObject(
+        problem(403),
+      )
+    expect(await acts(id)).toBe(1)
+  })
+
+  test('is listed for each scope that the key covers', async () => {
+    const id = await three()
+    const [one, other] = [freshScope('team-a'), freshScope('team-b')]
+    for (const scope of [one, other])
+      await call(`/v1/scopes/${encodeURIComponent(scope)}`, {
+        method: 'PATCH',
+        json: { reflexes: [{ id, ...(scope === other && { version: 1 }) }] },
+      })
+    const listed = async (key?: string) => (await call(`/v1/reflexes/${id}/scopes`, key === undefined ? {} : { key })).body.items
+    expect(await listed()).toEqual([
+      { scope: one, acts: 3, watches: null, reason: null },
+      { scope: other, acts: 1, watches: null, reason: null },
+    ])
+    await call(`/v1/reflexes/${id}/off`, { json: {} })
+    expect(await listed()).toMatchObject([{ acts: null, reason: expect.stringContaining(id) }, { acts: null }])
+    expect(await listed(await keyFor(['viewer'], ['team-b/*']))).toMatchObject([{ scope: other }])
+  })
+
+  test('of a version by proof is nothing once no certificate lets it act, in the list and in its head', async () => {
+    const version = await createVersion({ ...byAgent(freshScope()), scopes: ['own/*'], state: 'shadow' })
+    const { id } = version
+    await setReflexState(env.DB, { id, version: 1, state: 'active', reason: 'proven', by_proof: true, now: Date.now() })
+    await show(version, 'own/a', 10)
+    const reason = '10 of 10 decisions on note agreed: at least 62 more must agree'
+    expect((await call(`/v1/reflexes/${id}`)).body).toMatchObject({ state: 'active', idle: { since: null, reason } })
+    expect((await call(`/v1/reflexes?q=${id}`)).body.items).toMatchObject([{ id, idle: { reason } }])
+  })
+
+  test('is not a version that an agent just wrote: the answer says what it needs', async () => {
+    const { body } = await call('/v1/reflexes', { json: { ...buildReflex({}), state: 'shadow' } })
+    expect(body.next).toContain(`POST /v1/reflexes/${body.id}@1/state {"state": "active"}`)
+    expect((await call('/v1/reflexes', { json: buildReflex({}) })).body.next).toBeNull()
   })
 })
 

@@ -5,12 +5,12 @@ import type { shownCertificate } from '../../../../src/contract/reports/certific
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
 import { Numbers } from './numbers.tsx'
+import { Acts, State } from './acts.tsx'
 import { Audits } from './audits.tsx'
 import { Proofs } from './proofs.tsx'
 import { States } from './states.tsx'
@@ -38,7 +38,7 @@ export default function ReflexPage() {
 }
 
 function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }) {
-  const { id, version, state, description, owner, scopes, provenance, created_at, versions } = found
+  const { id, acts, idle, version, state, description, owner, scopes, provenance, created_at, versions } = found
   const tab = useTab(tabs.map((one) => one.id))
   return (
     <>
@@ -47,8 +47,9 @@ function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }
           <Text text={description || 'It has no description.'} most={1000} />
         </p>
         <Facts>
+          <Fact name="Acts">{acts ?? 'none'}</Fact>
           <Fact name="Newest version">
-            {version} <Status status={state} />
+            {version} <State state={state} idle={idle} />
           </Fact>
           <Fact name="Owner">{visible(owner)}</Fact>
           <Fact name="Acts in">{scopes.map(visible).join(', ')}</Fact>
@@ -65,6 +66,7 @@ function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }
       <Tabs label="Parts of this reflex" tabs={tabs} />
       {tab === 'overview' && (
         <>
+          <Acts id={id} acts={acts} reload={reload} />
           <Rates reflex={id} />
           <Numbers id={id} />
         </>

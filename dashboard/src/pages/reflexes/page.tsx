@@ -10,6 +10,7 @@ import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
+import { State } from '../reflex/acts.tsx'
 import { Filter } from './filter.tsx'
 import { Rates, type Statistics } from './rates.tsx'
 
@@ -56,7 +57,7 @@ function Reflexes({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
       columns={[
         { title: 'Reflex', cell: ({ id }) => <a href={`/reflexes/${part(id)}`}>{visible(id)}</a> },
         { title: 'Version', cell: ({ version }) => version, width: '6rem', numeric: true },
-        { title: 'State', cell: ({ state }) => <Status status={state} />, width: '7rem' },
+        { title: 'State', cell: ({ state, idle }) => <State state={state} idle={idle} />, width: '10rem' },
         { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '8rem', numeric: true },
         { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '8rem', numeric: true },
         { title: 'Owner', cell: ({ owner }) => visible(owner), width: '10rem' },

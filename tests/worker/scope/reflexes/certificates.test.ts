@@ -123,10 +123,12 @@ describe('a version that was promoted by proof', () => {
   test('is not proven by its own decisions, nor by those of another that acts by proof', async () => {
     const { id, scope, stub } = await learned(NEEDED)
     const { id: second } = await write(GREET, { state: 'shadow', scope })
-    await stub.configure({ reflexes: [{ id }, { id: second }] }, 'ops')
+    const { id: third } = await write(GREET, { state: 'shadow', scope })
+    await stub.configure({ reflexes: [{ id }, { id: second }, { id: third }] }, 'ops')
     await sendAndSettle(stub, ...notes(scope, 5))
-    expect((await entriesOf(stub, 'reflex-compared')).slice(-5)).toMatchObject(
-      Array.from({ length: 5 }, () => ({ reflex_id: second, agreed: true })),
+    // Each link after the one that acts is compared.
+    expect((await entriesOf(stub, 'reflex-compared')).slice(-10)).toMatchObject(
+      Array.from({ length: 10 }, (_, index) => ({ reflex_id: index % 2 === 0 ? second : third, agreed: true })),
     )
     expect(await changesOf(stub)).toEqual(['issued', 'proven test.note'])
   })
@@ -387,7 +389,7 @@ describe('the setting learning.mode', () => {
   })
 
   describe('a proven version that waits for a person', () => {
-    /** What the slow path says from now on. */
+    /** The slow path says this from now on. */
     const says = (scope: string, content: string) =>
       behaviours.set(scope, async ({ events }, deps) => {
         for (const _ of events) deps.reply(content)
@@ -401,7 +403,7 @@ describe('the setting learning.mode', () => {
         reason: string
       }[]
 
-    test('goes on being compared: the first disagreement withdraws the question, whose approval is refused', async () => {
+    test('is still compared: the first disagreement withdraws the question, whose approval is refused', async () => {
       const { id, scope, stub } = await learned(NEEDED, { mode: 'propose' })
       const asked = await askedOf(stub, scope)
       says(scope, 'go away')

@@ -1,0 +1,35 @@
+import type { ListedReflex } from '../../artifacts/kinds.ts'
+import { iso } from '../../base/time.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
+import type { Certificate } from '../../contract/reports/certificate.ts'
+import { idleSince } from '../../proof/certificate.ts'
+import { certificatesOfAll } from '../../store/artifacts/certificates.ts'
+
+type Idle = { since: string | null; reason: string }
+type Proof = { version: number; scope: string; certificate: Certificate }
+type Version = Pick<ListedReflex, 'id' | 'version' | 'state' | 'by_proof'>
+
+/** Set if a version that acts by proof acts nowhere, by the certificates of the scopes. */
+export function idleOf({ version, state, by_proof }: Version, proofs: readonly Proof[], now: number): { idle?: Idle } {
+  const own = state === 'active' && by_proof ? proofs.filter((proof) => proof.version === version) : []
+  const idle = own.map(({ certificate }) => idleSince(certificate, now))
+  const [first] = idle
+  if (!first || idle.includes(null)) return {}
+  return { idle: { since: first.at === null ? null : iso(first.at), reason: first.reason } }
+}
+
+/** Says of each listed version by proof whether it acts in a scope that the key covers. */
+export async function withIdle<Listed extends Version>(
+  db: D1Database,
+  items: readonly Listed[],
+  principal: Pick<Principal, 'scopes'>,
+): Promise<{ one: Listed; idle?: Idle }[]> {
+  const ids = items.flatMap(({ id, state, by_proof }) => (state === 'active' && by_proof ? [id] : []))
+  const proofs = ids.length === 0 ? [] : await certificatesOfAll(db, ids)
+  const covered = Map.groupBy(
+    proofs.filter(({ scope }) => coversScope(principal, scope)),
+    ({ reflex_id }) => reflex_id,
+  )
+  const now = Date.now()
+  return items.map((one) => ({ one, ...idleOf(one, covered.get(one.id) ?? [], now) }))
+}
