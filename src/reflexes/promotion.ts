@@ -19,6 +19,10 @@ const DEMOTION = {
 /** Fires in shadow mode that must agree before promotion, where none disagrees. */
 export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
 
+/** The newest active version: it acts where a chain follows the reflex. */
+export const actsOf = (versions: readonly { version: number; state: ReflexState }[]): number | null =>
+  versions.filter(({ state }) => state === 'active').reduce<number | null>((most, { version: one }) => Math.max(most ?? 0, one), null)
+
 /** The way from a new version to its first act, for whoever wrote it; null: it acts already. */
 export function wayToAct({
   id,

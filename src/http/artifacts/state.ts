@@ -10,7 +10,7 @@ import { skillState, type SkillVersion, skillVersion as changedSkill } from '../
 import type { Principal } from '../../contract/principal.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
-import { actsOf } from '../reflexes/acting.ts'
+import { actsOf } from '../../reflexes/promotion.ts'
 import { demandControl } from './owner-access.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'

@@ -6,6 +6,7 @@ import { revokeLicences } from '../../artifacts/revoke.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import { reflexId, reflexState, type ReflexState } from '../../contract/reflex.ts'
+import { actsOf } from '../../reflexes/promotion.ts'
 import type { Env } from '../../env.ts'
 import { scopeName } from '../../core/event.ts'
 import { scopesUsing } from '../../store/artifacts/feed.ts'
@@ -120,10 +121,6 @@ type Own = { id: string; version: number; hash: string; state: ReflexState; seal
 type Step = { one: Own; to: ReflexState; reason: string }
 
 const isOn = ({ state }: Pick<Own, 'state'>): boolean => state === 'active' || state === 'shadow'
-
-/** The newest active version: it acts where a chain follows the reflex. */
-export const actsOf = (versions: readonly { version: number; state: ReflexState }[]): number | null =>
-  versions.filter(({ state }) => state === 'active').reduce<number | null>((most, { version: one }) => Math.max(most ?? 0, one), null)
 
 /** The versions of a reflex that the key may switch, newest first. */
 async function ownVersions(env: Env, principal: Principal, id: string): Promise<Own[]> {
