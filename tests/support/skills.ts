@@ -46,6 +46,7 @@ const passingTest = ({ id, version }: Manifest, hash: string): CiReport => ({
   hash,
   seed: '1',
   cases: 'declared',
+  simulated: true,
   unit: { n: 1, passed: 1, required: 0.95 },
   fuzz: { n: 1, passed: 1, required: 0.85 },
   passed: true,

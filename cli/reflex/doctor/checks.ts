@@ -31,7 +31,10 @@ export type Health = {
   deployment?: {
     time: string
     bindings: { present: string[]; missing: string[]; unused: string[] }
+    /** Older servers report only the error. */
+    schema?: 'fits' | 'outdated' | 'unknown'
     schema_error: string | null
+    database_bytes?: number | null
     secrets: { name: string; problem: string | null }[] | null
   } | null
 }
@@ -83,21 +86,38 @@ const named = (secrets: readonly { name: string }[]): string => secrets.map(({ n
 function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
   if (!deployment)
     return [check('deployment', 'warning', 'the server does not report its bindings, secrets and clock', 'Deploy this version.')]
-  const { bindings, schema_error, secrets } = deployment
+  const { bindings, secrets } = deployment
   const faulty = (secrets ?? []).filter(({ problem }) => problem !== null)
   return [
     bindings.missing.length > 0
       ? check('bindings', 'failed', `missing: ${bindings.missing.join(', ')}`, 'Add them to wrangler.toml and deploy.')
       : check('bindings', 'ok', [...bindings.present, ...bindings.unused.map((name) => `no ${name}`)].join(', ')),
-    schema_error === null
-      ? check('migrations', 'ok', 'the tables of D1 fit this version')
-      : check('migrations', 'failed', schema_error, 'Run npm run deploy, which applies the migrations.'),
+    migrationsCheck(deployment),
+    ...sizeCheck(deployment.database_bytes ?? null),
     ...faulty.map(({ name, problem }) => check(`secret ${name}`, 'warning', problem ?? '', 'npx wrangler secret put NAME sets a secret.')),
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
       : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
     clockCheck(deployment.time, timing),
   ]
+}
+
+type Deployment = NonNullable<Health['deployment']>
+
+function migrationsCheck({ schema, schema_error }: Deployment): Check {
+  if (schema_error !== null) return check('migrations', 'failed', schema_error, 'Run npm run deploy, which applies the migrations.')
+  if (schema !== 'unknown') return check('migrations', 'ok', 'the tables of D1 fit this version')
+  return check('migrations', 'warning', 'not checked: D1 does not answer', 'Ask again when the database answers.')
+}
+
+/** The platform's limit for one database. */
+const MOST_BYTES = 10e9
+
+function sizeCheck(bytes: number | null): Check[] {
+  if (bytes === null) return []
+  const detail = `${(bytes / 1e6).toFixed(1)} MB of ${MOST_BYTES / 1e9} GB`
+  const hint = 'REFLEX_RETENTION_DAYS keeps it small; an archive keeps what is deleted (docs/archive.md).'
+  return [check('database size', bytes > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, hint)]
 }
 
 /** Tickets and timers of clients break where their clock is off by more. */

@@ -107,7 +107,7 @@ function shown(print: Session['print'], found: Promotion): Outcome {
     ...fields({ ...rest, to_env: to_env.join(', ') }, paint),
     ...Object.entries(reports).flatMap(([env, { passed, unit, fuzz, failures }]) => [
       `${written(env)}: ${passed ? paint('green', 'passed') : paint('red', 'failed')}, ` +
-        `${unit.passed} of ${unit.n} unit cases, ${fuzz.passed} of ${fuzz.n} mutations`,
+        `${unit.passed} of ${unit.n} unit cases, ${fuzz.passed} of ${fuzz.n} mutations, simulated`,
       ...failures.map(({ name, reason }) => `  ${written(name)}: ${written(reason)}`),
     ]),
   ])

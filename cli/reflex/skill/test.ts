@@ -110,7 +110,7 @@ function sentCases(file: string | undefined): unknown[] {
 
 const testLines = (name: string, { passed, cases, unit, fuzz, seed, failures }: CiReport, paint: Paint): string[] => [
   `${passed ? paint('green', '✓') : paint('red', '✗')} ${written(name)}: ${unit.passed} of ${unit.n} ${cases} cases, ` +
-    `${fuzz.passed} of ${fuzz.n} mutations (seed ${written(seed)})`,
+    `${fuzz.passed} of ${fuzz.n} mutations (simulated, seed ${written(seed)})`,
   ...failures.map((one) => `  ${paint('red', '✗')} ${written(one.name)}: ${written(one.reason)}`),
 ]
 

@@ -17,7 +17,9 @@ export type Health = {
   event_types: string[]
   deployment: {
     bindings: { missing: string[] }
+    schema: 'fits' | 'outdated' | 'unknown'
     schema_error: string | null
+    database_bytes: number | null
     secrets: { name: string; problem: string | null }[] | null
   } | null
 }

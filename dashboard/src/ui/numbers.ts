@@ -23,4 +23,8 @@ export function money(sum: number, unpriced: number): string {
   if (unpriced === 0) return usd(sum)
   return sum === 0 ? `price unknown (${counted(unpriced, 'call')})` : `${usd(sum)} + ${counted(unpriced, 'call')} of unknown price`
 }
-export const bytes = (value: number): string => (value < 1000 ? `${value} B` : `${small.format(value / 1000)} kB`)
+export const bytes = (value: number): string => {
+  if (value < 1000) return `${value} B`
+  const [unit, length] = value < 1e6 ? ['kB', 1e3] : value < 1e9 ? ['MB', 1e6] : ['GB', 1e9]
+  return `${small.format(value / length)} ${unit}`
+}

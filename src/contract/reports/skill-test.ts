@@ -17,6 +17,9 @@ export const ciReport = z.object({
   cases: z.enum(['declared', 'generated']).describe('`generated`: the manifest has no unit cases, so that its conditions were not tested.'),
   unit: suite,
   fuzz: suite,
+  simulated: z
+    .literal(true)
+    .describe('The gate and the plan ran here, with answers of tools that the cases give: no tool was called, in no environment.'),
   passed: z.boolean(),
   failures: z.array(z.object({ kind: z.enum(['unit', 'fuzz']), name: text, reason: text })).describe('The first 20.'),
 })

@@ -2,12 +2,18 @@ import { z } from '@hono/zod-openapi'
 import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
-import { schemaError } from './schema-check.ts'
+import { databaseBytes, schemaOf } from './schema-check.ts'
 import { storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
-const REQUIRED = ['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'DB', 'EVENTS'] as const
+type Required = { [Name in keyof Env]-?: undefined extends Env[Name] ? never : Name }[keyof Env]
+/** A binding that is added to `Env` and not here does not compile. */
+const ALL = { SCOPE: true, SWEEPER: true, GLOBAL_KEYS: true, LEARNER: true, LEDGER: true, DB: true, EVENTS: true } satisfies Record<
+  Required,
+  true
+>
+const REQUIRED = Object.keys(ALL) as Required[]
 const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE'] as const
 
 const secret = z.object({ name: z.string(), problem: z.string().nullable() })
@@ -18,7 +24,11 @@ export const deployment = z.object({
     missing: z.array(z.string()).meta({ description: 'Required bindings that the deployment lacks.' }),
     unused: z.array(z.string()).meta({ description: 'Optional bindings that the deployment lacks.' }),
   }),
-  schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration may be missing.' }),
+  schema: z.enum(['fits', 'outdated', 'unknown']).meta({
+    description: 'Whether the tables in D1 fit this version. `unknown`: D1 did not answer, which says nothing about its tables.',
+  }),
+  schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration is missing.' }),
+  database_bytes: z.int().nullable().meta({ description: 'What D1 holds; null if it did not answer. The limit of the platform is 10 GB.' }),
   secrets: z.array(secret).nullable().meta({
     description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
   }),
@@ -27,6 +37,7 @@ export const deployment = z.object({
 /** The configuration of the deployment, without any value of it. */
 export async function deploymentReport(env: Env, principal: Principal, now: number): Promise<z.infer<typeof deployment>> {
   const has = (name: keyof Env) => env[name] !== undefined
+  const [found, bytes] = await Promise.all([schemaOf(storeOf(env)), databaseBytes(storeOf(env))])
   const isAdmin = hasRole(principal, 'admin') && coversScope(principal, '*')
   return {
     time: new Date(now).toISOString(),
@@ -35,7 +46,9 @@ export async function deploymentReport(env: Env, principal: Principal, now: numb
       missing: REQUIRED.filter((name) => !has(name)),
       unused: OPTIONAL.filter((name) => !has(name)),
     },
-    schema_error: await schemaError(storeOf(env)),
+    schema: found.schema,
+    schema_error: found.error,
+    database_bytes: bytes,
     secrets: isAdmin ? secretsOf(env) : null,
   }
 }

@@ -133,7 +133,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
       deploymentReport(env, principal, Date.now()).catch(() => null),
       modelCallReport(storeOf(env), scopes).catch(() => null),
     ])
-  const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent'
+  const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent' && !facts?.bindings.missing.length
   const status = is_whole ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
   const [model, model_error] = [modelName(env), found.model.error]

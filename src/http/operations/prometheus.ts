@@ -86,6 +86,8 @@ const COUNTERS: Record<string, [key: string, help: string]> = {
   saved_model_calls: ['saved_model_calls', 'Model calls saved by reflexes.'],
   saved_tokens: ['saved_tokens', 'Tokens saved by reflexes.'],
   saved_cost_usd: ['saved_cost_usd', 'Money saved by reflexes.'],
+  bulletins: ['bulletins', 'Bulletins of skills that turns showed to their model.'],
+  bulletin_tokens: ['bulletin_tokens', 'Tokens of these bulletins, by an estimate.'],
   policy_denials: ['policy_denials', 'Proposals that the policy denied.'],
   notices: ['notices', 'Notices to webhooks that were delivered or given up.'],
   notices_failed: ['notices_failed', 'Notices to webhooks that were given up.'],

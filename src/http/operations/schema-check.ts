@@ -9,15 +9,31 @@ const schema = { ...artifacts, ...control_plane, ...others }
 
 const tables = Object.values(schema).filter((value) => is(value, SQLiteTable))
 
-/** Returns why D1 does not fit this version's queries, or null: a migration may be missing. */
-export async function schemaError(db: D1Database): Promise<string | null> {
+type Found = { schema: 'fits' | 'unknown'; error: null } | { schema: 'outdated'; error: string }
+
+/** SQLite's words for what a migration would add. Other errors say nothing about the tables. */
+const LACKS = /no such (?:table|column)/
+
+/** Compares D1 with this version's queries: where it does not fit, a migration is missing. */
+export async function schemaOf(db: D1Database): Promise<Found> {
   try {
     // One request to D1; only if it fails, each table is asked for, to name the one that is wrong.
     await db.batch(tables.map((table) => columnsOf(db, table)))
-    return null
+    return { schema: 'fits', error: null }
   } catch {
     const errors = await Promise.all(tables.map((table) => columnsError(db, table)))
-    return errors.find((error) => error !== null) ?? null
+    const error = errors.find((text) => text !== null && LACKS.test(text))
+    return error ? { schema: 'outdated', error } : { schema: 'unknown', error: null }
+  }
+}
+
+/** The size of the database, which each answer of D1 tells; null without an answer. */
+export async function databaseBytes(db: D1Database): Promise<number | null> {
+  try {
+    const { meta } = await db.prepare('SELECT 1').all()
+    return Number.isFinite(meta.size_after) ? meta.size_after : null
+  } catch {
+    return null
   }
 }
 

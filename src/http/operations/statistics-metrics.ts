@@ -16,6 +16,8 @@ export type Metric = {
   of: (sums: Sums, turns: Sums) => Value
   /** Compares with the turns of the same range. */
   against?: true
+  /** The time of the latest passed test, instead of sums. */
+  is_last_pass?: true
   /** A sum of what model calls cost. */
   is_cost?: true
   /** The current number of versions of a kind, instead of sums. */
@@ -159,6 +161,8 @@ export const metrics: Readonly<Record<string, Metric>> = {
   ...saved('scope', 'reflexes'),
   ...proposed('scope', 'skills'),
   'skills.refusals': counted('scope', 'skill_refusals', 'Proposals refused before or after the gate.'),
+  'skills.bulletins': counted('scope', 'bulletins', 'Bulletins of skills that turns showed to their model.'),
+  'skills.bulletin_tokens': counted('scope', 'bulletin_tokens', 'Tokens of these bulletins, by an estimate.'),
   'skills.precision_at_1': shared(
     'scope',
     ['ranked_first', 'ranked'],
@@ -194,6 +198,9 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'skill.delta_p95_ms': compared('ms', '95th percentile of the duration of a turn that ran it, less that of a turn without it.', (sums) =>
     percentileOf(sums, 'turn_ms', 0.95),
   ),
-  'skill.last_ci_pass': absent('skill', 'time', 'Null: see `GET /v1/skills/ID/test`.'),
+  'skill.last_ci_pass': {
+    ...absent('skill', 'time', 'When the latest test of a version passed, the newest of its versions; null if none did.'),
+    is_last_pass: true,
+  },
   ...proposed('skill', 'skill'),
 }

@@ -9,6 +9,7 @@ import {
   type Bucket,
 } from '../../contract/reports/statistics.ts'
 import { scopePattern } from '../../contract/settings/scope-pattern.ts'
+import { lastPasses } from '../../store/artifacts/skill-tests.ts'
 import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, problems, resource, routes } from '../describe/describe.ts'
@@ -111,14 +112,17 @@ async function seriesOf(
 ): Promise<Pick<Answer, 'series' | 'more'>> {
   const { family, keys } = metric
   const of_turns = { ...range, family: 'scope' as const, keys: TURN_KEYS, by: range.by === 'scope' ? range.by : null }
-  const [series, turns, unpriced] = await Promise.all([
+  const [series, turns, unpriced, passes] = await Promise.all([
     summed(db, { ...range, family, keys }),
     metric.against ? summed(db, of_turns) : new Map<string, Points>(),
     metric.is_cost ? summed(db, { ...range, family, keys: ['unpriced_calls'] }) : new Map<string, Points>(),
+    metric.is_last_pass ? lastPasses(db, range.patterns) : new Map<string, number>(),
   ])
   if (range.by === null && !series.has('')) series.set('', new Map())
   // A scope without a known price has a row, too: else it would look as if it cost nothing.
   for (const label of unpriced.keys()) if (!series.has(label)) series.set(label, new Map())
+  if (range.by === 'label') for (const id of passes.keys()) if (!series.has(id)) series.set(id, new Map())
+  const passOf = (label: string) => (range.by === null ? Math.max(...passes.values()) : (passes.get(label) ?? null))
   const unpricedOf = (label: string) => {
     const points = unpriced.get(label)
     if (points) return totalOf(points)['unpriced_calls'] ?? 0
@@ -126,7 +130,13 @@ async function seriesOf(
   }
   const totals = Array.from(series, ([label, points]) => {
     const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, Sums>()
-    return { label, points, all, total: metric.of(totalOf(points), totalOf(all)), unpriced: metric.is_cost && unpricedOf(label) }
+    return {
+      label,
+      points,
+      all,
+      total: passes.size > 0 ? passOf(label) : metric.of(totalOf(points), totalOf(all)),
+      unpriced: metric.is_cost && unpricedOf(label),
+    }
   }).sort(byTotal)
   const shown = totals.slice(0, MOST_SERIES).map(({ label, points, all, total, unpriced: unpriced_calls }) => ({
     label: range.by === null ? null : label,

@@ -27,7 +27,7 @@ const SEED = '1'
 
 const request = route('post /v1/promotions', 'requestPromotion', 'Promote a version of a skill to other environments', {
   description:
-    'Runs the tests of the skill as if in each of `to_env`. If all pass, the promotion waits for the approval of a second person; after that, the policy allows this version there. ' +
+    'Runs the tests of the skill as if in each of `to_env`: a simulation on the control plane, which calls no tool and reaches no environment. If all pass, the promotion waits for the approval of a second person; after that, the policy allows this version there. ' +
     "The version must be active, and must be allowed in `from_env`. The key must cover all scopes of the skill's owner. Every promotion is kept, with its reports and who decided.",
   ...guard({ roles: ['operator'], body: 'json' }),
   request: {

@@ -96,7 +96,8 @@ const handlers: Handlers = {
     add('reflex', reflex_id, { evictions: 1 })
     add('scope', '', { evictions: 1 })
   },
-  'bulletin-built': ({ cards, parent_id }, { record }) => {
+  'bulletin-built': ({ cards, tokens, parent_id }, { record, add }) => {
+    add('scope', '', { bulletins: 1, bulletin_tokens: typeof tokens === 'number' ? tokens : 0 })
     const turn = turnOf(record, parent_id)
     if (!turn || !Array.isArray(cards)) return
     turn.has_bulletin = true

@@ -56,6 +56,7 @@ export async function testSkill(
     hash: await hashManifest(manifest),
     seed,
     cases: cases.some(({ assumes_conditions }) => assumes_conditions) ? 'generated' : 'declared',
+    simulated: true,
     unit: { n, passed: unit_passed, required: required.unit },
     fuzz: { n: fuzz.length, passed: fuzz_passed, required: required.fuzz },
     passed: misfits.length === 0 && reaches(unit_passed, n, required.unit) && reaches(fuzz_passed, fuzz.length, required.fuzz),

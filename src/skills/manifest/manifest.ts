@@ -39,7 +39,9 @@ const parser = z.strictObject({
   name: label.describe('The name in the log.'),
   model: reference.describe('The only model that may parse; with another one, the status is `clarify`.'),
   temperature: z.literal(0),
-  prompt_ref: reference.optional().describe('A reference of your own for the prompt.'),
+  prompt_ref: reference
+    .optional()
+    .describe('Your own name for the prompt: each parsing names it in the log and in its trace (`reflex.slots`).'),
   inputs: z
     .array(z.union([z.literal('raw_text'), slotName]))
     .max(8)

@@ -79,7 +79,7 @@ export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
 }
 
 /** How a slot was tried to be parsed, for the log; never with a value. */
-type SlotAttempt = { slot: string; parser: string; model: string; filled: boolean; detail: string | null }
+type SlotAttempt = { slot: string; parser: string; model: string; prompt_ref?: string; filled: boolean; detail: string | null }
 type FilledSlots = { inputs: JsonFields; attempts: SlotAttempt[]; questions: Question[] }
 
 type FillRequest = {
@@ -107,6 +107,7 @@ export async function fillSlots({ manifest, given, blackboard, text, ask }: Fill
         slot: input.name,
         parser: parser.name,
         model: parser.model,
+        ...(parser.prompt_ref !== undefined && { prompt_ref: parser.prompt_ref }),
         filled: parsed?.ok === true,
         detail: parsed?.ok === false ? parsed.detail : null,
       })

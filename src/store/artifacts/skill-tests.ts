@@ -3,7 +3,8 @@ import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../base/byte-length.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { CiReport } from '../../contract/reports/skill-test.ts'
-import { skillCases, skillTests } from './tables.ts'
+import { readableBy } from './patterns.ts'
+import { artifacts, artifactVersions, skillCases, skillTests } from './tables.ts'
 
 export type SkillTest = CiReport & { failed_in_a_row: number; by: string; tested_at: number }
 type Tested = Pick<CiReport, 'skill_id' | 'version' | 'hash'>
@@ -36,7 +37,7 @@ export async function findSkillTest(db: D1Database, { skill_id, version, hash }:
     .from(skillTests)
     .where(and(eq(skillTests.skill_id, skill_id), eq(skillTests.version, version), eq(skillTests.hash, hash)))
     .get()
-  return row ? { ...row.report, failed_in_a_row: row.failed_in_a_row, by: row.by, tested_at: row.tested_at } : null
+  return row ? { ...row.report, simulated: true, failed_in_a_row: row.failed_in_a_row, by: row.by, tested_at: row.tested_at } : null
 }
 
 const latest = (condition: SQL): SQL => sql`EXISTS (SELECT 1 FROM skill_tests AS tests WHERE tests.skill_id = artifact_versions.id
@@ -45,6 +46,22 @@ const latest = (condition: SQL): SQL => sql`EXISTS (SELECT 1 FROM skill_tests AS
 /** True for versions whose latest test passed. */
 export const hasPassed = latest(sql`tests.passed`)
 export const hasFailed = latest(sql`NOT tests.passed`)
+
+/** The newest passed test of each skill that the key may read, in ms, by the skill's id. */
+export async function lastPasses(db: D1Database, scopes: readonly string[]): Promise<Map<string, number>> {
+  const { id, kind, version, hash } = artifactVersions
+  const rows = await drizzle(db)
+    .select({ id, at: sql<number>`max(${skillTests.tested_at})` })
+    .from(skillTests)
+    .innerJoin(
+      artifactVersions,
+      and(eq(kind, 'skill'), eq(id, skillTests.skill_id), eq(version, skillTests.version), eq(hash, skillTests.hash)),
+    )
+    .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, id)))
+    .where(and(skillTests.passed, await readableBy(db, scopes)))
+    .groupBy(id)
+  return new Map(rows.map((row) => [row.id, row.at]))
+}
 
 /** Adds cases, or replaces those of the same name. */
 export async function saveSkillCases(db: D1Database, skill_id: string, cases: readonly ({ name: string } & JsonFields)[]): Promise<void> {

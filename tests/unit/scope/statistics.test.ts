@@ -236,12 +236,12 @@ describe('a turn', () => {
 
   test('counts the first card that ran successfully, of the turns with a bulletin', () => {
     const { statistics, append } = wake()
-    const cards = inTurn('a', 'bulletin-built', { cards: [{ skill_id: 'deploy' }, { skill_id: 'rollback' }] })
+    const cards = inTurn('a', 'bulletin-built', { cards: [{ skill_id: 'deploy' }, { skill_id: 'rollback' }], tokens: 60 })
     append(started('a'), cards, ...run('a', 'ok'), ended('a'))
     append(started('a'), cards, ...run('a', 'ok', 'rollback'), ended('a'))
     append(started('a'), cards, ended('a'))
     append(started('a'), ...run('a', 'ok'), ended('a'))
-    expect(statistics.values('scope', 'minute')['']).toMatchObject({ ranked: 2, ranked_first: 1 })
+    expect(statistics.values('scope', 'minute')['']).toMatchObject({ ranked: 2, ranked_first: 1, bulletins: 3, bulletin_tokens: 180 })
   })
 
   test('that went on after a refused or failed proposal is a fallback', () => {

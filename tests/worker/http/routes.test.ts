@@ -4,12 +4,15 @@ import { describe, expect, test, vi } from 'vitest'
 import { inPath } from '../../../client/index.ts'
 import { createClient } from '../../../client/routes.ts'
 import { app } from '../../support/worker.ts'
+import type { Principal } from '../../../src/contract/principal.ts'
 import type { QueueMessage } from '../../../src/env.ts'
+import { deploymentReport } from '../../../src/http/operations/deployment.ts'
 import { descriptionFlaws } from '../../support/description-flaws.ts'
 import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath, workerFetch, type Call } from '../../support/http.ts'
 import { freshScope, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
+const ADMIN: Principal = { name: 'test', key_id: 'admin', roles: ['admin'], scopes: ['*'] } as never
 const ndjson = 'application/x-ndjson'
 const cloud = 'application/cloudevents+json'
 const cloudBatch = 'application/cloudevents-batch+json'
@@ -450,11 +453,32 @@ describe('health', () => {
     expect(text).not.toMatch(/test-admin-key|ticket-secret|nowhere-secret/)
   })
 
+  test('tells D1 that is away from D1 that is outdated, and says how much it holds', async () => {
+    const { deployment } = (await call('/health/detailed')).body
+    expect(deployment).toMatchObject({ schema: 'fits', schema_error: null, database_bytes: expect.any(Number) })
+    expect(deployment.database_bytes).toBeGreaterThan(0)
+    const lost = async () => Promise.reject(new Error('D1_ERROR: Network connection lost.'))
+    const statement = { bind: () => statement, first: lost, all: lost, run: lost, raw: lost }
+    const DB = { prepare: () => statement, batch: lost }
+    expect(await deploymentReport({ ...env, DB } as never, ADMIN, 0)).toMatchObject({
+      schema: 'unknown',
+      schema_error: null,
+      database_bytes: null,
+    })
+  })
+
+  test.each(['SCOPE', 'SWEEPER', 'GLOBAL_KEYS', 'LEARNER', 'LEDGER', 'EVENTS'])('misses the binding %s where it lacks', async (name) => {
+    const { bindings } = (await call('/health/detailed')).body.deployment
+    expect(bindings.present).toContain(name)
+    const lacking = { ...env, [name]: undefined }
+    expect((await deploymentReport(lacking as never, ADMIN, 0)).bindings.missing).toEqual([name])
+  })
+
   test('reports a table of D1 that lacks a column, as before a migration', async () => {
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN why TO other')
     const { body } = await call('/health/detailed')
     await env.DB.exec('ALTER TABLE approvals RENAME COLUMN other TO why')
-    expect(body.deployment.schema_error).toMatch(/the table approvals: .*why/)
+    expect(body.deployment).toMatchObject({ schema: 'outdated', schema_error: expect.stringMatching(/the table approvals: .*why/) })
   })
 })
 

@@ -5,6 +5,7 @@ import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from 
 import { forgetStatistics, sumEnded } from '../../../src/store/statistics/sums.ts'
 import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/store/statistics/query.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
+import { putVersion } from '../../support/skills.ts'
 import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { assertProperty } from '../../support/property.ts'
 
@@ -128,6 +129,15 @@ describe('GET /v1/stats', () => {
     expect(await total('skill.delta_p95_ms')).toMatchObject([{ label: 'deploy', total: 134 - 1069 }])
     expect(await total('skill.failure_streak')).toMatchObject([{ label: 'deploy', total: 1 }])
     expect(await total('skill.last_ci_pass')).toMatchObject([{ label: 'deploy', total: null }])
+  })
+
+  test('knows when the test of a skill passed last, in the scopes of the key', async () => {
+    const { id } = await putVersion({ scopes: [`${freshTeam()}/*`] })
+    const asked = async (by?: string) => (await stats({ metric: 'skill.last_ci_pass', bucket: 'all', ...(by && { by }) })).series
+    expect(await asked('skill')).toContainEqual(expect.objectContaining({ label: id, total: 1 }))
+    expect(await asked()).toMatchObject([{ label: null, total: expect.any(Number) }])
+    const elsewhere = await keyFor(['viewer'], [`${freshTeam()}/*`])
+    expect((await stats({ metric: 'skill.last_ci_pass', bucket: 'all' }, elsewhere)).series).toMatchObject([{ total: null }])
   })
 
   test('takes the longest series of failures over the buckets, not their sum', async () => {

@@ -1,8 +1,11 @@
 import type { Health, ModelCalls } from '../../api/health.ts'
-import { counted } from '../../ui/numbers.ts'
+import { bytes, counted } from '../../ui/numbers.ts'
 import { withTimes } from '../../ui/time.tsx'
 
 export type Incident = { title: string; detail: string; tone: 'bad' | 'wait'; next?: { text: string; path: string } }
+
+/** The platform's limit for one database. */
+export const MOST_BYTES = 10e9
 
 type Found = Omit<Incident, 'tone'> & Partial<Pick<Incident, 'tone'>>
 
@@ -33,6 +36,10 @@ export function incidentsOf(health: Health): Incident[] {
     model_error !== null && { title: 'The model cannot be used', detail: model_error },
     health.model_calls && modelIncident(health.model_calls),
     deployment?.schema_error && { title: 'The tables in D1 do not fit this version', detail: deployment.schema_error },
+    (deployment?.database_bytes ?? 0) > 0.8 * MOST_BYTES && {
+      title: 'D1 is nearly full',
+      detail: `It holds ${bytes(deployment?.database_bytes ?? 0)} of ${bytes(MOST_BYTES)}: REFLEX_RETENTION_DAYS keeps it small.`,
+    },
     (deployment?.bindings.missing.length ?? 0) > 0 && {
       title: 'The deployment lacks bindings',
       detail: deployment?.bindings.missing.join(', ') ?? '',

@@ -1,6 +1,7 @@
 import type { Health } from '../../api/health.ts'
-import { percent } from '../../ui/numbers.ts'
+import { bytes, percent } from '../../ui/numbers.ts'
 import { duration } from '../../ui/time.tsx'
+import { MOST_BYTES } from './incidents.ts'
 
 export type Totals = Readonly<Record<string, number | null>>
 export type Level = { name: string; value: number | null; target: number; show: (value: number) => string }
@@ -25,5 +26,6 @@ export const levelsOf = (totals: Totals, health: Health | undefined): Level[] =>
   { name: 'Audits that disagreed', value: share(totals, 'reflexes.audits_disagreed', 'reflexes.audits'), target: 0.05, show: percent },
   { name: 'Gate, median', value: totals['gate.p50_ms'] ?? null, target: 5, show: duration },
   { name: 'Replayed decisions that differ', value: share(totals, 'replays.changed', 'replays.compared'), target: 0, show: percent },
+  { name: 'Size of D1', value: health?.deployment?.database_bytes ?? null, target: 0.8 * MOST_BYTES, show: bytes },
   { name: 'Answer of D1', value: health ? health.database.duration_ms : null, target: 100, show: duration },
 ]

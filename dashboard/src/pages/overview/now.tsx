@@ -19,11 +19,14 @@ export function Now({ health: { value: health }, recent }: { health: Data<Health
   const mayDecide = hasRole('operator')
   const approvals = useGet<Approvals>(mayDecide ? `/v1/approvals?status=pending&limit=${MOST}` : null, { every_ms: 10_000 })
   const waiting = approvals.value?.items ?? []
+  // Numbers that were loaded before D1 went away may not be true any more.
+  const isAway = health?.database.ok === false
+  const unknown = 'not known: D1 does not answer'
   const first = waiting.map(({ expires_at }) => expires_at).sort()[0]
   return (
     <div class="cards now">
-      <Figure title="Events per second" value={recent.value && compact(rateOf(recent.value))}>
-        over the last minute
+      <Figure title="Events per second" value={isAway ? '–' : recent.value && compact(rateOf(recent.value))}>
+        {isAway ? unknown : 'over the last minute'}
       </Figure>
       <Figure title="Open events" value={health && count(health.inboxes?.open)} path="/scopes">
         in {count(health?.inboxes?.scopes)} scopes
@@ -31,11 +34,13 @@ export function Now({ health: { value: health }, recent }: { health: Data<Health
       {mayDecide ? (
         <Figure
           title="Approvals waiting"
-          value={approvals.value && `${waiting.length}${approvals.value.next_cursor === null ? '' : '+'}`}
+          value={isAway ? '–' : approvals.value && `${waiting.length}${approvals.value.next_cursor === null ? '' : '+'}`}
           path="/approvals"
           tone={waiting.length > 0 ? 'wait' : ''}
         >
-          {first === undefined ? (
+          {isAway ? (
+            unknown
+          ) : first === undefined ? (
             'nothing to decide'
           ) : (
             <>

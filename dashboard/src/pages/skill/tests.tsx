@@ -73,6 +73,7 @@ function Report({ report: { passed, unit, fuzz, cases, failures, seed } }: { rep
         <Fact name="Mutations">
           {fuzz.passed} of {fuzz.n}, {percent(fuzz.required)} needed
         </Fact>
+        <Fact name="How">Simulated: no tool was called, in no environment</Fact>
         <Fact name="Seed">{visible(seed)}</Fact>
       </Facts>
       {failures.length > 0 && <Lines of={failures.map(({ kind, name, reason }) => `${kind} ${name}: ${reason}`)} />}

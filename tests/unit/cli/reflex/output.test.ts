@@ -135,6 +135,8 @@ describe('doctor', () => {
     ['model warning', { model_calls: { ...calls, status: 'failing', failures: 1, scopes_failing: 1 } }],
     ['bindings failed', { deployment: { ...deployment, bindings: { present: [], missing: ['EVENTS'], unused: [] } } }],
     ['migrations failed', { deployment: { ...deployment, schema_error: 'the table events: no such column' } }],
+    ['migrations warning', { deployment: { ...deployment, schema: 'unknown' } }],
+    ['database size warning', { deployment: { ...deployment, database_bytes: 8.5e9 } }],
     ['secret REFLEX_TOOL_A warning', { deployment: { ...deployment, secrets: [{ name: 'REFLEX_TOOL_A', problem: 'no host' }] } }],
     ['secrets warning', { deployment: { ...deployment, secrets: null } }],
     ['deployment warning', { deployment: null }],

@@ -30,7 +30,16 @@ describe('slots', () => {
     const { inputs, questions, attempts, asked } = await fill(() => '{"app_name": "pay"}')
     expect(inputs).toEqual({ image_tag: 'abc', app_name: 'pay' })
     expect(questions).toEqual([])
-    expect(attempts).toEqual([{ slot: 'app_name', parser: 'extract_app_name', model: 'gpt-4o-2025-04', filled: true, detail: null }])
+    expect(attempts).toEqual([
+      {
+        slot: 'app_name',
+        parser: 'extract_app_name',
+        model: 'gpt-4o-2025-04',
+        prompt_ref: 'prompts/app_name_extract.v1',
+        filled: true,
+        detail: null,
+      },
+    ])
     expect(asked).toEqual([parseRequest(parser, app_name, { text: 'deploy pay', inputs: { image_tag: 'abc' } })])
     expect(asked[0]).toMatchObject({ model: 'gpt-4o-2025-04', temperature: 0, prompt_ref: 'prompts/app_name_extract.v1' })
     expect(asked[0]?.prompt).toContain('-----\ndeploy pay\n-----')
