@@ -90,6 +90,10 @@ export const outcome = z
       log_seq: z.int(),
       result: z.unknown().optional(),
       failed_calls: z.array(failedCall).optional(),
+      idle: z
+        .literal(true)
+        .optional()
+        .describe('Nothing was considered, such as where `when` does not hold: no model was asked and nothing done.'),
       partial: z.literal(true).optional().describe('A tool call of the turn failed and did not succeed later: `failed_calls` names it.'),
     }),
     z.object({

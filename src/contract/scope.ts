@@ -129,6 +129,9 @@ export const scopeState = z
     inbox: depth,
     context: z.object({ events: count }),
     counters,
+    fired: z
+      .object({ share: z.number().nullable(), decided: count, model_calls: count })
+      .describe('Events decided by a reflex, of those and the model calls; as in the list of scopes and in `reflexes.fire_share`.'),
     turn: z.object({ turn_id: z.string(), since: time, events: count }).nullable(),
     llm_tokens_remaining: count.nullable(),
     waiting_for_model: modelWait.nullable().describe('Null while the model provider is believed to be reachable.'),

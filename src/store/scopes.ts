@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
+import { fireShare } from '../contract/reports/statistics.ts'
 import { within } from './events.ts'
 import { scopes, statistics } from './schema.ts'
 
@@ -50,7 +51,7 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
     ...row,
     turn_since: since === null ? null : iso(since),
     asks_model_at: ask_at === null ? null : iso(ask_at),
-    fire_share: decided + model_calls === 0 ? null : decided / (decided + model_calls),
+    fire_share: fireShare(decided, model_calls),
     updated_at: iso(at),
   }))
 }

@@ -52,3 +52,7 @@ export const statistics = z
     more: z.boolean().describe('There are more series than the 100 first ones.'),
   })
   .meta({ id: 'Statistics' })
+
+/** The one fire rate: events decided by a reflex, of those and the model calls. */
+export const fireShare = (decided: number, model_calls: number): number | null =>
+  decided + model_calls === 0 ? null : decided / (decided + model_calls)

@@ -127,7 +127,12 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'events.by_filter': counted('scope', 'by_filter', 'Events decided by a filter.'),
   'events.by_reflex': counted('scope', 'by_reflex', 'Events decided by a reflex.'),
   'events.by_decision': counted('scope', 'by_decision', 'Events decided by the decision model.'),
-  'events.by_turn': counted('scope', 'by_turn', 'Events decided by a turn.'),
+  'events.by_turn': counted('scope', 'by_turn', 'Events decided by a turn, which asked a model or acted.'),
+  'events.by_condition': counted(
+    'scope',
+    'by_condition',
+    'Events that a turn left alone without a model or an act, such as those for which `when` does not hold.',
+  ),
   'events.retried': counted('scope', 'retried', 'Attempts that failed and were retried.'),
   turns: counted('scope', 'turns', 'Ended turns.'),
   'turns.failed': counted('scope', 'turns_failed', 'Turns that failed or timed out.'),

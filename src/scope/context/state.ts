@@ -1,5 +1,6 @@
 import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
 import type { Event } from '../../core/event.ts'
+import { fireShare } from '../../contract/reports/statistics.ts'
 import { namedTypes } from '../../core/filter.ts'
 import { decisionModelName } from '../../models/decisions/resolve.ts'
 import { modelName } from '../../models/resolve-model.ts'
@@ -35,6 +36,7 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     inbox: view.depth(now()),
     context: { events: memory.count },
     counters: counters.counts,
+    fired: firedOf(parts),
     turn: turn?.held ? { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length } : null,
     llm_tokens_remaining: budget.remaining(),
     waiting_for_model: outage.state,
@@ -45,6 +47,12 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     parked: guard.list(),
     last_seq: log.last,
   }
+}
+
+/** From the statistics that D1 has, too, so that no page disagrees with another. */
+function firedOf({ statistics }: Collaborators): ScopeState['fired'] {
+  const { decided = 0, model_calls = 0 } = statistics.values('scope', 'all')[''] ?? {}
+  return { share: fireShare(decided, model_calls), decided, model_calls }
 }
 
 /** Without redacted values. */

@@ -43,8 +43,9 @@ const handlers: Handlers = {
   'event-accepted': (_entry, { add }) => add('scope', '', { accepted: 1 }),
   'event-retried': (_entry, { add }) => add('scope', '', { retried: 1 }),
   'event-ended': ({ status, outcome }, context) => {
-    context.add('scope', '', { [status]: 1, [`by_${outcome.by}`]: 1 })
-    if (outcome.by === 'reflex' && !outcome.reused) countSaved(outcome.reflex_id, context)
+    const by = outcome.by === 'turn' && outcome.idle ? 'condition' : outcome.by
+    context.add('scope', '', { [status]: 1, [`by_${by}`]: 1 })
+    if (outcome.by === 'reflex') countDecided(outcome.reflex_id, { ...context, reused: outcome.reused === true })
   },
   'turn-started': ({ span_id }, { record }) => {
     record.turn = { span_id, first: null, has_bulletin: false, skills: {} }
@@ -126,10 +127,13 @@ const turnOf = ({ turn }: FoldRecord, parent_id: string | null): OpenTurn | null
 
 const inTurn = ({ skills }: OpenTurn, id: string) => (skills[id] ??= { runs: 0, ok: 0, pending: 0 })
 
-/** Counts the average cost of a turn as saved, since no turn sees the event. */
-function countSaved(reflex_id: string, { record: { sums }, add, has_trigger }: Context): void {
+/**
+ * Counts the average cost of a turn as saved, since no turn sees the event. A reused action saves
+ * nothing again.
+ */
+function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, reused }: Context & { reused: boolean }): void {
   const counts: Counts = { decided: 1 }
-  if (has_trigger) {
+  if (has_trigger && !reused) {
     const share = (sum: number) => (sums.turns === 0 ? 0 : sum / sums.turns)
     counts['saved_model_calls'] = sums.turns === 0 ? 1 : share(sums.model_calls)
     counts['saved_tokens'] = share(sums.tokens)

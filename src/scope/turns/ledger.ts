@@ -78,8 +78,10 @@ export class TurnLedger {
         const acted = ending.status === 'result'
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []
         const log_seq = this.#ended(unit, turn, ending, cleared)
+        const isIdle = ending.status === 'none' && turn.usage.model_calls === 0 && turn.acts.length === 0 && !turn.failed_calls.length
+        const idle = isIdle && { idle: true as const }
         const partial = turn.failed_calls.length > 0 && { partial: true as const }
-        settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq, ...partial }, ...how })
+        settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq, ...partial, ...idle }, ...how })
         if (acted) memory.clear(unit, seen.seqs)
         return memory.trim(unit)
       }

@@ -30,6 +30,7 @@ const scope: ScopeState = {
   scope: 'ssh/web-1',
   agent: 'ssh-guard',
   settings: defaultSettings,
+  fired: { share: 0, decided: 0, model_calls: 1 },
   inbox: { pending: 0, processing: 0, delayed: 0 },
   context: { events: 0 },
   counters,

@@ -32,6 +32,7 @@ test('each request to a model carries the span of its call in the log, below the
     agent: () => ({ offline: [] }),
     budget: { allow: () => ({ ok: true }), spend: () => {} },
     outage: { allow: () => ({ ok: true }) },
+    model_calls: { answered: () => {}, failed: () => {} },
     hide: (value: unknown) => value,
     log: { clean: (value: unknown) => value, masks: new Masks() },
     log_parts: { put: () => 'hash' },

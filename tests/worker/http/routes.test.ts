@@ -12,7 +12,7 @@ import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath,
 import { freshScope, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
 
-const ADMIN: Principal = { name: 'test', key_id: 'admin', roles: ['admin'], scopes: ['*'] } as never
+const ADMIN: Principal = { name: 'test', key_id: 'admin', roles: ['admin'], scopes: ['*'] }
 const ndjson = 'application/x-ndjson'
 const cloud = 'application/cloudevents+json'
 const cloudBatch = 'application/cloudevents-batch+json'

@@ -16,7 +16,7 @@ export type Summary = z.infer<typeof statisticsSummary>
 export type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
 
 const METRICS =
-  'events.accepted,events.by_filter,events.by_reflex,events.by_decision,events.by_turn,events.dead_lettered,' +
+  'events.accepted,events.by_filter,events.by_reflex,events.by_decision,events.by_turn,events.by_condition,events.dead_lettered,' +
   'turns,turns.failed,effects,effects.failed,gate.p50_ms,replays.compared,replays.changed,reflexes.p95_ms,reflexes.audits,reflexes.audits_disagreed,' +
   'model.calls,model.failures,model.input_tokens,model.output_tokens,model.cost_usd,model.unpriced_calls,' +
   'reflexes.saved_model_calls,reflexes.saved_tokens,reflexes.saved_cost_usd'

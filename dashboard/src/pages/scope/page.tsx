@@ -81,8 +81,7 @@ function OneScope({ scope }: { scope: string }) {
 }
 
 function Summary({ state, path, onAsked }: { state: ScopeState; path: string; onAsked: () => void }) {
-  const { agent, inbox, turn, context, counters, sockets, parked, waiting_for_model: waits, outbox, llm_tokens_remaining } = state
-  const { reflex_actions, model_calls } = counters
+  const { agent, inbox, turn, context, counters, sockets, parked, waiting_for_model: waits, outbox, llm_tokens_remaining, fired } = state
   const { value: cost } = useGet<ScopeCost>(`${path}/cost?bucket=hour`, { every_ms: COST_MS })
   return (
     <div class="card">
@@ -104,9 +103,9 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
         </Fact>
         <Fact name="Context">{count(context.events)} events</Fact>
         <Fact name="Fire rate">
-          {percent(reflex_actions + model_calls === 0 ? null : reflex_actions / (reflex_actions + model_calls))}{' '}
+          {percent(fired.share)}{' '}
           <span class="quiet">
-            {compact(reflex_actions)} by reflexes, {compact(model_calls)} model calls
+            {compact(fired.decided)} by reflexes, {compact(fired.model_calls)} model calls
           </span>
         </Fact>
         <Fact name="Accepted">{compact(counters.accepted)} events</Fact>

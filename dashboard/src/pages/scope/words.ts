@@ -54,7 +54,8 @@ const decidedTo = (action: Action | undefined): string => (action ? ` to ${actio
 const outcomes: { [By in Outcome['by']]: (outcome: OutcomeOf<By>) => string } = {
   filter: () => 'Nothing matched: no filter of the agent passed it',
   perceive: ({ reason }) => `Nothing matched: it joined the context without a turn (${brief(reason)})`,
-  turn: ({ result, failed_calls = [] }) => {
+  turn: ({ result, idle, failed_calls = [] }) => {
+    if (idle) return 'Nothing was considered: the condition for a turn does not hold, or the turn had nothing to do'
     const failed = failed_calls.length > 0 ? `; ${failed_calls.length} tool calls failed` : ''
     if (result === undefined) return `A turn considered it${failed}`
     return `${result === null ? 'A turn decided to do nothing' : `A turn answered ${brief(result)}`}${failed}`

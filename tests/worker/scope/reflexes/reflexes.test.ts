@@ -27,6 +27,30 @@ let turns: string[] = []
 const thinkingOf = (scope: string) => behaviours.set(scope, async (context) => void turns.push(...context.events.map(textOf)))
 beforeEach(() => void (turns = []))
 
+test('what decided is the same number in the state of a scope, in the list, and in each metric', async () => {
+  const { scope, stub } = await acting(`if (context.event.text !== 'a') return null; ${calls('act')}`)
+  await sendAndSettle(stub, note(scope, 'a'), note(scope, 'a'))
+  behaviours.set(scope, async () => null)
+  const [idle] = await sendAndSettle(stub, note(scope, 'b'))
+  expect(idle?.outcome).toMatchObject({ by: 'turn', idle: true })
+  behaviours.set(scope, async () => ({ did: 'something' }))
+  const [busy] = await sendAndSettle(stub, note(scope, 'c'))
+  expect(busy?.outcome).not.toHaveProperty('idle')
+
+  const { fired, counters } = await stub.state()
+  expect(fired).toEqual({ share: 1, decided: 2, model_calls: 0 })
+  expect(counters).toMatchObject({ reflex_actions: 2, model_calls: 0 })
+  const listed = await until(async () => {
+    const { items } = (await call(`/v1/scopes?search=${encodeURIComponent(scope)}`)).body
+    return items[0]?.accepted === 4 && items[0]
+  }, 'the list has the statistics')
+  expect(listed.fire_share).toBe(fired.share)
+  const total = async (metric: string) =>
+    (await call(`/v1/stats?metric=${metric}&bucket=all&scope=${encodeURIComponent(scope)}`)).body.series[0].total
+  const names = ['events.by_reflex', 'reflexes.decided', 'reflex.decided', 'reflexes.fire_share', 'events.by_turn', 'events.by_condition']
+  expect(await Promise.all(names.map(total))).toEqual([2, 2, 2, fired.share, 1, 1])
+})
+
 describe('a reflex of the chain', () => {
   test('that returns an action acts, completes its event, and no turn is started', async () => {
     const { id, scope, stub } = await acting(calls('act'))
