@@ -54,7 +54,41 @@ export class Problem extends Error {
 const MOST_ERRORS = 10
 
 export function fromZod(error: z.ZodError, index?: number): FieldError[] {
-  return error.issues.slice(0, MOST_ERRORS).map((issue) => fieldError(issue.path, messageOf(issue), index))
+  return error.issues
+    .slice(0, MOST_ERRORS)
+    .flatMap(flawsOf)
+    .slice(0, MOST_ERRORS)
+    .map(({ path, message }) => fieldError(path, message, index))
+}
+
+type Flaw = { path: PropertyKey[]; message: string }
+
+/**
+ * The flaws of a value. Zod names no choices for a union: this names the flaws within the one
+ * alternative that the value means, or else the alternatives.
+ */
+function flawsOf(issue: z.core.$ZodIssue): Flaw[] {
+  if (issue.code !== 'invalid_union') return [{ path: issue.path, message: messageOf(issue) }]
+  const meant = issue.errors.filter((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0))
+  const [only] = meant
+  if (only && meant.length === 1) return only.flatMap(flawsOf).map(({ path, message }) => ({ path: [...issue.path, ...path], message }))
+  if (issue.message !== UNNAMED || issue.errors.length === 0) return [{ path: issue.path, message: issue.message }]
+  const choices = new Set(issue.errors.flatMap(choicesOf))
+  return [{ path: issue.path, message: choices.size === 0 ? issue.message : `must be one of ${[...choices].join(', ')}` }]
+}
+
+/** Zod's own message for a union. */
+const UNNAMED = 'Invalid input'
+
+/** The values that an alternative takes, by the flaws that it found. */
+function choicesOf(issues: readonly z.core.$ZodIssue[]): string[] {
+  const missing = issues.filter(({ path, code }) => path.length === 1 && code === 'invalid_type').map(({ path }) => String(path[0]))
+  if (missing.length > 0) return [`an object with ${missing.join(' and ')}`]
+  return issues.flatMap((issue) => {
+    if (issue.code === 'invalid_value') return issue.values.map((value) => JSON.stringify(value))
+    if (issue.code === 'invalid_type') return [`${/^[aeiou]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`]
+    return issue.code === 'invalid_union' ? issue.errors.flatMap(choicesOf) : []
+  })
 }
 
 /** Replaces Zod's message for enums, which does not name the allowed values as JSON. */

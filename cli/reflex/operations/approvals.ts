@@ -4,9 +4,9 @@ import { approvalStatuses, type approval, type ApprovalStatus } from '../../../s
 import type { Colour } from '../../lib/paint.ts'
 import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'
-import { handler } from '../session.ts'
+import { handler, type Session } from '../session.ts'
 import { openStandalone } from '../standalone-file.ts'
-import { safeJson, written, type Column } from '../table.ts'
+import { fields, safeJson, written, type Column } from '../table.ts'
 import { limitOption } from '../values.ts'
 
 type Approval = z.infer<typeof approval>
@@ -62,6 +62,7 @@ export function addApprovals(program: Command): void {
         )
       }),
     )
+  approvals.command('show <id>').description('Show an approval with its inputs, and the run that followed').action(handler(show))
   for (const [verb, description] of [
     ['approve', 'Allow one run of that version with those inputs'],
     ['reject', 'Do not run it'],
@@ -78,4 +79,27 @@ export function addApprovals(program: Command): void {
         }),
       )
   }
+}
+
+async function show({ api, print, signal }: Session, id: string): Promise<void> {
+  const found = await api().json<Approval>(route(['approvals', id]), { signal })
+  const { status, scope, requested_by, why, created_at, expires_at, decided_by, inputs, run } = found
+  print.result(found, (paint) =>
+    fields(
+      {
+        what: nameOf(found),
+        status,
+        scope,
+        by: requested_by,
+        why,
+        created: created_at,
+        expires: expires_at,
+        'decided by': decided_by,
+        inputs: safeJson(inputs),
+        run: run && `${run.status}${run.reason === null ? '' : `: ${run.reason}`}`,
+        outputs: run && safeJson(run.outputs),
+      },
+      paint,
+    ),
+  )
 }

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
+import { hasRole, type Principal } from '../../contract/principal.ts'
 import { feedback, judged } from '../../contract/reports/audit.ts'
 import { type EventReceipt, eventRecord, eventStatuses, outcomes, receipts } from '../../contract/event-record.ts'
 import type { Page, Waited } from '../../contract/scope-api.ts'
@@ -101,7 +102,7 @@ export const scopeEventRoutes = resource()
       const waited = await stub.outcomes(ids, timeout_ms, onlyOwn(c.var.principal))
       const shown = new Set(waited.records.map(({ id }) => id))
       if (waited.settled && ids.every((id) => shown.has(id)))
-        return c.json({ accepted, events: withOutcomes(answer.receipts, waited) }, 200)
+        return c.json({ accepted, events: withOutcomes(answer.receipts, waited, c.var.principal) }, 200)
       return c.json({ accepted, events: withReasons(answer.receipts, waited) }, 202)
     }
     return c.json({ accepted, events: answer.receipts }, 202)
@@ -113,12 +114,16 @@ function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {
   return receipts.map((receipt) => ({ ...receipt, waiting: reasons.get(receipt.id) ?? null }))
 }
 
-function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited) {
+/** Where an error arose in the code is for those who may read the scope's log. */
+function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited, principal: Principal) {
+  const mayRead = hasRole(principal, 'viewer')
   const byId = new Map(records.map((record) => [record.id, record]))
   return receipts.flatMap(({ id, scope }) => {
     const record = byId.get(id)
     if (!record) return []
-    const { waiting: _none, ...outcome } = record
-    return [{ scope, ...outcome }]
+    const { waiting: _none, outcome, ...rest } = record
+    if (mayRead || outcome?.by !== 'failure') return [{ scope, ...rest, outcome }]
+    const { stack: _stack, ...failure } = outcome
+    return [{ scope, ...rest, outcome: failure }]
   })
 }

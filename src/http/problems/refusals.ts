@@ -75,5 +75,6 @@ export function refuseInvalid<Output>(judged: Judged<Output>): Output {
   const errors = fromZod(judged.error)
   const where = { json: 'body', query: 'query', param: 'path', header: 'header', cookie: 'cookie', form: 'form' }[judged.target]
   const { path = '', message = '' } = errors[0] ?? {}
-  throw invalid(`The ${where} is not valid: ${path === '' ? '' : `${path}: `}${message}.`, errors)
+  const others = errors.length > 1 ? ` \`errors\` lists ${errors.length - 1} more.` : ''
+  throw invalid(`The ${where} is not valid: ${path === '' ? '' : `${path}: `}${message}.${others}`, errors)
 }

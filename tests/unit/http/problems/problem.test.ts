@@ -102,3 +102,21 @@ test('an error within a stream shows an id, and its text to the log alone', () =
   expect(instance).toMatch(/^urn:uuid:/)
   expect(logged.mock.calls.flat().join()).toContain('hunter2')
 })
+
+describe('a value that fits no alternative', () => {
+  const choice = z.union([z.enum(['queue', 'drop']), z.strictObject({ debounce: z.strictObject({ quiet_ms: z.int().min(1) }) })])
+  const named = z.union(
+    [z.strictObject({ every_s: z.number() }), z.strictObject({ cron: z.string().min(9) })],
+    'a timer has every_s or cron',
+  )
+  test.each([
+    [choice, 'sometimes', '', 'must be one of "queue", "drop", an object'],
+    [choice, { later: 1 }, '', 'must be one of "queue", "drop", an object with debounce'],
+    [choice, { debounce: { quiet_ms: 0 } }, 'debounce.quiet_ms', expect.stringContaining('>=1')],
+    [named, { cron: 'daily' }, 'cron', expect.stringContaining('>=9')],
+    [named, {}, '', 'a timer has every_s or cron'],
+  ])('%#: is answered with the choices, or with the flaws within the one that it means', (schema: z.ZodType, value, path, message) => {
+    const { error } = schema.safeParse(value)
+    expect(error && fromZod(error)).toEqual([{ path, message }])
+  })
+})

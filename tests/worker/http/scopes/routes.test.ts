@@ -61,6 +61,8 @@ describe('a scope', () => {
           accepted: expect.any(Number),
           fire_share: null,
           cost_usd: 0,
+          unpriced_model_calls: 0,
+          asks_model_at: null,
           updated_at: expect.stringMatching(time),
         },
       ],
