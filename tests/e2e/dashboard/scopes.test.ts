@@ -65,9 +65,11 @@ test('somebody scrolls through ten thousand scopes, of which the page holds only
       open: index,
       turn_since: null,
       parked: 0,
+      asks_model_at: null,
       accepted: index,
       fire_share: 0.5,
       cost_usd: 0.01,
+      unpriced_model_calls: 0,
       updated_at: new Date().toISOString(),
     }))
     const next = after + items.length
