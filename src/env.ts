@@ -75,6 +75,11 @@ export interface Env {
   REFLEX_CONTROL_PLANE_URL?: string
   REFLEX_CONTROL_PLANE_KEY?: string
   REFLEX_CONTROL_PLANE_PROJECT?: string
+  /** Scopes and tools that its skills may use, as patterns separated by commas: all if unset. */
+  REFLEX_CONTROL_PLANE_SCOPES?: string
+  REFLEX_CONTROL_PLANE_TOOLS?: string
+  /** `effects`, `always` or `never`: when a person approves a run of its skills. */
+  REFLEX_CONTROL_PLANE_APPROVAL?: string
   /** The environments that take an active skill without a promotion, separated by commas. */
   REFLEX_OPEN_ENVIRONMENTS?: string
   /** The collector of spans; docs/observability.md has the variables. */

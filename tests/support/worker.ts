@@ -8,7 +8,7 @@ import { recordedHistory } from '../../src/learning/run/recorded-history.ts'
 import { reflex } from '../../src/worker.ts'
 import { TestedScope } from '../../testing/tested-scope.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
-import { CONTROLLED, controlPlaneVariables } from './control-plane-variables.ts'
+import { CONTROLLED, controlPlaneVariables, LIMITED, limits } from './control-plane-variables.ts'
 import { DECIDED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
@@ -47,6 +47,7 @@ export class Scope extends TestedScope {
         ...archive,
         ...(name.startsWith(EXPORTED) && COLLECTOR),
         ...controlled,
+        ...(name.startsWith(LIMITED) && limits),
         ...(name.startsWith(DECIDED) && DECISION_MODEL),
       },
       registry,

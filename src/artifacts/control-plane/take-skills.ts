@@ -1,11 +1,10 @@
+import { CONTROL_PLANE } from '../../contract/control-plane/policy.ts'
 import type { FeedItem } from '../../contract/control-plane/skill-feed.ts'
 import { manifestOf } from '../../skills/feed-item.ts'
 import { heldVersions } from '../../store/artifacts/control-plane.ts'
 import type { ControlPlane } from '../../tools/control-plane/client.ts'
 import { registerSkill, skills } from '../kinds.ts'
 
-/** The owner of the skills that came from the control plane. No key has this id. */
-export const CONTROL_PLANE = 'control-plane'
 /** Pages of one run. The next run continues. */
 const MOST_PAGES = 10
 const MOST_WHOLE_PAGES = 200

@@ -41,4 +41,9 @@ export type ControlPlaneVerdict = {
   /** In ms; null if it was never asked. */
   asked_at: number | null
   cached: boolean
+  /** Why a person here must approve it, whatever its manifest says. */
+  approval?: string
 }
+
+/** The owner of the skills that came from the control plane. No key has this id. */
+export const CONTROL_PLANE = 'control-plane'

@@ -186,6 +186,7 @@ export const settings = z.strictObject(fields).partial({
   tau: true,
   policy_mode: true,
   approval_events: true,
+  refused_skills: true,
   blackboard_scratch: true,
   blackboard_probes: true,
 })

@@ -36,6 +36,11 @@ export const skillSettings = {
     'True: the end of an approval of a run becomes an event of the type `approval.ended` in this scope, which reflexes and the agent see. See docs/approvals.md. Default: false.',
     true,
   ),
+  refused_skills: setting(
+    z.array(z.string().min(1).max(128)).max(100),
+    'Skills that this scope never runs, whoever registered them: ids, versions (`id@version`) or patterns with `*`.',
+    ['shop.refund', 'pay.*'],
+  ),
   policy_mode: z.enum(['enforce', 'observe']).meta({
     description: '`observe` runs a skill even if its policy denies it, and logs the decision. Default: `enforce`.',
     examples: ['observe'],

@@ -2,14 +2,22 @@ import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SessionPorts } from '../../skills/session/ports.ts'
 import { controlPlaneOf } from '../../tools/control-plane/client.ts'
 import { NO_VERDICTS, Verdicts, type KeptVerdicts } from '../../tools/control-plane/verdicts.ts'
+import { pushApproval, pushRefusal } from '../../skills/gate/pushed.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { SkillCache } from './skill-cache.ts'
 
 /** The state key of the verdicts, which serve while the control plane is away. */
 const KEY = 'control_plane'
 
-/** The policy of the deployment's control plane, if it has one. */
-export function composePolicy({ env, database, unit, settings, now }: Lanes): Pick<SessionPorts, 'controlPlane'> {
+/**
+ * The policy of the deployment's control plane, if it has one, and what the deployment itself lets
+ * its skills do.
+ */
+export function composePolicy(
+  { env, scope, database, unit, settings, toolbox, now }: Lanes,
+  shelf: SkillCache,
+): Pick<SessionPorts, 'controlPlane'> {
   const control_plane = controlPlaneOf(env)
   if (!control_plane) return {}
   const verdicts = new Verdicts({
@@ -26,5 +34,16 @@ export function composePolicy({ env, database, unit, settings, now }: Lanes): Pi
       }),
     now,
   })
-  return { controlPlane: async (asked) => verdicts.of(asked, placeOf(settings())) }
+  return {
+    controlPlane: async (asked) => {
+      const { skill_id: id, version } = asked
+      const skill = shelf.goodsOf({ id, version }).pushed === true ? await shelf.find(id, version) : null
+      if (!skill) return verdicts.of(asked, placeOf(settings()))
+      const refusal = pushRefusal(env, scope, skill.manifest)
+      if (refusal !== null) return { verdict: 'deny', reason: refusal, asked_at: null, cached: false }
+      const approval = pushApproval(env, skill.manifest, (tool) => toolbox.all[tool]?.repeatable === true)
+      const verdict = await verdicts.of(asked, placeOf(settings()))
+      return approval === null ? verdict : { ...verdict, approval }
+    },
+  }
 }

@@ -5,7 +5,8 @@ import { coversScope } from '../../contract/principal.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
 import { SkillCopy, type Goods } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
-import { placeOf } from '../../skills/manifest/compat.ts'
+import { isRefused, placeOf } from '../../skills/manifest/compat.ts'
+import { pushRefusal } from '../../skills/gate/pushed.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
 import { secretPathsOf } from '../../skills/session/context.ts'
 import type { FoundSkill } from '../../skills/session/ports.ts'
@@ -82,15 +83,24 @@ export class SkillCache {
 
   /** Lists the newest active version of each skill that fits the agent's place, by id. */
   shown(): Manifest[] {
-    return this.#loaded.newestFor(placeOf(this.#parts.settings()))
+    return this.#shownOf(this.#loaded)
+  }
+
+  /** Leaves out what the deployment or the scope's operators refuse. */
+  #shownOf(skills: SkillCopy): Manifest[] {
+    const { settings, env, scope } = this.#parts
+    return skills
+      .newestFor(placeOf(settings()))
+      .filter((one) => !isRefused(settings().refused_skills, one))
+      .filter((one) => this.goodsOf(one).pushed !== true || pushRefusal(env, scope, one) === null)
   }
 
   index(): SkillIndex {
     const skills = this.#loaded
     const place = placeOf(this.#parts.settings())
-    const of = JSON.stringify([this.#copy.revision, place])
+    const of = JSON.stringify([this.#copy.revision, place, this.#parts.settings().refused_skills])
     if (this.#index?.of !== of) {
-      const shown = skills.newestFor(place).map((manifest) => ({ manifest, state: 'active' as const }))
+      const shown = this.#shownOf(skills).map((manifest) => ({ manifest, state: 'active' as const }))
       this.#index = { of, index: new SkillIndex(shown) }
     }
     return this.#index.index

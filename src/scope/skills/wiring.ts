@@ -20,7 +20,7 @@ export function composeSkills(parts: Lanes) {
   })
   const parked = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
-  const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts) })
+  const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts, shelf) })
   handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, shelf, layers, runs })
   const decisions = new Decisions({ ...parts, parked })

@@ -1,11 +1,15 @@
+import { CONTROL_PLANE } from '../../contract/control-plane/policy.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import { compareVersions } from '../../base/semantic-version.ts'
 import { isCompatible } from '../manifest/compat.ts'
 import type { Place } from '../gate/decision.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 
-/** `licences`: those under which the scope runs a version, if it needs one. */
-export type Goods = Pick<Artifact, 'sealed' | 'licences'>
+/**
+ * `licences`: those under which the scope runs a version, if it needs one. `pushed`: it came from
+ * the control plane.
+ */
+export type Goods = Pick<Artifact, 'sealed' | 'licences'> & { pushed?: boolean }
 
 export class SkillCopy {
   readonly #held = new Map<string, Manifest>()
@@ -53,7 +57,8 @@ export class SkillCopy {
       this.#unreadable = this.#unreadable.filter((other) => other !== name)
       if (artifact === null) continue
       const { sealed, licences } = artifact
-      if (sealed || licences) this.#goods.set(name, { sealed, ...(licences && { licences }) })
+      const pushed = artifact.owner_id === CONTROL_PLANE
+      if (sealed || licences || pushed) this.#goods.set(name, { sealed, ...(licences && { licences }), ...(pushed && { pushed }) })
       const read = manifestSchema.safeParse(JSON.parse(artifact.content))
       if (read.success) this.#held.set(name, read.data)
       else this.#unreadable.push(name)

@@ -36,6 +36,8 @@ export type GateRequest = {
   approved?: boolean
   /** A contract names the skill, which says that it is meant: the score is not asked for. */
   named?: boolean
+  /** The scope's operators refuse the skill, by the setting `refused_skills`. */
+  refused_here?: boolean
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict
   probes?: Probes
@@ -76,6 +78,8 @@ export type Need = { message: string } & (
   | { need: 'state'; state: SkillState }
   | { need: 'promotion' }
   | { need: 'control_plane' }
+  | { need: 'not_refused_here' }
+  | { need: 'person' }
   | { need: 'approval'; expression: string }
 )
 

@@ -14,6 +14,7 @@ export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome
     residencyOutcome(request),
     deniedOutcome(request, facts),
     stateOutcome(request),
+    refusedHereOutcome(request),
     controlPlaneOutcome(request),
   ])
   if (needs.length > 0) {
@@ -30,6 +31,13 @@ export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome
   }
   const approval = approvalOutcome(request, facts)
   return { verdict: approval.verdict, checks: [...checks, ...approval.checks], needs: approval.needs }
+}
+
+/** No mode and no manifest overrules the operators of a scope. */
+function refusedHereOutcome({ refused_here = false }: GateRequest): StageOutcome {
+  if (!refused_here) return { checks: [], needs: [] }
+  const message = 'the setting refused_skills of this scope names it'
+  return outcome({ check: 'refused here', detail: message, needs: [{ need: 'not_refused_here', message }] })
 }
 
 function controlPlaneOutcome({ control_plane }: GateRequest): StageOutcome {
@@ -108,8 +116,14 @@ function stateOutcome({ state }: GateRequest): StageOutcome {
   return outcome({ check: 'state', detail: message, needs: [{ need: 'state', state, message }] })
 }
 
-function approvalOutcome({ manifest: { policy }, approved = false }: GateRequest, facts: Facts): PolicyOutcome {
+function approvalOutcome({ manifest: { policy }, approved = false, control_plane }: GateRequest, facts: Facts): PolicyOutcome {
   const checks: Check[] = []
+  if (control_plane?.approval !== undefined) {
+    const detail = control_plane.approval
+    checks.push({ check: 'a person here', passed: approved, detail })
+    const needs: Need[] = [{ need: 'person', message: `someone here must approve it: ${detail}` }]
+    if (!approved) return { verdict: 'needs_approval', checks, needs }
+  }
   for (const expression of policy.needs_approval_if) {
     const evaluation = evaluate(expression, facts.scope, facts.session)
     const check = `needs_approval_if ${expression}`

@@ -1,3 +1,4 @@
+import { matchesScope } from '../../contract/settings/scope-pattern.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Compat, Manifest } from './manifest.ts'
 import type { Check, Need, Place, StageOutcome } from '../gate/decision.ts'
@@ -42,3 +43,7 @@ type PlaceSettings = Partial<Pick<Settings, 'project' | 'toolset' | 'repo'> & { 
 export function placeOf({ project, env, toolset, repo }: PlaceSettings): Place {
   return { project: project ?? null, env: listOf(env), toolset: toolset ?? null, repo: repo ?? null }
 }
+
+/** True if one of the patterns names the skill, or this version of it. */
+export const isRefused = (patterns: readonly string[] = [], { id, version }: Pick<Manifest, 'id' | 'version'>): boolean =>
+  patterns.some((pattern) => matchesScope(pattern, id) || matchesScope(pattern, `${id}@${version}`))

@@ -22,6 +22,8 @@ export type SessionSettings = {
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */
   tau?: number | undefined
   policy_mode?: PolicyMode | undefined
+  /** Patterns of skills that the scope refuses. */
+  refused_skills?: readonly string[] | undefined
   /** The skills within which this turn was started, outermost first. */
   ancestors?: readonly string[]
   max_proposals?: number

@@ -3,6 +3,7 @@ import type { ControlPlaneVerdict } from '../../contract/control-plane/policy.ts
 import type { GateDecision, GateRequest } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'
+import { isRefused } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { bindInputs } from '../plan/inputs.ts'
 import { fillSlots } from '../plan/slots.ts'
@@ -79,6 +80,7 @@ async function controlPlaneVerdict(
 
 function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, inputs, request, approval }: Case): GateRequest {
   const { id } = skill.manifest
+  const refused_here = isRefused(settings.refused_skills, skill.manifest)
   const tools = ports.tools()
   return {
     manifest: skill.manifest,
@@ -98,6 +100,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     approved: approval !== null,
     ...(request.named && { named: true }),
     ...(request.text_is_why && { text_is_why: true as const }),
+    ...(refused_here && { refused_here }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }

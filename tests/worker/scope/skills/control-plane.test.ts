@@ -13,8 +13,8 @@ import {
   prepareControlPlane,
   stateThere,
 } from '../../../support/control-plane.ts'
-import { CONTROLLED } from '../../../support/control-plane-variables.ts'
-import { callWith } from '../../../support/http.ts'
+import { CONTROLLED, LIMITED } from '../../../support/control-plane-variables.ts'
+import { call, callWith, scopePath } from '../../../support/http.ts'
 import { did } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
 import { entriesOf, evict, freshScope, inObject, stubOf, until } from '../../../support/scopes.ts'
@@ -268,5 +268,48 @@ describe('the telemetry for a control plane', () => {
     expect((await controlCall(`/v1/telemetry?skill_id=${skill_id}`)).body.items).toMatchObject([
       { skill_id, clients: 1, calls: 4, success: 3, delta_cost: expect.closeTo(-0.5, 6), delta_p95: expect.any(Number) },
     ])
+  })
+})
+
+describe('what a deployment lets the skills of its control plane do', () => {
+  async function pushed({ place = `${LIMITED}/x`, settings = {}, ...changes }: { place?: string; settings?: object; plan?: object } = {}) {
+    const scope = freshScope(place)
+    const { id } = await activeThere(twoSteps(freshId('skill'), changes))
+    await follow()
+    await stubOf(scope).configure({ env: 'dev', ...settings }, 'ops')
+    return { scope, id }
+  }
+
+  test('is what a person approved, if it has effects, also where the policy is only observed', async () => {
+    const { scope, id } = await pushed({ settings: { policy_mode: 'observe' } })
+    const asked = await propose(scope, id)
+    expect(asked).toMatchObject({
+      status: 'needs_approval',
+      reason: expect.stringContaining('it came from the control plane, and act may'),
+    })
+    expect(did(scope)).toEqual([])
+    await call(`/v1/approvals/${asked.approval_id}/approve`, { method: 'POST' })
+    await until(async () => did(scope).length === 2, 'the approved run is over')
+  })
+
+  test.each([
+    ['a tool that is not listed', { plan: { ...twoSteps('x').plan, steps: [{ tool: 'act_once', args: { text: 'x' } }] } }, 'uses act_once'],
+    ['a scope that is not listed', { place: `${LIMITED}-elsewhere/x` }, 'does not list the scope'],
+  ])('is nothing with %s', async (_what, given, reason) => {
+    const { scope, id } = await pushed(given)
+    expect(await propose(scope, id)).toMatchObject({ status: 'refused', reason: expect.stringContaining(reason) })
+    expect((await call(scopePath(scope, '/bulletin?text=twice'))).text).not.toContain(id)
+  })
+
+  test('is nothing that the operators of a scope refuse, also where the policy is only observed', async () => {
+    const { scope, id } = await pushed({ place: CONTROLLED, settings: { policy_mode: 'observe' } })
+    expect((await call(scopePath(scope, '/bulletin?text=twice'))).text).toContain(id)
+    for (const refused of [id, `${id}@1.0.0`, `${id.slice(0, 8)}*`]) {
+      await stubOf(scope).configure({ refused_skills: [refused] }, 'ops')
+      expect(await propose(scope, id)).toMatchObject({ status: 'refused', reason: expect.stringContaining('refused_skills') })
+    }
+    expect((await call(scopePath(scope, '/bulletin?text=twice'))).text).not.toContain(id)
+    await stubOf(scope).configure({ refused_skills: [`${id}@2.0.0`] }, 'ops')
+    expect(await propose(scope, id)).toMatchObject({ status: 'ok' })
   })
 })
