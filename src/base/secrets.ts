@@ -9,6 +9,9 @@ export const HOOK_SECRET_PREFIX = 'REFLEX_HOOK_'
 const OUTSIDE_PREFIXES = [TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX, HOOK_SECRET_PREFIX]
 /** Suffix of the variable that lists the hosts a secret may be sent to. */
 export const TOOL_SECRET_HOSTS = '_HOSTS'
+/** Suffix of the variable that lists the scopes that may use a secret. */
+export const SECRET_SCOPES = '_SCOPES'
+const isList = (name: string): boolean => name.endsWith(TOOL_SECRET_HOSTS) || name.endsWith(SECRET_SCOPES)
 
 /** The form of the API's keys, of which a deployment knows the hashes alone: id and secret. */
 export const API_KEY = 'rfx_([0-9a-f]{16})_([A-Za-z0-9_-]{43})'
@@ -117,7 +120,7 @@ function decoded(text: string): string {
 }
 
 const isSecretVariable = (name: string): boolean =>
-  OUTSIDE_PREFIXES.some((prefix) => name.startsWith(prefix)) ? !name.endsWith(TOOL_SECRET_HOSTS) : SECRET_NAME.test(name)
+  OUTSIDE_PREFIXES.some((prefix) => name.startsWith(prefix)) ? !isList(name) : SECRET_NAME.test(name)
 
 /** The hider of all secrets of the deployment, created once per isolate. It masks API keys, too. */
 export const deploymentHider = oncePer((env: object): SecretHider => {

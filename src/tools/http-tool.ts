@@ -20,8 +20,8 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => keyOf(key, input) }),
     secret_refusal: (env, names) => argumentsRefusal(env, setting, names),
-    execute: (input, { env, fetch, signal, idempotence_key, secrets }) => {
-      const secret = (name: string) => secretOf(env, name)
+    execute: (input, { env, scope, fetch, signal, idempotence_key, secrets }) => {
+      const secret = (name: string) => secretOf(env, name, scope)
       const secret_hosts = (name: string) => secretHosts(env, name)
       return sendHttp(setting, { allowed_hosts, secret, secret_hosts, fetch }, { input, signal, idempotence_key, secrets })
     },

@@ -13,6 +13,7 @@ const LEAVE_MS = 1000
 
 type McpSession = {
   env: Env
+  scope: string
   fetch: typeof fetch
   allowed_hosts: readonly string[]
   signal: AbortSignal
@@ -25,13 +26,13 @@ export type Hide = (value: unknown) => unknown
 /** Connects to a server, lets `work` use its tools, and disconnects. */
 export async function withMcpServer<Result>(
   setting: McpServerSetting,
-  { env, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
+  { env, scope, fetch: send, allowed_hosts, signal, secrets: named = [] }: McpSession,
   work: (tools: ToolSet, hide: Hide) => Promise<Result>,
 ): Promise<Result> {
   const { name, url, type, headers = {}, secret_headers = {} } = setting
   const refusal = secretRefusal(env, setting)
   if (refusal !== null) throw new Error(refusal)
-  const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key) })
+  const secrets = secretValues(secret_headers, { name: `the MCP server ${name}`, secret: (key) => secretOf(env, key, scope) })
   // However short they are: these were sent there.
   const hide: Hide = secretHider(Object.values(secrets), 1).value
   // No request continues after the session was left.

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { HOOK_SECRET_PREFIX, TOOL_SECRET_HOSTS } from '../../base/secrets.ts'
+import { HOOK_SECRET_PREFIX, SECRET_SCOPES, TOOL_SECRET_HOSTS } from '../../base/secrets.ts'
 import { scopeName } from '../../core/event.ts'
 
 export const hookSchemes = ['standard', 'github', 'stripe'] as const
@@ -12,6 +12,7 @@ export const hookName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a name is 1 to 32 of a-z 0-9 and -, and begins with a letter')
   .refine((name) => !secretOfHook(name).endsWith(TOOL_SECRET_HOSTS), 'must not end with -hosts')
+  .refine((name) => !secretOfHook(name).endsWith(SECRET_SCOPES), 'must not end with -scopes')
 
 const expression = z.string().min(1).max(2000)
 

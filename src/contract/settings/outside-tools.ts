@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
+import { SECRET_SCOPES, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
 import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import { requestSlots, type SlottedRequest } from '../../base/slots.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
@@ -11,6 +11,7 @@ export const secretName = z
   .string()
   .regex(/^REFLEX_TOOL_[A-Z0-9_]{1,64}$/, `must be the name of a secret that begins with ${TOOL_SECRET_PREFIX}`)
   .refine((name) => !name.endsWith(TOOL_SECRET_HOSTS), `must not end with ${TOOL_SECRET_HOSTS}: that variable lists the hosts of a secret`)
+  .refine((name) => !name.endsWith(SECRET_SCOPES), `must not end with ${SECRET_SCOPES}: that variable lists the scopes of a secret`)
 
 /** Headers with credentials: everyone who may view the scope sees its settings. */
 const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'api-key'])

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
+import { SECRET_SCOPES, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
 import { setting } from './setting.ts'
 
 /** The types of notices that a scope reports to its webhooks. */
@@ -29,6 +29,7 @@ const webhook = z.strictObject({
       (name) => !name.endsWith(TOOL_SECRET_HOSTS),
       `must not end with ${TOOL_SECRET_HOSTS}: that variable lists the hosts of a secret`,
     )
+    .refine((name) => !name.endsWith(SECRET_SCOPES), `must not end with ${SECRET_SCOPES}: that variable lists the scopes of a secret`)
     .meta({ description: 'The name of the deployment secret that signs, whose value is `whsec_` and base64.' }),
   on: z.array(z.enum(noticeTypes)).min(1).max(noticeTypes.length),
 })

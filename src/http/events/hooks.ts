@@ -18,7 +18,8 @@ import { readBody } from '../body/read-body.ts'
 import { guard, json, jsonRequest, open, problemJson, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { Problem, problem } from '../../contract/problem.ts'
-import { demandCoverage, inboxFull, invalid, notFound, refusal, unavailable } from '../problems/refusals.ts'
+import { isForScope, useRefusal } from '../../tools/tool-secrets.ts'
+import { demandCoverage, forbidden, inboxFull, invalid, notFound, refusal, unavailable } from '../problems/refusals.ts'
 import { parseJson } from '../../base/parse-json.ts'
 
 const route = routes('Hooks')
@@ -60,6 +61,9 @@ export const hookRoutes = resource()
     demandCoverage(c.var.principal, [{ scope }])
     const before = await findHook(storeOf(c.env), name)
     if (before) demandCoverage(c.var.principal, [before])
+    const refusal = useRefusal(c.env, secretOfHook(name), { scope, key: c.var.principal })
+    // A hook that stands keeps its secret and its scope.
+    if (refusal !== null && before?.scope !== scope) throw forbidden(`The hook takes a secret: ${refusal}.`)
     const mistake = mappingError(given)
     if (mistake !== null) throw invalid(`The mapping is invalid: ${mistake}.`)
     const warnings = [...(await typeWarnings(c, given)), ...headerWarnings(given)]
@@ -191,6 +195,8 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const found = mapping.scope === undefined ? { ok: true as const, scope: row.scope } : scopeOf(mapping.scope, value)
   if (!found.ok) throw invalid(found.detail)
   const { scope } = found
+  if (!isForScope(c.env, secretOfHook(name), scope))
+    throw unavailable(`The secret of the hook ${name} is not for the scope ${scope}: see ${secretOfHook(name)}_SCOPES of the deployment.`)
   c.set('principal', { key_id: hookKey(name, verified.delivery), name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
   const types = mapped.events.map((event) => event['type'])
   const rules = await withTypesOf(scope, types, eventRules(c, scope), c.env)

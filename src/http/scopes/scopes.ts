@@ -7,7 +7,9 @@ import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePa
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, refuseInvalid, unavailable } from '../problems/refusals.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
+import type { Env } from '../../env.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
+import { secretsNamedIn, useRefusal } from '../../tools/tool-secrets.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
 import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary, settings } from '../../contract/scope.ts'
 import { logEntry } from '../../contract/log-entry.ts'
@@ -166,6 +168,7 @@ export const scopeRoutes = resource()
     const { scope, principal } = c.var
     const patch = refuseInvalid({ target: 'json', ...settingsPatch.safeParse(await c.req.json()) })
     refuseGlobalKeys(principal, patch)
+    refuseSecrets(c.env, { principal, scope }, patch)
     if (patch.market?.opening_grant !== undefined && !isAdminOfAll(principal))
       throw forbidden(
         'Only an admin of all scopes sets market.opening_grant, which mints scrip. Transfer from an account of yours instead.',
@@ -228,6 +231,14 @@ const settingsSchema = (): Record<string, unknown> => {
 }
 
 type LogPage = { items: z.infer<typeof logEntry>[]; next_cursor: string | null }
+
+/** A secret in a tool is one in the hands of who may change the tool. */
+function refuseSecrets(env: Env, { principal, scope }: { principal: Principal; scope: string }, patch: SettingsPatch): void {
+  for (const name of secretsNamedIn(patch)) {
+    const refusal = useRefusal(env, name, { scope, key: principal })
+    if (refusal !== null) throw forbidden(`The settings name a secret: ${refusal}.`)
+  }
+}
 
 /** A tool with a deployment-wide key affects scopes of other keys. */
 function refuseGlobalKeys(principal: Principal, { http_tools }: SettingsPatch): void {

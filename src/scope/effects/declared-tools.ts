@@ -113,7 +113,8 @@ export class DeclaredTools {
       ...(server.timeout_ms === undefined ? {} : { timeout_ms: server.timeout_ms }),
       plans_only: server.plans_only ?? false,
       secret_refusal: (env, names) => argumentsRefusal(env, server, names),
-      execute: (input, { env, fetch, signal, secrets }) => callMcpTool(server, tool, input, { env, fetch, signal, allowed_hosts, secrets }),
+      execute: (input, { env, scope, fetch, signal, secrets }) =>
+        callMcpTool(server, tool, input, { env, scope, fetch, signal, allowed_hosts, secrets }),
     })
   }
 }
@@ -133,12 +134,12 @@ type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
 /** The tools of the scope's MCP servers. Stale lists are queried with a time limit. */
 export class McpServers {
-  readonly #parts: Omit<Parts, 'scope'>
+  readonly #parts: Parts
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
   #revision = 0
 
-  constructor(parts: Omit<Parts, 'scope'>) {
+  constructor(parts: Parts) {
     this.#parts = parts
   }
 
@@ -185,10 +186,10 @@ export class McpServers {
   }
 
   async #discover(server: McpServerSetting): Promise<McpCatalogue> {
-    const { env, fetch, settings } = this.#parts
+    const { env, scope, fetch, settings } = this.#parts
     const { allowed_hosts } = settings()
     const look = (signal: AbortSignal) =>
-      withMcpServer(server, { env, fetch, allowed_hosts, signal }, async (tools, hide) =>
+      withMcpServer(server, { env, scope, fetch, allowed_hosts, signal }, async (tools, hide) =>
         Object.entries(tools)
           .slice(0, MOST_TOOLS)
           .map(([name, tool]): [string, McpTool] => {

@@ -72,7 +72,7 @@ export class EffectLane {
 
   /** Like `run`, but the caller writes the end together with its consequences. */
   async hold(request: EffectRequest): Promise<HeldEffect> {
-    const filled = fillSecrets(this.#parts.env, request)
+    const filled = fillSecrets(this.#parts, request)
     const parsed = effectInput({ ...request, input: filled.input })
     const input = filled.names.length > 0 ? request.input : parsed
     const leave = await this.#enter(request.signal)

@@ -11,7 +11,7 @@ import type { Work } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
 import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
-import { secretOf } from '../../tools/tool-secrets.ts'
+import { isForScope, secretOf } from '../../tools/tool-secrets.ts'
 
 /** `call`: a tool that a turn, a reflex or an operator called. */
 export type EffectPhase = 'call' | Phase
@@ -125,7 +125,7 @@ export type Filled = { input: unknown; names: readonly string[]; hider: SecretHi
  * Fills in the secrets that the input names. Throws if the tool may not have one: it must declare
  * its hosts.
  */
-export function fillSecrets(env: Env, { tool, definition, input, secrets = [] }: Called): Filled {
+export function fillSecrets({ env, scope }: { env: Env; scope: string }, { tool, definition, input, secrets = [] }: Called): Filled {
   const known = deploymentHider(env)
   const names = secrets.length === 0 ? [] : namedIn(input, secrets)
   if (names.length === 0) return { input, names, hider: known }
@@ -133,7 +133,7 @@ export function fillSecrets(env: Env, { tool, definition, input, secrets = [] }:
     ? definition.secret_refusal(env, names)
     : `it is not known where the tool sends what it is given`
   if (refusal !== null) throw new Error(`tool ${tool} is given no secret: ${refusal}`)
-  const values = new Map(names.map((name) => [name, valueOf(env, name)]))
+  const values = new Map(names.map((name) => [name, valueOf(env, name, scope)]))
   const own = secretHider([...values.values()], 1)
   const hider: SecretHider = {
     finds: (text) => own.finds(text) || known.finds(text),
@@ -143,8 +143,10 @@ export function fillSecrets(env: Env, { tool, definition, input, secrets = [] }:
   return { input: withSecrets(input, values), names, hider }
 }
 
-function valueOf(env: Env, name: string): string {
-  const value = secretOf(env, name)
+function valueOf(env: Env, name: string, scope: string): string {
+  if (!isForScope(env, name, scope))
+    throw new Error(`the secret ${name} is not for the scope ${scope}: see ${name}_SCOPES of the deployment`)
+  const value = secretOf(env, name, scope)
   if (value === undefined || value === '') throw new Error(`the secret ${name} is not set: set it with \`npx wrangler secret put ${name}\``)
   return value
 }

@@ -20,7 +20,9 @@ const GONE = 410
 
 const LOOP = `it was not sent: ${MOST_HOPS} notices stand behind its event, each of which reached a hook. This looks like a loop`
 
-type Parts = Pick<Ground, 'env' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & { notices: Pick<Notices, 'takeDropped'> }
+type Parts = Pick<Ground, 'env' | 'scope' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & {
+  notices: Pick<Notices, 'takeDropped'>
+}
 /** `final`: a repetition would end the same way. */
 type Sent = { ok: true; http_status: number } | { ok: false; http_status: number | null; error: string; final?: true }
 
@@ -39,14 +41,14 @@ export function handleNotices(parts: Parts): void {
 }
 
 async function attempt(job: Job<WaitingNotice>, parts: Parts): Promise<{ again_ms: number } | void> {
-  const { settings, env, fetch: send, now, hider } = parts
+  const { settings, env, scope, fetch: send, now, hider } = parts
   const { webhooks, allowed_hosts } = settings()
   const webhook = webhooks.find(({ name }) => name === job.payload.webhook)
   const sent: Sent =
     hopsOfDelivery(job.payload.notice.id) > MOST_HOPS
       ? { ok: false, http_status: null, error: LOOP, final: true }
       : webhook
-        ? await deliver(job.payload.notice, { webhook, allowed_hosts, env, fetch: send, now: now() })
+        ? await deliver(job.payload.notice, { webhook, allowed_hosts, env, scope, fetch: send, now: now() })
         : { ok: false, http_status: null, error: 'the webhook was removed from the settings', final: true }
   const again_ms = PAUSES_MS[job.attempts - 1]
   if (!sent.ok && sent.final !== true && again_ms !== undefined) return { again_ms }
@@ -73,12 +75,15 @@ function end({ key, payload, attempts }: Job<WaitingNotice>, sent: Sent, { unit,
   })
 }
 
-type Delivery = { webhook: WebhookSetting; allowed_hosts: readonly string[]; env: Env; fetch: typeof fetch; now: number }
+type Delivery = { webhook: WebhookSetting; allowed_hosts: readonly string[]; env: Env; scope: string; fetch: typeof fetch; now: number }
 
 /** Signs a notice and sends it once. */
-export async function deliver({ id, type, at, data }: Notice, { webhook, allowed_hosts, env, fetch: send, now }: Delivery): Promise<Sent> {
-  const secret = secretOf(env, webhook.secret)
-  if (secret === undefined) return { ok: false, http_status: null, error: `the secret ${webhook.secret} is not set` }
+export async function deliver(
+  { id, type, at, data }: Notice,
+  { webhook, allowed_hosts, env, scope, fetch: send, now }: Delivery,
+): Promise<Sent> {
+  const secret = secretOf(env, webhook.secret, scope)
+  if (secret === undefined) return { ok: false, http_status: null, error: `the secret ${webhook.secret} is not set, or not for this scope` }
   const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
   const signature = sign(secret, { id, now, body })
   if (signature === null) return { ok: false, http_status: null, error: `the secret ${webhook.secret} is not \`whsec_\` and base64` }

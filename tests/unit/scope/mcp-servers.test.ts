@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers())
 
 const serversWith = (bindings: object) =>
-  new McpServers({ env: part<Env>(bindings), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
+  new McpServers({ scope: 's', env: part<Env>(bindings), settings: () => settings, now: () => time, fetch: part<typeof fetch>(send) })
 
 async function send(input: string, init: RequestInit): Promise<Response> {
   sent += 1

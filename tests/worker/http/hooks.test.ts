@@ -322,7 +322,37 @@ describe('hooks', () => {
     expect(await call('/v1/hooks/mine')).toMatchObject(problem(404))
   })
 
-  test.each(['no-such', 'UPPER', 'a-hosts'])('that do not exist, as %s, are refused', async (name) => {
+  test('take no secret that the deployment does not list for their scope, unless a key of all scopes says so', async () => {
+    const key = await keyFor(['admin'], ['team-h/*', 'team-i/*'])
+    const put = (name: string, scope: string, by?: string) =>
+      call(`/v1/hooks/${name}`, { method: 'PUT', json: { scope, scheme: 'github' }, ...(by !== undefined && { key: by }) })
+    expect(await put('untaken', 'team-h/one', key)).toMatchObject({
+      status: 403,
+      body: { detail: expect.stringContaining('REFLEX_HOOK_UNTAKEN_SCOPES') },
+    })
+    for (const by of [key, undefined]) expect(await put('mine', 'team-i/one', by)).toMatchObject(problem(403))
+    expect(await put('mine', 'team-h/one', key)).toMatchObject({ status: 200 })
+    expect(
+      await callWith({ REFLEX_HOOK_MINE: 'x', REFLEX_HOOK_MINE_SCOPES: 'team-i/*' }, '/v1/hooks/mine', { key: null, json: {} }),
+    ).toMatchObject(problem(401))
+    expect((await put('kept', 'team-h/one')).status).toBe(200)
+    expect(await put('kept', 'team-h/one', key)).toMatchObject({ status: 200 })
+    expect(await put('kept', 'team-h/two', key)).toMatchObject(problem(403))
+    const http_tools = [
+      {
+        name: 'http.x',
+        description: 'x',
+        method: 'GET',
+        url: 'https://tickets.example.com/',
+        secret_headers: { authorization: 'REFLEX_TOOL_NOWHERE' },
+      },
+    ]
+    const patch = { method: 'PATCH', json: { http_tools, allowed_hosts: ['tickets.example.com'] }, key }
+    const named = await call(`/v1/scopes/${encodeURIComponent('team-h/one')}`, patch)
+    expect(named).toMatchObject({ status: 403, body: { detail: expect.stringContaining('REFLEX_TOOL_NOWHERE_SCOPES') } })
+  })
+
+  test.each(['no-such', 'UPPER', 'a-hosts', 'a-scopes'])('that do not exist, as %s, are refused', async (name) => {
     expect([400, 404]).toContain((await call(`/v1/hooks/${name}`, { key: null, json: {} })).status)
   })
 
