@@ -87,6 +87,8 @@ export function sessionPorts(parts: SessionParts): SessionPorts {
     approvals: { park: async (run, told) => park(parts, run, (approval_id) => write(told(approval_id))) },
     controlPlane: async () => facts().request.control_plane ?? null,
     tools: () => facts().request.tools,
+    // Older recordings do not tell whether it does.
+    whyCounts: () => facts().request.why_counts !== false,
     absence: (tool) => facts().request.absent_tools?.[tool] ?? null,
     probes: recordedProbes(record),
     ask: async (request, signal) => {

@@ -109,9 +109,7 @@ export class Sessions {
       return
     }
     const { roles, text, inputs } = request
-    // Only a call has no other text than its `why`.
-    const text_is_why = text === why ? (true as const) : undefined
-    const asked = { from: from as ProposalRequest['from'], roles, text, text_is_why, dry_run: dry_run === true, signal }
+    const asked = { from: from as ProposalRequest['from'], roles, text, dry_run: dry_run === true, signal }
     await session.propose({ skill_id: String(skill_id), inputs, why }, asked)
   }
 

@@ -20,8 +20,8 @@ export type GateRequest = {
   inputs: JsonFields
   inputs_from: InputSource
   text: string
-  /** The text is the proposer's `why`. A turn's `why` is not searched. */
-  text_is_why?: true
+  /** The text is not the proposer's `why`, as in a turn: a keyword there does not count. */
+  why_counts?: false
   goal_labels: readonly string[]
   entity_types: readonly string[]
   blackboard: Blackboard

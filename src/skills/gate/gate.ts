@@ -126,12 +126,13 @@ function scoreOutcome(request: GateRequest): ScoreOutcome {
 
 const MOST_WORDS = 5
 
-function hintOf({ manifest: { activation }, text_is_why }: GateRequest, cues: readonly ScoreName[]): string {
+function hintOf({ manifest: { activation }, why_counts }: GateRequest, cues: readonly ScoreName[]): string {
   const { keywords_any, goal_labels, entity_types } = activation
   const words = some(keywords_any)
   const ways: Partial<Record<ScoreName, string>> = {
     ...(keywords_any.length > 0 && {
-      keyword_hit: text_is_why ? `use a keyword in \`why\` (${words})` : `a keyword must be in the event or the conversation (${words})`,
+      keyword_hit:
+        why_counts !== false ? `use a keyword in \`why\` (${words})` : `a keyword must be in the event or the conversation (${words})`,
     }),
     ...(goal_labels.length > 0 && { goal_label: `set goal_labels: ${JSON.stringify(goal_labels.slice(0, MOST_WORDS))}` }),
     ...(entity_types.length > 0 && { entity_type: `name an entity of the type ${some(entity_types)}` }),

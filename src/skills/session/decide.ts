@@ -99,7 +99,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...ports.registry.usage(id),
     approved: approval !== null,
     ...(request.named && { named: true }),
-    ...(request.text_is_why && { text_is_why: true as const }),
+    ...(approval === null && !(ports.whyCounts?.() ?? request.text_is_why === true) && { why_counts: false as const }),
     ...(refused_here && { refused_here }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),

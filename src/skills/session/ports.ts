@@ -107,6 +107,8 @@ export type SessionPorts = {
   tools(): readonly string[]
   /** The reason that a tool is not available, or null if the host knows none. */
   absence?(tool: string): string | null
+  /** In a replay: whether a keyword in `why` counted. Live, the request says so. */
+  whyCounts?(): boolean
   probes: Probes
   /** Calls the model that a pinned parser names, at temperature 0, and gives its whole answer. */
   ask(request: ParseRequest, signal: AbortSignal | undefined): Promise<string>

@@ -13,7 +13,8 @@ const talk = () => {
   return { scope, ask }
 }
 const replies = async (scope: string) => (await entriesOf(stubOf(scope), 'reply-sent')).map(({ content }) => content)
-const modelCalls = async (scope: string) => (await stubOf(scope).state()).counters.model_calls
+/** Audits ask the model about the first acts after a proof, but start no turn. */
+const turns = async (scope: string) => (await stubOf(scope).state()).counters.turns
 
 test.each([
   ['', async () => {}],
@@ -34,9 +35,9 @@ test.each([
     if (asked === 9) await meanwhile(scope)
   }
   expect(await entriesOf(stubOf(scope), 'reflex-moved')).toMatchObject([{ reflex_id: reference?.id, from: 'shadow', to: 'active' }])
-  const [calls, before] = [await modelCalls(scope), await replies(scope)]
+  const [started, before] = [await turns(scope), await replies(scope)]
   expect(await ask('What are reflexes?')).toMatchObject({ by: 'reflex', reflex_id: reference?.id, version: 1 })
-  expect(await modelCalls(scope)).toBe(calls)
+  expect(await turns(scope)).toBe(started)
   expect((await replies(scope)).slice(before.length)).toEqual([before.at(-1)])
 })
 

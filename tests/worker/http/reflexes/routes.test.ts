@@ -20,10 +20,11 @@ describe('a reflex is registered', () => {
     const reflex = buildReflex({ description: 'says hello' })
     const { status, body } = await call('/v1/reflexes', { json: reflex, key: alice })
     const receipt = { id: reflex.id, version: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/), owner: 'alice', state: 'active' }
-    expect({ status, body }).toEqual({ status: 201, body: receipt })
+    expect({ status, body }).toEqual({ status: 201, body: { ...receipt, next: null } })
     const { owner, ...found } = (await get(reflex.id)).body
     expect({ owner, ...found }).toEqual({
       ...receipt,
+      acts: 1,
       scopes: ['*'],
       description: 'says hello',
       state_reason: null,
