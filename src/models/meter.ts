@@ -22,6 +22,8 @@ export type MeterOptions = {
   /** The name to record and to price by; the model's own id unless given. */
   name?: string
   own_prices?: OwnPrices
+  /** Ends the call, even if its provider does not listen. */
+  signal?: AbortSignal
 }
 
 /** Asks before each call and records it. Throws ModelRefused if the call is not allowed. */
@@ -32,18 +34,22 @@ export function meter(model: LanguageModelV4, options: MeterOptions): LanguageMo
       specificationVersion: 'v4',
       async wrapGenerate({ doGenerate, params }) {
         const record = await begin(model, options, params)
-        const result = await recorded(doGenerate, record, params)
+        const result = await recorded(doGenerate, record, stopOf(params, options))
         record({ content: result.content, usage: result.usage, finish: result.finishReason, taken: true })
         return result
       },
       async wrapStream({ doStream, params }) {
         const record = await begin(model, options, params)
-        const result = await recorded(doStream, record, params)
-        return { ...result, stream: recordedStream(result.stream, record, params.abortSignal) }
+        const stop = stopOf(params, options)
+        const result = await recorded(doStream, record, stop)
+        return { ...result, stream: recordedStream(result.stream, record, stop) }
       },
     },
   })
 }
+
+const stopOf = ({ abortSignal }: LanguageModelV4CallOptions, { signal }: MeterOptions): AbortSignal | undefined =>
+  abortSignal && signal ? AbortSignal.any([abortSignal, signal]) : (abortSignal ?? signal)
 
 async function begin(model: LanguageModelV4, options: MeterOptions, params: LanguageModelV4CallOptions) {
   const { prompt } = params
@@ -60,13 +66,18 @@ async function begin(model: LanguageModelV4, options: MeterOptions, params: Lang
 async function recorded<Result>(
   work: () => PromiseLike<Result>,
   record: (answer: Answer) => void,
-  { abortSignal }: LanguageModelV4CallOptions,
+  signal: AbortSignal | undefined,
 ): Promise<Result> {
+  const stopped = Promise.withResolvers<never>()
+  const stop = () => stopped.reject(signal?.reason)
+  signal?.addEventListener('abort', stop, { once: true })
   try {
-    return await work()
+    return await Promise.race([work(), stopped.promise])
   } catch (error) {
-    record({ content: [], error, taken: abortSignal?.aborted ?? false })
+    record({ content: [], error, taken: signal?.aborted ?? false })
     throw error
+  } finally {
+    signal?.removeEventListener('abort', stop)
   }
 }
 
@@ -80,10 +91,11 @@ function recordedStream(
   const content = new StreamContent()
   let failure: unknown
   let recorded = false
-  const settle = (finish: Finish | undefined, error: unknown) => {
+  const settle = (finish: Finish | undefined, error: unknown, cancelled = false) => {
     if (recorded) return
     recorded = true
-    record({ content: content.parts, usage: finish?.usage, finish: finish?.finishReason, error: failure ?? error, taken: true })
+    const { parts } = content
+    record({ content: parts, usage: finish?.usage, finish: finish?.finishReason, error: failure ?? error, taken: true, cancelled })
   }
   return watchStream(stream, {
     signal,
@@ -93,6 +105,6 @@ function recordedStream(
       // The answer is whole now, whether or not the reader stays for the end.
       if (part.type === 'finish') settle(part, undefined)
     },
-    onEnd: (error) => settle(undefined, error),
+    onEnd: (error, cancelled) => settle(undefined, error, cancelled),
   })
 }

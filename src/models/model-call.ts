@@ -21,6 +21,8 @@ export type ModelCall = {
   content: unknown[]
   error: string | null
   fault?: ModelFault
+  /** The reader of the stream did not want the rest. */
+  cancelled?: true
 }
 
 /**
@@ -33,6 +35,7 @@ export type Answer = {
   finish?: LanguageModelV4FinishReason | undefined
   error?: unknown
   taken: boolean
+  cancelled?: boolean
 }
 
 type Call = { model: string; own_prices?: OwnPrices | undefined; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
@@ -52,6 +55,7 @@ export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms 
     content: answer.content.filter((part) => part.type === 'text' || part.type === 'reasoning' || part.type === 'tool-call'),
     error,
     ...(fault && { fault }),
+    ...(answer.cancelled && { cancelled: true as const }),
   }
 }
 

@@ -1,8 +1,11 @@
 type StreamWatcher<Part> = {
   /** May return another part in its place. */
   onPart: (part: Part) => Part | void
-  /** Called once, however the stream ends: `error` is undefined when it was read to its end. */
-  onEnd?: (error: unknown) => void
+  /**
+   * Called once, however the stream ends: `error` is undefined when it was read to its end.
+   * `cancelled`: the reader did not want the rest.
+   */
+  onEnd?: (error: unknown, cancelled: boolean) => void
   /** Maps the error with which the source fails. */
   failure?: (error: unknown) => unknown
   signal?: AbortSignal | undefined
@@ -18,11 +21,11 @@ export function watchStream<Part>(
 ): ReadableStream<Part> {
   const reader = source.getReader()
   let ended = false
-  const end = (error: unknown) => {
+  const end = (error: unknown, cancelled = false) => {
     if (ended) return
     ended = true
     signal?.removeEventListener('abort', abort)
-    onEnd?.(error)
+    onEnd?.(error, cancelled)
   }
   const abort = () => end(signal?.reason ?? new Error('aborted'))
 
@@ -46,7 +49,7 @@ export function watchStream<Part>(
         }
       },
       async cancel(reason) {
-        end(reason ?? signal?.reason ?? new Error('the reader cancelled the stream'))
+        end(reason ?? signal?.reason ?? new Error('the reader cancelled the stream'), true)
         await reader.cancel(reason)
       },
     },

@@ -56,10 +56,11 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
   return wrapLanguageModel({
     model: meter(stoppable, {
       allow,
-      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, prompt: params.prompt, head: headIn(params, asked.head) }),
+      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, params, head: headIn(params, asked.head) }),
       now,
       name,
       own_prices: ownPricesOf(env),
+      signal,
     }),
     middleware: {
       specificationVersion: 'v4',
@@ -86,8 +87,8 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 /** Records a call even if its purpose has ended: it was paid for. */
 function recordCall(
   { log, log_parts, budget, model_calls, unit }: CountedParts,
-  { turn_id, usage: sum, model: witness }: AskedFor,
-  modelCall: ModelCall & { prompt: LanguageModelV4CallOptions['prompt']; head: EntryHead },
+  { turn_id, usage: sum, model: witness, signal }: AskedFor,
+  modelCall: ModelCall & { params: LanguageModelV4CallOptions; head: EntryHead },
 ): void {
   const {
     input_tokens,
@@ -96,12 +97,13 @@ function recordCall(
     duration_ms,
     model,
     status,
-    prompt,
     prompt_hash,
     content,
     finish_reason,
     error,
     fault = null,
+    cancelled = false,
+    params: { prompt, abortSignal },
     head,
   } = modelCall
   if (witness && (status === 'ok' || fault)) Object.assign(witness, { answered: status === 'ok', fault })
@@ -115,7 +117,8 @@ function recordCall(
   unit((unit) => {
     budget.spend(unit, input_tokens + output_tokens)
     if (status === 'ok') model_calls.answered(unit)
-    else if (fault) model_calls.failed(unit, log.clean(tellFault(fault), head.trace_id) as string)
+    else if (!cancelled && ![signal, abortSignal].some(isGivenUp))
+      model_calls.failed(unit, log.clean(fault ? tellFault(fault) : (error ?? 'no reason was given'), head.trace_id) as string)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
     const quotes = log.masks.of(head.trace_id)
     const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))
@@ -133,6 +136,10 @@ function recordCall(
     unit.log({ ...head, duration_ms, kind: 'model-called', ...entry })
   })
 }
+
+/** True for a call that was no longer wanted. A call that took too long was. */
+const isGivenUp = (signal: AbortSignal | undefined): boolean =>
+  signal?.aborted === true && !['TooLate', 'TimeoutError'].includes((signal.reason as Error | undefined)?.name ?? '')
 
 /** Parses the JSON text of a tool call's input, so that its secrets can be found. */
 function readable(part: unknown): unknown {
