@@ -181,8 +181,8 @@ test('the API reference shows each route, needs no other host, and sends a reque
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
   await page.goto(`${server.url}/docs`)
   const routes = page.locator('.opblock')
-  await routes.first().waitFor()
-  expect(await routes.count()).toBeGreaterThan(50)
+  // It draws them one after the other.
+  await routes.nth(50).waitFor()
 
   await page.getByRole('button', { name: 'Authorize' }).first().click()
   await page.locator('.auth-container input').fill(ADMIN_KEY)

@@ -352,7 +352,10 @@ test('scrip is minted, paid, reserved, posted and voided, and each failure says 
     code: 1,
     stderr: expect.stringContaining('opens with its first'),
   })
-  expect(await here(`ledger mint scope:shop/cli-none 10`)).toMatchObject({ code: 1, stderr: expect.stringContaining('reflex scope list') })
+  expect(await here(`ledger mint scope:shop/cli-none 10`)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('send the same mint again'),
+  })
   // A new scope is known to D1 within a second or two.
   await eventually(async () => (await here(`ledger mint ${a} 100`)).code === 0, 'the account opens')
   await eventually(async () => (await here(`ledger pay ${a} ${b} 5 --memo thanks`)).code === 0, 'the other account opens')

@@ -313,7 +313,7 @@ test('somebody sets a timer, sees its next tick, and cancels it', async () => {
   await page.getByRole('button', { name: 'Set the timer' }).click()
   await page
     .getByRole('alert')
-    .getByText(/a timer is/)
+    .getByText(/never comes due/)
     .first()
     .waitFor()
   expect(await ask(dashboard.url, `${scopePath(scope)}/timers`)).toEqual({ items: [], next_cursor: null })

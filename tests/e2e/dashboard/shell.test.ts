@@ -38,7 +38,7 @@ const LINKS =
   '/ /scopes /scopes/ssh~one /traces /traces/0199a0f2c3d47e5fa6b7c8d9e0f1a2b3 /reflexes /reflexes/one /skills /skills/one ' +
   '/learning /decisions /market /approvals /dead-letters /incidents /keys'
 
-test('the overview loads at most 25 kB of script, any other link 46 kB, all pages together 76 kB, and all CSS is 8 kB', async () => {
+test('the overview loads at most 25 kB of script, any other link 48 kB, all pages together 76 kB, and all CSS is 8 kB', async () => {
   const { page } = await dashboard.open('/')
   const sizes: [string, number][] = []
   for (const link of LINKS.split(' ')) {
@@ -49,7 +49,7 @@ test('the overview loads at most 25 kB of script, any other link 46 kB, all page
     expect(scripts.length).toBeGreaterThan(0)
     sizes.push([link, gzipped(scripts)])
   }
-  expect(sizes.filter(([link, size]) => size > (link === '/' ? 25_000 : 46_000))).toEqual([])
+  expect(sizes.filter(([link, size]) => size > (link === '/' ? 25_000 : 48_000))).toEqual([])
   const all = readdirSync(ASSETS)
   expect(gzipped(all.filter((file) => file.endsWith('.css')))).toBeLessThanOrEqual(8000)
   expect(gzipped(all.filter((file) => file.endsWith('.js')))).toBeLessThanOrEqual(76_000)
