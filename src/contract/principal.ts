@@ -5,6 +5,9 @@ import { matchesScope, scopePattern } from './settings/scope-pattern.ts'
 /** The id under which the deployment's admin key acts; it has no row in D1. */
 export const ADMIN_KEY_ID = 'admin'
 
+/** True for what an id of a key may be. A name may be it, too. */
+export const isKeyId = (text: string): boolean => text === ADMIN_KEY_ID || /^[0-9a-f]{16}$/.test(text)
+
 export const baseRoles = ['admin', 'operator', 'publisher', 'viewer'] as const
 export type BaseRole = (typeof baseRoles)[number]
 

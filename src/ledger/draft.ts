@@ -1,9 +1,10 @@
 import type { SpendingLimits } from '../contract/market/account.ts'
 import type { NewTransfer, TransferFailure } from '../contract/market/transfer.ts'
+import { clientId } from './ids.ts'
 
 export type Kind = 'single' | 'pending' | 'post' | 'void' | 'timeout'
 
-/** A row of the history, before the database gives it its `seq`. */
+/** A row of the history, before the database gives it its `seq`. Its ids are kept ones. */
 export type NewRow = {
   id: string
   debit: string
@@ -45,10 +46,13 @@ export class Draft {
   readonly rows = new Map<string, NewRow>()
   /** How a pending transfer ended, by its id. */
   readonly ends = new Map<string, Kind>()
+  /** By kept ids. */
   readonly failed = new Map<string, FailedId>()
   readonly made: NewRow[] = []
   readonly #own = new Set<string>()
-  readonly newly_failed: (FailedId & { at: number })[] = []
+  readonly newly_failed: (FailedId & { id: string; at: number })[] = []
+  /** The rows by the ids that their clients gave them. */
+  readonly #named = new Map<string, NewRow[]>()
 
   constructor(below: Draft | null = null) {
     this.#below = below
@@ -60,6 +64,18 @@ export class Draft {
 
   row(id: string): NewRow | undefined {
     return this.rows.get(id) ?? this.#below?.row(id)
+  }
+
+  /** The rows to which their clients gave this id; each has another debit account. */
+  named(id: string): NewRow[] {
+    return [...(this.#below?.named(id) ?? []), ...(this.#named.get(id) ?? [])]
+  }
+
+  /** Takes a row of the database. */
+  add(row: NewRow): void {
+    const id = clientId(row.id, row.debit)
+    this.rows.set(row.id, row)
+    this.#named.set(id, [...(this.#named.get(id) ?? []), row])
   }
 
   end(pending_id: string): Kind | undefined {
@@ -75,16 +91,16 @@ export class Draft {
     return this.#own.has(id) || this.#below?.isMade(id) === true
   }
 
-  fail(asked: NewTransfer, reason: TransferFailure, at: number): void {
-    this.failed.set(asked.id, { asked, reason })
-    this.newly_failed.push({ asked, reason, at })
+  fail(id: string, failed: FailedId, at: number): void {
+    this.failed.set(id, failed)
+    this.newly_failed.push({ id, ...failed, at })
   }
 
   /** Adds a row to the history, and to the sums of its two accounts. */
   make(row: NewRow): void {
     this.made.push(row)
     this.#own.add(row.id)
-    this.rows.set(row.id, row)
+    this.add(row)
     const pending = row.pending_id === null ? undefined : this.row(row.pending_id)
     if (pending) this.ends.set(pending.id, row.kind)
     const reserved = row.kind === 'pending' ? row.amount : -(pending?.amount ?? 0)
@@ -100,7 +116,7 @@ export class Draft {
 
   merge(above: Draft): void {
     for (const [id, account] of above.accounts) this.accounts.set(id, account)
-    for (const [id, row] of above.rows) this.rows.set(id, row)
+    for (const row of above.rows.values()) this.add(row)
     for (const [id, kind] of above.ends) this.ends.set(id, kind)
     this.made.push(...above.made)
     for (const { id } of above.made) this.#own.add(id)

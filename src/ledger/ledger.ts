@@ -1,11 +1,13 @@
 import { byteLength } from '../base/byte-length.ts'
 import type { Account, LedgerAudit, SpendingLimits } from '../contract/market/account.ts'
-import type { LedgerPage, PageAsked } from '../contract/market/ledger-api.ts'
+import type { AccountKey, KeyAccount, LedgerPage, PageAsked } from '../contract/market/ledger-api.ts'
+import { isKeyId } from '../contract/principal.ts'
 import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferResult } from '../contract/market/transfer.ts'
 import { auditOf, checkSinceCheckpoint } from './audit.ts'
 import { availableOf, decideAll, mayPay, type TransferOptions } from './decide.ts'
 import { DAY_MS, type AccountState, type Draft, type NewRow } from './draft.ts'
-import { accountOf, accountsOf, loadDraft, type AccountRow, type Sql } from './load.ts'
+import { clientId } from './ids.ts'
+import { accountOf, accountsOf, loadDraft, rowsNamed, type AccountRow, type Sql } from './load.ts'
 import { writeDraft } from './write.ts'
 
 export type { TransferOptions } from './decide.ts'
@@ -36,7 +38,7 @@ export class Ledger {
 
   transfer(transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
     if (this.#problems.length > 0) throw new Error(`The ledger does not add up: ${this.#problems[0]}`)
-    const draft = loadDraft(this.#sql, transfers, now)
+    const draft = loadDraft(this.#sql, transfers, options, now)
     const results = decideAll(draft, transfers, options, now)
     if (!this.#mayFail(draft.newly_failed.length, options.caller, now))
       return transfers.map(({ id }) => ({ id, status: 'failed', reason: 'too_many_failures' }))
@@ -78,6 +80,19 @@ export class Ledger {
     return accountsOf(this.#sql, [id])[0]?.owner ?? null
   }
 
+  /**
+   * The account of a key: the one that it owns, else that of its name, if no other key has it, else
+   * that of its id. Names repeat, and the name of a key may look like the id of another.
+   */
+  accountOfKey({ id, name, opens }: AccountKey): KeyAccount {
+    const [own] = this.#sql.exec<{ id: string }>('SELECT id FROM accounts WHERE owner = ? ORDER BY id LIMIT 1', id).toArray()
+    const of_name = `key:${name}`
+    const is_free = !isKeyId(name) && this.ownerOf(of_name) === null
+    const account = own?.id ?? (is_free ? of_name : `key:${id}`)
+    if (opens && !own) this.#sql.exec(OPEN_FOR, account, id)
+    return { account, owner: this.ownerOf(account) }
+  }
+
   /** False if the limits of the account do not allow it to pay this one. */
   mayPay(id: string, payee: string): boolean {
     const counterparties = accountsOf(this.#sql, [id])[0]?.limits?.counterparties
@@ -104,9 +119,9 @@ export class Ledger {
     return this.#page('SELECT * FROM transfers WHERE seq > ?1 ORDER BY seq LIMIT ?2', limit, [Number(after ?? 0), limit + 1])
   }
 
-  /** The transfers with these ids, as far as they exist. */
+  /** The transfers to which clients gave these ids: at most some of each account. */
   transfers(ids: readonly string[]): Transfer[] {
-    return ids.flatMap((id) => this.#sql.exec<Row>('SELECT * FROM transfers WHERE id = ?', id).toArray().map(presentedRow))
+    return ids.flatMap((id) => rowsNamed(this.#sql, id).map(presentedRow))
   }
 
   audit(): LedgerAudit {
@@ -124,9 +139,9 @@ export class Ledger {
     )
   }
 
-  /** Closes the account, if it belongs to this owner. */
+  /** Closes the account of an owner, whatever its id; the one with this id, if nobody owns it. */
   closeAccount(id: string, owner: string | null = null): void {
-    this.#sql.exec('UPDATE accounts SET closed = 1 WHERE id = ?1 AND (?2 IS NULL OR owner IS NULL OR owner = ?2)', id, owner)
+    this.#sql.exec('UPDATE accounts SET closed = 1 WHERE owner = ?2 OR (id = ?1 AND (?2 IS NULL OR owner IS NULL))', id, owner)
   }
 
   /** The time of the next timeout. */
@@ -166,6 +181,7 @@ export class Ledger {
     const draft = loadDraft(
       this.#sql,
       due.map(({ id }) => ({ id: `timeout:${id}`, pending_id: id, void: true })),
+      { ends: due },
       now,
     )
     for (const { id, debit, credit, amount, expires_at } of due) {
@@ -194,6 +210,9 @@ export class Ledger {
   }
 }
 
+const OPEN_FOR = `INSERT INTO accounts (id, owner) VALUES (?1, ?2)
+  ON CONFLICT DO UPDATE SET owner = ?2 WHERE owner IS NULL`
+
 /** A row with its place in the indexes, without its texts: measured, in the Ledger and D1. */
 const ROW_BYTES = 500
 /** The texts are in both, and ids and accounts in indexes, too. */
@@ -218,14 +237,14 @@ function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pendin
   const iso = (time: number): string => new Date(time).toISOString()
   return {
     seq,
-    id,
+    id: clientId(id, debit),
     debit,
     credit,
     amount,
     code,
     memo,
     kind,
-    pending_id,
+    pending_id: pending_id === null ? null : clientId(pending_id, debit),
     expires_at: expires_at === null ? null : iso(expires_at),
     by,
     at: iso(at),

@@ -1,27 +1,61 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import type { NewTransfer, TransferFailure } from '../contract/market/transfer.ts'
 import type { SpendingLimits } from '../contract/market/account.ts'
+import { clientId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
 import { DAY_MS, Draft, HOUR_MS, type AccountState, type Kind, type NewRow, type Sums } from './draft.ts'
 
 export type Sql = Pick<SqlStorage, 'exec'>
 
-/** Loads all that the transfers concern. */
-export function loadDraft(sql: Sql, transfers: readonly NewTransfer[], now: number): Draft {
+type Loading = { ends?: readonly Named[] | undefined; counted?: string | undefined; caller?: string | undefined }
+
+/** Loads all that the transfers concern. `ends`: the pending transfers that they may end. */
+export function loadDraft(sql: Sql, transfers: readonly NewTransfer[], options: Loading, now: number): Draft {
   const draft = new Draft()
-  const ends = transfers.flatMap(({ pending_id }) => pending_id ?? [])
-  const ids = [...new Set([...transfers.map(({ id }) => id), ...ends])]
-  for (const row of rowsOf(sql, ids)) draft.rows.set(row.id, row)
-  for (const failed of allOf<{ id: string; asked: string; reason: string }>(sql, 'SELECT * FROM failed WHERE id IN', ids)) {
-    draft.failed.set(failed.id, { asked: JSON.parse(failed.asked) as NewTransfer, reason: failed.reason as TransferFailure })
-  }
-  const ended = allOf<{ pending_id: string; kind: string }>(sql, 'SELECT pending_id, kind FROM transfers WHERE pending_id IN', ends)
+  const pending_ids = [...new Set(transfers.flatMap(({ pending_id }) => pending_id ?? []))]
+  const { ends } = options
+  const pendings = ends ? rowsOf(sql, ends.flatMap(possibleIds)) : pending_ids.flatMap((id) => rowsNamed(sql, id))
+  const ids = idsOf(transfers, pendings, options)
+  for (const row of new Map([...pendings, ...rowsOf(sql, ids)].map((one) => [one.id, one])).values()) draft.add(row)
+  for (const { id, asked, reason } of allOf<{ id: string; asked: string; reason: string }>(sql, 'SELECT * FROM failed WHERE id IN', ids))
+    draft.failed.set(id, { asked: JSON.parse(asked) as NewTransfer, reason: reason as TransferFailure })
+  const opened = pendings.map(({ id }) => id)
+  const ended = allOf<{ pending_id: string; kind: string }>(sql, 'SELECT pending_id, kind FROM transfers WHERE pending_id IN', opened)
   for (const { pending_id, kind } of ended) draft.ends.set(pending_id, kind as Kind)
-  const sides = [...transfers, ...ends.flatMap((id) => draft.rows.get(id) ?? [])].flatMap(({ debit, credit }) => [debit, credit])
+  const sides = [...transfers, ...pendings].flatMap(({ debit, credit }) => [debit, credit])
   for (const account of accountsOf(sql, [...new Set(sides.filter((id) => id !== undefined))])) {
     draft.accounts.set(account.id, account.limits ? { ...account, ...spentBy(sql, account.id, now) } : account)
   }
   return draft
 }
+
+/** The ids under which the transfers may be kept. Whose ids they are depends on what they end. */
+function idsOf(transfers: readonly NewTransfer[], pendings: readonly NewRow[], caller: Loading): string[] {
+  const payers = new Map<string, Set<string>>()
+  const note = (id: string, debit: string): void => void payers.set(id, (payers.get(id) ?? new Set()).add(debit))
+  for (const row of pendings) note(clientId(row.id, row.debit), row.debit)
+  for (const { id, debit } of transfers) if (debit !== undefined) note(id, debit)
+  const ids = transfers.flatMap(({ id, debit, pending_id }) => {
+    const of = pending_id === undefined ? [] : (payers.get(pending_id) ?? [])
+    return [id, idOfCaller(id, caller), ...[...of, ...(debit === undefined ? [] : [debit])].map((payer) => keptId({ id, debit: payer }))]
+  })
+  return [...new Set(ids)]
+}
+
+/** Those of before ids belonged to accounts are kept as they are. */
+const possibleIds = (named: Named): string[] => [named.id, keptId(named)]
+
+/** Of more with one id, a request names the debit account. */
+const MOST_NAMED = 100
+
+/** The transfers to which clients gave this id. */
+export function rowsNamed(sql: Sql, id: string): StoredRow[] {
+  const [from, to] = keptRange(id)
+  const plain = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id = ?', id).toArray()
+  const of_accounts = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id > ? AND id < ? LIMIT ?', from, to, MOST_NAMED).toArray()
+  return [...plain, ...of_accounts].filter((row) => clientId(row.id, row.debit) === id)
+}
+
+type StoredRow = NewRow & { seq: number }
 
 const rowsOf = (sql: Sql, ids: readonly string[]): NewRow[] =>
   allOf<NewRow & Record<string, SqlStorageValue>>(sql, 'SELECT * FROM transfers WHERE id IN', ids)

@@ -54,4 +54,6 @@ export const LEDGER_TABLES: readonly string[] = [
   'ALTER TABLE transfers ADD COLUMN "by" TEXT',
   // The bytes that a caller added in its last day with any.
   'CREATE TABLE growth (caller TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID',
+  // The account of a key is found by its id: names repeat.
+  'CREATE INDEX accounts_owner ON accounts (owner) WHERE owner IS NOT NULL',
 ]

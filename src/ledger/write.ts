@@ -13,8 +13,8 @@ export function writeDraft(sql: Sql, draft: Draft): void {
     }
     for (const row of draft.made) writeRow(sql, row)
   }
-  for (const { asked, reason, at } of draft.newly_failed)
-    sql.exec('INSERT INTO failed (id, asked, reason, at) VALUES (?, ?, ?, ?)', asked.id, JSON.stringify(asked), reason, at)
+  for (const { id, asked, reason, at } of draft.newly_failed)
+    sql.exec('INSERT INTO failed (id, asked, reason, at) VALUES (?, ?, ?, ?)', id, JSON.stringify(asked), reason, at)
 }
 
 const UPSERT_ACCOUNT = `INSERT INTO accounts (id, debits_pending, debits_posted, credits_pending, credits_posted, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { SpendingLimits } from '../contract/market/account.ts'
-import type { Goods, LedgerApi, LedgerCaller, LicenceUse, PageAsked, Revocation } from '../contract/market/ledger-api.ts'
+import type { AccountKey, Goods, LedgerApi, LedgerCaller, LicenceUse, PageAsked, Revocation } from '../contract/market/ledger-api.ts'
 import type { NewListing, NewOffer } from '../contract/market/listing.ts'
 import type { NewContract } from '../contract/market/service.ts'
 import type { NewMint, NewTransfer } from '../contract/market/transfer.ts'
@@ -59,8 +59,8 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     this.#market.act(({ ledger }) => ledger.closeAccount(id, owner))
   }
 
-  async ownerOf(id: string) {
-    return this.#market.act(({ ledger }) => ledger.ownerOf(id))
+  async accountsOfKeys(keys: AccountKey[]) {
+    return this.#market.act(({ ledger }) => keys.map((key) => ledger.accountOfKey(key)))
   }
 
   async transfers(ids: string[]) {

@@ -11,7 +11,7 @@ import { limitOption, timeOption, wholeNumber } from '../values.ts'
 import { remediesFor } from './remedies.ts'
 
 const HELP = `
-Accounts are scope:NAME, key:NAME, genesis and escrow.
+Accounts are scope:NAME, key:NAME (key:ID where several keys have the name), genesis and escrow.
 
 Examples:
   reflex ledger mint scope:shop/berlin 1000
@@ -111,15 +111,16 @@ async function report({ api, print, signal }: Session, id: string, { by, since, 
 }
 
 type Payment = { id?: string; memo?: string; code?: string; pending?: true; timeout?: number }
-type Ending = { id?: string; amount?: number }
+type Ending = { id?: string; amount?: number; debit?: string }
 
 function addPaying(ledger: Command): void {
   const own = '--id <id>'
+  const whose = ['--debit <account>', 'the account that pays it, if several have this id'] as const
   const once = 'your id of the transfer: repeating it pays no second time'
   const transfer = ['ledger', 'transfers']
   ledger
     .command('mint')
-    .argument('<account>', 'scope:NAME or key:NAME')
+    .argument('<account>', 'scope:NAME, key:NAME or key:ID')
     .argument('<amount>', 'in scrip', wholeNumber)
     .description('Make new scrip, as an admin')
     .option(own, once)
@@ -149,15 +150,19 @@ function addPaying(ledger: Command): void {
     .command('post <pending>')
     .description('Pay a pending transfer')
     .option(own, once)
+    .option(...whose)
     .addOption(new Option('--amount <scrip>', 'a part; the rest returns').argParser(wholeNumber))
     .action(
-      handler((session, pending_id: string, { id, amount }: Ending) => paid(session, transfer, { id, pending_id, post: amount ?? true })),
+      handler((session, pending_id: string, { id, amount, debit }: Ending) =>
+        paid(session, transfer, { id, pending_id, debit, post: amount ?? true }),
+      ),
     )
   ledger
     .command('void <pending>')
     .description('Return a pending transfer')
     .option(own, once)
-    .action(handler((session, pending_id: string, { id }: Ending) => paid(session, transfer, { id, pending_id, void: true })))
+    .option(...whose)
+    .action(handler((session, pending_id: string, { id, debit }: Ending) => paid(session, transfer, { id, pending_id, debit, void: true })))
 }
 
 type Asked = { id: string | undefined } & Record<string, unknown>

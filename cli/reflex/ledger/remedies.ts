@@ -17,6 +17,7 @@ const remedies: Partial<Record<TransferFailure, string>> = {
   escrow_only_deals: 'Only deals of the market pay to escrow and from it.',
   reserved_id: 'Ids that begin like this belong to the market: use another.',
   pending_transfer_not_found: 'It takes the id of a transfer that was made with --pending: reflex ledger statement ACCOUNT.',
+  pending_transfer_ambiguous: 'Several pending transfers have this id: --debit ACCOUNT says which one is meant.',
   pending_transfer_not_pending: 'It takes the id of a transfer that was made with --pending: reflex ledger statement ACCOUNT.',
   pending_transfer_already_posted: ENDED,
   pending_transfer_already_voided: ENDED,

@@ -25,10 +25,15 @@ export type LedgerCaller = {
   counted?: string
   opens: string[]
   owners?: Record<string, string>
-  ends?: string[]
+  ends?: { id: string; debit: string }[]
   empties?: boolean
   privileged?: true
 }
+
+/** A key, as D1 knows it. `opens`: its account is opened, unless it has one. */
+export type AccountKey = { id: string; name: string; opens: boolean }
+/** `owner`: the id of the key that has the account; null if it is not open yet. */
+export type KeyAccount = { account: string; owner: string | null }
 
 /** Facts about the goods, as D1 has them at the time of the listing. */
 export type Goods = {
@@ -87,11 +92,11 @@ export interface LedgerApi {
   /** The size of the object in bytes. */
   size(): Promise<number>
   setLimits(account: string, limits: SpendingLimits | null, revision: number): Promise<void>
-  /** Closes the account, if it belongs to the key with the id `owner`. */
+  /** Closes the account of the key with the id `owner`, or `id`, if nobody owns that. */
   closeAccount(id: string, owner: string | null): Promise<void>
-  /** The id of the key that a `key:` account belongs to. */
-  ownerOf(id: string): Promise<string | null>
-  /** The transfers with these ids, as far as they exist. */
+  /** The accounts of keys, in order. */
+  accountsOfKeys(keys: AccountKey[]): Promise<KeyAccount[]>
+  /** The transfers with these ids, as far as they exist: an id may be that of several accounts. */
   transfers(ids: string[]): Promise<Transfer[]>
 
   list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>

@@ -16,7 +16,7 @@ export const accountId = z
   .string()
   .max(256)
   .regex(/^(?:genesis|escrow|(?:scope|key):.+)$/, 'an account is scope:NAME, key:NAME, genesis or escrow')
-  .describe('`scope:NAME`, `key:NAME`, `genesis` or `escrow`.')
+  .describe('`scope:NAME`, `key:NAME`, `key:ID`, `genesis` or `escrow`.')
 
 export const amount = z.int().min(1).max(MOST_SCRIP).describe('A positive integer, in scrip.')
 /** The beginning of the ids that the tools of agents give to what they make. */
@@ -30,12 +30,14 @@ export const clientId = (most: number) =>
     .max(most)
     .refine((id) => !id.startsWith(AGENT_IDS), `ids that begin with ${AGENT_IDS} are for the tools of agents`)
     .describe('Made by the client.')
-const transferId = clientId(200).describe('Made by the client. An id has one outcome, for ever.')
+const transferId = clientId(200).describe('Made by the client. An id of an account that pays has one outcome, for ever.')
 
 export const newTransfer = z
   .strictObject({
     id: transferId,
-    debit: accountId.optional().describe('The account that pays. Not given with `pending_id`.'),
+    debit: accountId
+      .optional()
+      .describe('The account that pays. With `pending_id`, it says whose pending transfer is meant, if several have the id.'),
     credit: accountId.optional().describe('The account that is paid. Not given with `pending_id`.'),
     amount: amount.optional().describe('In scrip. Not given with `pending_id`.'),
     code: z.string().min(1).max(64).optional().describe('The kind of payment, for reports.'),
@@ -59,7 +61,7 @@ const only = (given: Record<string, unknown>, fields: readonly string[]): boolea
 export function misshapen(asked: NewTransfer): string | null {
   const { pending_id, post, void: voids } = asked
   if (pending_id !== undefined) {
-    if (!only(asked, ['debit', 'credit', 'amount', 'pending', 'timeout_s'])) return 'a transfer with pending_id has only post or void'
+    if (!only(asked, ['credit', 'amount', 'pending', 'timeout_s'])) return 'a transfer with pending_id has only post or void'
     return (post === undefined) === (voids === undefined) ? 'give one of post and void' : null
   }
   if (!only(asked, ['post', 'void'])) return 'post and void need pending_id'
@@ -86,6 +88,7 @@ export const transferFailures = [
   'too_many_failures',
   'too_much_of_a_day',
   'pending_transfer_not_found',
+  'pending_transfer_ambiguous',
   'pending_transfer_not_pending',
   'pending_transfer_already_posted',
   'pending_transfer_already_voided',

@@ -10,7 +10,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged } from '../describe/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
-import { accountQuery, callerFor, demandReader, mayActFor, mayReadOne } from './account-access.ts'
+import { accountQuery, actorFor, demandActor, mayActFor, mayReadOne, readableAccount } from './account-access.ts'
 
 const route = routes('Market')
 
@@ -82,8 +82,8 @@ export const contractRoutes = resource()
   .openapi(decision('dispute'), async (c) => c.json(await decide(c, 'dispute', c.req.valid('param').id, c.req.valid('json')), 200))
   .openapi(find, async (c) => c.json(await contractFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
-    const { account, limit, cursor } = c.req.valid('query')
-    await demandReader({ env: c.env, principal: c.var.principal }, account)
+    const { account: asked, limit, cursor } = c.req.valid('query')
+    const account = await readableAccount({ env: c.env, principal: c.var.principal }, asked)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).contracts({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })
@@ -92,7 +92,7 @@ type At = Pick<Context<AuthEnv>, 'env' | 'var'>
 
 /** Vouches for the scope of the counterparty as well: its account is opened by the first call. */
 async function proposerFor({ env, var: { principal } }: At, { proposer, counterparty }: Parties): Promise<LedgerCaller> {
-  const caller = await callerFor({ env, principal }, proposer)
+  const { by: caller } = await actorFor({ env, principal }, proposer)
   const other = scopeOfOwner(counterparty)
   const exists = other !== null && (await scopeExists(storeOf(env), other))
   return exists ? { ...caller, opens: [...caller.opens, counterparty] } : caller
@@ -112,8 +112,8 @@ async function decide(c: At, decided: Decision, id: string, by: z.infer<typeof c
   const { env } = c
   const { principal } = c.var
   const either = decided === 'end' || decided === 'dispute'
-  const account = either && mayActFor(principal, proposer) ? proposer : counterparty
-  await callerFor({ env, principal }, account)
+  const account = either && (await mayActFor({ env, principal }, proposer)) ? proposer : counterparty
+  await demandActor({ env, principal }, account)
   const made = await env.LEDGER.getByName(LEDGER).decideContract(id, decided, { account, ...by })
   if (!made.ok) throw refused(made)
   return made.contract

@@ -8,7 +8,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged } from '../describe/paging.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { accountQuery, callerFor, demandReader, mayActFor, mayReadOne, ownKeyId } from './account-access.ts'
+import { accountQuery, actorFor, demandActor, mayActFor, mayReadOne, ownKeyId, readableAccount } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -65,12 +65,12 @@ export const dealRoutes = resource()
     const { env } = c
     const { principal } = c.var
     const asked = c.req.valid('json')
-    const by = await callerFor({ env, principal }, asked.buyer)
+    const { account: buyer, by } = await actorFor({ env, principal }, asked.buyer)
     demandCoverage(
       principal,
       (asked.scopes ?? []).map((scope) => ({ scope })),
     )
-    const made = await env.LEDGER.getByName(LEDGER).offer(c.req.valid('param').id, asked, by)
+    const made = await env.LEDGER.getByName(LEDGER).offer(c.req.valid('param').id, { ...asked, buyer }, by)
     if (!made.ok) throw refused(made)
     return made.created ? c.json(made.deal, 201) : c.json(made.deal, 200)
   })
@@ -80,8 +80,8 @@ export const dealRoutes = resource()
   .openapi(decision('refund'), async (c) => c.json(await decide(c, 'refund', c.req.valid('param').id, c.req.valid('json')), 200))
   .openapi(find, async (c) => c.json(await dealFor(c, c.req.valid('param').id), 200))
   .openapi(list, async (c) => {
-    const { account, limit, cursor } = c.req.valid('query')
-    await demandReader({ env: c.env, principal: c.var.principal }, account)
+    const { account: asked, limit, cursor } = c.req.valid('query')
+    const account = await readableAccount({ env: c.env, principal: c.var.principal }, asked)
     const { items, next } = await c.env.LEDGER.getByName(LEDGER).deals({ account, limit, after: cursor ?? null })
     return c.json({ items, next_cursor: next }, 200)
   })
@@ -100,8 +100,8 @@ async function decide(c: At, decided: keyof typeof meanings, id: string, { reaso
   const { env } = c
   const { principal } = c.var
   // Both sides may ask for a refund: the Ledger knows which one may have it.
-  const account = decided === 'cancel' || (decided === 'refund' && !mayActFor(principal, seller)) ? buyer : seller
-  await callerFor({ env, principal }, account)
+  const account = decided === 'cancel' || (decided === 'refund' && !(await mayActFor({ env, principal }, seller))) ? buyer : seller
+  await demandActor({ env, principal }, account)
   const key_id = ownKeyId(principal, account)
   const goods_state = decided === 'accept' ? await stateOfGoods(storeOf(env), artifact) : undefined
   const made = await env.LEDGER.getByName(LEDGER).decide(id, decided, { account, key_id, reason, goods_state })

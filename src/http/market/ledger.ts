@@ -12,17 +12,18 @@ import {
   newTransfer,
   transferResult,
   type NewTransfer,
+  type Transfer,
   type TransferFailure,
   type TransferResult,
 } from '../../contract/market/transfer.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
+import type { Problem } from '../../contract/problem.ts'
 import type { Env } from '../../env.ts'
-import { ownersOf } from '../../store/market/owners.ts'
-import { storeOf } from '../../store/store.ts'
+import type { Accounts } from '../../market/accounts.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { paged, pageLimit } from '../describe/paging.ts'
 import { forbidden, invalid, notFound, tooMany } from '../problems/refusals.ts'
-import { demandReader, isAdminOfAll, mayActFor, ownsAccount } from './account-access.ts'
+import { accountsNamed, isAdminOfAll, mayActFor, readableAccount } from './account-access.ts'
 
 const route = routes('Ledger')
 export const accountPath = z.object({ id: accountId })
@@ -90,10 +91,11 @@ export const ledgerRoutes = resource()
     })
     if (errors[0]) throw invalid(`Transfer ${errors[0].index}: ${errors[0].message}.`, errors)
     const caller = { env: c.env, principal: c.var.principal }
-    const ends = await demandPayer(caller, asked)
-    const sides = asked.flatMap(({ debit, credit }) => [debit ?? [], credit ?? []].flat())
-    const by = { ...(await callerOf(caller, sides)), ends, empties: isAdminOfAll(c.var.principal) }
-    const made = await ledgerOf(c.env).transfer(asked, by)
+    const accounts = await accountsNamed(caller, asked.flatMap(sidesOf), { opens: true })
+    const transfers = asked.map((one) => withAccounts(one, accounts))
+    const { meant, ends } = await demandPayer(caller, transfers)
+    const by = { ...callerOf(c.var.principal, accounts), ends, empties: isAdminOfAll(c.var.principal) }
+    const made = await ledgerOf(c.env).transfer(meant, by)
     demandRoom(c.var.principal, made[0])
     return c.json({ results: made }, 200)
   })
@@ -104,7 +106,9 @@ export const ledgerRoutes = resource()
       throw forbidden(
         `The key ${principal.name} does not mint: that is for admins of all scopes. Ask one of them to mint a budget for an account of yours, and transfer from it.`,
       )
-    const result = await ledgerOf(c.env).mint(asked, await callerOf({ env: c.env, principal }, [asked.to]))
+    const accounts = await accountsNamed({ env: c.env, principal }, [asked.to], { opens: true })
+    const to = accounts.named.get(asked.to) ?? asked.to
+    const result = await ledgerOf(c.env).mint({ ...asked, to }, callerOf(principal, accounts))
     demandRoom(principal, result)
     if (result.reason === 'credit_account_not_found') throw notYet(asked.to)
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })
@@ -117,8 +121,7 @@ export const ledgerRoutes = resource()
     return c.json({ items, next_cursor: next }, 200)
   })
   .openapi(find, async (c) => {
-    const { id } = c.req.valid('param')
-    await demandReader({ env: c.env, principal: c.var.principal }, id)
+    const id = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
     const found = await ledgerOf(c.env).account(id)
     if (!found) throw noAccount(id)
     return c.json(found, 200)
@@ -150,51 +153,78 @@ const notYet = (account: string) =>
 
 export const noAccount = (id: string) => notFound(`There is no account ${id} yet: an account opens with its first transfer.`)
 
+const sidesOf = ({ debit, credit }: NewTransfer): string[] => [debit ?? [], credit ?? []].flat()
+
+function withAccounts(asked: NewTransfer, { named }: Accounts): NewTransfer {
+  const { debit, credit, ...rest } = asked
+  const account = (text: string): string => named.get(text) ?? text
+  return { ...rest, ...(debit !== undefined && { debit: account(debit) }), ...(credit !== undefined && { credit: account(credit) }) }
+}
+
+type Meant = { meant: NewTransfer[]; ends: { id: string; debit: string }[] }
+
 /**
- * Refuses a caller that does not act for each account that pays. Returns the pending transfers that
- * the request may end.
+ * Refuses a caller that does not act for each account that pays. Returns the transfers as they are
+ * meant, with the pending ones that the request may end: strangers may use the same ids.
  */
-async function demandPayer({ env, principal }: Caller, asked: readonly NewTransfer[]): Promise<string[]> {
-  const ends = asked.flatMap(({ pending_id }) => pending_id ?? [])
-  const pendings = new Map(ends.length > 0 ? (await ledgerOf(env).transfers(ends)).map((found) => [found.id, found]) : [])
-  const own = `key:${principal.name}`
-  // The Ledger compares the owners of new transfers alone.
-  const isNamesake = pendings.size > 0 && !isAdminOfAll(principal) && !(await ownsAccount({ env, principal }, own))
-  for (const [index, { debit, pending_id, void: voids }] of asked.entries()) {
-    const pending = pending_id === undefined ? undefined : pendings.get(pending_id)
-    const payers = pending ? [pending.debit, ...(voids ? [pending.credit] : [])] : [debit ?? []].flat()
-    // A pending transfer of the same request is checked in its own place.
-    if (payers.length === 0 || payers.some((payer) => mayActFor(principal, payer) && !(pending && isNamesake && payer === own))) continue
-    const [payer = ''] = payers
-    const why =
-      payer === GENESIS ? 'only POST /v1/ledger/mint does' : payer === ESCROW ? 'only deals do' : 'that needs its key or an operator'
-    throw forbidden(`Transfer ${index}: the key ${principal.name} does not pay from ${payer}: ${why}.`)
+async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promise<Meant> {
+  const { name } = caller.principal
+  const pending_ids = [...new Set(asked.flatMap(({ pending_id }) => pending_id ?? []))]
+  const pendings = Map.groupBy(pending_ids.length > 0 ? await ledgerOf(caller.env).transfers(pending_ids) : [], ({ id }) => id)
+  const mayAct = once((account) => mayActFor(caller, account))
+  /** The payers of the pending transfers of the request, whom the caller acts for. */
+  const payers = new Map<string, Set<string>>()
+  const [meant, ends]: [NewTransfer[], Meant['ends']] = [[], []]
+  for (const [index, one] of asked.entries()) {
+    const { id, debit, pending_id } = one
+    if (pending_id === undefined) {
+      if (!(await mayAct(debit ?? ''))) throw notPayer(name, { index, payer: debit ?? '' })
+      if (one.pending && debit !== undefined) payers.set(id, (payers.get(id) ?? new Set()).add(debit))
+      meant.push(one)
+      continue
+    }
+    const isMeant = (payer: string): boolean => debit === undefined || debit === payer
+    const own = [...(payers.get(pending_id) ?? [])].filter(isMeant)
+    const found = (pendings.get(pending_id) ?? []).filter((pending) => isMeant(pending.debit))
+    const allowed = own.length > 0 ? found.filter((pending) => own.includes(pending.debit)) : await endable(found, one, mayAct)
+    if (found[0] && own.length + allowed.length === 0) throw notPayer(name, { index, payer: found[0].debit })
+    const sides = new Set([...own, ...allowed.map((pending) => pending.debit)])
+    ends.push(...allowed.map((pending) => ({ id: pending_id, debit: pending.debit })))
+    meant.push(sides.size === 1 ? { ...one, debit: [...sides].join() } : one)
   }
-  return [...pendings.keys()]
+  return { meant, ends }
+}
+
+type MayAct = (account: string) => Promise<boolean>
+
+/** Those that the caller pays; else, to void them, those that it would be paid by. */
+async function endable(found: readonly Transfer[], { void: voids }: NewTransfer, mayAct: MayAct): Promise<Transfer[]> {
+  const allowed = async (side: 'debit' | 'credit') => {
+    const may = await Promise.all(found.map((one) => mayAct(one[side])))
+    return found.filter((_, index) => may[index])
+  }
+  const paying = await allowed('debit')
+  return paying.length > 0 || !voids ? paying : allowed('credit')
+}
+
+/** Asks once for each account. */
+function once(mayAct: MayAct): MayAct {
+  const asked = new Map<string, Promise<boolean>>()
+  return (account) => {
+    const answer = asked.get(account) ?? mayAct(account)
+    asked.set(account, answer)
+    return answer
+  }
+}
+
+function notPayer(name: string, { index, payer }: { index: number; payer: string }): Problem {
+  const why =
+    payer === GENESIS ? 'only POST /v1/ledger/mint does' : payer === ESCROW ? 'only deals do' : 'that needs its key or an operator'
+  return forbidden(`Transfer ${index}: the key ${name} does not pay from ${payer}: ${why}.`)
 }
 
 function demandAll(principal: Principal): void {
   if (!coversScope(principal, '*')) throw forbidden(`The key ${principal.name} does not cover all scopes.`)
 }
 
-/** Scopes that this isolate has seen to exist. */
-const known = new Set<string>()
-const MOST_KNOWN = 10_000
-
-/** Vouches for accounts that exist by D1. The caller's own key is known by its id. */
-async function callerOf({ env, principal }: Caller, accounts: readonly string[]): Promise<LedgerCaller> {
-  const own = `key:${principal.name}`
-  const owners: Record<string, string> = accounts.includes(own) ? { [own]: principal.key_id } : {}
-  const unknown = [...new Set(accounts)].filter((side) => side.includes(':') && !known.has(side) && side !== own)
-  if (known.size > MOST_KNOWN) known.clear()
-  for (const { account: found, owner } of unknown.length > 0 ? await ownersOf(storeOf(env), unknown) : []) {
-    if (found.startsWith('scope:')) known.add(found)
-    else if (owner) owners[found] = owner
-  }
-  return {
-    name: principal.name,
-    counted: principal.key_id,
-    opens: [...Object.keys(owners), ...accounts.filter((side) => known.has(side))],
-    owners,
-  }
-}
+const callerOf = ({ name, key_id }: Principal, { opens, owners }: Accounts): LedgerCaller => ({ name, counted: key_id, opens, owners })

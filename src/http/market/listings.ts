@@ -1,12 +1,13 @@
-import { LEDGER } from '../../contract/market/ledger-api.ts'
+import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import { foundListing, listing, newListing } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
+import { scopeOfOwner } from '../../contract/reflex.ts'
 import { measureListing } from '../../market/discovery/measure.ts'
 import { sell, type SaleRefused } from '../../market/goods/sell.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
-import { accountOfOwner, callerFor, isAdminOfAll, ownKeyId } from './account-access.ts'
+import { actorFor, demandActor, ownKeyId } from './account-access.ts'
 import { demandGoods, type FoundGoods } from './goods.ts'
 
 const route = routes('Market')
@@ -42,10 +43,10 @@ export const listingRoutes = resource()
     const { env } = c
     const { principal } = c.var
     const asked = c.req.valid('json')
-    const by = await callerFor({ env, principal }, asked.seller)
+    const { account: seller, by } = await actorFor({ env, principal }, asked.seller)
     const found = await demandGoods(storeOf(env), asked.artifact, principal)
-    demandOwner(asked.seller, found, { key_id: principal.key_id, is_admin: isAdminOfAll(principal) })
-    const made = await sell(env, { ...asked, listing_id: crypto.randomUUID() }, found, by)
+    demandOwner({ asked: asked.seller, seller }, found, by)
+    const made = await sell(env, { ...asked, seller, listing_id: crypto.randomUUID() }, found, by)
     if (!made.ok) throw refused(made)
     return c.json(made.listing, 201)
   })
@@ -62,18 +63,22 @@ export const listingRoutes = resource()
     const ledger = env.LEDGER.getByName(LEDGER)
     const found = await ledger.listing(id)
     if (!found) throw notFound(`There is no listing ${id}.`)
-    await callerFor({ env, principal }, found.seller)
+    await demandActor({ env, principal }, found.seller)
     const closed = await ledger.unlist(id, { reason: `closed by ${principal.name}`, key_id: ownKeyId(principal, found.seller) })
     if (!closed.ok) throw refused(closed)
     return c.json(closed.listing, 200)
   })
 
-/** The seller is the account of the owner; a key's is that of its id, unless an admin acts. */
-function demandOwner(seller: string, { owner, kind, id }: FoundGoods, { key_id, is_admin }: { key_id: string; is_admin: boolean }): void {
-  const account = accountOfOwner(owner)
-  const is_other = seller.startsWith('key:') && owner.owner_id !== key_id && !is_admin
-  if (account !== seller || is_other)
-    throw forbidden(`The ${kind} ${id} belongs to ${account === seller ? 'another key of this name' : account}.`)
+/** The seller is the account of the owner: a scope, or the key with its id. */
+function demandOwner(
+  { asked, seller }: { asked: string; seller: string },
+  { owner, kind, id }: FoundGoods,
+  { owners }: LedgerCaller,
+): void {
+  const is_scope = scopeOfOwner(owner.owner_id) !== null
+  if (is_scope ? seller === owner.owner_id : owners?.[seller] === owner.owner_id) return
+  const account = is_scope ? owner.owner_id : `key:${owner.owner}`
+  throw forbidden(`The ${kind} ${id} belongs to ${account === asked ? 'another key of this name' : account}.`)
 }
 
 function refused(sale: SaleRefused): Problem {

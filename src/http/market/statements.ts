@@ -9,7 +9,7 @@ import { storeOf } from '../../store/store.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged } from '../describe/paging.ts'
 import { invalid } from '../problems/refusals.ts'
-import { demandReader } from './account-access.ts'
+import { readableAccount } from './account-access.ts'
 import { accountPath, noAccount, pageQuery } from './ledger.ts'
 
 const route = routes('Ledger')
@@ -42,8 +42,7 @@ const report = route('get /v1/ledger/accounts/{id}/report', 'getLedgerReport', '
 
 export const statementRoutes = resource()
   .openapi(statement, async (c) => {
-    const { id } = c.req.valid('param')
-    await demandReader({ env: c.env, principal: c.var.principal }, id)
+    const id = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
     const { limit, cursor, after } = c.req.valid('query')
     const from = cursor ?? after ?? '0'
     if (!/^\d{1,15}$/.test(from)) throw invalid('Pass the next_cursor of the previous page.')
@@ -51,8 +50,7 @@ export const statementRoutes = resource()
     return c.json(await statementOf(c.env, id, { after: Number(from), limit }), 200)
   })
   .openapi(report, async (c) => {
-    const { id: account } = c.req.valid('param')
-    await demandReader({ env: c.env, principal: c.var.principal }, account)
+    const account = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
     await demandAccount(c.env, account)
     const { by, ...asked } = c.req.valid('query')
     const until = asked.until === undefined ? Date.now() : Date.parse(asked.until)

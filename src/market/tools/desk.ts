@@ -7,6 +7,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { agentOwner, scopeOfOwner } from '../../contract/reflex.ts'
 import type { Env } from '../../env.ts'
 import { scopeExists } from '../../store/scopes.ts'
+import { findAccounts } from '../accounts.ts'
 import { storeOf } from '../../store/store.ts'
 import type { ToolCall } from '../../tools/define-tool.ts'
 
@@ -40,6 +41,14 @@ export class Desk {
     const other = with_account === undefined ? null : scopeOfOwner(with_account)
     const known = other !== null && (await scopeExists(storeOf(this.env), other)) ? [agentOwner(other)] : []
     return { name: `agent:${scope}`, opens: [this.account, ...known], owners: {} }
+  }
+
+  /** The account that a payment names, with the caller that pays it. */
+  async payee(asked: string): Promise<{ account: string; by: LedgerCaller }> {
+    const found = await findAccounts(this.env, [asked], { own: null, opens: true })
+    if (!found.ok) throw new Error(`nothing was paid: ${found.detail}`)
+    const { named, opens, owners } = found
+    return { account: named.get(asked) ?? asked, by: { ...(await this.caller()), opens: [this.account, ...opens], owners } }
   }
 
   /** An id for a call: a repeated attempt of the call has the same. */

@@ -16,14 +16,15 @@ export const ledgerTools = (desk: Desk) => ({
   }),
   'genesis_ledger.transfer': defineTool({
     keyed_by_call: true,
-    description: 'Pays scrip from your account to another one: scope:NAME or key:NAME.',
+    description: 'Pays scrip from your account to another one: scope:NAME, key:NAME or key:ID.',
     input: z.strictObject({ to: accountId, amount, memo: z.string().max(500).optional() }),
-    async execute({ to, amount: sum, memo }, call) {
-      const input = { to, amount: sum, ...(memo !== undefined && { memo }) }
+    async execute({ to: asked, amount: sum, memo }, call) {
+      const input = { to: asked, amount: sum, ...(memo !== undefined && { memo }) }
+      const { account: to, by } = await desk.payee(asked)
       await desk.demandAllowance({ tool: 'genesis_ledger.transfer', input, to, amount: sum }, call)
       const id = desk.idOf(call)
       const transfer = { id, debit: desk.account, credit: to, amount: sum, code: 'agent', ...(memo !== undefined && { memo }) }
-      const [result] = await desk.ledger.transfer([transfer], await desk.caller(to))
+      const [result] = await desk.ledger.transfer([transfer], by)
       if (!result || result.status === 'failed') throw new Error(`nothing was paid: ${result?.reason ?? 'no answer'}`)
       return { paid: sum, to, transfer: id }
     },

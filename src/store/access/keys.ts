@@ -23,12 +23,6 @@ export async function existingKeys(database: D1Database, ids: readonly string[])
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Ids of at most two keys with a name. */
-export async function keysNamed(database: D1Database, name: string): Promise<string[]> {
-  const rows = await drizzle(database).select({ id: keys.id }).from(keys).where(eq(keys.name, name)).limit(2)
-  return rows.map(({ id }) => id)
-}
-
 type KeyQuery = { limit: number; before?: Place | undefined; patterns: readonly string[] }
 
 /** Keys whose scopes `patterns` cover, newest first, without their hashes. */

@@ -50,7 +50,7 @@ export async function ownerOf(db: D1Database, account: string, id: string | null
   const name = account.slice('key:'.length)
   const of = id === null ? eq(keys.name, name) : eq(keys.id, id)
   const [found, ...others] = await drizzle(db).select().from(keys).where(of).limit(2)
-  if (found && others.length === 0) return { owner: name, owner_id: found.id, scopes: found.scopes }
+  if (found && others.length === 0) return { owner: found.name, owner_id: found.id, scopes: found.scopes }
   return id === null ? null : { owner: name, owner_id: id, scopes: [] }
 }
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
-import type { Ledger } from '../../../src/ledger/ledger.ts'
+import type { Ledger, TransferOptions } from '../../../src/ledger/ledger.ts'
 import { ModelLedger } from '../../support/model-ledger.ts'
 import { openLedger } from '../../support/ledger.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -22,7 +22,10 @@ const opened: fc.Arbitrary<NewTransfer> = fc
   )
   .map(({ timeout_s, ...rest }) => (rest.pending && timeout_s !== undefined ? { ...rest, timeout_s } : rest))
 const ended: fc.Arbitrary<NewTransfer> = fc
-  .record({ id, pending_id: id, post: fc.oneof(fc.constant(true as const), amount), linked }, { requiredKeys: ['id', 'pending_id'] })
+  .record(
+    { id, pending_id: id, debit: side, post: fc.oneof(fc.constant(true as const), amount), linked },
+    { requiredKeys: ['id', 'pending_id'] },
+  )
   .map((asked) => (asked.post === undefined ? { ...asked, void: true as const } : asked))
 const step = fc.oneof(
   { weight: 5, arbitrary: fc.array(fc.oneof(opened, ended), { minLength: 1, maxLength: 6 }).map((batch) => ({ batch })) },
@@ -72,7 +75,7 @@ test('the ledger does what a model of it does, with invalid requests among the v
         expect(ledger.audit()).toMatchObject({
           ok: true,
           problems: [],
-          open_pendings: [...model.pendings.values()].filter(({ end }) => end === null).length,
+          open_pendings: model.pendings.filter(({ end }) => end === null).length,
         })
       }
       database.close()
@@ -123,4 +126,101 @@ test('a chain of a transfer that was made before and a new one makes nothing', (
   expect(send(first, pays('third', 1))).toEqual(['exists', 'linked_transfer_failed'])
   expect(send(pays('third', 1))).toEqual(['linked_transfer_failed'])
   expect(ledger.account('scope:b')).toMatchObject({ balance: 2 })
+})
+
+describe('an id belongs to the account that pays', () => {
+  const options = { opens: ['scope:a', 'scope:b', 'scope:c'], privileged: false, caller: 'one' }
+  function funded() {
+    const { database, ledger, transaction } = openLedger()
+    for (const name of ['a', 'b']) transaction(() => ledger.mint({ id: `mint-${name}`, to: `scope:${name}`, amount: 100 }, options, 1))
+    const send = (asked: NewTransfer, more: Partial<TransferOptions> = {}) =>
+      transaction(() => ledger.transfer([asked], { ...options, ...more }, 2)).map(({ status, reason }) => reason ?? status)[0]
+    return { database, ledger, send }
+  }
+  const invoice = (debit: string, more: Partial<NewTransfer> = {}) => ({ id: 'invoice-18', debit, credit: 'scope:c', amount: 5, ...more })
+  const voids = (more: Partial<NewTransfer> = {}): NewTransfer => ({ id: 'void', pending_id: 'invoice-18', void: true, ...more })
+
+  test('so that a stranger who uses it first, or fails with it, takes it from nobody', () => {
+    const { ledger, send } = funded()
+    expect(send(invoice('scope:b'))).toBe('created')
+    expect(send(invoice('scope:c', { credit: 'scope:b', amount: 50 }))).toBe('insufficient_funds')
+    expect(send(invoice('scope:a'))).toBe('created')
+    expect(send(invoice('scope:a'))).toBe('exists')
+    expect(send(invoice('scope:a', { amount: 6 }))).toBe('exists_with_different_amount')
+    const { items } = ledger.statement('scope:c', { after: null, limit: 10 })
+    expect(items.map(({ id, debit }) => [id, debit])).toEqual([
+      ['invoice-18', 'scope:b'],
+      ['invoice-18', 'scope:a'],
+    ])
+    expect(ledger.audit()).toMatchObject({ ok: true })
+  })
+
+  test('and the end of a pending transfer names its payer, where several have the id', () => {
+    const { ledger, send } = funded()
+    for (const payer of ['scope:a', 'scope:b']) expect(send(invoice(payer, { pending: true }))).toBe('created')
+    expect(send(voids())).toBe('pending_transfer_ambiguous')
+    expect(send(voids(), { ends: [{ id: 'invoice-18', debit: 'scope:b' }] })).toBe('created')
+    expect(send(voids({ debit: 'scope:a' }))).toBe('created')
+    expect(send(voids({ debit: 'scope:a' }))).toBe('exists')
+    expect(ledger.statement('scope:a', { after: null, limit: 10 }).items.at(-1)).toMatchObject({ id: 'void', pending_id: 'invoice-18' })
+    expect(ledger.audit()).toMatchObject({ ok: true, open_pendings: 0 })
+  })
+
+  test('so that an end of what does not exist uses up an id of its caller alone', () => {
+    const { send } = funded()
+    expect(send(voids(), { caller: 'stranger' })).toBe('pending_transfer_not_found')
+    expect(send(voids({ debit: 'scope:a' }), { caller: 'other' })).toBe('pending_transfer_not_found')
+    expect(send(invoice('scope:a', { pending: true }))).toBe('created')
+    expect(send(voids(), { caller: 'stranger' })).toBe('pending_transfer_not_found')
+    expect(send(voids())).toBe('created')
+  })
+
+  test('and one that was made before that is still known to its payer', () => {
+    const { database, send } = funded()
+    const [id, debit, credit, amount] = ['invoice-18', 'scope:a', 'scope:c', 5]
+    database
+      .prepare(`INSERT INTO transfers (id, debit, credit, amount, kind, at) VALUES (?, ?, ?, ?, 'pending', 2)`)
+      .run(id, debit, credit, amount)
+    database.exec(`INSERT INTO pendings (id) VALUES ('${id}'); UPDATE accounts SET debits_pending = 5 WHERE id = '${debit}'`)
+    database.exec(`INSERT INTO accounts (id, credits_pending) VALUES ('${credit}', 5)`)
+    const old = { ...invoice('scope:a', { id: 'old', amount: 500 }) }
+    database.prepare(`INSERT INTO failed VALUES ('old', ?, 'insufficient_funds', 2)`).run(JSON.stringify(old))
+    expect(send(invoice('scope:a', { pending: true }))).toBe('exists')
+    expect(send(old)).toBe('insufficient_funds')
+    expect(send({ ...old, amount: 5 })).toBe('exists_with_different_amount')
+    expect(send(invoice('scope:b'))).toBe('created')
+    expect(send(voids())).toBe('created')
+    expect(send(voids())).toBe('exists')
+  })
+})
+
+describe('the account of a key', () => {
+  const [FIRST, SECOND] = ['1'.repeat(16), '2'.repeat(16)]
+  function keys() {
+    const { ledger, transaction } = openLedger()
+    const account = (id: string, name: string, opens = true) => transaction(() => ledger.accountOfKey({ id, name, opens })).account
+    return { ledger, account }
+  }
+
+  test('has its name for the first key of the name, and the id for each other', () => {
+    const { account } = keys()
+    expect(account(FIRST, 'sam', false)).toBe('key:sam')
+    expect(account(SECOND, 'sam')).toBe('key:sam')
+    expect(account(FIRST, 'sam')).toBe(`key:${FIRST}`)
+    expect(account(SECOND, 'sam')).toBe('key:sam')
+  })
+
+  test('is not taken by a key whose name is the id of another', () => {
+    const { account } = keys()
+    expect(account(SECOND, FIRST)).toBe(`key:${SECOND}`)
+    expect(account(SECOND, 'admin')).toBe(`key:${SECOND}`)
+    expect(account(FIRST, 'sam')).toBe('key:sam')
+  })
+
+  test('is closed with its key, whatever its id', () => {
+    const { ledger, account } = keys()
+    for (const id of [FIRST, SECOND]) account(id, 'sam')
+    ledger.closeAccount('key:sam', SECOND)
+    expect([ledger.account('key:sam')?.closed, ledger.account(`key:${SECOND}`)?.closed]).toEqual([false, true])
+  })
 })

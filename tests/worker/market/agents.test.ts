@@ -210,6 +210,30 @@ test('a version that an agent lists is sealed, and terms and states are checked 
   await expect(sells(retired)).rejects.toThrow('is retired')
 })
 
+test('an agent pays the key that a name means, and none of several', async () => {
+  const payer = await buyer(50)
+  const settings = () => ({ ...defaultSettings, market: { ...defaultMarket, without_approval: 50 } })
+  const { 'genesis_ledger.transfer': transfer } = marketTools({
+    scope: payer.scope,
+    env,
+    settings,
+    view: () => view(1, 50),
+    ask: () => Promise.resolve(null),
+  })
+  const pay = (to: string) => {
+    const call_of = { env, fetch, scope: payer.scope, parameters: {}, signal: AbortSignal.timeout(10_000), now: () => Date.now() }
+    return transfer?.execute(transfer.input.parse({ to, amount: 5 }), { ...call_of, idempotence_key: crypto.randomUUID() })
+  }
+  const name = `payee-${crypto.randomUUID()}`
+  const created = async () => (await call('/v1/keys', { json: { name, roles: ['operator'], scopes: ['x'] } })).body.id as string
+  const first = await created()
+  expect(await pay(`key:${name}`)).toMatchObject({ paid: 5, to: `key:${name}` })
+  const second = await created()
+  await expect(pay(`key:${name}`)).rejects.toThrow('use key:ID')
+  expect(await pay(`key:${second}`)).toMatchObject({ to: `key:${second}` })
+  expect(await pay(`key:${first}`)).toMatchObject({ to: `key:${name}` })
+})
+
 test('a search by an agent finds listings with figures and the reasons of their rank, without code', async () => {
   const version = await write('return null // a secret of the trade')
   await listed(version, { description: 'sorts the post', price: 7 })

@@ -57,6 +57,31 @@ describe('a deal over HTTP', () => {
   })
 })
 
+test('a seller whose name another key took first lists, is paid, and is closed by nobody else', async () => {
+  const name = `paris-${crypto.randomUUID()}`
+  const mint = (to: string) => call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to, amount: 50 } })
+  const squatter = await keyFor(['operator'], ['evil/*'], name)
+  await mint(`key:${name}`)
+  const owner = await keyFor(['operator'], ['paris/*'], name)
+  const buyer = await keyFor(['operator'], ['shop/*'], `buyer-${name}`)
+  await mint(`key:buyer-${name}`)
+  const code = `function reflex(context) { return { action_type: 'reply', content: '${name}' } }`
+  expect((await call('/v1/reflexes', { key: owner, json: { id: name, code } })).status).toBe(201)
+  const sale = { artifact: `reflex:${name}@1`, kind: 'ownership', price: 30, seller: `key:${name}` }
+  expect(await call('/v1/market/listings', { key: squatter, json: sale })).toMatchObject({ status: 404 })
+  const listing = await call('/v1/market/listings', { key: owner, json: sale })
+  const { key_id } = (await call('/v1/key', { key: owner })).body
+  expect(listing).toMatchObject({ status: 201, body: { seller: `key:${key_id}` } })
+  const path = `/v1/market/listings/${listing.body.listing_id}`
+  expect(await call(path, { key: squatter, method: 'DELETE' })).toMatchObject(problem(403))
+  expect((await call(`${path}/offers`, { key: buyer, json: { id: `deal-${name}`, buyer: `key:buyer-${name}` } })).status).toBe(201)
+  const accept = (key: string) => call(`/v1/market/deals/deal-${name}/accept`, { key, method: 'POST' })
+  expect(await accept(squatter)).toMatchObject(problem(404))
+  expect(await accept(owner)).toMatchObject({ status: 200, body: { status: 'accepted', paid: 30 } })
+  const balance = async (key: string) => (await call(`/v1/ledger/accounts/${encodeURIComponent(`key:${name}`)}`, { key })).body.balance
+  expect([await balance(owner), await balance(squatter)]).toEqual([30, 50])
+})
+
 describe('hostile requests', () => {
   const bad = [0, -1, 0.5, 2 ** 53, '5', null]
   test.each([

@@ -281,12 +281,57 @@ test('a key neither ends the transfers of another key with its name, nor reads i
   expect((await send(pending, owner)).body.results).toMatchObject([{ status: 'created' }])
   expect(await send({ id: `${id}-post`, pending_id: id, post: true }, twin)).toMatchObject(problem(403))
   expect(await send({ id: `${id}-void`, pending_id: id, void: true }, twin)).toMatchObject(problem(403))
-  const path = `/v1/ledger/accounts/${encodeURIComponent(`key:${name}`)}`
-  for (const read of [path, `${path}/statement`]) {
+  const { key_id } = (await call('/v1/key', { key: owner })).body
+  const pathOf = (text: string) => `/v1/ledger/accounts/${encodeURIComponent(`key:${text}`)}`
+  for (const read of [pathOf(key_id), `${pathOf(key_id)}/statement`]) {
     expect(await call(read, { key: twin })).toMatchObject(problem(403))
     expect((await call(read, { key: owner })).status).toBe(200)
   }
+  // By its name each key means its own account, and that of the twin is not open.
+  expect((await call(pathOf(name), { key: owner })).status).toBe(200)
+  expect(await call(pathOf(name), { key: twin })).toMatchObject(problem(404))
   expect((await send({ id: `${id}-own`, pending_id: id, void: true }, owner)).body.results).toMatchObject([{ status: 'created' }])
+})
+
+test('a key whose name another key took first has an account of its own, which others name by its id', async () => {
+  const name = nameOf('paris-shop')
+  const [payer = ''] = await scopes(nameOf('payer'))
+  const mint = (to: string) => call('/v1/ledger/mint', { json: { id: crypto.randomUUID(), to, amount: 10 } })
+  await mint(payer)
+  const squatter = await keyFor(['operator'], ['evil/*'], name)
+  const pay = (credit: string, key?: string, debit = payer) => send({ id: crypto.randomUUID(), debit, credit, amount: 3 }, key)
+  expect((await mint(`key:${name}`)).body.results).toMatchObject([{ status: 'created' }])
+  const owner = await keyFor(['operator'], ['paris/*'], name)
+  const ambiguous = await pay(`key:${name}`)
+  expect(ambiguous).toMatchObject(problem(400))
+  expect(ambiguous.text).toContain('use key:ID')
+  const { key_id } = (await call('/v1/key', { key: owner })).body
+  expect((await pay(`key:${key_id}`)).body.results).toMatchObject([{ status: 'created' }])
+  const balance = async (key: string) => (await call(`/v1/ledger/accounts/${encodeURIComponent(`key:${name}`)}`, { key })).body.balance
+  expect([await balance(owner), await balance(squatter)]).toEqual([3, 10])
+  expect((await pay(payer, owner, `key:${name}`)).body.results).toMatchObject([{ status: 'created' }])
+  expect(await pay(payer, squatter, `key:${key_id}`)).toMatchObject(problem(403))
+  expect([await balance(owner), await balance(squatter)]).toEqual([0, 10])
+})
+
+test('an id that a stranger used, or reserves money for, is still free for each other account', async () => {
+  const [shop = '', cook = '', evil = ''] = await scopes(nameOf('shop'), nameOf('cook'), nameOf('evil'))
+  for (const to of [shop, evil]) await call('/v1/ledger/mint', { json: { id: `mint-${to}`, to, amount: 100 } })
+  const of = (account: string) => keyFor(['operator'], [account.slice('scope:'.length)])
+  const [owner, stranger, payee] = [await of(shop), await of(evil), await of(cook)]
+  const id = `invoice-${crypto.randomUUID()}`
+  const reserve = (debit: string) => ({ id, debit, credit: debit === shop ? cook : shop, amount: 5, pending: true })
+  const results = async (json: unknown, key: string) => (await send(json, key)).body.results
+  expect(await results(reserve(evil), stranger)).toEqual([{ id, status: 'created', reason: null }])
+  const both = [reserve(shop), { id: `${id}-post`, pending_id: id, post: true }]
+  expect(await results(both, owner)).toMatchObject([{ status: 'created' }, { status: 'created' }])
+  expect(await results(both, owner)).toMatchObject([{ status: 'exists' }, { status: 'exists' }])
+  expect(await send({ id: `${id}-void`, pending_id: id, void: true }, payee)).toMatchObject({
+    body: { results: [{ reason: 'pending_transfer_already_posted' }] },
+  })
+  // The shop pays one of them and is paid by the other.
+  expect(await results({ id: `${id}-back`, pending_id: id, void: true, debit: evil }, owner)).toMatchObject([{ status: 'created' }])
+  expect(await send({ id: `${id}-steal`, pending_id: id, post: true, debit: shop }, stranger)).toMatchObject(problem(403))
 })
 
 test('ids of payments by agents are refused to clients', async () => {
