@@ -134,10 +134,10 @@ export class Computing {
   }
 }
 
-/** Computing without a budget and without others, for tests and tools. */
-export const unboundedComputing = (): Computing =>
+/** Computing without a budget and without others, by default without rests, for tests and tools. */
+export const unboundedComputing = (clock: Clock = { now: () => performance.now(), wait: async () => {} }): Computing =>
   new Computing({
-    clock: { now: () => performance.now(), wait: async () => {} },
+    clock,
     left: () => Infinity,
     spend: () => {},
     others: () => 0,

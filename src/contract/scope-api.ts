@@ -161,10 +161,10 @@ export interface ScopeApi {
   contextAt(at: number, limit: number, before?: number): Promise<PastContext>
   readLog(after: number, limit: number, before?: number, only?: LogFilter): Promise<LogRead>
   /**
-   * JSON of the TraceRecording of a trace, or of null if the log does not name it; or JSON of a
-   * RangeRecording.
+   * JSON lines of the TraceRecording of a trace, null if the log does not name it; or those of a
+   * RangeRecording. `traceRecording` and `rangeRecording` read them.
    */
-  recording(of: OfTrace | LogRange): Promise<string>
+  recording(of: OfTrace | LogRange): Promise<ReadableStream<Uint8Array> | null>
   /** Logs that a replay of this scope was made. `by` is a name. */
   replayed(note: ReplayNote, by: string, trace?: TraceContext): Promise<void>
   event(id: string): Promise<EventRecord | null>

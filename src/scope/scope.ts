@@ -1,3 +1,4 @@
+import { streamOfLines } from '../traces/recording-lines.ts'
 import type { ToolCall } from '../contract/action.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
@@ -66,7 +67,8 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
   }
 
   async recording(of: api.OfTrace | api.LogRange) {
-    return JSON.stringify(await ('trace_id' in of ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of)))
+    const found = await ('trace_id' in of ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of))
+    return found === null ? null : streamOfLines(found)
   }
 
   async event(id: string) {

@@ -9,6 +9,17 @@ export function toRanges(seqs: readonly number[]): [number, number][] {
   return ranges
 }
 
+/** The same numbers as ranges that do not overlap, in their order. */
+export function joined(ranges: readonly [number, number][]): [number, number][] {
+  const apart: [number, number][] = []
+  for (const [first, last] of ranges.toSorted(([one], [other]) => one - other)) {
+    const before = apart.at(-1)
+    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], last)
+    else apart.push([first, last])
+  }
+  return apart
+}
+
 /** The numbers of ranges. */
 export const placesIn = (ranges: readonly [number, number][]): number[] =>
   ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => first + index))

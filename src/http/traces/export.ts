@@ -1,6 +1,6 @@
 import { lookUpReflex, lookUpSkill, type Asker } from '../../artifacts/look-up.ts'
 import { storedReflex, storedSkill } from '../../artifacts/platform.ts'
-import { hashJson, jsonValue, sha256 } from '../../base/json.ts'
+import { hashJson, sha256 } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { OfTrace, TraceRecording } from '../../contract/scope-api.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
@@ -8,6 +8,7 @@ import type { SkillVersion } from '../../contract/skill.ts'
 import type { Env } from '../../env.ts'
 import { RECORDING_SCHEMA, seal, type RecordedProgram, type Recording } from '../../replay/recording.ts'
 import { storeOf } from '../../store/store.ts'
+import { traceRecording } from '../../traces/recording-lines.ts'
 import { notFound } from '../problems/refusals.ts'
 
 /** The file holds what its reader may read. Null for a replay here, which needs all. */
@@ -40,7 +41,7 @@ export async function recordingsOf(env: Env, scopes: readonly string[], of: OfTr
 
 /** Everything that the trace's decisions were made from, with the code and manifests they name. */
 async function exportFrom(env: Env, scope: string, of: OfTrace, reader: Reader): Promise<Recording | null> {
-  const recorded = jsonValue(await env.SCOPE.getByName(scope).recording(of)) as TraceRecording | null
+  const recorded = await traceRecording(env.SCOPE.getByName(scope), of)
   if (recorded === null) return null
   const [programs, manifests] = await Promise.all([programsOf(env, recorded, reader), manifestsOf(env, recorded, reader)])
   const settings_hash = await hashJson(recorded.settings)

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { Computing } from '../../base/computing.ts'
-import { jsonValue } from '../../base/json.ts'
 import { rangeProgress, rangeReport, type RangeProgress, type RangeReport } from '../../contract/reports/replay.ts'
-import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
+import type { ScopeApi } from '../../contract/scope-api.ts'
 import { isBasis, isForeign } from '../../replay/what-if/changes.ts'
 import { replayRange } from '../../replay/what-if/range.ts'
+import { rangeRecording } from '../../traces/recording-lines.ts'
 import { enterComputing } from '../auth/computing.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { described, plainSchema } from '../body/plain-schema.ts'
@@ -97,7 +97,7 @@ async function* replaying(c: Caller, asked: Range, computing: Computing): Replay
     until: Date.parse(asked.until),
     after: asked.cursor === undefined ? null : Number(asked.cursor),
     most_entries: MOST_ENTRIES,
-    read: async (after, limit) => jsonValue(await recorded.recording({ since, after, limit, contexts })) as RangeRecording,
+    read: (after, limit) => rangeRecording(recorded, { since, after, limit, contexts }),
     complete: async (page) => {
       const [programs, manifests] = await Promise.all([programsOf(env, page), manifestsOf(env, page)])
       return { programs, manifests }

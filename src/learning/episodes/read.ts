@@ -1,4 +1,5 @@
 import type { RangeRecording, ScopeApi } from '../../contract/scope-api.ts'
+import { rangeRecording } from '../../traces/recording-lines.ts'
 import type { Episode } from '../episode.ts'
 import { Contexts } from './contexts.ts'
 import type { Correction } from './people.ts'
@@ -112,5 +113,5 @@ async function leadOf(source: EpisodeSource, after_seq: number): Promise<{ after
 
 /** The log of a scope, with what retention has moved to the archive. */
 export const scopeSource = (scope: Pick<ScopeApi, 'recording'>): EpisodeSource => ({
-  page: async (request) => JSON.parse(await scope.recording({ ...request, lean: true })) as RangeRecording,
+  page: (request) => rangeRecording(scope, { ...request, lean: true }),
 })

@@ -111,13 +111,18 @@ const fieldsOf = (entry: object): JsonFields => Object.fromEntries(Object.entrie
 export function sessionsIn(source: Source): SessionRecord[] {
   const entries = source.recording.entries.filter(isSessionEntry)
   const owners = ownersOf(entries)
-  const seeds = entries.filter(({ kind }) => kind === 'blackboard-seeded')
-  return seeds.map((seed) => {
-    const owner = seed.parent_id
-    const end = seeds.find((other) => other.seq > seed.seq && other.parent_id === owner)?.seq ?? Infinity
-    const own = entries.filter((entry) => entry.seq > seed.seq && entry.seq < end && owners(entry) === owner)
-    return new SessionRecord(seed, own)
-  })
+  const sessions: { seed: SkillEntry; own: SkillEntry[] }[] = []
+  const newest = new Map<string | null, SkillEntry[]>()
+  for (const entry of entries) {
+    if (entry.kind !== 'blackboard-seeded') {
+      newest.get(owners(entry))?.push(entry)
+      continue
+    }
+    const own: SkillEntry[] = []
+    newest.set(entry.parent_id, own)
+    sessions.push({ seed: entry, own })
+  }
+  return sessions.map(({ seed, own }) => new SessionRecord(seed, own))
 }
 
 const isSessionEntry = (entry: LogEntry): entry is SkillEntry => entry.kind === 'blackboard-seeded' || entry.kind in KINDS

@@ -8,7 +8,7 @@ import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { asRecorded, type Around, type Given } from '../given.ts'
 import { linkOf, versionOf, type ReflexEntry } from '../recorded-chain.ts'
 import { RecordedModel, type Live } from '../recorded-model.ts'
-import type { RecordedProgram, Recording } from '../recording.ts'
+import type { Basis, RecordedProgram, Recording } from '../recording.ts'
 import { decideAgain } from '../replay.ts'
 import { Unrecorded, type Comparison } from '../report.ts'
 import { Source, type ReplayHost } from '../source.ts'
@@ -66,6 +66,7 @@ export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayH
   const comparison = new Decisions()
   const recorded = asRecorded(source)
   const patch = settingsChange(resolved.changes)
+  const bases = new Map<Basis, Basis>()
   const live = liveOf(resolved)
   const parts = {
     link: (reference: ReflexReference, steps: readonly ReflexEntry[]) =>
@@ -79,7 +80,10 @@ export function aroundOf(recording: Recording, resolved: Resolved, host: ReplayH
     ...recorded,
     basisOf(entry) {
       const basis = recorded.basisOf(entry)
-      return basis && patch ? basisWith(basis, patch) : basis
+      if (!basis || !patch) return basis
+      const changed = bases.get(basis) ?? basisWith(basis, patch)
+      bases.set(basis, changed)
+      return changed
     },
     manifest(hash) {
       const own = recorded.manifest(hash)

@@ -6,7 +6,7 @@ import type { Mask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
 import { addedSize, decoded, linesOf, rowOf, withoutContext, type Line, type Row } from './row.ts'
-import type { Packed } from './packed.ts'
+import { samePacked, type Packed } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import { Masks } from './masks.ts'
 
@@ -17,6 +17,10 @@ const ROW_BYTES = 64_000
 const MOST_LOOKED_AT = 20_000
 /** Entries that block the scope while they are searched for a trace: about 15 ms. */
 const SEARCHED_AT_ONCE = 5000
+/** Characters of entries that block the scope while they are read: about 5 ms. */
+const READ_AT_ONCE = 500_000
+/** Unpacked rows that are kept: entries that belong together are close to each other. */
+const ROWS_KEPT = 2
 
 type Text = { seq: number; text: string }
 type Bounds = { before: number; bytes: number }
@@ -39,6 +43,7 @@ export class Log {
   /** Entries that the listeners have not received yet. */
   #unannounced: Text[] = []
   #show = ({ text }: { kind: string; text: string }): string => text
+  readonly #rows = new Map<number, { entries: Packed; row: Row }>()
   /** Cached JSON of contexts. */
   readonly #contexts = new WeakMap<object, ContextJson>()
 
@@ -192,9 +197,15 @@ export class Log {
   ofTrace(trace_id: string, after: number): { entries: LogEntry[]; next: number | null } {
     const named = `"trace_id":"${trace_id}"`
     const entries: LogEntry[] = []
+    let size = 0
     for (const { seq, line, row } of this.#from(after + 1)) {
-      if (line.includes(named)) entries.push(JSON.parse(this.shown(decoded(line, row))) as LogEntry)
-      if (seq - after >= SEARCHED_AT_ONCE) return { entries: entries.filter((entry) => entry.trace_id === trace_id), next: seq }
+      if (line.includes(named)) {
+        const text = this.shown(decoded(line, row))
+        size += text.length
+        entries.push(JSON.parse(text) as LogEntry)
+      }
+      if (seq - after >= SEARCHED_AT_ONCE || size >= READ_AT_ONCE)
+        return { entries: entries.filter((entry) => entry.trace_id === trace_id), next: seq }
     }
     return { entries: entries.filter((entry) => entry.trace_id === trace_id), next: null }
   }
@@ -203,12 +214,21 @@ export class Log {
     this.write()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
     for (const { seq: start, entries } of this.#database.each<LogRow>(sql, first)) {
-      const row = linesOf(entries)
-      for (const [index, line] of row.lines.entries()) {
-        const seq = start + index
-        if (seq >= first) yield { seq, line, row }
-      }
+      const row = this.#row(start, entries)
+      for (let index = Math.max(0, first - start); index < row.lines.length; index++)
+        yield { seq: start + index, line: row.lines[index] ?? '', row }
     }
+  }
+
+  /** After a rollback, the same place may hold another row. */
+  #row(start: number, entries: Packed): Row {
+    const kept = this.#rows.get(start)
+    const row = kept && samePacked(kept.entries, entries) ? kept.row : linesOf(entries)
+    this.#rows.delete(start)
+    this.#rows.set(start, { entries, row })
+    const [oldest] = this.#rows.keys()
+    if (oldest !== undefined && this.#rows.size > ROWS_KEPT) this.#rows.delete(oldest)
+    return row
   }
 
   oldest(): number | null {

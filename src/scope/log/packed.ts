@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /** Text as a row keeps it: compressed, unless it is short. */
@@ -11,5 +12,8 @@ export function pack(text: string): Packed {
   const { buffer, byteOffset, byteLength } = deflateRawSync(text, { level: 3 })
   return buffer.slice(byteOffset, byteOffset + byteLength)
 }
+
+export const samePacked = (one: Packed, other: Packed): boolean =>
+  typeof one === 'string' || typeof other === 'string' ? one === other : Buffer.from(one).equals(Buffer.from(other))
 
 export const unpack = (packed: Packed): string => (typeof packed === 'string' ? packed : inflateRawSync(packed).toString())

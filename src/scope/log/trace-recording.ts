@@ -3,8 +3,9 @@ import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../../co
 import type { Event } from '../../core/event.ts'
 import { iso } from '../../base/time.ts'
 import { RECENT_EVENTS } from '../../reflexes/reflex-context.ts'
-import { placesIn, toRanges } from '../../traces/ranges.ts'
+import { joined, placesIn, toRanges } from '../../traces/ranges.ts'
 import type { Database } from '../storage/database.ts'
+import { serving } from '../storage/serving.ts'
 import type { Recordings } from '../reflexes/recordings.ts'
 import type { History } from '../replication/history.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -13,8 +14,8 @@ import type { Ground } from '../storage/wiring.ts'
 const MOST_ENTRIES = 5000
 const MOST_EVENT_BYTES = 16_000_000
 const MOST_CONTEXT_BYTES = 8_000_000
-/** Events that are read before others are served. */
-const EVENTS_AT_ONCE = 64
+/** Parts that are read before others are served: a prompt has some 10 kB. */
+const PARTS_AT_ONCE = 32
 
 type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
   history: History
@@ -56,7 +57,12 @@ export async function rangeOf(parts: Parts, { since, after, limit, contexts = fa
     undefined,
     lean ? { contexts: false } : {},
   )
-  const read = entries.map((text) => JSON.parse(text) as LogEntry)
+  const resting = serving()
+  const read: LogEntry[] = []
+  for (const text of entries) {
+    read.push(JSON.parse(text) as LogEntry)
+    await resting.rest()
+  }
   const recording = await recordingWith(parts, read, { is_whole: unavailable === undefined, lean })
   return {
     ...recording,
@@ -112,7 +118,12 @@ const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>
 
 async function partsOf({ log_parts, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
   const hashes = [...new Set(entries.flatMap(lean ? basisNamed : partsNamed))]
-  const parts = log_parts.read(hashes)
+  const parts: Record<string, unknown> = {}
+  const resting = serving()
+  for (let from = 0; from < hashes.length; from += PARTS_AT_ONCE) {
+    Object.assign(parts, log_parts.read(hashes.slice(from, from + PARTS_AT_ONCE)))
+    await resting.rest(PARTS_AT_ONCE)
+  }
   const missing = hashes.filter((hash) => !Object.hasOwn(parts, hash))
   const old = await history.search<{ hash: string; value: unknown }>('parts', { ids: missing }, ({ hash }) => missing.includes(hash))
   for (const { hash, value } of old.rows) parts[hash] = value
@@ -150,19 +161,21 @@ const newestSeen = ({ considered, saw }: Extract<LogEntry, { kind: 'turn-started
 
 /** The events that the entries are about, and those that a turn saw. */
 async function eventsOf({ database, log, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
-  const ids = [...new Set(entries.flatMap(({ event_ids }) => event_ids))]
-  const seen = entries.flatMap((entry) => (entry.kind === 'turn-started' ? (lean ? newestSeen(entry) : entry.saw.seqs) : []))
+  const named = new Set(entries.flatMap(({ event_ids }) => event_ids))
+  const ids = [...named]
+  const seen = joined(entries.flatMap((entry) => (entry.kind === 'turn-started' ? (lean ? newestSeen(entry) : entry.saw.seqs) : [])))
   const live = [
     ...database.allOf<Row>(ids, 'SELECT seq, payload FROM events WHERE id IN (SELECT value FROM json_each(?1))'),
     ...seen.flatMap(([first, last]) => database.all<Row>('SELECT seq, payload FROM events WHERE seq BETWEEN ? AND ?', first, last)),
   ]
-  const isSeen = ({ id, seq }: OldRow) => ids.includes(id) || seen.some(([first, last]) => first <= seq && seq <= last)
+  const isSeen = ({ id, seq }: OldRow) => named.has(id) || seen.some(([first, last]) => first <= seq && seq <= last)
   const old = await history.search<OldRow>('events', { ids, ranges: seen }, isSeen)
   const rows: TraceRecording['events'] = []
   let left = MOST_EVENT_BYTES
   const found = merged([...live, ...old.rows.map((row) => ({ ...row, payload: JSON.stringify(row.payload) }))])
-  for (const [index, { seq, payload }] of found.entries()) {
-    if (index % EVENTS_AT_ONCE === EVENTS_AT_ONCE - 1) await scheduler.wait(0)
+  const resting = serving()
+  for (const { seq, payload } of found) {
+    await resting.rest()
     left -= payload.length
     if (left > 0) rows.push({ seq, event: log.clean(JSON.parse(payload)) as Event })
   }

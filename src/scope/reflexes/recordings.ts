@@ -7,6 +7,7 @@ import { type Decision, type Recording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
+import { serving } from '../storage/serving.ts'
 import type { MarketCopy } from '../context/market-copy.ts'
 import { ownedBy } from './reflex-context.ts'
 import type { Log } from '../log/log.ts'
@@ -15,8 +16,8 @@ import { shownOf } from '../../reflexes/context/fitted.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 
 const MOST_COUNTED = 1000
-/** Contexts that are rebuilt before other callers of the scope get their turn. */
-const MOST_AT_ONCE = 8
+/** Steps that a rebuilt context counts as, between the rests of the scope. */
+const STEPS_OF_CONTEXT = 2
 const PAGE_BYTES = 1_000_000
 /** Log entries of a chain per event: an active and a shadow version of each reflex. */
 const MOST_ENTRIES = 2 * limits.chain_length
@@ -29,6 +30,7 @@ type Row = {
   outcome: string | null
   chain_seq: number | null
 }
+type Seen = Pick<Row, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
 type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
 type Shown = { event: Event; at: number; scratch: Record<string, unknown> }
@@ -91,9 +93,10 @@ export class Recordings {
     const found: [string, unknown][] = []
     const newest = new Newest(this.#parts.database)
     let left = bytes
-    for (const [index, row] of this.#parts.database.allOf<Row>(ids, sql).entries()) {
-      if (index % MOST_AT_ONCE === MOST_AT_ONCE - 1) await scheduler.wait(0)
-      const { context } = this.#recording(row, newest)
+    const resting = serving()
+    for (const row of this.#parts.database.allOf<Row>(ids, sql)) {
+      await resting.rest(STEPS_OF_CONTEXT)
+      const context = this.#context(row, newest)
       left -= byteLength(JSON.stringify(context))
       if (left < 0) break
       found.push([row.id, context])
@@ -113,15 +116,20 @@ export class Recordings {
   #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row, newest: Newest): Recording {
     const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
     const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
-    const [event, scratch] = [JSON.parse(payload) as Event, ended ? this.#scratch(ended) : {}]
     return {
       seq,
       event_id: id,
       at: new Date(accepted_at).toISOString(),
       source: logged ? 'recorded' : 'rebuilt',
-      context: logged ?? this.#parts.log.clean(this.#rebuilt(seq, { event, at: accepted_at, scratch }, newest)),
+      context: logged ?? this.#context({ seq, payload, accepted_at, outcome }, newest),
       decision: ended && this.#decision(ended),
     }
+  }
+
+  /** The context that a reflex would have been shown. */
+  #context({ seq, payload, accepted_at: at, outcome }: Seen, newest: Newest): unknown {
+    const scratch = outcome === null ? {} : this.#scratch(JSON.parse(outcome) as Outcome)
+    return this.#parts.log.clean(this.#rebuilt(seq, { event: JSON.parse(payload) as Event, at, scratch }, newest))
   }
 
   /** The context that a reflex was shown, from the entries that the chain left about the event. */

@@ -199,6 +199,18 @@ describe('the contexts of a row', () => {
     )
   })
 
+  test('are read again after a rollback gave their place to others', () => {
+    const { log, reopened, forget } = opened()
+    const countAt = () => (log.entry(1) as { count?: number } | null)?.count
+    log.append([trimmed(1)])
+    expect(countAt()).toBe(1)
+    forget(1)
+    const other = reopened()
+    other.append([trimmed(2)])
+    other.write()
+    expect(countAt()).toBe(2)
+  })
+
   test('hold each event once', () => {
     const { log, rows } = opened()
     const seen: object[] = []

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { RangeRecording } from '../../../src/contract/scope-api.ts'
 import { Contexts } from '../../../src/learning/episodes/contexts.ts'
 import { readEpisodes, scopeSource, type EpisodeSource } from '../../../src/learning/episodes/read.ts'
 import type { Episode, Saw } from '../../../src/learning/episode.ts'
 import type { ReflexContext } from '../../../src/reflexes/reflex-context.ts'
+import { rangeRecording } from '../../../src/traces/recording-lines.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, fetchRaw, scopePath } from '../../support/http.ts'
 import { createVersion } from '../../support/reflexes.ts'
@@ -73,7 +73,7 @@ const shown = ({ event, recent_events, window, scratch, recent_actions }: Saw): 
 
 /** Rebuilt contexts beside those that reflexes were shown, where they differ. */
 async function differences(stub: Stub): Promise<unknown[]> {
-  const { entries, events } = JSON.parse(await stub.recording({ since: 0, after: null, limit: 5000 })) as RangeRecording
+  const { entries, events } = await rangeRecording(stub, { since: 0, after: null, limit: 5000 })
   const contexts = new Contexts({ seq: entries[0]?.seq ?? 0, at: 0 })
   contexts.receive(events)
   const found: unknown[] = []

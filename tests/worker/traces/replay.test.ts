@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { Computing } from '../../../src/base/computing.ts'
 import { hashJson } from '../../../src/base/json.ts'
+import { limits } from '../../../src/base/limits.ts'
 import { buildRegistry } from '../../../src/agent/registry.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
 import { hostOf } from '../../../src/http/traces/host.ts'
@@ -367,6 +368,24 @@ describe('a replay', () => {
     expect(effects).toHaveLength(did)
     expect(fetched).not.toHaveBeenCalled()
     fetched.mockRestore()
+  })
+
+  test('reads a large trace in parts, between which the scope serves others', async () => {
+    const scope = freshScope()
+    const trace_id = newTraceId()
+    const events = Array.from({ length: 12 }, (_, index) => note(scope, `${index}`.repeat(45_000)))
+    const traced = events.map((event) => ({ ...event, meta: { ...event.meta, trace_id } }))
+    await stubOf(scope).accept(traced, 'http')
+    await stubOf(scope).outcomes(
+      events.map(({ id }) => id),
+      15_000,
+    )
+    const sizes: number[] = []
+    for await (const part of (await stubOf(scope).recording({ trace_id, contexts: true })) ?? []) sizes.push(part.byteLength)
+    expect(sizes.length).toBeGreaterThan(4)
+    expect(Math.max(...sizes)).toBeLessThan(3 * limits.stream_page_bytes)
+    expect((await exported(scope, trace_id)).body.events).toHaveLength(12)
+    expect(await replayed(scope, trace_id)).toMatchObject(same)
   })
 
   test('needs neither the reflex nor the skill any more: their code is in the log', async () => {

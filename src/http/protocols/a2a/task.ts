@@ -2,8 +2,9 @@ import { type Artifact, type Message, type Part, Role, type StreamResponse, type
 import { isJsonFields } from '../../../base/json.ts'
 import type { EventRecord, EventStatus } from '../../../contract/event-record.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
-import type { ScopeApi, TraceRecording } from '../../../contract/scope-api.ts'
+import type { ScopeApi } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'
+import { traceRecording } from '../../../traces/recording-lines.ts'
 
 /** The parts of a task in its scope: its event, the newest event that answered it, and its log. */
 export type TaskFacts = { task: Event; latest: EventRecord; entries: readonly LogEntry[] }
@@ -13,7 +14,7 @@ export async function factsOf(scope: Pick<ScopeApi, 'event' | 'recording'>, id: 
   const own = await scope.event(id)
   if (!own) return null
   const { trace_id } = own.event.meta
-  const recording = JSON.parse(await scope.recording({ trace_id, contexts: false })) as TraceRecording | null
+  const recording = await traceRecording(scope, { trace_id, contexts: false })
   const answers = recording?.events.filter(({ event }) => event.meta.correlation_id === id && event.source === own.event.source) ?? []
   const last = answers.toSorted((one, other) => one.seq - other.seq).at(-1)
   const latest = last ? await scope.event(last.event.id) : own
