@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Account, LedgerAudit } from '../../../src/contract/market/account.ts'
 import type { Deal } from '../../../src/contract/market/deal.ts'
 import type { Transfer, TransferResult } from '../../../src/contract/market/transfer.ts'
+import { clientId } from '../../../src/ledger/ids.ts'
 import { read } from './clients.ts'
 import type { KillableServer } from './server.ts'
 import { ACCOUNTS, type Answered } from './traffic.ts'
@@ -26,7 +27,8 @@ export async function readBooks(server: KillableServer, ledger: DatabaseSync): P
   const statements = await Promise.all(
     accounts.map(({ id }) => whole<Transfer>(`/v1/ledger/accounts/${encodeURIComponent(id)}/statement?`)),
   )
-  expect(new Set(statements.flat().map(({ id }) => id))).toEqual(new Set(history.map(({ id }) => id)))
+  const named = history.map(({ seq, id, debit }) => `${seq} ${clientId(id, debit)}`)
+  expect(new Set(statements.flat().map(({ seq, id }) => `${seq} ${id}`))).toEqual(new Set(named))
   const deals = await Promise.all(ACCOUNTS.map((account) => whole<Deal>(`/v1/market/deals?account=${encodeURIComponent(account)}&`)))
   return {
     transfers: new Map(history.map((transfer) => [transfer.id, transfer])),
@@ -38,11 +40,21 @@ export async function readBooks(server: KillableServer, ledger: DatabaseSync): P
 
 export const resultsOf = ({ answer }: Answered): TransferResult[] => (answer as { results?: TransferResult[] }).results ?? []
 
+/** The ids that a request made, with the accounts that pay, to which they belong. */
+function createdBy(one: Answered): string[] {
+  const asked = [one.body ?? []].flat() as { debit?: string; pending_id?: string }[]
+  return resultsOf(one).flatMap(({ id, status }, index) => {
+    const { debit = 'genesis', pending_id } = asked[index] ?? {}
+    return status === 'failed' ? [] : [`${id} ${pending_id === undefined ? debit : 'ends'}`]
+  })
+}
+
 /** The history has what was answered as created and nothing else; each pending ended once. */
 export function checkHistory({ transfers, accounts, audit }: Books, answered: readonly Answered[]): void {
-  const created = answered.flatMap((one) => (one.kind === 'transfers' ? resultsOf(one) : [])).filter(({ status }) => status !== 'failed')
-  const own = [...transfers.keys()].filter((id) => !/^(?:deal|timeout):/.test(id))
-  expect(new Set(own)).toEqual(new Set(created.map(({ id }) => id)))
+  const created = answered.flatMap((one) => (one.kind === 'transfers' ? createdBy(one) : []))
+  const own = [...transfers.values()].filter(({ id }) => !/^(?:deal|timeout):/.test(id))
+  const named = own.map(({ id, debit, pending_id }) => `${clientId(id, debit)} ${pending_id === null ? debit : 'ends'}`)
+  expect(new Set(named)).toEqual(new Set(created))
   expect(audit.transfers).toBe(transfers.size)
   const history = [...transfers.values()]
   const ends = history.flatMap(({ pending_id }) => pending_id ?? [])
