@@ -10,6 +10,7 @@ import { agentRoles, ownText } from '../skills/session/owner.ts'
 import type { Acted, Chains } from './chain.ts'
 import type { Around } from './given.ts'
 import { OUTSIDE, ownTools } from './recorded-chain.ts'
+import { anchorsTouched } from '../tools/anchors.ts'
 import { Unrecorded } from './report.ts'
 import type { Sessions } from './skills/sessions.ts'
 
@@ -142,6 +143,8 @@ function endOfCall(
   const parsed = host.agents.agentOf(source.scope, settings.agent).tools[tool]?.input.safeParse(input)
   const asked = clean(parsed?.success ? parsed.data : input)
   const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
+  // A person was asked instead.
+  if (effects.length === 0 && anchorsTouched(settings.anchors, { tool, input: asked }).length > 0) return ACTED
   for (const [index, effect] of effects.entries()) {
     const known = source.inputOf(effect)
     const replayed = parsed ? asked : asLogged(asked, known?.value)

@@ -21,7 +21,8 @@ import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { handleApprovalEvents } from './skills/approval-events.ts'
-import { handlePayments } from './skills/payments.ts'
+import { handleCalls } from './skills/held-calls.ts'
+import type { DeskParts } from '../market/tools/desk.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type Host } from './storage/wiring.ts'
@@ -97,13 +98,16 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
   const own = reflexTools({ ...parts, sandbox: isolateSandbox, rechain, turn_id: () => turns.current?.turn_id ?? null })
-  const desk = { ...parts, view: () => parts.market.view, ask: parts.parked.askPayment.bind(parts.parked) }
+  const { parked } = parts
+  const ask: DeskParts['ask'] = (payment, why, call) => parked.askCall({ payment }, why, call)
+  const desk = { ...parts, view: () => parts.market.view, ask }
+  parts.effects.onAnchored((call, why, place) => parked.askCall({ call }, why, place))
   const allowed = (): Settings => {
     const { market, ...rest } = parts.settings()
     const anything = { without_approval: Number.MAX_SAFE_INTEGER, least_price: 0, services: ['*'] }
     return { ...rest, ...(market && { market: { ...market, ...anything } }) }
   }
-  handlePayments(parts, marketTools({ ...desk, settings: allowed }))
+  handleCalls(parts, marketTools({ ...desk, settings: allowed }))
   toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
   const adopting = new Adopting({ ...parts, rechain })
   const kept = composeArchive(parts)

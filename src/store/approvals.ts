@@ -104,6 +104,7 @@ const AFTER_EXPIRY: Readonly<Record<Approval['kind'], string>> = {
   run: 'the skill has to be proposed again',
   promotion: 'the scope will ask again',
   payment: 'the agent has to try to pay again',
+  call: 'the agent has to call the tool again',
   activation: 'set the state of the skill to active instead',
 }
 

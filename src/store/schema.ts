@@ -187,7 +187,7 @@ export const approvals = sqliteTable(
   {
     id: text().primaryKey(),
     scope: text().notNull(),
-    kind: text({ enum: ['run', 'promotion', 'activation', 'payment'] })
+    kind: text({ enum: ['run', 'promotion', 'activation', 'payment', 'call'] })
       .notNull()
       .default('run'),
     skill_id: text().notNull(),

@@ -24,7 +24,7 @@ const run = z
     run_id: z
       .string()
       .nullable()
-      .describe("As in the scope's log; null if the gate rejected the run when it was about to start, and for a payment."),
+      .describe("As in the scope's log; null if the gate rejected the run when it was about to start, and for a payment or a call."),
     status: z.enum(approvalRunStatuses),
     reason: z.string().nullable().describe('Why the status is not `ok`.'),
     outputs: z.record(z.string(), z.unknown()).describe("As in the scope's log: without secrets, and omitted if they are long."),
@@ -41,9 +41,9 @@ export const approval = z
     id: z.string(),
     scope: z.string(),
     kind: z
-      .enum(['run', 'promotion', 'activation', 'payment'])
+      .enum(['run', 'promotion', 'activation', 'payment', 'call'])
       .describe(
-        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person.',
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope.',
       ),
     skill_id: z.string(),
     version: z.string(),

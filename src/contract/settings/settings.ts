@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { anchorsSetting } from './anchors.ts'
 import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
 import { eventTypes } from './event-types.ts'
@@ -158,6 +159,7 @@ const fields = {
     'tools',
   ),
   ...outsideTools,
+  anchors: anchorsSetting,
   webhooks,
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
     description: "Parameters for the agent's tools and trigger.",
@@ -236,6 +238,7 @@ export const defaultSettings: Settings = {
   allowed_hosts: [],
   http_tools: [],
   mcp_servers: [],
+  anchors: [],
   webhooks: [],
   parameters: {},
 }

@@ -37,7 +37,7 @@ export type SessionParts = {
 
 /** The settings of a session, with the blackboard as it was seeded: nothing is read again. */
 export function sessionSettings({ record: { seed }, settings, entity_types }: SessionParts): SessionSettings {
-  const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills } = settings
+  const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills, anchors } = settings
   const { blackboard, sources, ages_ms, omitted, overridden } = seed as unknown as SessionSettings['seeded']
   return {
     trace_id: seed.trace_id,
@@ -50,6 +50,7 @@ export function sessionSettings({ record: { seed }, settings, entity_types }: Se
     tau,
     policy_mode,
     refused_skills,
+    anchors,
   }
 }
 

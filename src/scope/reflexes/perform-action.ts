@@ -1,5 +1,6 @@
 import type { Outcome } from '../../contract/event-record.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
+import { AwaitsPerson } from '../../tools/anchors.ts'
 import type { Event } from '../../core/event.ts'
 import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import type { LaneWork } from '../../contract/action.ts'
@@ -156,7 +157,7 @@ async function callTool(
   const { reflex_id, version, idempotence_key, head } = payload
   const found = parts.toolbox.find(tool)
   if (!found.ok) throw new Error(found.detail)
-  const held = await parts.effects.hold({
+  const request = {
     tool,
     definition: found.definition,
     input,
@@ -168,8 +169,16 @@ async function callTool(
     head,
     signal,
     timeout_ms: parts.settings().effect_timeout_ms,
-  })
+  }
+  const held = await parts.effects.hold(request).catch(waiting)
+  // As with a skill: the reflex has done its part when a person was asked.
+  if (held === null) return ACTED
   if (!held.thrown) return { ...ACTED, close: held.close }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: key })
   throw held.thrown.error
+}
+
+function waiting(error: unknown): null {
+  if (error instanceof AwaitsPerson) return null
+  throw error
 }

@@ -1,7 +1,6 @@
 import { setSkillState } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
-import type { Payment } from '../../contract/market/payment.ts'
 import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
@@ -10,7 +9,7 @@ import { storeOf } from '../../store/store.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { approvalHead } from '../log/spans.ts'
 import { tellApproval, type HeldRun } from './approval-events.ts'
-import { decidePayment, logPaymentAsked, paymentHead, type HeldPayment } from './payments.ts'
+import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
 import type { Unit } from '../storage/unit.ts'
 import { hashOf } from '../../proof/identity.ts'
 import type { Promotion, PromotionQuestion, WaitingPromotion } from '../reflexes/promotions.ts'
@@ -28,7 +27,8 @@ type HeldPromotion = { promotion: Promotion; expires_at: number }
 /** A mined skill that passed its tests. */
 export type Activation = { id: string; version: string; hash: string }
 type HeldActivation = { activation: Activation; expires_at: number }
-type Held = HeldRun | HeldPromotion | HeldActivation | HeldPayment
+type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
+type CallPlace = { trace_id: string; span_id: string }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
 type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
@@ -148,7 +148,8 @@ export class ParkedRuns {
     if ('activation' in parked) return
     // A question that was withdrawn is not waited for: only promotions are.
     if (status === 'withdrawn') return
-    if ('payment' in parked) return decidePayment(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
+    if ('payment' in parked || 'call' in parked)
+      return decideCall(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
     if (status === 'approved')
       this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: { ...parked, decided: { by, reason } } })
     if (status === 'rejected' && parked.from === 'reflex')
@@ -207,17 +208,18 @@ export class ParkedRuns {
     await outbox.push('approvals')
   }
 
-  /** Asks once for a payment that waits. Null if it waits already. */
-  async askPayment(payment: Payment, why: string, call?: { trace_id: string; span_id: string }): Promise<string | null> {
+  /** Asks once for a call that waits. Null if it waits already. */
+  async askCall(held: AskedCall, why: string, place?: CallPlace): Promise<string | null> {
     const { unit, outbox, log } = this.#parts
-    const { tool: skill_id, input, to, amount, gives } = payment
+    const { tool: skill_id, input, ...about } = callOf(held)
     if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
-    const inputs = log.clean({ ...input, to, amount, ...(gives !== undefined && { gives }) }) as ApprovalRequest['inputs']
-    const of = { kind: 'payment', skill_id, version: '', manifest_hash: '', inputs, why } as const
-    const head = paymentHead(call)
+    const inputs = log.clean({ ...input, ...about }) as ApprovalRequest['inputs']
+    const kind = 'payment' in held ? 'payment' : 'call'
+    const of = { kind, skill_id, version: '', manifest_hash: '', inputs, why } as const
+    const head = callHead(place)
     const asked = unit((asking) => {
-      const approval_id = this.#askOnce(asking, { payment }, of, { head })
-      if (approval_id !== null) logPaymentAsked(asking, { payment, head }, { approval_id, reason: why })
+      const approval_id = this.#askOnce(asking, held, of, { head })
+      if (approval_id !== null) logCallAsked(asking, { ...held, head }, { approval_id, reason: why })
       return approval_id
     })
     await outbox.push('approvals')
@@ -239,7 +241,7 @@ export class ParkedRuns {
 
   #askOnce(
     unit: Unit,
-    held: Pick<HeldPromotion, 'promotion'> | Pick<HeldActivation, 'activation'> | Pick<HeldPayment, 'payment'>,
+    held: Pick<HeldPromotion, 'promotion'> | Pick<HeldActivation, 'activation'> | AskedCall,
     of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
     place: { head?: EntryHead } = {},
   ): string | null {

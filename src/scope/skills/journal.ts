@@ -88,6 +88,7 @@ export class StepJournal implements Journal<SessionEntry> {
       timeout_ms,
       hide,
       secrets,
+      approved: run.approved,
     })
     this.#held = held
     // The runner stopped waiting for it.

@@ -93,7 +93,7 @@ export class Skills {
   async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
     const { settings, shelf, toolbox, layers } = this.#parts
     await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready(), layers.refresh(head)])
-    const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills } = settings()
+    const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills, anchors } = settings()
     const seeded = layers.seed()
     if (!seeded.ok) throw new Error(`the blackboard cannot be seeded: ${seeded.detail}`)
     const of: SessionSettings = {
@@ -107,6 +107,7 @@ export class Skills {
       tau,
       policy_mode,
       refused_skills,
+      anchors,
       secret_paths: shelf.secretPaths(),
     }
     return new SkillSession(of, this.#ports({ head, asker, model }))

@@ -38,6 +38,8 @@ export type GateRequest = {
   named?: boolean
   /** The scope's operators refuse the skill, by the setting `refused_skills`. */
   refused_here?: boolean
+  /** The anchors of the scope that the plan touches, by name. */
+  anchored?: readonly string[]
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict
   probes?: Probes

@@ -1,5 +1,6 @@
 import { holdsReference } from '../plan/secret-reference.ts'
 import { evaluate } from '../cel/expression.ts'
+import { whyAnchored } from '../../tools/anchors.ts'
 import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
 import { combined, inWords, outcome, shownValues, type Facts } from './preconditions.ts'
 import { sensitiveIn } from './sensitive.ts'
@@ -116,13 +117,21 @@ function stateOutcome({ state }: GateRequest): StageOutcome {
   return outcome({ check: 'state', detail: message, needs: [{ need: 'state', state, message }] })
 }
 
-function approvalOutcome({ manifest: { policy }, approved = false, control_plane }: GateRequest, facts: Facts): PolicyOutcome {
+function approvalOutcome(
+  { manifest: { policy }, approved = false, anchored = [], control_plane }: GateRequest,
+  facts: Facts,
+): PolicyOutcome {
   const checks: Check[] = []
   if (control_plane?.approval !== undefined) {
     const detail = control_plane.approval
     checks.push({ check: 'a person here', passed: approved, detail })
     const needs: Need[] = [{ need: 'person', message: `someone here must approve it: ${detail}` }]
     if (!approved) return { verdict: 'needs_approval', checks, needs }
+  }
+  if (anchored.length > 0) {
+    const message = whyAnchored(anchored)
+    checks.push({ check: 'anchors', passed: approved, detail: message })
+    if (!approved) return { verdict: 'needs_approval', checks, needs: [{ need: 'person', message }] }
   }
   for (const expression of policy.needs_approval_if) {
     const evaluation = evaluate(expression, facts.scope, facts.session)

@@ -105,6 +105,6 @@ export function writeOutputs({ manifest, blackboard }: CompiledPlan, outputs: Js
   return { ok: true, outputs, blackboard: current }
 }
 
-function templateScope({ inputs, blackboard }: Pick<CompiledPlan, 'inputs' | 'blackboard'>, steps: StepOutputs): TemplateScope {
+export function templateScope({ inputs, blackboard }: Pick<CompiledPlan, 'inputs' | 'blackboard'>, steps: StepOutputs): TemplateScope {
   return { ...blackboard, inputs, work: { ...blackboard.work, steps } }
 }

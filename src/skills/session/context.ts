@@ -1,4 +1,5 @@
 import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
+import type { Anchor } from '../../contract/settings/anchors.ts'
 import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard, Change, Seeded, SeedNotes } from '../plan/blackboard.ts'
@@ -24,6 +25,8 @@ export type SessionSettings = {
   policy_mode?: PolicyMode | undefined
   /** Patterns of skills that the scope refuses. */
   refused_skills?: readonly string[] | undefined
+  /** Resources on which a run asks a person. */
+  anchors?: readonly Anchor[] | undefined
   /** The skills within which this turn was started, outermost first. */
   ancestors?: readonly string[]
   max_proposals?: number

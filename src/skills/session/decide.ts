@@ -5,6 +5,7 @@ import { decide } from '../gate/gate.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'
 import { isRefused } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
+import { anchorsOf } from '../plan/anchors.ts'
 import { bindInputs } from '../plan/inputs.ts'
 import { fillSlots } from '../plan/slots.ts'
 import type { SessionContext } from './context.ts'
@@ -82,6 +83,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
   const { id } = skill.manifest
   const refused_here = isRefused(settings.refused_skills, skill.manifest)
   const tools = ports.tools()
+  const anchored = anchorsOf(settings.anchors, { manifest: skill.manifest, inputs, blackboard })
   return {
     manifest: skill.manifest,
     state: skill.state,
@@ -101,6 +103,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...(request.named && { named: true }),
     ...(approval === null && !(ports.whyCounts?.() ?? request.text_is_why === true) && { why_counts: false as const }),
     ...(refused_here && { refused_here }),
+    ...(anchored.length > 0 && { anchored }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }

@@ -86,7 +86,15 @@ export type RunsPort = {
 export type RunEnd = { skill_id: string; status: RunStatus; cancelled: boolean; ended_at: number; result: ProposalResult }
 
 /** `chain`: the skills that this one runs in, itself last. */
-export type RunIdentity = { run_id: string; skill_id: string; version: string; trace_id: string; chain: readonly string[] }
+export type RunIdentity = {
+  run_id: string
+  skill_id: string
+  version: string
+  trace_id: string
+  chain: readonly string[]
+  /** A person approved it. */
+  approved: boolean
+}
 
 /**
  * The ports of the host. The session adds the end of the run, the clock, the probes and the log.

@@ -64,7 +64,7 @@ function runnerPorts(
   const { ports, settings } = context
   const { run_id, skill_id, version, trace_id } = record
   const chain = [...(settings.ancestors ?? []), skill_id]
-  const { journal, ...host } = ports.runner({ run_id, skill_id, version, trace_id, chain })
+  const { journal, ...host } = ports.runner({ run_id, skill_id, version, trace_id, chain, approved: record.approval_id !== null })
   return {
     ...host,
     journal: {

@@ -2,8 +2,21 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { decideApproval } from '../../../../src/store/approvals.ts'
 import { call, keyFor, problem } from '../../../support/http.ts'
-import { crash, entriesOf, evict, freshScope, inObject, logOf, runAlarm, stubOf, until } from '../../../support/scopes.ts'
-import { effectGates, effects } from '../../../support/test-agents.ts'
+import {
+  crash,
+  entriesOf,
+  evict,
+  freshScope,
+  inObject,
+  logOf,
+  note,
+  runAlarm,
+  sendAndSettle,
+  stubOf,
+  until,
+} from '../../../support/scopes.ts'
+import { behaviours, effectGates, effects } from '../../../support/test-agents.ts'
+import { acting } from '../../../support/reflex-chain.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
 import { findApproval } from '../../../../src/store/approvals.ts'
 
@@ -442,5 +455,85 @@ describe('while D1, which holds the policy, is away', () => {
     await look(scope)
     await isDone(scope)
     expect(did(scope)).toEqual(BOTH)
+  })
+})
+
+describe('an anchor, which a person has set,', () => {
+  const anchors = [{ name: 'the vault', match: ['*VAULT*'], tools: ['act*'] }]
+  const waits = 'waits for a person: touches the anchor the vault'
+  const pending = async (scope: string) => (await call(`/v1/approvals?scope=${encodeURIComponent(scope)}&status=pending`)).body.items
+
+  test.each(['enforce', 'observe'] as const)(
+    'has a skill wait if what its steps get touches it, where the policy is to %s',
+    async (policy_mode) => {
+      const scope = freshScope()
+      await stubOf(scope).configure({ anchors, policy_mode }, 'ops')
+      const id = await skill()
+      expect(await propose(scope, id, { inputs: { what: 'the door' } })).toMatchObject({ status: 'ok' })
+      const asked = await propose(scope, id, { inputs: { what: 'the vault' } })
+      expect(asked).toMatchObject({ status: 'needs_approval', reason: expect.stringContaining(waits) })
+      expect(did(scope)).toEqual(['first the door', 'second the door'])
+      await call(`/v1/approvals/${asked.approval_id}/approve`, { json: {} })
+      await until(async () => did(scope).length === 4, 'the approved run is over')
+      expect(did(scope).slice(2)).toEqual(['first the vault', 'second the vault'])
+    },
+  )
+
+  test('stops the step of a run whose input only an earlier step knows', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ anchors: [{ name: 'the vault', match: ['then first vault'] }] }, 'ops')
+    const { plan } = twoSteps('')
+    const [first] = plan.steps
+    const id = await skill({
+      plan: {
+        ...plan,
+        steps: [
+          { ...first, name: 'one' },
+          { ...first, args: { text: 'then {{work.steps.one.did}}' } },
+        ],
+      },
+    })
+    expect(await propose(scope, id, { inputs: { what: 'vault' } })).toMatchObject({
+      reason: expect.stringContaining('set policy.needs_approval_if'),
+    })
+    expect(did(scope)).toEqual(['first vault'])
+  })
+
+  test.each(['turn', 'reflex'])('has the call of a %s wait, which is made once if it is approved', async (who) => {
+    const body = "return { action_type: 'call_tool', tool: 'act', args: { text: 'open the vault' } }"
+    const { scope, stub } = who === 'reflex' ? await acting(body) : { scope: freshScope(), stub: null }
+    const object = stub ?? stubOf(scope)
+    const errors: string[] = []
+    behaviours.set(scope, async (_, deps) => {
+      await deps.call('act', { text: 'open the vault' }).catch((error: Error) => errors.push(error.message))
+      return null
+    })
+    await object.configure({ anchors }, 'ops')
+    for (const text of ['a', 'b']) await sendAndSettle(object, note(scope, text))
+    const items = await until(async () => ((await pending(scope)).length > 0 ? pending(scope) : null), 'a person is asked')
+    expect(items).toMatchObject([{ kind: 'call', skill_id: 'act', inputs: { text: 'open the vault', anchors: ['the vault'] }, run: null }])
+    expect(did(scope)).toEqual([])
+    const ends = [`: it waits for the approval ${items[0].id}`, ': it waits for an approval already']
+    expect(errors).toEqual(who === 'reflex' ? [] : ends.map((end) => `act ${waits}${end}`))
+    expect(await entriesOf(object, 'approval-requested')).toMatchObject([{ skill_id: 'act', anchors: ['the vault'] }])
+    await call(`/v1/approvals/${items[0].id}/approve`, { json: {} })
+    await until(async () => (await call(`/v1/approvals/${items[0].id}`)).body.run?.ended_at, 'D1 knows of its end')
+    expect(did(scope)).toEqual(['open the vault'])
+    expect((await call(`/v1/approvals/${items[0].id}`)).body.run).toMatchObject({ status: 'ok', steps: [{ tool: 'act', status: 'ok' }] })
+    // A replay does not know what people decide. It does know that they were asked.
+    const [first, second] = (await entriesOf(object, 'event-accepted')).map(({ trace_id }) => trace_id)
+    const again = async (trace_id: string | undefined) =>
+      (await call(`/v1/traces/${trace_id}/replay?scope=${encodeURIComponent(scope)}`, { json: { mode: 'pinned' } })).body
+    expect(await again(first)).toMatchObject({ divergences: [], unknown: [{ kind: 'approval' }, { kind: 'effect' }] })
+    expect(await again(second)).toMatchObject({ equivalent: true })
+  })
+
+  test('lets operators act, who are people, and calls of which no value matches', async () => {
+    const scope = freshScope()
+    await stubOf(scope).configure({ anchors }, 'ops')
+    expect(await stubOf(scope).callTool({ tool: 'act', input: { text: 'the vault' }, key: 'k' }, 'olga')).toEqual({ ok: true })
+    behaviours.set(scope, async (_, deps) => ({ did: await deps.call('act', { text: 'the door' }) }))
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    expect(did(scope)).toEqual(['the vault', 'the door'])
   })
 })
