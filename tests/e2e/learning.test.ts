@@ -79,6 +79,8 @@ test('what a model repeats is learned, proved and taken over, caught when the mo
   await configure({ audit_share: 1 })
   const isCaught = (by: readonly string[]) => by.slice(-4).filter((one) => one === 'turn').length === 2
   expect(isCaught(await serve(200, isCaught))).toBe(true)
+  // The first disagreement leaves such events to the model. The proof ends at the fifth: an alarm.
+  expect((await serve(20)).filter((one) => one === 'turn')).toHaveLength(10)
   const drifted = await eventually(async () => {
     const { items } = await ask<{ items: Run[] }>(server.url, `/v1/learn/runs?scope=${encodeURIComponent(scope)}`)
     return items.find(({ started_by, status }) => started_by === 'drift' && status !== 'running')

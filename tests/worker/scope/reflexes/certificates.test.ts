@@ -55,6 +55,11 @@ const countOf = (stub: ReturnType<typeof stubOf>, table: string) =>
 const changesOf = async (stub: ReturnType<typeof stubOf>) =>
   (await entriesOf(stub, 'certificate-changed')).map(({ change, event_type }) => `${change} ${event_type ?? ''}`.trim())
 const movesOf = async (stub: ReturnType<typeof stubOf>) => (await entriesOf(stub, 'reflex-moved')).map(({ from, to }) => `${from} ${to}`)
+const learnedAgain = (scope: string) =>
+  until(async () => {
+    const { items } = (await call(`/v1/learn/runs?scope=${encodeURIComponent(scope)}`)).body
+    return items.length === 1 && items[0].started_by === 'drift'
+  }, 'the drift has started a run')
 const passes = (entries: readonly Extract<LogEntry, { kind: 'reflex-passed' }>[]) => entries.map(({ reason }) => reason)
 
 async function replays(scope: string, { trace_id }: { trace_id: string }) {
@@ -450,6 +455,7 @@ describe('the setting learning.mode', () => {
       says(scope, 'go away')
       for (let index = 0; index < 12; index += 1) await sendAndSettle(stub, note(scope, `later ${index}`))
       expect((await changesOf(stub)).slice(-2)).toEqual(['drifted test.note', 'refuted test.note'])
+      await learnedAgain(scope)
       expect((await entriesOf(stub, 'reflex-moved')).at(-1)).toMatchObject({
         to: 'shadow',
         reason: expect.stringContaining('0 of 2 compared fires'),
@@ -473,6 +479,7 @@ describe('the setting learning.mode', () => {
       expect(await sendAndSettle(stub, note(scope, `later ${index}`))).toMatchObject([{ outcome: { by: 'turn' } }])
     expect((await changesOf(stub)).slice(-2)).toEqual(['drifted test.note', 'refuted test.note'])
     expect(await movesOf(stub)).toEqual(['shadow active', 'active shadow'])
+    await learnedAgain(scope)
     await hurry(stub)
     await until(async () => (await call(`/v1/reflexes/${id}`)).body.state === 'shadow', 'D1 knows')
   })
