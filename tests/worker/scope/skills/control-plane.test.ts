@@ -272,7 +272,11 @@ describe('the telemetry for a control plane', () => {
 })
 
 describe('what a deployment lets the skills of its control plane do', () => {
-  async function pushed({ place = `${LIMITED}/x`, settings = {}, ...changes }: { place?: string; settings?: object; plan?: object } = {}) {
+  async function pushed({
+    place = `${LIMITED}/x`,
+    settings = {},
+    ...changes
+  }: { place?: string; settings?: object; plan?: object; activation?: object } = {}) {
     const scope = freshScope(place)
     const { id } = await activeThere(twoSteps(freshId('skill'), changes))
     await follow()
@@ -302,13 +306,16 @@ describe('what a deployment lets the skills of its control plane do', () => {
   })
 
   test('is nothing that the operators of a scope refuse, also where the policy is only observed', async () => {
-    const { scope, id } = await pushed({ place: CONTROLLED, settings: { policy_mode: 'observe' } })
-    expect((await call(scopePath(scope, '/bulletin?text=twice'))).text).toContain(id)
+    // A word that no other skill of this file has: a bulletin shows the best five.
+    const word = freshId('word')
+    const activation = { ...twoSteps('x').activation, keywords_any: ['twice', word] }
+    const { scope, id } = await pushed({ place: CONTROLLED, settings: { policy_mode: 'observe' }, activation })
+    expect((await call(scopePath(scope, `/bulletin?text=${word}`))).text).toContain(id)
     for (const refused of [id, `${id}@1.0.0`, `${id.slice(0, 8)}*`]) {
       await stubOf(scope).configure({ refused_skills: [refused] }, 'ops')
       expect(await propose(scope, id)).toMatchObject({ status: 'refused', reason: expect.stringContaining('refused_skills') })
     }
-    expect((await call(scopePath(scope, '/bulletin?text=twice'))).text).not.toContain(id)
+    expect((await call(scopePath(scope, `/bulletin?text=${word}`))).text).not.toContain(id)
     await stubOf(scope).configure({ refused_skills: [`${id}@2.0.0`] }, 'ops')
     expect(await propose(scope, id)).toMatchObject({ status: 'ok' })
   })
