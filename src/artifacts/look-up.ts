@@ -4,6 +4,7 @@ import type { ScopeLicence } from '../contract/market/view.ts'
 import { coversScope, hasRole, type Principal } from '../contract/principal.ts'
 import { agentOwner, scopeOfOwner, type ReflexVersion } from '../contract/reflex.ts'
 import type { SkillVersion } from '../contract/skill.ts'
+import { newestActive } from '../store/artifacts/artifacts.ts'
 import { entitlementsOf, licencesIn } from '../store/artifacts/entitlements.ts'
 import { readableBy } from '../store/artifacts/patterns.ts'
 import { reflexes, skills } from './kinds.ts'
@@ -50,6 +51,16 @@ export const listReflexesFor = (db: D1Database, query: ListQuery<typeof reflexes
   reflexes.list(db, { ...query, key_scopes: scopesOf(asker) })
 export const listSkillsFor = (db: D1Database, query: ListQuery<typeof skills>, asker: Asker) =>
   skills.list(db, { ...query, key_scopes: scopesOf(asker) })
+
+/**
+ * By id, the newest active version of each of these reflexes that has one, of what the asker may
+ * know of.
+ */
+export async function actingReflexesFor(db: D1Database, ids: readonly string[], asker: Asker): Promise<Map<string, number>> {
+  if (ids.length === 0) return new Map()
+  const rows = await newestActive(db, 'reflex', ids, await visibleTo(db, asker))
+  return new Map(rows.map(({ id, version }) => [id, Number(version)]))
+}
 
 const scopesOf = (asker: Asker): readonly string[] => ('agent' in asker ? [asker.agent] : asker.key.scopes)
 

@@ -63,9 +63,15 @@ export const listedReflex = z
   })
   .meta({ id: 'ListedReflex' })
 
-export const reflex = listedReflex
+/** A reflex in a list, by one of its versions. */
+export const reflexItem = listedReflex
   .extend({
     acts: count.nullable().describe('The version that acts where a chain follows the reflex: the newest active one; null if none is.'),
+  })
+  .meta({ id: 'ReflexItem' })
+
+export const reflex = reflexItem
+  .extend({
     code: text.nullable().describe('Null if it is sealed and the key may not read it.'),
     versions: z
       .array(z.object({ version: count, hash: text, state: reflexState, state_reason: text.nullable(), state_at: time, created_at: time }))

@@ -1,7 +1,7 @@
 import { basename, extname } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { listedReflex, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
+import type { reflexItem, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { pages, route } from '../pages.ts'
 import type { Page } from '../printer.ts'
@@ -11,7 +11,7 @@ import { fileText, jsonObject, limitOption, writeOutput } from '../values.ts'
 import { show } from './show.ts'
 import { addReflexTests } from './test.ts'
 
-type Listed = z.infer<typeof listedReflex>
+type Listed = z.infer<typeof reflexItem>
 type Reflex = z.infer<typeof reflexSchema>
 type Registered = z.infer<typeof registeredReflex>
 type Template = { name: string; description: string; params: Record<string, unknown> }
@@ -22,8 +22,9 @@ const columns: Column<Listed>[] = [
   { title: 'VERSION', of: ({ version }) => version },
   {
     title: 'STATE',
-    of: ({ state, idle }) => (idle ? `${state}, does not act` : state),
-    colour: ({ state, idle }) => (idle ? 'yellow' : state === 'active' ? 'green' : 'dim'),
+    of: ({ state, idle, acts, version }) =>
+      idle ? `${state}, does not act` : acts === null || acts === version ? state : `${state}, version ${acts} acts`,
+    colour: ({ idle, acts }) => (idle ? 'yellow' : acts === null ? 'dim' : 'green'),
   },
   { title: 'OWNER', of: ({ owner }) => owner },
   { title: 'DESCRIPTION', of: ({ description }) => description },

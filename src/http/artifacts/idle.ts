@@ -1,4 +1,5 @@
 import type { ListedReflex } from '../../artifacts/kinds.ts'
+import { actingReflexesFor } from '../../artifacts/look-up.ts'
 import { iso } from '../../base/time.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Certificate } from '../../contract/reports/certificate.ts'
@@ -18,18 +19,26 @@ export function idleOf({ version, state, by_proof }: Version, proofs: readonly P
   return { idle: { since: first.at === null ? null : iso(first.at), reason: first.reason } }
 }
 
-/** Says of each listed version by proof whether it acts in a scope that the key covers. */
-export async function withIdle<Listed extends Version>(
+/**
+ * Says of each listed reflex which version acts, and of each listed version by proof whether it
+ * acts in a scope that the key covers. A listed version that is active is the newest such one.
+ */
+export async function withActs<Listed extends Version>(
   db: D1Database,
   items: readonly Listed[],
-  principal: Pick<Principal, 'scopes'>,
-): Promise<{ one: Listed; idle?: Idle }[]> {
+  principal: Principal,
+): Promise<{ one: Listed; acts: number | null; idle?: Idle }[]> {
   const ids = items.flatMap(({ id, state, by_proof }) => (state === 'active' && by_proof ? [id] : []))
-  const proofs = ids.length === 0 ? [] : await certificatesOfAll(db, ids)
+  const others = items.flatMap(({ id, state }) => (state === 'active' ? [] : [id]))
+  const [proofs, acting] = await Promise.all([
+    ids.length === 0 ? [] : certificatesOfAll(db, ids),
+    actingReflexesFor(db, others, { key: principal }),
+  ])
   const covered = Map.groupBy(
     proofs.filter(({ scope }) => coversScope(principal, scope)),
     ({ reflex_id }) => reflex_id,
   )
   const now = Date.now()
-  return items.map((one) => ({ one, ...idleOf(one, covered.get(one.id) ?? [], now) }))
+  const actsOf = ({ id, version, state }: Listed) => (state === 'active' ? version : (acting.get(id) ?? null))
+  return items.map((one) => ({ one, acts: actsOf(one), ...idleOf(one, covered.get(one.id) ?? [], now) }))
 }

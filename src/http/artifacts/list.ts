@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor } from '../../artifacts/look-up.ts'
-import { reflexId, reflexState, listedReflex, reflex } from '../../contract/reflex.ts'
+import { reflexId, reflexState, reflex, reflexItem } from '../../contract/reflex.ts'
 import { shownCertificate } from '../../contract/reports/certificate.ts'
 import { skillState, listedSkill, skill } from '../../contract/skill.ts'
 import { templates } from '../../reflexes/templates/index.ts'
@@ -13,7 +13,7 @@ import { guard, json, problems, resource, routes } from '../describe/describe.ts
 import { paged, pageLimit, search } from '../describe/paging.ts'
 import { plainSchema } from '../body/plain-schema.ts'
 import { actsOf } from '../../reflexes/promotion.ts'
-import { idleOf, withIdle } from './idle.ts'
+import { idleOf, withActs } from './idle.ts'
 import { reflexAt, reflexPath, skillAt, skillPath } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 import { storeOf } from '../../store/store.ts'
@@ -37,7 +37,7 @@ const listReflexes = reflexRoute('get /v1/reflexes', 'listReflexes', 'List refle
       cursor: reflexId.optional(),
     }),
   },
-  responses: { 200: json(paged(listedReflex), 'A page.'), ...problems(400) },
+  responses: { 200: json(paged(reflexItem), 'A page.'), ...problems(400) },
 })
 
 const template = z.object({
@@ -98,8 +98,8 @@ const getSkill = skillRoute('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
 export const artifactListRoutes = resource()
   .openapi(listReflexes, async (c) => {
     const { items, next_cursor } = await listReflexesFor(storeOf(c.env), c.req.valid('query'), { key: c.var.principal })
-    const shown = await withIdle(storeOf(c.env), items, c.var.principal)
-    return c.json({ items: shown.map(({ one, ...idle }) => ({ ...presentListedReflex(one), ...idle })), next_cursor }, 200)
+    const shown = await withActs(storeOf(c.env), items, c.var.principal)
+    return c.json({ items: shown.map(({ one, ...acts }) => ({ ...presentListedReflex(one), ...acts })), next_cursor }, 200)
   })
   .openapi(listTemplates, (c) => c.json({ items: describedTemplates, next_cursor: null }, 200))
   .openapi(getReflex, async (c) => {

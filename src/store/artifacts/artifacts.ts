@@ -47,6 +47,23 @@ export async function listVersions(db: D1Database, ref: Ref, visible?: SQL): Pro
     .orderBy(desc(precedence))
 }
 
+/** The newest active version of each of these ids that has one. */
+export const newestActive = (db: D1Database, kind: ArtifactKind, ids: readonly string[], visible: SQL) =>
+  drizzle(db)
+    // SQLite takes the other columns from the row of the maximum.
+    .select({ id: artifactVersions.id, version: artifactVersions.version, precedence: sql<string>`max(${precedence})` })
+    .from(artifactVersions)
+    .innerJoin(artifacts, ofVersion)
+    .where(
+      and(
+        eq(artifactVersions.kind, kind),
+        sql`${artifactVersions.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
+        eq(artifactVersions.state, 'active'),
+        visible,
+      ),
+    )
+    .groupBy(artifactVersions.id)
+
 export const findOwner = (db: D1Database, { kind, id }: Ref): Promise<Owner | undefined> =>
   drizzle(db)
     .select()

@@ -74,6 +74,26 @@ describe('what acts', () => {
     expect(await acts(id)).toBe(2)
   })
 
+  test('is listed with each reflex, also where the listed version does not act', async () => {
+    const [earlier, newest, off] = await Promise.all([three(), three(), three()])
+    await changeTo('retired', `${earlier}@3`)
+    await call(`/v1/reflexes/${off}/off`, { json: {} })
+    const listed = async (query: string) => {
+      const items: { id: string; version: number; acts: number | null }[] = (await call(`/v1/reflexes?limit=1000${query}`)).body.items
+      return [earlier, newest, off].map((id) => {
+        const found = items.find((one) => one.id === id)
+        return found && [found.version, found.acts]
+      })
+    }
+    expect(await listed('')).toEqual([
+      [3, 2],
+      [3, 3],
+      [3, null],
+    ])
+    expect(await listed('&state=active')).toEqual([[2, 2], [3, 3], undefined])
+    expect(await listed('&state=retired')).toEqual([[3, 2], undefined, undefined])
+  })
+
   test('ends when the reflex is switched off, shadow mode included, and nothing changes twice', async () => {
     const id = await three()
     await changeTo('shadow', `${id}@3`)

@@ -16,9 +16,17 @@ import { Time } from '../../ui/time.tsx'
 type Idle = z.infer<typeof listedReflex>['idle']
 type Where = { scope: string; acts: number | null; watches: number | null; reason: string | null }
 
-/** The state of a version; one that is active by proof may act nowhere. */
-export function State({ state, idle }: { state: string; idle: Idle | undefined }) {
-  if (!idle) return <Status status={state} />
+type StateProps = { version: number; state: string; idle?: Idle | undefined; acts: number | null }
+
+/** The state of a version, and which other one acts; an active one by proof may act nowhere. */
+export function State({ version, state, idle, acts }: StateProps) {
+  if (!idle)
+    return (
+      <>
+        <Status status={state} />
+        {acts !== null && acts !== version && `, version ${acts} acts`}
+      </>
+    )
   return (
     <span title={idle.reason}>
       {visible(state)}, does not act

@@ -49,7 +49,7 @@ function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }
         <Facts>
           <Fact name="Acts">{acts ?? 'none'}</Fact>
           <Fact name="Newest version">
-            {version} <State state={state} idle={idle} />
+            {version} <State version={version} state={state} idle={idle} acts={acts} />
           </Fact>
           <Fact name="Owner">{visible(owner)}</Fact>
           <Fact name="Acts in">{scopes.map(visible).join(', ')}</Fact>

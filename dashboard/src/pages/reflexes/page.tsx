@@ -1,6 +1,6 @@
 import { useLocation } from 'preact-iso'
 import type { z } from 'zod'
-import type { listedReflex } from '../../../../src/contract/reflex.ts'
+import type { reflexItem } from '../../../../src/contract/reflex.ts'
 import { part, query, useGet } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, LoadedList } from '../../ui/feedback.tsx'
@@ -13,7 +13,7 @@ import { State } from '../reflex/acts.tsx'
 import { Filter } from './filter.tsx'
 import { Rates, type Statistics } from './rates.tsx'
 
-type Listed = z.infer<typeof listedReflex>
+type Listed = z.infer<typeof reflexItem>
 const states: Listed['state'][] = ['active', 'shadow', 'draft', 'retired']
 
 export default function ReflexesPage() {
@@ -56,7 +56,7 @@ function Reflexes({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
       columns={[
         { title: 'Reflex', cell: ({ id }) => <a href={`/reflexes/${part(id)}`}>{visible(id)}</a> },
         { title: 'Version', cell: ({ version }) => version, width: '6rem', numeric: true },
-        { title: 'State', cell: ({ state, idle }) => <State state={state} idle={idle} />, width: '10rem' },
+        { title: 'State', cell: (one) => <State {...one} />, width: '10rem' },
         { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '8rem', numeric: true },
         { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '8rem', numeric: true },
         { title: 'Owner', cell: ({ owner }) => visible(owner), width: '10rem' },
