@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { envelope } from '../contract/settings/event-types.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { eventType, type Event } from '../core/event.ts'
-import { judgeOf } from './json-schema.ts'
+import { judgeOf } from '../base/json-schema.ts'
 
 /** The event types that a scope's settings declare: each with the schema of a whole event. */
 export type DeclaredTypes = ReadonlyMap<string, z.ZodType<Event>>

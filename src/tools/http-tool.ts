@@ -1,4 +1,6 @@
+import { jsonSchema } from 'ai'
 import { z } from 'zod'
+import { parseOf } from '../base/json-schema.ts'
 import { defineTool, type ToolDefinition } from './define-tool.ts'
 import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
@@ -12,7 +14,7 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
   const { description, idempotence_key: key, repeatable = false, plans_only = false, undoes } = setting
   return defineTool<JsonFields>({
     description,
-    input: inputOf(setting),
+    ...inputOf(setting),
     repeatable,
     plans_only,
     ...(undoes && { undoes }),
@@ -29,9 +31,22 @@ export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowe
 }
 
 /** The input by its schema, else each slot is a text. Other fields need the schema's leave. */
-function inputOf(setting: HttpToolSetting): z.ZodType<JsonFields> {
-  if (setting.input === undefined) return textSlots(setting)
-  return z.fromJSONSchema({ additionalProperties: false, ...setting.input }) as z.ZodType<JsonFields>
+function inputOf(setting: HttpToolSetting): Pick<ToolDefinition<JsonFields>, 'input' | 'shown_input'> {
+  if (setting.input === undefined) return { input: textSlots(setting) }
+  const schema = { additionalProperties: false, ...setting.input }
+  const parse = parseOf(schema)
+  const input = z.unknown().transform((value, context) => {
+    const parsed = parse(value)
+    // The schema is one of an object.
+    if (parsed.ok) return parsed.value as JsonFields
+    for (const issue of parsed.issues) context.addIssue({ ...issue, code: 'custom' })
+    return z.NEVER
+  })
+  const validate = (value: unknown) => {
+    const { success, data, error } = input.safeParse(value)
+    return success ? { success, value: data } : { success, error }
+  }
+  return { input, shown_input: jsonSchema(schema, { validate }) }
 }
 
 function keyOf(template: string, input: JsonFields): string {

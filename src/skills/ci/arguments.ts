@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import type { FieldError } from '../../base/check-json.ts'
+import { judgeOf, type Judge, workOfOne, type Work } from '../../base/json-schema.ts'
 import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
 import { compileExpression } from '../cel/expression.ts'
 import type { Input, Manifest, ValueType } from '../manifest/manifest.ts'
@@ -31,16 +31,17 @@ export function argumentErrors(manifest: Manifest, tools: ToolInputs): FieldErro
   return calls.flatMap(({ tool, args, path }) => {
     const known = tools.get(tool)
     if (!known) return []
-    const found = misfits(args, { additionalProperties: false, ...known.schema }, { manifest, path })
+    const found = misfits(args, { additionalProperties: false, ...known.schema }, { manifest, path, judges: new Map(), work: workOfOne() })
     return found.map((error) => ({ ...error, message: `${error.message} (${tool} of scope ${known.scope})` }))
   })
 }
 
-type At = { manifest: Manifest; path: string }
+/** A call's literal values share the work of one value, and each schema is compiled once. */
+type At = { manifest: Manifest; path: string; judges: Map<JsonFields, Judge>; work: Work }
 
 function misfits(value: Json, schema: unknown, at: At): FieldError[] {
   if (!isJsonFields(schema)) return []
-  if (placesIn(value).length === 0) return literalMisfits(value, schema, at.path)
+  if (placesIn(value).length === 0) return literalMisfits(value, schema, at)
   const types = typesOf(schema)
   const takes = (type: string) => types === null || types.includes(type)
   const wrong = (what: string): FieldError[] => [{ path: at.path, message: `is ${what}, where the tool takes ${types?.join(' or ')}` }]
@@ -77,9 +78,10 @@ function fieldMisfits(fields: JsonFields, schema: JsonFields, at: At): FieldErro
   ]
 }
 
-function literalMisfits(value: Json, schema: JsonFields, path: string): FieldError[] {
-  const parsed = z.fromJSONSchema(schema).safeParse(value)
-  return (parsed.error?.issues ?? []).map(({ path: within, message }) => ({ path: [path, ...within.map(String)].join('.'), message }))
+function literalMisfits(value: Json, schema: JsonFields, { path, judges, work }: At): FieldError[] {
+  const judge = judges.get(schema) ?? judgeOf(schema)
+  judges.set(schema, judge)
+  return judge(value, work).map(({ path: within, message }) => ({ path: [path, ...within.map(String)].join('.'), message }))
 }
 
 /** Null where any type may be meant. */

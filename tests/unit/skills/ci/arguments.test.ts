@@ -21,7 +21,7 @@ const inputs = [
   { name: 'cc', type: 'string' },
 ]
 
-function errors(args: JsonFields): string[] {
+function errors(args: JsonFields, of: JsonFields = schema): string[] {
   const parsed = parseManifest({
     id: 'refund',
     version: '1.0.0',
@@ -30,7 +30,7 @@ function errors(args: JsonFields): string[] {
     plan: { budget: { max_cost_usd: 1, max_latency_ms: 1 }, steps: [{ tool: 'http.refund', args }] },
   })
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors))
-  const found = argumentErrors(parsed.manifest, new Map([['http.refund', { schema, scope: 'support/a' }]]))
+  const found = argumentErrors(parsed.manifest, new Map([['http.refund', { schema: of, scope: 'support/a' }]]))
   return found.map(({ path, message }) => `${path}: ${message}`)
 }
 const whole = (field: string, value: Json) => errors({ order: '{{a_string}}', amount: '{{a_number}}', [field]: value })
@@ -62,7 +62,7 @@ test.each<[string, Json, string]>([
   ],
   ['amount', '{{a_string}}', 'is the input a_string (string), where the tool takes number'],
   ['amount', 'about {{a_number}}', 'is a text, where the tool takes number'],
-  ['amount', '12', 'Invalid input: expected number, received string'],
+  ['amount', '12', 'expected number, received string'],
   ['count', '{{a_boolean}}', 'is the input a_boolean (boolean), where the tool takes integer'],
   ['tags', ['{{a_list}}'], 'plan.steps.0.args.tags.0: is the input a_list (list), where the tool takes string'],
   ['tags', '{{a_object}}', 'is the input a_object (object), where the tool takes array'],
@@ -72,4 +72,13 @@ test.each<[string, Json, string]>([
   ['more', '{{a_list}}', 'plan.steps.0.args.more: is no field of the tool, which takes order, amount, count'],
 ])('and not %s = %j', (field, value, expected) => {
   expect(whole(field, value)).toContainEqual(expect.stringContaining(expected))
+})
+
+test('literal arguments of one call are compared with its schema within the work of one value', () => {
+  const many = Array.from({ length: 400 }, (_, index) => ({ const: index }))
+  const listed = { type: 'object', properties: { order: {}, amount: {}, list: { type: 'array', items: { anyOf: many } } } }
+  // The placeholder makes each item a literal of its own.
+  const list = ['{{a_number}}', ...Array<number>(300).fill(399)]
+  expect(errors({ list: list.slice(0, 100) }, listed)).toEqual([])
+  expect(errors({ list }, listed)).toContainEqual(expect.stringContaining('takes too much work to check'))
 })

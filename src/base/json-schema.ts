@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { isFields } from '../base/check-json.ts'
-import { sameJson } from '../base/json.ts'
+import { isFields } from './check-json.ts'
+import { sameJson } from './json.ts'
 
 /**
  * Values that are compared with a part of a schema: the alternatives of a list's items multiply.
@@ -10,28 +10,57 @@ const MOST_WORK = 50_000
 const MOST_ISSUES = 10
 
 export type SchemaIssue = { path: PropertyKey[]; message: string }
-type Judge = (value: unknown) => SchemaIssue[]
+/** Several values may share the work of one. */
+export type Work = { left: number }
+export type Judge = (value: unknown, work?: Work) => SchemaIssue[]
+export type Parse = (value: unknown) => { ok: true; value: unknown } | { ok: false; issues: SchemaIssue[] }
+
+export const workOfOne = (): Work => ({ left: MOST_WORK })
 
 /** True if the value fits. It notes an issue if not, unless it is one of several alternatives. */
 type Check = (value: unknown, at: PropertyKey[], run: Run) => boolean
 
+type ObjectFound = { object: Record<string, unknown>; named: Record<string, unknown> }
+
 /** One value that is judged. It ends at the first issues, or where it takes too much work. */
 class Run {
   readonly issues: SchemaIssue[] = []
-  #left = MOST_WORK
+  readonly #work: Work
   #alternatives = 0
+  #objects: ObjectFound[] = []
+
+  constructor(work: Work) {
+    this.#work = work
+  }
 
   get isOver(): boolean {
-    return this.#left < 0 || this.issues.length >= MOST_ISSUES
+    return this.isTooMuch || this.issues.length >= MOST_ISSUES
   }
 
   get isTooMuch(): boolean {
-    return this.#left < 0
+    return this.#work.left < 0
   }
 
   work(units = 1): boolean {
-    this.#left -= units
+    this.#work.left -= units
     return !this.isOver
+  }
+
+  found(object: ObjectFound): void {
+    this.#objects.push(object)
+  }
+
+  /** The objects that the schema names the fields of, where it fits. */
+  get objects(): readonly ObjectFound[] {
+    return this.#objects
+  }
+
+  /** An alternative that does not fit says nothing about the objects in the value. */
+  tries(work: () => boolean): boolean {
+    const before = this.#objects.length
+    const fits = work()
+    if (!fits) this.#objects.length = before
+    return fits
   }
 
   fail(path: PropertyKey[], message: string): false {
@@ -56,14 +85,51 @@ class Run {
 /** Compiles a JSON Schema that `z.fromJSONSchema` supports; its own work is not bounded. */
 export function judgeOf(schema: unknown): Judge {
   const check = checkOf(schema)
-  return (value) => {
-    const run = new Run()
-    const fits = check(value, [], run)
-    if (run.isTooMuch)
-      return [{ path: [], message: 'takes too much work to check: give its type fewer alternatives, or its lists fewer items' }]
-    return fits ? [] : run.issues
+  return (value, work = workOfOne()) => judged(check, value, new Run(work))
+}
+
+/**
+ * As `judgeOf`, with the value as zod would parse it: with defaults, and with the fields that the
+ * schema names first, in its order, so that equal arguments of a tool have one text.
+ */
+export function parseOf(schema: unknown): Parse {
+  const check = checkOf(schema)
+  return (given) => {
+    const value = copyOf(given)
+    const run = new Run(workOfOne())
+    const issues = judged(check, value, run)
+    if (issues.length > 0) return { ok: false, issues }
+    for (const found of run.objects) complete(found)
+    return { ok: true, value }
   }
 }
+
+function judged(check: Check, value: unknown, run: Run): SchemaIssue[] {
+  const fits = check(value, [], run)
+  if (run.isTooMuch)
+    return [{ path: [], message: 'takes too much work to check: give its type fewer alternatives, or its lists fewer items' }]
+  return fits ? [] : run.issues
+}
+
+/** Each object once: one that stands at two places may be completed by two schemas. */
+function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyOf)
+  return isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [name, copyOf(field)])) : value
+}
+
+function complete({ object, named }: ObjectFound): void {
+  const given = Object.entries(object).filter(([, value]) => value !== undefined)
+  const isGiven = (name: string) => Object.hasOwn(object, name) && object[name] !== undefined
+  const fields = Object.entries(named).flatMap(([name, schema]) => {
+    if (isGiven(name)) return [[name, object[name]] as const]
+    return isFields(schema) && 'default' in schema ? [[name, copyOf(schema['default'])] as const] : []
+  })
+  for (const name of Object.keys(object)) delete object[name]
+  for (const [name, value] of new Map([...fields, ...given])) Object.defineProperty(object, name, { value, ...PLAIN })
+}
+
+/** A field named `__proto__` must be a field as well. */
+const PLAIN = { enumerable: true, configurable: true, writable: true }
 
 type Schema = Record<string, unknown>
 
@@ -104,12 +170,12 @@ function combined({ anyOf, oneOf, allOf, not }: Schema): Check[] {
   const checks: Check[] = []
   if (any)
     checks.push((value, at, run) => {
-      const fits = run.alternatives(() => any.some((check) => !run.isOver && check(value, at, run)))
+      const fits = run.alternatives(() => any.some((check) => !run.isOver && run.tries(() => check(value, at, run))))
       return fits || run.fail(at, 'fits none of the alternatives')
     })
   if (one)
     checks.push((value, at, run) => {
-      const fitting = run.alternatives(() => one.filter((check) => !run.isOver && check(value, at, run)).length)
+      const fitting = run.alternatives(() => one.filter((check) => !run.isOver && run.tries(() => check(value, at, run))).length)
       return fitting === 1 || run.fail(at, fitting === 0 ? 'fits none of the alternatives' : 'fits several of the alternatives')
     })
   if (all) checks.push((value, at, run) => all.every((check) => check(value, at, run)))
@@ -161,7 +227,8 @@ function fields({ properties, required, additionalProperties, minProperties, max
     if (!run.work(Math.ceil((needed.length + checks.length + names.length) / 10))) return false
     if (typeof minProperties === 'number' && names.length < minProperties) return run.fail(at, `has fewer than ${minProperties} fields`)
     if (typeof maxProperties === 'number' && names.length > maxProperties) return run.fail(at, `has more than ${maxProperties} fields`)
-    const has = (name: string) => Object.hasOwn(value, name)
+    if (checks.length > 0) run.found({ object: value, named })
+    const has = (name: string) => Object.hasOwn(value, name) && value[name] !== undefined
     const lacking = needed.filter((name) => !has(name))
     const complete = each(lacking, run, (name) => run.fail([...at, name], 'is required'))
     const known = each(checks, run, ({ name, check }) => !has(name) || check(value[name], [...at, name], run))
@@ -202,6 +269,6 @@ function containsEnough(
   value: unknown[],
   { contained, at, run, schema: { minContains = 1, maxContains = Infinity } }: Containing,
 ): boolean {
-  const found = run.alternatives(() => value.filter((item) => !run.isOver && contained(item, at, run)).length)
+  const found = run.alternatives(() => value.filter((item) => !run.isOver && run.tries(() => contained(item, at, run))).length)
   return found >= Number(minContains) && found <= Number(maxContains)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { judgeOf } from '../../../src/events/json-schema.ts'
+import { judgeOf } from '../../../src/base/json-schema.ts'
 
 const paths = (schema: object, value: unknown) => judgeOf(schema)(value).map(({ path }) => path.join('.'))
 
