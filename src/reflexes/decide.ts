@@ -12,7 +12,7 @@ import { isCallOf } from '../contract/market/view.ts'
 import type { History, Pace } from './history.ts'
 import type { Shown } from './context/context-json.ts'
 import type { RecentAction } from './reflex-context.ts'
-import { runReflex } from './run-reflex.ts'
+import { runReflex, shownRun } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
 import { countTrial, demotionOf, type Trial } from './promotion.ts'
 
@@ -201,7 +201,8 @@ class Batch {
     const history = this.#history(historyOf(version, state))
     const shown = show(history.recent(now))
     if (!shown.fits) return { ...step, passed: TOO_LARGE }
-    const run = runReflex(sandbox(), version, shown.json)
+    // The rounded fuel counts, so that a replay of the log ends a batch where this one ends.
+    const run = shownRun(runReflex(sandbox(), version, shown.json), version)
     this.fuel -= run.fuel + FUEL_PER_RUN
     const { action } = run
     const permission =

@@ -16,6 +16,7 @@ import { ContextJson } from '../reflexes/context/context-json.ts'
 import { decideInSteps, type Decision, type Fire, type Perceived, type Situation, type Step } from '../reflexes/decide.ts'
 import { emptyTrial } from '../reflexes/promotion.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
+import { HIDDEN_ERROR } from '../reflexes/run-reflex.ts'
 import { ownTools, contextsOf, fuelLeft, linkOf, recordedHistory, recordedTools, showRecorded, type ReflexEntry } from './recorded-chain.ts'
 import { asRecorded, type Around } from './given.ts'
 import { differences, Unrecorded, type Comparison } from './report.ts'
@@ -210,7 +211,8 @@ function compareSteps(
   for (const entry of recorded) {
     const step = left.get(nameOf(entry))
     left.delete(nameOf(entry))
-    const pair = { recorded: outcomeOfEntry(entry), replayed: step ? clean(outcomeOfStep(step)) : null }
+    const again = step ? outcomeOfStep(step) : null
+    const pair = { recorded: hiddenAs(again, outcomeOfEntry(entry)), replayed: again && clean(hiddenAs(outcomeOfEntry(entry), again)) }
     const context = contexts.get(entry.context_hash ?? '')
     if (context && isMasked(context, entry) && differences(pair.recorded, pair.replayed).length > 0)
       comparison.cannot(entry, 'reflex', 'the context holds redacted values, and the reflex decides otherwise without them')
@@ -234,6 +236,10 @@ function outcomeOfStep({ id, version, state, fire, passed }: Step): Outcome & Na
   if (fire) return { ...named, action: fire.action, reused: fire.reused, reason: 'fired', error: null }
   return { ...named, action: null, reused: false, reason: passed?.reason ?? 'null', error: passed && errorOf(passed) }
 }
+
+/** An error that one side hides is hidden on the other: the code was sealed between the two. */
+const hiddenAs = <One extends Outcome>(other: Outcome | null, one: One): One =>
+  one.error !== null && other?.error === HIDDEN_ERROR ? { ...one, error: HIDDEN_ERROR } : one
 
 /** Fuel and time are two nets for the same limit: which one stops a run depends on the machine. */
 const errorOf = ({ reason, error }: { reason: string; error: string | null }): string | null => (reason === 'limit' ? null : error)

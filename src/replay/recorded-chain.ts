@@ -87,7 +87,7 @@ export function versionOf(
     state,
     state_reason: null,
     by_proof: false,
-    sealed: false,
+    sealed: program.sealed ?? false,
     sharing: 'project',
     owner,
     owner_id: owner,

@@ -12,7 +12,8 @@ export const RECORDING_SCHEMA = 2
 export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
 /** An event with its place in the inbox, as it was accepted. */
 export type RecordedEvent = TraceRecording['events'][number]
-export type RecordedProgram = { id: string; version: number; state: string; code: string }
+/** `sealed`: others than its reader may not read the code, so that a replay hides its errors. */
+export type RecordedProgram = { id: string; version: number; state: string; code: string; sealed?: boolean | undefined }
 
 /**
  * A trace as one self-contained file: all that its decisions were made from, without secrets.
@@ -63,7 +64,10 @@ const fields = z.looseObject({
     }),
   ),
   events: z.array(z.object({ seq: z.int(), event: z.looseObject({ id: z.string(), type: z.string() }) })),
-  programs: z.record(z.string(), z.object({ id: z.string(), version: z.int(), state: z.string(), code: z.string() })),
+  programs: z.record(
+    z.string(),
+    z.object({ id: z.string(), version: z.int(), state: z.string(), code: z.string(), sealed: z.boolean().optional() }),
+  ),
   manifests: z.record(z.string(), z.unknown()),
   parts: z.record(z.string(), z.unknown()),
   contexts: z.record(z.string(), z.looseObject({})).optional(),

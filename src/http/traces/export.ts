@@ -74,8 +74,8 @@ export async function programsOf(env: Env, recorded: TraceRecording, reader: Rea
   return Object.fromEntries(
     found.flatMap(({ hash, program }) => {
       if (program?.hash !== hash) return []
-      const { id, version, state, code } = program
-      return [[hash, { id, version, state, code }]]
+      const { id, version, state, code, sealed } = program
+      return [[hash, { id, version, state, code, ...(sealed && { sealed }) }]]
     }),
   )
 }

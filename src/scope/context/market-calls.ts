@@ -7,7 +7,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { newTraceId, randomHex, withDefaults, type Event } from '../../core/event.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleWith, type ReflexContext } from '../../reflexes/reflex-context.ts'
-import { runReflex } from '../../reflexes/run-reflex.ts'
+import { HIDDEN_ERROR, runReflex } from '../../reflexes/run-reflex.ts'
 import type { OperatorCalls } from '../effects/operator-calls.ts'
 import type { Certificates } from '../reflexes/certificates.ts'
 import type { OwnedReflexes, ReflexVersions } from '../reflexes/versions.ts'
@@ -127,6 +127,7 @@ function serveReflex(parts: Serving, call: ServiceCall, { id, trace_id }: Of): S
   }
   const context: ReflexContext = { ...sampleWith(fields), agent_id: agent().name, balance: market.view.account.balance, scratch: {} }
   const { action, reason, error } = runReflex(isolateSandbox(), { hash: version.hash, code: version.code }, context)
-  if (error !== null && error !== undefined) return { ok: false, detail: `reflex ${id} failed: ${error}`, trace_id }
+  // The caller may not read the code, which the error would quote.
+  if (error !== null) return { ok: false, detail: `reflex ${id} failed: ${HIDDEN_ERROR}`, trace_id }
   return { ok: true, output: { action, reason, invocation_id }, trace_id }
 }

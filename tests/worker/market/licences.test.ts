@@ -5,6 +5,7 @@ import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
 import type { ListingTerms } from '../../../src/contract/market/listing.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
+import { HIDDEN_ERROR } from '../../../src/reflexes/run-reflex.ts'
 import { certify } from '../../support/certificates.ts'
 import { call, keyFor } from '../../support/http.ts'
 import { notes, write } from '../../support/reflex-chain.ts'
@@ -250,6 +251,60 @@ describe('a hostile reflex that was bought', () => {
     expect(await entriesOf(stubOf(buyer), 'effect-started')).toEqual([])
     expect((await passesIn(buyer)).some((reason) => passed.test(reason))).toBe(true)
   })
+})
+
+/** Fails in ways that quote its code: by a field, an invalid action and an error of its own. */
+const QUOTES_ITSELF = `
+  const { text } = context.event
+  if (text === 'field') return null.HIDDEN_FIELD
+  if (text === 'action') return { action_type: 'HIDDEN_ACT' }
+  if (text === 'throw') throw new Error('HIDDEN_RULE')
+  for (let n = 0; n < text.length; n += 1) Math.sqrt(n)
+  return null`
+
+test('the log and its views hide the errors and the exact fuel of hidden code, and a replay finds them equal', async () => {
+  const { buyer, version, artifact } = await licensed({ days: 30 }, 100, QUOTES_ITSELF)
+  const key = await keyFor(['operator'], [buyer])
+  const scope = encodeURIComponent(buyer)
+  await certify(buyer, version)
+  await decidedBy(buyer, 'field', 'action', 'throw', 'a', 'a longer text, which costs more')
+  const passed = await entriesOf(stubOf(buyer), 'reflex-passed')
+  expect(passed.map(({ reason, error }) => [reason, error])).toEqual([
+    ['error', HIDDEN_ERROR],
+    ['invalid_action', HIDDEN_ERROR],
+    ['error', HIDDEN_ERROR],
+    ['null', null],
+    ['null', null],
+  ])
+  expect(new Set(passed.map(({ fuel }) => fuel))).toEqual(new Set([25_000]))
+  const of = artifact.replace('reflex:', '')
+  const answers = [await call(`/v1/scopes/${scope}/log?limit=1000`, { key }), await call(`/v1/reflexes/${of}`, { key })]
+  for (const { trace_id } of passed) {
+    const path = `/v1/traces/${trace_id}`
+    const replay = (json: unknown) => call(`${path}/replay?scope=${scope}`, { method: 'POST', json, key })
+    const pinned = await replay({ mode: 'pinned' })
+    expect(pinned).toMatchObject({ status: 200, body: { equivalent: true, divergences: [], unknown: [] } })
+    const changes = { reflexes: [{ id: version.id, version: version.version }] }
+    answers.push(pinned, await replay({ mode: 'what_if', changes }))
+    for (const view of ['', '/export']) answers.push(await call(`${path}${view}?scope=${scope}`, { key }))
+  }
+  for (const { status, text } of answers) {
+    expect(status).toBe(200)
+    expect(text).not.toContain('HIDDEN_')
+  }
+})
+
+test('a what-if hides the errors of hidden code that did not run when the trace was recorded', async () => {
+  const { buyer, version } = await licensed({ days: 30 }, 100, QUOTES_ITSELF)
+  const key = await keyFor(['operator'], [buyer])
+  await stubOf(buyer).configure({ reflexes: [] }, 'ops')
+  const [record] = await sendAndSettle(stubOf(buyer), note(buyer, 'field'))
+  const json = { mode: 'what_if', changes: { reflexes: [{ id: version.id }] } }
+  const path = `/v1/traces/${record?.event.meta.trace_id ?? ''}/replay?scope=${encodeURIComponent(buyer)}`
+  const { status, text } = await call(path, { method: 'POST', json, key })
+  expect(status).toBe(200)
+  expect(text).toContain(HIDDEN_ERROR)
+  expect(text).not.toContain('HIDDEN_')
 })
 
 describe('the use of a licence', () => {
