@@ -4,7 +4,7 @@ import { isJsonFields } from '../base/json.ts'
 import type { LogEntry, PassReason } from '../contract/log-entry.ts'
 import { agentOwner, type ReflexReference, type ReflexVersion } from '../contract/reflex.ts'
 import { ContextJson, type Shown } from '../reflexes/context/context-json.ts'
-import { FUEL_PER_BATCH, type Link } from '../reflexes/decide.ts'
+import { FUEL_PER_BATCH, FUEL_PER_RUN, type Link } from '../reflexes/decide.ts'
 import { History } from '../reflexes/history.ts'
 import { sampleContext, type RecentAction, type ReflexContext } from '../reflexes/reflex-context.ts'
 import { defineTool } from '../tools/define-tool.ts'
@@ -43,7 +43,8 @@ export function showRecorded(
 /** Enough fuel, unless the log says that the events before had used it up. */
 export function fuelLeft(steps: readonly ReflexEntry[]): number {
   const first = steps.findIndex((step) => step.kind === 'reflex-passed' && step.reason === 'fuel')
-  const used = steps.slice(0, first).reduce((sum, { fuel }) => sum + fuel, 0)
+  // A step that did not run has no fuel, and costs nothing.
+  const used = steps.slice(0, first).reduce((sum, { fuel }) => sum + (fuel > 0 ? fuel + FUEL_PER_RUN : 0), 0)
   return first === -1 ? FUEL_PER_BATCH : used
 }
 
