@@ -17,8 +17,13 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
     }
   }, [])
+  // Escape would hide the dialog a moment before the page knows: a key in between would be lost.
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    onClose()
+  }
   return (
-    <dialog ref={dialog} aria-labelledby={id} class={wide ? 'wide' : ''} onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby={id} class={wide ? 'wide' : ''} onCancel={cancel} onClose={onClose}>
       <div class="heading">
         <h2 id={id}>{title}</h2>
         <button type="button" class="plain" aria-label="Close" onClick={onClose}>
