@@ -1,3 +1,4 @@
+import type { ModelCalls } from '../../../src/contract/reports/health.ts'
 import { counted } from '../../lib/text.ts'
 
 export type Level = 'ok' | 'warning' | 'failed'
@@ -17,16 +18,7 @@ export type Health = {
   model: string
   model_error: string | null
   /** The results of model calls; older servers do not report them. */
-  model_calls?: {
-    status: 'answering' | 'failing' | 'silent' | 'unknown'
-    last_answer_at: string | null
-    failing_since: string | null
-    failures: number
-    scopes_failing: number
-    scopes_waiting: number
-    asks_at: string | null
-    error: string | null
-  } | null
+  model_calls?: ModelCalls | null
   agents: string[]
   deployment?: {
     time: string

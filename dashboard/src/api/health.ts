@@ -1,3 +1,5 @@
+import type { ModelCalls } from '../../../src/contract/reports/health.ts'
+
 /** The answer of `GET /health/detailed`, as far as pages show it. Null: D1 did not answer. */
 export type Health = {
   status: 'ok' | 'degraded'
@@ -22,15 +24,5 @@ export type Health = {
     database_bytes: number | null
     secrets: { name: string; problem: string | null }[] | null
   } | null
-}
-export type ModelCalls = {
-  status: 'answering' | 'failing' | 'silent' | 'unknown'
-  last_answer_at: string | null
-  failing_since: string | null
-  failures: number
-  scopes_failing: number
-  scopes_waiting: number
-  asks_at: string | null
-  error: string | null
 }
 type Part = { ok: boolean; duration_ms: number; error: string | null }

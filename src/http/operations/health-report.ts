@@ -1,7 +1,7 @@
 import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { z } from '@hono/zod-openapi'
 import { isoOrNull } from '../../base/time.ts'
+import type { ModelCalls } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
@@ -11,23 +11,6 @@ import { countVersions } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5
-
-const at = z.iso.datetime().nullable()
-export const modelCalls = z.object({
-  status: z
-    .enum(['answering', 'failing', 'silent', 'unknown'])
-    .describe(
-      '`answering`: the last call of every scope was answered. `failing`: the last calls of some scopes were not. ' +
-        '`silent`: nobody was answered since, and events wait or failures are many. `unknown`: no call was made yet.',
-    ),
-  last_answer_at: at.describe('When a model answered last.'),
-  failing_since: at.describe('The first failure without an answer since, in any scope.'),
-  failures: z.int().describe('Calls that failed since the last answer of their scope.'),
-  scopes_failing: z.int(),
-  scopes_waiting: z.int().describe('Scopes whose events wait for the model: `GET /v1/scopes?state=model` lists them.'),
-  asks_at: at.describe('When the first of them asks again.'),
-  error: z.string().nullable().describe('The newest failure.'),
-})
 
 /** Events without an outcome, as last replicated by the scopes. */
 export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
@@ -55,7 +38,7 @@ const FAILURES = 3
  * The results of real model calls, as last replicated by the scopes. `silent`: nobody was answered
  * since the newest scope's failures began, and events wait or failures are many.
  */
-export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<z.infer<typeof modelCalls>> {
+export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<ModelCalls> {
   const { scope, model_failing_since: since, model_failures, model_error, model_ask_at, model_answered_at } = scopes
   const failing = and(within(scope, patterns), isNotNull(since))
   const [sums, newest, answers] = await Promise.all([

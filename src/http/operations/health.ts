@@ -1,5 +1,6 @@
 import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { z } from '@hono/zod-openapi'
+import { modelCalls } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import { decisionModelProblem } from '../../models/decisions/resolve.ts'
 import { ownPricesProblem } from '../../models/own-prices.ts'
@@ -11,7 +12,6 @@ import {
   deadLetterCounts,
   inboxDepths,
   modelCallReport,
-  modelCalls,
   modelSilence,
   parkedCounts,
   retentionReport,

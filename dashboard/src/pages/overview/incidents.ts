@@ -1,4 +1,5 @@
-import type { Health, ModelCalls } from '../../api/health.ts'
+import type { ModelCalls } from '../../../../src/contract/reports/health.ts'
+import type { Health } from '../../api/health.ts'
 import { bytes, counted } from '../../ui/numbers.ts'
 import { withTimes } from '../../ui/time.tsx'
 
