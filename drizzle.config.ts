@@ -13,7 +13,7 @@ export default process.env['REFLEX_SCHEMA'] === 'scope'
         './src/store/artifacts/*tables.ts',
         './src/store/learning/tables.ts',
         './src/store/market/*tables.ts',
-        './src/agents/*/tables.ts',
+        './examples/agents/*/tables.ts',
       ],
       out: './migrations',
     })

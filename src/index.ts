@@ -1,7 +1,7 @@
-import { chat } from './agents/chat/agent.ts'
-import { deploy } from './agents/deploy/agent.ts'
-import { sshGuard } from './agents/ssh-guard/agent.ts'
-import { team } from './agents/team/agent.ts'
+import { chat } from '../examples/agents/chat/agent.ts'
+import { deploy } from '../examples/agents/deploy/agent.ts'
+import { sshGuard } from '../examples/agents/ssh-guard/agent.ts'
+import { team } from '../examples/agents/team/agent.ts'
 import { reflex } from './worker.ts'
 
 // The first agent whose pattern matches serves a scope; the built-in `prompted` serves the rest.

@@ -1,5 +1,5 @@
-import { sshLineOf } from '../../src/agents/ssh-guard/burst.ts'
-import { parseSyslog, syslogTime } from '../../src/agents/ssh-guard/line.ts'
+import { sshLineOf } from '../../examples/agents/ssh-guard/burst.ts'
+import { parseSyslog, syslogTime } from '../../examples/agents/ssh-guard/line.ts'
 
 /** An event as sent. Its id names the line, so a batch that is sent twice is perceived once. */
 export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }

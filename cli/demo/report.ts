@@ -165,7 +165,7 @@ function next({ file }: Summary, paint: Paint): string[] {
     ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
     [REFLEX_FILE, 'read the reflex'],
     [SKILL_FOLDER, 'read the skills'],
-    ['npm run dev', 'write an agent: src/agents/'],
+    ['npm run dev', 'write an agent: examples/agents/'],
   ] as const
   const column = Math.max(...commands.map(([command]) => command.length)) + 2
   return [paint('bold', 'Try next'), ...commands.map(([command, what]) => `  ${paint('cyan', command.padEnd(column))}${what}`)]

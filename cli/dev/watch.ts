@@ -7,7 +7,7 @@ export type Changes = { next: (kind?: Change['kind']) => Promise<Change>; close:
 
 const SETTINGS = '.dev.vars'
 const SOURCES = new Set(['wrangler.toml', 'package.json'])
-const SOURCE_FOLDERS = ['src', 'migrations']
+const SOURCE_FOLDERS = ['src', 'migrations', 'examples/agents']
 /** An editor writes a file in several steps. */
 const QUIET_MS = 150
 

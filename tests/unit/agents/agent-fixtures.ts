@@ -9,7 +9,7 @@ import { OfflineModel } from '../../../src/models/offline-model.ts'
 import { effectiveLearning } from '../../../src/contract/settings/learning.ts'
 import { effectiveRetry } from '../../../src/contract/settings/retry.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import type { LogLine } from '../../../src/agents/ssh-guard/line.ts'
+import type { LogLine } from '../../../examples/agents/ssh-guard/line.ts'
 
 export const NOW = Date.UTC(2026, 2, 9, 12)
 

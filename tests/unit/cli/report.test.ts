@@ -119,7 +119,7 @@ describe('the report', () => {
       '  npm run demo -- --file /var/log/auth.log  read your own log',
       '  examples/reflexes/ssh-brute-force.js      read the reflex',
       '  examples/skills/                          read the skills',
-      '  npm run dev                               write an agent: src/agents/',
+      '  npm run dev                               write an agent: examples/agents/',
     ])
   })
 

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { parseSyslog, syslogTime } from '../../../src/agents/ssh-guard/line.ts'
+import { parseSyslog, syslogTime } from '../../../examples/agents/ssh-guard/line.ts'
 import { withDefaults, type Event } from '../../../src/core/event.ts'
 import { guideCode } from '../../support/guide/guide-code.ts'
 import { entriesOf, evict, freshScope, send, sendAndSettle, stubOf } from '../../support/scopes.ts'

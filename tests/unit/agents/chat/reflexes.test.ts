@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { chatOffline } from '../../../../src/agents/chat/offline.ts'
-import { knownOf, reflexNote, REFLEXES } from '../../../../src/agents/chat/reflexes.ts'
+import { chatOffline } from '../../../../examples/agents/chat/offline.ts'
+import { knownOf, reflexNote, REFLEXES } from '../../../../examples/agents/chat/reflexes.ts'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
 import type { OfflineRequest } from '../../../../src/models/offline-model.ts'
 import { defaultSettings } from '../../../../src/contract/settings/settings.ts'

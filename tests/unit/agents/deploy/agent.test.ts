@@ -1,7 +1,7 @@
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
-import { deploy } from '../../../../src/agents/deploy/agent.ts'
-import { deployWindow, riskScan } from '../../../../src/agents/deploy/agent.ts'
+import { deploy } from '../../../../examples/agents/deploy/agent.ts'
+import { deployWindow, riskScan } from '../../../../examples/agents/deploy/agent.ts'
 import { answer } from '../../models/model-fixtures.ts'
 import { event, scopeOf } from '../agent-fixtures.ts'
 

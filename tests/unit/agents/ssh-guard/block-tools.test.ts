@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { blockAddress, unblockAddress } from '../../../../src/agents/ssh-guard/block-tools.ts'
+import { blockAddress, unblockAddress } from '../../../../examples/agents/ssh-guard/block-tools.ts'
 import type { ToolCall } from '../../../../src/tools/define-tool.ts'
 import type { Env } from '../../../../src/env.ts'
 import { fakeDatabase, NOW, part } from '../agent-fixtures.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { burstingAddresses, burstOf, sshLineOf, tracesOf } from '../../../../src/agents/ssh-guard/burst.ts'
+import { burstingAddresses, burstOf, sshLineOf, tracesOf } from '../../../../examples/agents/ssh-guard/burst.ts'
 import { burst, failure, logLine } from '../agent-fixtures.ts'
 
 const address = '203.0.113.7'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseSshMessage, parseSyslog, syslogTime } from '../../../../src/agents/ssh-guard/line.ts'
+import { parseSshMessage, parseSyslog, syslogTime } from '../../../../examples/agents/ssh-guard/line.ts'
 
 describe('the header of a log line', () => {
   const message = 'Accepted publickey for bob from 192.0.2.7 port 5 ssh2'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { isPrivateNetwork } from '../../../../src/agents/ssh-guard/block-tools.ts'
-import { attackingNetworks } from '../../../../src/agents/ssh-guard/addresses.ts'
+import { isPrivateNetwork } from '../../../../examples/agents/ssh-guard/block-tools.ts'
+import { attackingNetworks } from '../../../../examples/agents/ssh-guard/addresses.ts'
 
 describe('a network attacks', () => {
   test('where three of its addresses do, each counted once', () => {

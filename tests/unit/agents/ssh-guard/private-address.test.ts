@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isPrivateAddress } from '../../../../src/agents/ssh-guard/addresses.ts'
+import { isPrivateAddress } from '../../../../examples/agents/ssh-guard/addresses.ts'
 
 const own = `127.0.0.1 127.255.255.254 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 0.0.0.0 100.64.0.1 100.127.255.255 224.0.0.1
   239.1.1.1 255.255.255.255 :: ::1 0:0:0:0:0:0:0:1 fc00::1 fd12:3456::1 fe80::1 febf::1 fec0::1 ff02::1 ::ffff:10.0.0.1 ::ffff:7f00:1

@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
-import { team } from '../../../../src/agents/team/agent.ts'
+import { team } from '../../../../examples/agents/team/agent.ts'
 import { OFFLINE_PREFIX } from '../../../../src/models/offline-model.ts'
 import { answer } from '../../models/model-fixtures.ts'
 import { event, part, scopeOf } from '../agent-fixtures.ts'

@@ -8,7 +8,7 @@ import {
   withRetry,
   withTimeout,
   type Worker,
-} from '../../../../src/agents/team/patterns.ts'
+} from '../../../../examples/agents/team/patterns.ts'
 import { ModelRefused } from '../../../../src/models/model-errors.ts'
 
 const open = () => new AbortController().signal

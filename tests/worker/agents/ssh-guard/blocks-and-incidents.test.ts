@@ -1,4 +1,4 @@
-import { sshGuard } from '../../../../src/agents/ssh-guard/agent.ts'
+import { sshGuard } from '../../../../examples/agents/ssh-guard/agent.ts'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { withDefaults, type Event } from '../../../../src/core/event.ts'

@@ -1,7 +1,7 @@
 import { tool, type ToolSet } from 'ai'
 import type { z } from 'zod'
 import { blockAddress, blockInput, unblockAddress, unblockInput } from './block-tools.ts'
-import type { AgentDeps } from '../../agent/define-agent.ts'
+import type { AgentDeps } from '../../../src/agent/define-agent.ts'
 import { isPrivateAddress } from './addresses.ts'
 
 /** Only `attacking` addresses may be blocked, and only `returned` ones unblocked. */

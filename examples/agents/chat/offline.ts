@@ -1,4 +1,4 @@
-import { OFFLINE_PREFIX, type OfflineAnswer, type OfflineRequest } from '../../models/offline-model.ts'
+import { OFFLINE_PREFIX, type OfflineAnswer, type OfflineRequest } from '../../../src/models/offline-model.ts'
 import { answeringReflex, knownOf, sameQuestion, shortHash, type Known } from './reflexes.ts'
 
 /** A longer question is unlikely to repeat word by word. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { OfflineRequest } from '../../models/offline-model.ts'
+import type { OfflineRequest } from '../../../src/models/offline-model.ts'
 import type { Burst } from './burst.ts'
 import type { AttackingNetwork } from './addresses.ts'
 

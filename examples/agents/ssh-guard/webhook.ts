@@ -1,6 +1,6 @@
-import type { ToolCall } from '../../tools/define-tool.ts'
+import type { ToolCall } from '../../../src/tools/define-tool.ts'
 
-declare module '../../env.ts' {
+declare module '../../../src/env.ts' {
   interface Env {
     /** The guard reports each block to this address. Unset: it reports none. */
     BLOCK_WEBHOOK_URL?: string

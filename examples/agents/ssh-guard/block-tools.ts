@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isPrivateAddress } from './addresses.ts'
 import { addBlock, liftBlock } from './blocks.ts'
-import { defineTool, type ToolCall } from '../../tools/define-tool.ts'
+import { defineTool, type ToolCall } from '../../../src/tools/define-tool.ts'
 
 const address = z.union([z.ipv4(), z.ipv6()])
 export const blockInput = z.object({

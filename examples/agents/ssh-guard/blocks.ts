@@ -2,9 +2,9 @@ import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { blocks } from './tables.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
-import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
-import type { ToolCall } from '../../tools/define-tool.ts'
-import { storeOf } from '../../store/store.ts'
+import { listByAge, type AgeQuery, type PageOf } from '../../../src/store/page-by-bytes.ts'
+import type { ToolCall } from '../../../src/tools/define-tool.ts'
+import { storeOf } from '../../../src/store/store.ts'
 
 export type Block = typeof blocks.$inferSelect
 

@@ -2,8 +2,8 @@ import type { ModelMessage } from 'ai'
 import { z } from 'zod'
 import { chatOffline } from './offline.ts'
 import { reflexNote } from './reflexes.ts'
-import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
-import { streamAnswer } from '../../agent/conversation/stream-answer.ts'
+import { defineAgent, type AgentDeps } from '../../../src/agent/define-agent.ts'
+import { streamAnswer } from '../../../src/agent/conversation/stream-answer.ts'
 
 /** The log has the whole history on every turn, so it is truncated. */
 const MOST_MESSAGES = 20

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { eventType } from '../../core/event.ts'
+import { eventType } from '../../../src/core/event.ts'
 
 /** The header of a line. `time` is as written: ISO, or `Dec 10 06:55:46` without year and zone. */
 export type Syslog = { time: string; host: string; program: string; pid: number | null; message: string }

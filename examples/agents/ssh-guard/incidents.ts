@@ -1,6 +1,6 @@
 import { eq, isNotNull, isNull } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
+import { listByAge, type AgeQuery, type PageOf } from '../../../src/store/page-by-bytes.ts'
 import { incidents } from './tables.ts'
 
 export type Incident = typeof incidents.$inferSelect

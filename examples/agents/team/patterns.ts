@@ -1,5 +1,5 @@
-import { modelFaultOf } from '../../base/faults.ts'
-import { isModelRefused } from '../../models/model-errors.ts'
+import { modelFaultOf } from '../../../src/base/faults.ts'
+import { isModelRefused } from '../../../src/models/model-errors.ts'
 
 /** Patterns in plain promises. They nest: a worker may be a team, a retry or a timeout. */
 export type Worker<Input = string, Output = string> = (input: Input, signal: AbortSignal) => Promise<Output>

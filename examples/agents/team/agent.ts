@@ -1,8 +1,8 @@
 import { generateText, Output } from 'ai'
 import { z } from 'zod'
-import { eventType } from '../../core/event.ts'
-import type { OfflineAnswer, OfflineRequest } from '../../models/offline-model.ts'
-import { defineAgent, type AgentDeps } from '../../agent/define-agent.ts'
+import { eventType } from '../../../src/core/event.ts'
+import type { OfflineAnswer, OfflineRequest } from '../../../src/models/offline-model.ts'
+import { defineAgent, type AgentDeps } from '../../../src/agent/define-agent.ts'
 import { firstToComplete, parallel, sequential, supervised, withFallback, withRetry, withTimeout, type Worker } from './patterns.ts'
 
 const patternName = z.enum(['sequential', 'parallel', 'first', 'supervisor', 'timeout', 'retry', 'routing'])

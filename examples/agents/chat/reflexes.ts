@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { reflexReference } from '../../contract/reflex.ts'
-import type { AgentDeps } from '../../agent/define-agent.ts'
+import { reflexReference } from '../../../src/contract/reflex.ts'
+import type { AgentDeps } from '../../../src/agent/define-agent.ts'
 
 /** Begins the line with the facts, as JSON, that a model needs to write reflexes here. */
 export const REFLEXES = 'REFLEXES'

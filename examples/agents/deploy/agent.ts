@@ -1,6 +1,6 @@
 import { generateText, isStepCount, type ModelMessage } from 'ai'
 import { z } from 'zod'
-import { defineAgent } from '../../agent/define-agent.ts'
+import { defineAgent } from '../../../src/agent/define-agent.ts'
 
 type Window = 'open' | 'closed'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { OfflineAnswer, OfflineRequest } from '../../models/offline-model.ts'
+import type { OfflineAnswer, OfflineRequest } from '../../../src/models/offline-model.ts'
 import { burst, type Burst } from './burst.ts'
 import { nextProposal, skillResults, userTexts } from './proposals.ts'
 import { attackedFrom } from './addresses.ts'

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { defineTool } from '../../tools/define-tool.ts'
+import { defineTool } from '../../../src/tools/define-tool.ts'
 import { logLine } from './line.ts'
 import { sshLineOf } from './burst.ts'
 import { tellWebhook, webhookAt } from './webhook.ts'
-import { warn } from '../../base/warn.ts'
-import { storeOf } from '../../store/store.ts'
+import { warn } from '../../../src/base/warn.ts'
+import { storeOf } from '../../../src/store/store.ts'
 
 const MOST_LINES = 20
 const MOST_LINE = 300
