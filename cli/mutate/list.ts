@@ -77,7 +77,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'r1',
-    file: 'src/skills/runner/compensate.ts',
+    file: 'src/skills/runner/run-plan.ts',
     what: 'compensation in order of the steps, oldest first',
     from: '(right.undoes ?? -1) - (left.undoes ?? -1)',
     to: '(left.undoes ?? -1) - (right.undoes ?? -1)',
@@ -92,7 +92,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'r2',
-    file: 'src/skills/runner/compensate.ts',
+    file: 'src/skills/runner/run-plan.ts',
     what: 'a step with an unusable output is not undone',
     from: `|| reason === 'output'`,
     to: '',
@@ -360,7 +360,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k1',
-    file: 'src/market/deals/decide.ts',
+    file: 'src/market/deals/deals.ts',
     what: 'buyer of a licence paid by decision cannot end it',
     from: 'account === buyer && terms.per_decision === undefined && !lapsed',
     to: 'account === buyer && !lapsed',
@@ -394,7 +394,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k3',
-    file: 'src/market/deals/licences.ts',
+    file: 'src/market/deals/deals.ts',
     what: 'revoke closes listings of other artifacts with equal code',
     from: 'if (listing.artifact === artifact) desk.closeListing',
     to: 'desk.closeListing',

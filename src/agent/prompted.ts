@@ -1,8 +1,55 @@
 import { holds } from './condition.ts'
 import { defineAgent } from './define-agent.ts'
 import { remember, remembered } from './conversation/memory.ts'
-import { offlineInstructions } from './offline-instructions.ts'
 import { streamAnswer } from './conversation/stream-answer.ts'
+import { z } from 'zod'
+import { jsonValue } from '../base/json.ts'
+import type { OfflineRule } from '../models/offline-model.ts'
+import { shownNames } from '../tools/define-tool.ts'
+
+const PREFIX = 'offline:'
+
+const slot = z.strictObject({ after: z.string().min(1) })
+const line = z.strictObject({
+  contains: z.string().min(1),
+  call: z.string().min(1),
+  input: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null(), slot])).default({}),
+})
+
+/**
+ * Follows the lines of the instructions that are meant for the offline model, such as `offline:
+ * {"contains": "Failed password", "call": "http.block", "input": {"address": {"after": "from "}}}`.
+ * The first line whose text is in the latest event calls its tool once, and nothing is said;
+ * `after` stands for the word after a text. A real model reads such lines as rules.
+ */
+export const offlineInstructions: OfflineRule = {
+  name: 'lines of the instructions that begin with offline:',
+  answer({ system, text, last_tool_result }) {
+    const lines = system.split('\n').filter((one) => one.startsWith(PREFIX))
+    if (lines.length === 0) return null
+    const latest = text.split('\n').at(-1) ?? ''
+    const fitting = last_tool_result ? undefined : lines.map(parsed).find(({ contains }) => latest.includes(contains))
+    if (!fitting) return { text: '' }
+    const input = Object.entries(fitting.input).map(([name, value]) => [name, isSlot(value) ? wordAfter(latest, value.after) : value])
+    // Models know a tool whose name has a dot under another name.
+    return { tool: { name: shownNames([fitting.call])[0] ?? fitting.call, input: Object.fromEntries(input) } }
+  },
+}
+
+const isSlot = (value: unknown): value is z.infer<typeof slot> => typeof value === 'object' && value !== null
+
+function parsed(text: string): z.infer<typeof line> {
+  const found = line.safeParse(jsonValue(text.slice(PREFIX.length)))
+  if (!found.success)
+    throw new Error(`This line of the instructions is not a rule for the offline model: ${text}\n${z.prettifyError(found.error)}`)
+  return found.data
+}
+
+/** The latest event is JSON, so a word also ends at a quote. */
+function wordAfter(text: string, mark: string): string | null {
+  const at = text.indexOf(mark)
+  return at < 0 ? null : (/^[^\s"\\,]+/.exec(text.slice(at + mark.length))?.[0] ?? null)
+}
 
 /**
  * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it

@@ -1,22 +1,227 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { LanguageModel, ToolSet } from 'ai'
+import { type LanguageModel, type ToolSet, ToolLoopAgent, type ToolLoopAgentSettings } from 'ai'
 import type { LearnedSnapshot, SnapshotOptions } from '../learning/snapshot.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { languageModel } from '../skills/model/language-model.ts'
-import { ModelTurn, type ModelTurnOptions } from '../skills/model/model-turn.ts'
+import { ModelTurn, type ModelTurnOptions, type Answer } from '../skills/model/model-turn.ts'
 import { modelForTurns } from '../skills/model/model.ts'
-import type { ApprovedRun } from '../skills/session/ports.ts'
+import type { ApprovedRun, HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
-import type { SkillSession } from '../skills/session/session.ts'
-import { wrapAgent, type AnyAgent } from './agent.ts'
+import { SkillSession } from '../skills/session/session.ts'
 import { placeIn, type ReflexConfig } from './config.ts'
 import { FollowedControlPlane } from './control-plane.ts'
-import { Host, type SessionOptions } from './host.ts'
 import { SkillRegistry } from './registry.ts'
 import type { LogStore } from './rows.ts'
 import { memoryStorage, type Storage } from './storage.ts'
-import { proxyTools } from './tools/tool-proxy.ts'
+import { proxyTools, callForPlan, whyNotForPlans } from './tools/tool-proxy.ts'
 import { TurnFinder } from './turn-finder.ts'
+import { markWrapped, refuseWrapped } from '../skills/model/wrapped.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { waitFor } from '../base/deadline.ts'
+import type { Json, JsonFields } from '../base/json.ts'
+import { ScopedLocks } from '../core/scoped-locks.ts'
+import { costOf } from '../models/model-call.ts'
+import { askParser } from '../skills/model/ask-parser.ts'
+import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
+import { parkedBefore } from '../skills/session/approval.ts'
+import { redactor } from '../traces/redact.ts'
+import { ToolCaller } from './tools/tool-caller.ts'
+
+type SessionOptions = {
+  blackboard?: Partial<Blackboard>
+  /** Tools that plans may call, in addition to those of the config. */
+  tools?: ToolSet
+  model?: LanguageModelV4 | undefined
+  trace_id?: string
+}
+
+/** Characters of the users' messages that the log keeps of a model call. */
+const MOST_SAID = 2000
+
+type HostParts = { storage: Storage; registry: SkillRegistry; control_plane: FollowedControlPlane | null }
+
+/** Where sessions live outside of a scope: it gives them their ports. */
+class Host {
+  readonly #config: ReflexConfig
+  readonly #storage: Storage
+  readonly #registry: SkillRegistry
+  readonly #control_plane: FollowedControlPlane | null
+  readonly #keys = new ScopedLocks()
+
+  constructor(config: ReflexConfig, { storage, registry, control_plane }: HostParts) {
+    this.#config = config
+    this.#storage = storage
+    this.#registry = registry
+    this.#control_plane = control_plane
+  }
+
+  now(): number {
+    return (this.#config.now ?? Date.now)()
+  }
+
+  newId(): string {
+    return (this.#config.newId ?? (() => crypto.randomUUID()))()
+  }
+
+  session({ blackboard = {}, tools = {}, model, trace_id = this.newId() }: SessionOptions = {}): SkillSession {
+    this.#control_plane?.touch()
+    const seeded = seedBlackboard({ ...this.#config.blackboard, override: blackboard })
+    if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
+    const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
+    const place = placeIn(this.#config)
+    const [ancestors, secret_paths] = [chain.getStore() ?? [], this.#registry.secretPaths()]
+    const settings = { trace_id, place, seeded, goal_labels, entity_types, k_cards, tau, policy_mode, ancestors, secret_paths }
+    return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
+  }
+
+  /** Logs an answer of the model, with what it cost and the words that it answers. */
+  answered(trace_id: string, model: string, { text, ...tokens }: Answer): void {
+    const redact = redactor(this.#config.redaction?.fields)
+    const said = redact({ text: text.slice(0, MOST_SAID) }) as { text: string }
+    this.#log({ ...said, kind: 'model-called', trace_id, model, usage: { ...tokens, cost_usd: costOf(model, tokens), model_calls: 1 } })
+  }
+
+  caller(trace_id: string): ToolCaller {
+    return new ToolCaller({
+      now: () => this.now(),
+      wait: (ms, signal) => this.#wait(ms, signal),
+      log: (kind, fields) => this.#log({ ...fields, kind, trace_id }),
+      outputs: this.#storage.outputs,
+      keys: this.#keys,
+      redaction: this.#config.redaction ?? {},
+    })
+  }
+
+  #ports({ trace_id, model, tools }: { trace_id: string; model: LanguageModelV4 | undefined; tools: ToolSet }): SessionPorts {
+    const { runs, approvals } = this.#storage
+    const registry = this.#registry
+    const caller = this.caller(trace_id)
+    const redact = redactor(this.#config.redaction?.fields)
+    return {
+      registry: {
+        index: () => registry.index(),
+        find: (id, version) => registry.find(id, version),
+        recentSuccess: () => runs.recentSuccess(),
+        usage: (id) => runs.usage(id),
+      },
+      runner: (run) => this.#runner(run, { tools, caller }),
+      runs: {
+        begin: (record) => runs.begin(record),
+        end: async (run_id, { skill_id, status, ended_at }, told) => {
+          await runs.end(run_id, { skill_id, status, ended_at })
+          this.#control_plane?.ran(skill_id, status)
+          for (const entry of told) this.#log(entry)
+        },
+      },
+      approvals: { park: async (run, told) => this.#park(run, { approvals, told }) },
+      ...this.#control_plane?.port,
+      tools: () => Object.keys(tools).filter((name) => whyNotForPlans(name, tools[name]) === null),
+      absence: (name) => (Object.hasOwn(tools, name) ? whyNotForPlans(name, tools[name]) : null),
+      probes: this.#config.probes ?? {},
+      ask: this.#config.ask ?? ((request, signal) => askParser({ model, signal }, request)),
+      log: (entry) => this.#log(entry),
+      // A copy: readers of the log may keep objects that the caller changes later.
+      redact: (value: Json) => structuredClone(redact(value)) as Json,
+      now: () => this.now(),
+      newId: () => this.newId(),
+    }
+  }
+
+  #runner(run: RunIdentity, { tools, caller }: { tools: ToolSet; caller: ToolCaller }): HostRunnerPorts {
+    const { journal, outputs } = this.#storage
+    return {
+      journal: {
+        load: (run_id) => journal.load(run_id),
+        begin: (run_id, begin) => journal.begin(run_id, begin),
+        end: async (run_id, place, end, told) => {
+          await journal.end(run_id, place, end)
+          this.#log(told)
+        },
+      },
+      callTool: (name, input, { signal, idempotence_key, hide }) =>
+        chain.run(run.chain, () =>
+          callForPlan(
+            caller,
+            { name, tool: Object.hasOwn(tools, name) ? tools[name] : undefined, policy: this.#config.tool_policies?.[name] ?? {}, input },
+            { signal, call_id: this.newId(), idempotence_key, hide },
+          ),
+        ),
+      lastGood: async (key) => {
+        const known = await outputs.get(`plan:${key}`)
+        return known === undefined ? null : { outputs: known as JsonFields | null, detail: null }
+      },
+      remember: (key, output) => outputs.put(`plan:${key}`, output),
+      alone: (key, work) => this.#keys.run(`plan:${key}`, work),
+      wait: (ms, signal) => this.#wait(ms, signal),
+    }
+  }
+
+  /** A run that already waits is not parked twice. */
+  #park(run: ParkedRun, { approvals, told }: { approvals: Storage['approvals']; told: (approval_id: string) => SessionEntry }): Parked {
+    const waiting = approvals.waiting().filter(({ expires_at }) => expires_at > this.now())
+    const known = parkedBefore(waiting, run, this.now())
+    if (known) return known
+    const approval_id = this.newId()
+    approvals.put({ ...run, approval_id })
+    this.#log(told(approval_id))
+    return { ok: true, approval_id, asked_before: false }
+  }
+
+  #log(entry: { kind: string; trace_id: string } & JsonFields): void {
+    this.#storage.log.append({ ...entry, at: new Date(this.now()).toISOString() })
+  }
+
+  #wait(ms: number, signal: AbortSignal): Promise<void> {
+    return (this.#config.wait ?? waitFor)(ms, signal)
+  }
+}
+
+/** The skills that the current code runs in, outermost first: a tool may start a turn. */
+const chain = new AsyncLocalStorage<readonly string[]>()
+
+type AgentTurn = { model: (model: LanguageModelV4) => LanguageModelV4; tools: <Tools extends ToolSet>(tools: Tools) => Tools }
+
+// oxlint-disable-next-line typescript/no-explicit-any -- an agent of any options, tools, context and output, as the SDK's own types take it
+type AnyAgent = ToolLoopAgent<any, any, any, any>
+type Settings = ToolLoopAgentSettings<never, ToolSet>
+type Prepared = { model: LanguageModel; tools?: ToolSet; toolApproval?: unknown; prepareStep?: (step: unknown) => unknown }
+
+/** Wraps an agent: each of its calls is a turn with skills. Throws if it is already wrapped. */
+function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (model: LanguageModelV4, tools: ToolSet) => AgentTurn): Wrapped {
+  refuseWrapped(agent, 'the agent')
+  const settings = settingsOf(agent)
+  refuseWrapped(settings.model, "the agent's model")
+  const prepareCall = async (call: Prepared): Promise<unknown> => {
+    // The agent's own preparation may choose another model or other tools for this call.
+    const own = settings.prepareCall as ((call: Prepared) => Promise<Prepared | undefined>) | undefined
+    const prepared = (await own?.(call)) ?? call
+    const model = languageModel(prepared.model)
+    // A plan must not bypass a tool that a person has to approve.
+    const turn = begin(model, prepared.toolApproval ? {} : (prepared.tools ?? {}))
+    const tools = prepared.tools ? { tools: turn.tools(prepared.tools) } : {}
+    return { ...prepared, model: turn.model(model), ...tools, ...stepsOf(prepared, turn) }
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same settings but for the preparation of a call
+  return markWrapped(new ToolLoopAgent({ ...settings, prepareCall } as unknown as Settings)) as unknown as Wrapped
+}
+
+/** A step may choose another model, which has the same turn. */
+function stepsOf({ prepareStep }: Prepared, turn: AgentTurn): Partial<Prepared> {
+  if (!prepareStep) return {}
+  return {
+    async prepareStep(step) {
+      const prepared = (await prepareStep(step)) as { model?: LanguageModel } | undefined
+      return prepared?.model ? { ...prepared, model: turn.model(languageModel(prepared.model)) } : prepared
+    },
+  }
+}
+
+/** The SDK keeps them to itself in its types only. */
+function settingsOf(agent: AnyAgent): Settings {
+  const { settings } = agent as unknown as { settings?: Settings }
+  if (agent instanceof ToolLoopAgent && settings?.model) return settings
+  throw new TypeError('wrap({agent}) takes a ToolLoopAgent of the AI SDK; for another agent wrap its model and tools: wrap({model, tools})')
+}
 
 export type Reflex = {
   /** Wraps an agent, or a model and its tools. Plans may use the tools too. */

@@ -3,14 +3,38 @@ import { isDeepStrictEqual } from 'node:util'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import type { EvaluationReport } from '../../../src/contract/reports/reflex-report.ts'
-import type { reflexRun } from '../../../src/contract/reflex.ts'
+import type { reflexRun, ReflexRun } from '../../../src/contract/reflex.ts'
 import { CliError } from '../../lib/cli-error.ts'
 import { cut } from '../../lib/text.ts'
 import { route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { fileText, jsonArgument, jsonObject, share } from '../values.ts'
-import { runLocally } from './run-locally.ts'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CodeError } from '../../../src/reflexes/static-check.ts'
+
+type Result = { ok: true; run: ReflexRun } | { ok: false; errors: readonly CodeError[] }
+
+/** Checks and runs code as the server does. Loaded on use, as no other command needs a sandbox. */
+async function runLocally(code: string, context: Record<string, unknown>): Promise<Result> {
+  const [{ compile }, { checkReflex }, { QuickJsSandbox }, { runReflex }, { sampleContext }] = await Promise.all([
+    import('../../sandbox/compile.ts'),
+    import('../../../src/reflexes/static-check.ts'),
+    import('../../../src/reflexes/quickjs-sandbox.ts'),
+    import('../../../src/reflexes/run-reflex.ts'),
+    import('../../../src/reflexes/reflex-context.ts'),
+  ])
+  const checked = await checkReflex(code)
+  if (!checked.ok) return checked
+  const wasm = await readFile(join(import.meta.dirname, '../../../src/reflexes/engine/sandbox.wasm'))
+  const sandbox = new QuickJsSandbox(compile(wasm))
+  try {
+    return { ok: true, run: runReflex(sandbox, { code, hash: checked.hash }, { ...sampleContext, ...context }) }
+  } finally {
+    sandbox.dispose()
+  }
+}
 
 /** Characters of an action in a line; `--json` has all. */
 const MOST_SHOWN = 100

@@ -2,7 +2,7 @@ import { equivalenceOf, type ReplayReport, type ReplaySide } from '../../contrac
 import type { EffectChange, ReplayChanges } from '../../contract/reports/what-if.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
-import { hashJson } from '../../base/json.ts'
+import { hashJson, isJsonFields, type JsonFields } from '../../base/json.ts'
 import type { Link } from '../../reflexes/decide.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { asRecorded, type Around, type Given } from '../given.ts'
@@ -10,12 +10,40 @@ import { linkOf, versionOf, type ReflexEntry } from '../recorded-chain.ts'
 import { RecordedModel, type Live } from '../recorded-model.ts'
 import type { Basis, RecordedProgram, Recording } from '../recording.ts'
 import { decideAgain } from '../replay.ts'
-import { Unrecorded, type Comparison } from '../report.ts'
+import { Unrecorded, Comparison } from '../report.ts'
 import { Source, type ReplayHost } from '../source.ts'
 import { basisWith, settingsChange } from './changes.ts'
-import { Decisions } from './decisions.ts'
 import { sum, type LiveModel } from './live-model.ts'
 import { World } from './world.ts'
+
+/** Compares what was decided, not what it was decided from, which the changes exchange. */
+class Decisions extends Comparison {
+  override compare(...[at, kind, { recorded, replayed }]: Parameters<Comparison['compare']>): boolean {
+    return super.compare(at, kind, { recorded: decidedIn(recorded), replayed: decidedIn(replayed) })
+  }
+
+  override compareMasked(...[at, kind, { recorded, replayed }]: Parameters<Comparison['compareMasked']>): void {
+    super.compareMasked(at, kind, { recorded: decidedIn(recorded), replayed: decidedIn(replayed) })
+  }
+}
+
+/** Entries of skill sessions as far as they are decisions; other values as they are. */
+function decidedIn(value: unknown): unknown {
+  if (!isJsonFields(value) || typeof value['kind'] !== 'string') return value
+  const { kind, decision } = value
+  if (kind === 'skill-decided' && isJsonFields(decision)) return gateDecision(value, decision)
+  const { manifest_hash: _hash, ...rest } = value
+  return rest
+}
+
+/** Scores, checks and their texts name thresholds, which differ though the verdict may not. */
+const gateDecision = ({ skill_id, enforced }: JsonFields, { verdict, stage, questions }: JsonFields) => ({
+  skill_id,
+  enforced,
+  verdict,
+  stage,
+  questions,
+})
 
 export type Program = RecordedProgram & { hash: string }
 /** The changes with what they name: parsed, and with the code that the recording may lack. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { offlineInstructions } from '../../../src/agent/offline-instructions.ts'
+import { offlineInstructions } from '../../../src/agent/prompted.ts'
 import type { OfflineRequest } from '../../../src/models/offline-model.ts'
 
 const rule = { contains: 'Failed password', call: 'http.block', input: { address: { after: ' from ' }, days: 1 } }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decisionOf } from '../../../src/learning/episodes/attribute.ts'
+import { decisionOf } from '../../../src/learning/episodes/reader.ts'
 import type { EpisodeAct } from '../../../src/learning/episode.ts'
 import { event } from '../agents/agent-fixtures.ts'
 

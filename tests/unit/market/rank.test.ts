@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { rankOf } from '../../../src/market/discovery/rank.ts'
+import { rankOf } from '../../../src/market/discovery/measure.ts'
 import { noFigures } from '../../../src/store/market/listings.ts'
 
 test('the reasons of a rank group digits, and say why more calls than events can be saved', () => {

@@ -1,15 +1,156 @@
+import './overview.css'
 import type { z } from 'zod'
-import type { statisticsSummary } from '../../../../src/contract/reports/statistics.ts'
+import type { statisticsSummary, statistics } from '../../../../src/contract/reports/statistics.ts'
 import { query, useGet, type Data } from '../../api/index.ts'
 import type { Health } from '../../api/health.ts'
-import { Loaded } from '../../ui/feedback.tsx'
+import { Loaded, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Decided } from './decided.tsx'
 import { Incidents, Largest, Levels, Now } from './now.tsx'
-import { Models } from './models.tsx'
-import { ToolFailures } from './tool-failures.tsx'
-import './overview.css'
+import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
+import type { Totals } from './levels.ts'
+import { Sparkline } from '../../ui/sparkline.tsx'
+
+type Statistics = z.infer<typeof statistics>
+const EVERY_MS = 15_000
+const MOST = 10
+
+/** The tools whose calls failed in this time, most failures first; nothing if none failed. */
+function ToolFailures({ bucket }: { bucket: string }) {
+  const { value: failed } = useGet<Statistics>(`/v1/stats${query({ metric: 'tool.failed', by: 'tool', bucket })}`, { every_ms: EVERY_MS })
+  const failing = (failed?.series ?? []).filter(({ total }) => (total ?? 0) > 0)
+  const path = failing.length > 0 ? `/v1/stats${query({ metric: 'tool.calls', by: 'tool', bucket })}` : null
+  const { value: calls } = useGet<Statistics>(path, { every_ms: EVERY_MS })
+  if (failing.length === 0) return null
+  const callsOf = (tool: string | null) => calls?.series.find(({ label }) => label === tool)?.total ?? null
+  return (
+    <Section title="Tools that failed">
+      <table class="plain card">
+        <thead>
+          <tr>
+            <th scope="col">Tool</th>
+            <th scope="col">Failed calls</th>
+            <th scope="col">Of its calls</th>
+          </tr>
+        </thead>
+        <tbody>
+          {failing.slice(0, MOST).map(({ label, total }) => {
+            const all = callsOf(label)
+            return (
+              <tr key={label}>
+                <th scope="row">
+                  <bdi>{label}</bdi>
+                </th>
+                <td class="bad">✕ {count(total)}</td>
+                <td>{all === null || total === null ? '–' : `${percent(total / all)} of ${count(all)}`}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      <p>
+        <a href="/traces?status=partial">Traces that went on although a tool failed</a>
+        {failing.length > MOST && ` · ${failing.length - MOST} more tools failed`}
+      </p>
+    </Section>
+  )
+}
+
+type ModelsProps = { metrics: Metrics; summary: Summary }
+type Series = { title: string; names: string[]; show: (value: number | null | undefined) => string; saved: string }
+
+const series: Series[] = [
+  { title: 'Model calls', names: ['model.calls'], show: compact, saved: 'reflexes.saved_model_calls' },
+  { title: 'Tokens', names: ['model.input_tokens', 'model.output_tokens'], show: compact, saved: 'reflexes.saved_tokens' },
+  { title: 'Money', names: ['model.cost_usd'], show: usd, saved: 'reflexes.saved_cost_usd' },
+]
+const HOUR_MS = 3_600_000
+const STEPS: Record<string, number> = { minute: HOUR_MS / 60, hour: HOUR_MS, day: 24 * HOUR_MS }
+
+/** Calls, tokens and money, each with its course and with what reflexes saved. */
+function Models({ metrics, summary }: ModelsProps) {
+  const step = STEPS[summary.bucket] ?? HOUR_MS
+  const first = Date.parse(summary.since)
+  const buckets = Math.max(1, Math.ceil((Date.parse(summary.until) - first) / step))
+  return (
+    <Section title="Models, and what reflexes saved">
+      <div class="cards models">
+        {series.map(({ title, names, show, saved }) => {
+          const values = Array.from({ length: buckets }, () => 0)
+          for (const { at, value } of names.flatMap((name) => metrics[name]?.points ?? [])) {
+            const place = Math.round((Date.parse(at) - first) / step)
+            if (place >= 0 && place < buckets) values[place] = (values[place] ?? 0) + (value ?? 0)
+          }
+          const total = values.reduce((sum, value) => sum + value, 0)
+          const isMoney = show === usd
+          const unpriced = isMoney ? (metrics['model.unpriced_calls']?.total ?? 0) : 0
+          const free = unpriced > 0 && total === 0
+          const save = metrics[saved]?.total
+          return (
+            <div class="card figure" key={title}>
+              <h3>{title}</h3>
+              <p class={free ? 'number wait' : 'number'}>{isMoney ? money(total, unpriced) : show(total)}</p>
+              <p class="quiet">
+                {free ? 'REFLEX_MODEL_PRICES sets prices of your own' : `${show((total * HOUR_MS) / (buckets * step))} per hour`}
+              </p>
+              <Sparkline values={values} label={`${title} per ${summary.bucket}; the most is ${show(Math.max(...values))}`} />
+              <p>
+                Saved by reflexes: <b>{free && !save ? 'price unknown' : show(save)}</b>
+              </p>
+            </div>
+          )
+        })}
+      </div>
+    </Section>
+  )
+}
+
+const deciders = [
+  { metric: 'events.by_filter', text: 'Filter', path: '/scopes' },
+  { metric: 'events.by_reflex', text: 'Reflex', path: '/reflexes' },
+  { metric: 'events.by_decision', text: 'Decision model', path: '/decisions' },
+  { metric: 'events.by_turn', text: 'Turn', path: '/scopes' },
+  { metric: 'events.by_condition', text: 'Nobody: the condition did not hold', path: '/scopes' },
+  { metric: 'events.dead_lettered', text: 'Dead letter', path: '/dead-letters' },
+] as const
+
+/** The shares of the events by who decided them, as one bar and as a table. */
+function Decided({ totals }: { totals: Totals }) {
+  const all = deciders.reduce((sum, { metric }) => sum + (totals[metric] ?? 0), 0)
+  const shares = deciders.map((decider, index) => ({ ...decider, index, events: totals[decider.metric] ?? 0 }))
+  return (
+    <Section title="Events, by who decided them">
+      {all === 0 ? (
+        <Empty title="No event ended in this time.">
+          <p>
+            Send one: <code>POST /v1/scopes/:scope/events</code>, or run <code>npm run demo</code>.
+          </p>
+        </Empty>
+      ) : (
+        <div class="card">
+          <div class="bar" aria-hidden="true">
+            {shares.map(
+              ({ metric, index, events }) => events > 0 && <span key={metric} class={`part-${index}`} style={{ flexGrow: events }} />,
+            )}
+          </div>
+          <table class="legend">
+            <tbody>
+              {shares.map(({ metric, text, path, index, events }) => (
+                <tr key={metric}>
+                  <th scope="row">
+                    <span class={`dot part-${index}`} aria-hidden="true" /> <a href={path}>{text}</a>
+                  </th>
+                  <td>{percent(events / all)}</td>
+                  <td>{count(events)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  )
+}
 
 export type Summary = z.infer<typeof statisticsSummary>
 /** A metric over time, by its name. */

@@ -1,21 +1,245 @@
 import { useRoute } from 'preact-iso'
 import type { z } from 'zod'
-import type { reflex } from '../../../../src/contract/reflex.ts'
+import type { reflex, Decision } from '../../../../src/contract/reflex.ts'
 import type { shownCertificate } from '../../../../src/contract/reports/certificate.ts'
-import { part, useGet } from '../../api/index.ts'
-import { Loaded } from '../../ui/feedback.tsx'
+import { part, useGet, post, requestText, type Answer } from '../../api/index.ts'
+import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts, SEALED, Text, visible, Lines } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
 import { Numbers } from './numbers.tsx'
 import { Acts, State } from './acts.tsx'
-import { Audits } from './audits.tsx'
 import { Proofs } from './proofs.tsx'
 import { States } from './states.tsx'
-import { Try } from './try.tsx'
 import { Versions } from './code.tsx'
+import type { Action } from '../../../../src/contract/action.ts'
+import { TraceLink } from '../../ui/links.tsx'
+import { Table } from '../../ui/table.tsx'
+import { actionText } from '../trace/spans.ts'
+import { Entries } from './entries.tsx'
+import { useSignal } from '@preact/signals'
+import type { evaluation } from '../../../../src/contract/reports/reflex-report.ts'
+import type { RangeReport } from '../../../../src/contract/reports/replay.ts'
+import { failed } from '../../api/problem.ts'
+import { useAction } from '../../api/use-action.ts'
+import { Field, Select } from '../../ui/form.tsx'
+import { count, percent } from '../../ui/numbers.ts'
+import { RangeView } from '../trace/report.tsx'
+
+type Evaluation = z.infer<typeof evaluation>
+const windows: Record<string, [text: string, ms: number]> = {
+  '1h': ['the last hour', 3_600_000],
+  '24h': ['the last day', 86_400_000],
+  '7d': ['the last 7 days', 604_800_000],
+  '30d': ['the last 30 days', 2_592_000_000],
+}
+
+/** Tries the reflex, or a change of it, on what a scope has recorded. */
+function Try({ reflex }: { reflex: Reflex }) {
+  const used = useGet<{ scopes: { scope: string }[] }>(`/v1/reflexes/${part(reflex.id)}/metrics`).value
+  const scope = useSignal('')
+  const range = useSignal('24h')
+  const names = [...new Set(used?.scopes.map((one) => one.scope))]
+  const chosen = scope.value || (names[0] ?? '')
+  return (
+    <>
+      <Section title="On what was recorded">
+        <div class="card actions">
+          <label class="inline">
+            Scope
+            <input list="scopes-of-reflex" value={chosen} onInput={({ currentTarget }) => (scope.value = currentTarget.value)} />
+            <datalist id="scopes-of-reflex">
+              {names.map((name) => (
+                <option key={name} value={name} />
+              ))}
+            </datalist>
+          </label>
+          <Select
+            label="Recordings of"
+            value={range.value}
+            options={Object.fromEntries(Object.entries(windows).map(([value, [text]]) => [value, text]))}
+            onChange={(value) => (range.value = value)}
+          />
+        </div>
+      </Section>
+      <Evaluate version={`${reflex.id}@${reflex.version}`} scope={chosen} window={range.value} />
+      <Change reflex={reflex} scope={chosen} range={range.value} />
+    </>
+  )
+}
+
+function Evaluate({ version, scope, window }: { version: string; scope: string; window: string }) {
+  const report = useSignal<Evaluation | null>(null)
+  const { run, busy, problem } = useAction((_, left) => post<Evaluation>(`/v1/reflexes/${part(version)}/evaluate`, { scope, window }, left))
+  const evaluate = async () => {
+    const answer = await run(undefined)
+    if (answer.ok) report.value = answer.value
+  }
+  return (
+    <Section
+      title={`As it is: ${visible(version)}`}
+      actions={
+        <button type="button" disabled={busy || scope === ''} onClick={() => void evaluate()}>
+          {busy ? 'Evaluating …' : 'Evaluate'}
+        </button>
+      }
+    >
+      {problem && <ErrorBox problem={problem} />}
+      {report.value ? (
+        <Evaluated report={report.value} />
+      ) : (
+        <p class="quiet">Runs it on the recorded contexts, without acting, and compares it with what was decided.</p>
+      )}
+    </Section>
+  )
+}
+
+function Evaluated({ report: { contexts, fires, agreement, missed, errors, disagreements, truncated } }: { report: Evaluation }) {
+  const { agreed, disagreed, not_compared, rate } = agreement
+  return (
+    <div class="card" role="status">
+      <Facts>
+        <Fact name="Contexts">{count(contexts.recorded + contexts.rebuilt)}</Fact>
+        <Fact name="Fires">{count(fires)}</Fact>
+        <Fact name="Agreement">
+          {percent(rate)} ({count(agreed)} of {count(agreed + disagreed)}, {count(not_compared)} not comparable)
+        </Fact>
+        <Fact name="Passed although something was done">{count(missed)}</Fact>
+        <Fact name="Errors">{count(errors.length)}</Fact>
+      </Facts>
+      {truncated && <p class="wait">There were more contexts than one evaluation reads.</p>}
+      {disagreements.length > 0 && (
+        <Lines
+          of={disagreements.map(
+            ({ event_id, action, decided }) =>
+              `${event_id}: it would ${actionText(action)}; decided was ${decided.map(actionText).join(', ') || 'nothing'}`,
+          )}
+        />
+      )}
+    </div>
+  )
+}
+
+function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
+  const code = useSignal(reflex.code ?? '')
+  const reports = useSignal<RangeReport[]>([])
+  const { run, busy, problem } = useAction((asked: object, left) => replay(scope, asked, left))
+  /** A long range is decided again in parts, which are shown as they come. */
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    reports.value = []
+    const until = Date.now()
+    const asked = {
+      since: new Date(until - (windows[range]?.[1] ?? 0)).toISOString(),
+      until: new Date(until).toISOString(),
+      mode: 'what_if',
+      changes: { reflex_code: { [reflex.id]: code.value } },
+    }
+    for (let cursor: string | null | undefined; cursor !== null;) {
+      const answer = await run(cursor === undefined ? asked : { ...asked, cursor })
+      if (!answer.ok) return
+      reports.value = [...reports.value, answer.value]
+      cursor = answer.value.next_cursor
+    }
+  }
+  return (
+    <Section title="What if its code were another">
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <Field label="Changed code" rows={16} value={code.value} onInput={(text) => (code.value = text)} />
+        <button type="submit" disabled={busy || scope === ''}>
+          {busy ? 'Deciding again …' : 'Decide again'}
+        </button>
+      </form>
+      {problem && <ErrorBox problem={problem} />}
+      {reports.value.map((report, index) => (
+        <RangeView key={index} report={report} part={reports.value.length === 1 && report.next_cursor === null ? null : index + 1} />
+      ))}
+    </Section>
+  )
+}
+
+/** The server ends a part after a minute. */
+const PART_MS = 90_000
+
+/** Decides a part of the range again. The answer is a stream: the server stops when it is left. */
+async function replay(scope: string, asked: object, left: AbortSignal): Promise<Answer<RangeReport>> {
+  const answer = await requestText('POST', `/v1/scopes/${part(scope)}/replay`, {
+    body: asked,
+    headers: { Accept: 'application/x-ndjson' },
+    signal: left,
+    patience_ms: PART_MS,
+  })
+  if (!answer.ok) return answer
+  try {
+    const last = JSON.parse(answer.value.trim().split('\n').at(-1) ?? '') as { report: RangeReport } | { error: string }
+    return 'report' in last ? { ok: true, value: last.report } : failed(0, 'The replay failed', last.error)
+  } catch {
+    // The server may end in the middle of a line, or before the first.
+    return failed(0, 'The replay failed', 'The answer ended early.')
+  }
+}
+
+type Entry = {
+  seq: number
+  at: string
+  trace_id: string
+  span_id: string
+  reflex_id: string
+  version: number
+  agreed: boolean | null
+  action?: Action
+  own?: Action
+  decision?: Decision | null
+  decided?: Decision | null
+  judged_by?: string
+}
+type Metrics = { scopes: { scope: string }[] }
+
+const kinds = { 'reflex-audited': 'Audits and verdicts', 'reflex-compared': 'Comparisons in shadow mode' }
+/** The single comparisons behind a certificate, in one scope, newest first. */
+function Audits({ id }: { id: string }) {
+  const metrics = useGet<Metrics>(`/v1/reflexes/${part(id)}/metrics`)
+  return (
+    <Section title="Compared decisions">
+      <Loaded data={metrics}>
+        {({ scopes }) => (
+          <Entries<Entry> scopes={[...new Set(scopes.map(({ scope }) => scope))]} kinds={kinds} match={({ reflex_id }) => reflex_id === id}>
+            {(entries) => <Compared entries={entries} />}
+          </Entries>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Compared({ entries }: { entries: Entry[] }) {
+  return (
+    <Table
+      label="The decisions and their verdicts"
+      rows={entries}
+      keyOf={({ seq }) => String(seq)}
+      columns={[
+        { title: 'When', cell: ({ at }) => <Time at={at} />, width: '7rem' },
+        { title: 'Version', cell: ({ version }) => version, width: '5rem', numeric: true },
+        { title: 'Verdict', cell: ({ agreed }) => <Verdict agreed={agreed} />, width: '8rem' },
+        { title: 'By', cell: ({ judged_by }) => visible(judged_by ?? 'shadow mode'), width: '7rem' },
+        { title: 'The reflex', cell: ({ action, own }) => <Text text={actionText(action ?? own)} /> },
+        { title: 'The actual decision', cell: ({ decision, decided }) => <Text text={decidedText(decision ?? decided ?? null)} /> },
+        { title: 'Trace', cell: ({ trace_id, span_id }) => <TraceLink id={trace_id} span={span_id} />, width: '4rem' },
+      ]}
+    />
+  )
+}
+
+function Verdict({ agreed }: { agreed: boolean | null }) {
+  if (agreed === null) return <span class="quiet">not comparable</span>
+  return <span class={agreed ? 'ok' : 'bad'}>{agreed ? 'agreed' : 'disagreed'}</span>
+}
+
+const decidedText = (decision: Decision | null): string =>
+  decision === null ? 'none' : `${decision.by}: ${decision.acts.length === 0 ? 'nothing' : decision.acts.map(actionText).join(', ')}`
 
 type Proof = z.infer<typeof shownCertificate> & { scope: string; version: number }
 export type Reflex = z.infer<typeof reflex> & { certificates: Proof[] }

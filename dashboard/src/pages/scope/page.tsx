@@ -1,23 +1,91 @@
 import { useSignal } from '@preact/signals'
 import type { ScopeCost } from '../../../../src/contract/reports/cost.ts'
-import type { ScopeState } from '../../../../src/contract/scope.ts'
-import { hasRole, part, useGet } from '../../api/index.ts'
-import { Loaded } from '../../ui/feedback.tsx'
+import type { ScopeState, ModelWait } from '../../../../src/contract/scope.ts'
+import { hasRole, part, useGet, post } from '../../api/index.ts'
+import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { useScopeName } from '../../ui/links.tsx'
-import { compact, count, money, percent, usd } from '../../ui/numbers.ts'
+import { compact, count, money, percent, usd, counted } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Log } from './log/log.tsx'
-import { ModelAway } from './model-away.tsx'
-import { CancelTurn } from './cancel-turn.tsx'
 import { Chain } from './chain.tsx'
 import { Context } from './context.tsx'
 import { Events } from './events.tsx'
 import { SendEvent } from './send-event.tsx'
 import { SettingsForm } from './settings/settings.tsx'
 import { Timers } from './timers.tsx'
+import { useAction } from '../../api/use-action.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { notify } from '../../ui/notices.tsx'
+import { fieldOf } from './words.ts'
+
+type AwayProps = { waits: ModelWait; path: string; onAsked: () => void }
+
+/** Why the scope waits for the model, when it asks again, and a way to ask at once. */
+function ModelAway({ waits: { since, until, tries, detail }, path, onAsked }: AwayProps) {
+  const ask = useAction(() => post<{ asked: boolean }>(`${path}/ask-model`, {}))
+  const mayAsk = hasRole('operator')
+  const now = async () => {
+    const answer = await ask.run(undefined)
+    if (!answer.ok) return
+    notify(answer.value.asked ? 'The scope asks the model now.' : 'The scope did not wait for the model any more.')
+    onAsked()
+  }
+  return (
+    <div class="wait">
+      <p>
+        The model provider is unavailable since <Time at={since} />, {counted(tries, 'turn')} failed: <Text text={detail} />
+      </p>
+      <p class="actions">
+        <span>
+          It asks again <Time at={until} />.
+        </span>
+        <button
+          type="button"
+          disabled={!mayAsk || ask.busy}
+          title={mayAsk ? '' : 'This needs the role operator.'}
+          onClick={() => void now()}
+        >
+          Ask now
+        </button>
+      </p>
+      {ask.problem && <ErrorBox problem={ask.problem} />}
+    </div>
+  )
+}
+
+type Cancelled = { cancelled: boolean; events: number }
+type CancelProps = { path: string; onClose: () => void; onDone: () => void }
+
+function CancelTurn({ path, onClose, onDone }: CancelProps) {
+  const cancel = useAction((reason: string) => post<Cancelled>(`${path}/cancel`, reason === '' ? {} : { reason }))
+  const confirm = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const answer = await cancel.run(fieldOf(event, 'reason'))
+    if (!answer.ok) return
+    const { cancelled, events } = answer.value
+    notify(cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')
+    onClose()
+    onDone()
+  }
+  return (
+    <Dialog title="Cancel the turn in flight" onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void confirm(event)}>
+        <p>Its events end as cancelled and are not considered again. Effects that it has made stay.</p>
+        <label>
+          Reason
+          <input name="reason" maxLength={1000} placeholder="cancelled by an operator" />
+        </label>
+        {cancel.problem && <ErrorBox problem={cancel.problem} />}
+        <button class="danger" disabled={cancel.busy}>
+          Cancel the turn
+        </button>
+      </form>
+    </Dialog>
+  )
+}
 
 const REFRESH_MS = 2000
 const COST_MS = 60_000

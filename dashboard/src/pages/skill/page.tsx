@@ -1,20 +1,230 @@
 import { useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { skill } from '../../../../src/contract/skill.ts'
-import { part, useGet } from '../../api/index.ts'
-import { Loaded } from '../../ui/feedback.tsx'
+import { part, useGet, query, hasRole, post } from '../../api/index.ts'
+import { Loaded, Empty, ErrorBox } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, SEALED, Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Fact, Facts, SEALED, Text, visible, Lines } from '../../ui/text.tsx'
+import { Time, duration } from '../../ui/time.tsx'
 import type { Manifest } from './manifest-type.ts'
 import { ManifestView } from './manifest.tsx'
-import { Activity } from './activity.tsx'
 import { Propose } from './propose.tsx'
 import { States } from '../reflex/states.tsx'
-import { Tests } from './tests.tsx'
 import { Versions } from '../reflex/code.tsx'
+import { useSignal } from '@preact/signals'
+import type { Span, Trace, TraceSummary } from '../../../../src/contract/reports/trace.ts'
+import { TraceLink } from '../../ui/links.tsx'
+import { Entries } from '../reflex/entries.tsx'
+import { reasonsOf, textOf } from '../trace/spans.ts'
+import type { promotion } from '../../../../src/contract/control-plane/promotion.ts'
+import type { CiReport, skillTest } from '../../../../src/contract/reports/skill-test.ts'
+import { useAction } from '../../api/use-action.ts'
+import { usePages } from '../../api/use-pages.ts'
+import { percent } from '../../ui/numbers.ts'
+
+type Test = z.infer<typeof skillTest>
+type Promotion = z.infer<typeof promotion>
+
+/** The latest test of a version, and those of its promotions. */
+function Tests({ id, version }: { id: string; version: string }) {
+  const ref = `${id}@${version}`
+  const data = useGet<Test>(`/v1/skills/${part(ref)}/test`)
+  const test = useAction(() => post<Test>(`/v1/skills/${part(ref)}/test`, {}))
+  const run = async () => {
+    await test.run(undefined)
+    data.reload()
+  }
+  const untested = data.problem?.status === 404
+  return (
+    <>
+      <Section
+        title={`Test of ${visible(ref)}`}
+        actions={
+          hasRole('operator') && (
+            <button type="button" disabled={test.busy} onClick={() => void run()}>
+              {test.busy ? 'Testing …' : 'Test it'}
+            </button>
+          )
+        }
+      >
+        {test.problem && <ErrorBox problem={test.problem} />}
+        {untested ? (
+          <Empty title="It has not been tested.">
+            <p>A test runs its cases and mutations of them through the gate and the plan. No tool is called.</p>
+          </Empty>
+        ) : (
+          <Loaded data={data}>
+            {(found) => (
+              <div class="card">
+                <p>
+                  <Time at={found.tested_at} /> by {visible(found.by)}
+                  {found.failed_in_a_row > 0 && `, failed ${found.failed_in_a_row} times in a row`}
+                </p>
+                <Report report={found} />
+              </div>
+            )}
+          </Loaded>
+        )}
+      </Section>
+      {hasRole('operator') && <Promotions id={id} />}
+    </>
+  )
+}
+
+function Report({ report: { passed, unit, fuzz, cases, failures, seed } }: { report: CiReport }) {
+  return (
+    <>
+      <Facts>
+        <Fact name="Result">
+          <Status status={passed ? 'passed' : 'failed'} />
+        </Fact>
+        <Fact name={cases === 'declared' ? 'Unit cases' : 'Generated cases'}>
+          {unit.passed} of {unit.n}, {percent(unit.required)} needed
+        </Fact>
+        <Fact name="Mutations">
+          {fuzz.passed} of {fuzz.n}, {percent(fuzz.required)} needed
+        </Fact>
+        <Fact name="How">Simulated: no tool was called, in no environment</Fact>
+        <Fact name="Seed">{visible(seed)}</Fact>
+      </Facts>
+      {failures.length > 0 && <Lines of={failures.map(({ kind, name, reason }) => `${kind} ${name}: ${reason}`)} />}
+    </>
+  )
+}
+
+function Promotions({ id }: { id: string }) {
+  const list = usePages<Promotion>(`/v1/promotions${query({ skill_id: id, limit: 50 })}`)
+  return (
+    <Section title="Promotions to environments">
+      {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
+      {list.items?.length === 0 && <p class="quiet">No promotion was asked for.</p>}
+      {list.items?.map(({ id: key, version, from_env, to_env, status, created_at, requested_by, decided_by, reports }) => (
+        <div class="card" key={key}>
+          <p>
+            {visible(version)} from {visible(from_env)} to {to_env.map(visible).join(', ')}: <Status status={status} />, asked for by{' '}
+            {visible(requested_by)} <Time at={created_at} />
+            {decided_by !== null && `, decided by ${visible(decided_by)}`}
+          </p>
+          {Object.entries(reports).map(([env, report]) => (
+            <details key={env}>
+              <summary>
+                Test in {visible(env)}: {report.passed ? 'passed' : 'failed'}
+              </summary>
+              <Report report={report} />
+            </details>
+          ))}
+        </div>
+      ))}
+    </Section>
+  )
+}
+
+type Need = string | { message: string }
+type Stage = { stage: string; status: string; checks: { check: string; passed: boolean; detail: string }[] }
+type Decision = { verdict: string; stages: Stage[]; to_pass?: Need[]; needs?: Need[]; score: { score: number; tau?: number } | null }
+type Entry = {
+  seq: number
+  at: string
+  trace_id: string
+  span_id: string
+  skill_id: string
+  version: string
+  why: string
+  dry_run: boolean
+  decision: Decision
+}
+
+/** The latest proposals of a skill in a scope: what the gate decided, and the run step by step. */
+function Activity({ id }: { id: string }) {
+  const traces = useGet<{ items: TraceSummary[] }>(`/v1/traces${query({ skill: id, limit: 100 })}`)
+  return (
+    <Section title="Gate decisions and runs">
+      <Loaded data={traces}>
+        {({ items }) => (
+          <Entries<Entry>
+            scopes={[...new Set(items.flatMap(({ scopes }) => scopes))]}
+            kinds={{ 'skill-decided': 'Gate decisions' }}
+            match={({ skill_id }) => skill_id === id}
+          >
+            {(entries) => entries.map((entry) => <Proposal key={entry.seq} entry={entry} />)}
+          </Entries>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_run, decision } }: { entry: Entry }) {
+  const isOpen = useSignal(false)
+  const refused = decision.stages.find(({ status }) => status === 'failed')
+  const reasons = refused?.checks.filter(({ passed }) => !passed).map(({ check, detail }) => `${check}: ${detail}`) ?? []
+  return (
+    <article class="card" aria-label={`Proposal of version ${version}`}>
+      <p>
+        <Time at={at} /> <Status status={decision.verdict} />
+        {refused && (
+          <>
+            {' '}
+            at the stage <b>{refused.stage}</b>
+          </>
+        )}
+        {decision.score && `, score ${decision.score.score}`}
+        {dry_run && ', a dry run'} · version {visible(version)} · “<Text text={why} most={160} />”{' '}
+        <TraceLink id={trace_id} span={span_id} />
+      </p>
+      {reasons.length > 0 && <Lines of={reasons} />}
+      <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+        <summary>The run, step by step</summary>
+        {isOpen.value && <Runs trace_id={trace_id} gate={span_id} skill_id={skill_id} />}
+      </details>
+    </article>
+  )
+}
+
+function Runs({ trace_id, gate, skill_id }: { trace_id: string; gate: string; skill_id: string }) {
+  const data = useGet<Trace>(`/v1/traces/${trace_id}`)
+  return (
+    <Loaded data={data}>
+      {({ root }) => {
+        const [run] = runsAfter(root, { gate, skill_id })
+        return run ? <Run span={run} trace_id={trace_id} /> : <p class="quiet">It did not run.</p>
+      }}
+    </Loaded>
+  )
+}
+
+/** The runs of a skill below its gate, or beside it. */
+function runsAfter(span: Span, of: { gate: string; skill_id: string }): Span[] {
+  const place = span.children.findIndex(({ span_id }) => span_id === of.gate)
+  if (place < 0) return span.children.flatMap((child) => runsAfter(child, of))
+  const isRun = (one: Span) => one.kind === 'run' && textOf(one, 'gen_ai.skill.name') === of.skill_id
+  const below = (one: Span): Span[] => [...(isRun(one) ? [one] : []), ...one.children.flatMap(below)]
+  return [...below(span.children[place] as Span), ...span.children.slice(place + 1).filter(isRun)]
+}
+
+function Run({ span, trace_id }: { span: Span; trace_id: string }) {
+  return (
+    <>
+      <p>
+        <Status status={textOf(span, 'reflex.run.status') ?? 'running'} />
+        {span.duration_ms !== null && ` in ${duration(span.duration_ms)}`} <Text text={reasonsOf(span).join('; ')} most={400} />{' '}
+        <TraceLink id={trace_id} span={span.span_id} text="Show" />
+      </p>
+      <ol>
+        {span.children.map((step) => (
+          <li key={step.span_id}>
+            {visible(step.name)}: <code>{visible(textOf(step, 'gen_ai.tool.name') ?? '')}</code>{' '}
+            <Status status={textOf(step, 'reflex.step.status') ?? step.status} />
+            {step.duration_ms !== null && <span class="quiet"> {duration(step.duration_ms)}</span>}{' '}
+            <Text text={reasonsOf(step).join('; ')} />
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
 
 type Skill = z.infer<typeof skill>
 

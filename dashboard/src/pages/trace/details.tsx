@@ -12,7 +12,36 @@ import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Lines, Text, visible } from '../../ui/text.tsx'
 import { Clock, duration } from '../../ui/time.tsx'
 import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
-import { Gate, type Decided } from './gate.tsx'
+
+type Check = { check: string; passed: boolean; detail: string }
+type Stage = { stage: string; status: string; checks?: Check[] }
+type Decided = { verdict?: string; stages?: Stage[] }
+
+/** The stages of a gate in their order, each with what it checked. */
+function Gate({ decision: { stages = [] } }: { decision: Decided }) {
+  return (
+    <div>
+      <h3>Stages</h3>
+      <ol>
+        {stages.map(({ stage, status, checks = [] }) => (
+          <li key={stage}>
+            {stage}: <Status status={status} />
+            {checks.length > 0 && (
+              <ul>
+                {checks.map(({ check, passed, detail }) => (
+                  <li key={check + detail} class={passed ? '' : 'bad'}>
+                    {passed ? '' : 'Failed: '}
+                    <Text text={`${check}: ${detail}`} most={500} />
+                  </li>
+                ))}
+              </ul>
+            )}
+          </li>
+        ))}
+      </ol>
+    </div>
+  )
+}
 
 type Entry = { seq: number; kind: string; context?: unknown; decision?: Decided; prompt?: string[] }
 type DetailsProps = { span: Span; trace_id: string }

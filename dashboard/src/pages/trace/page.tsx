@@ -2,10 +2,10 @@ import { useSignal } from '@preact/signals'
 import { useLocation, useRoute } from 'preact-iso'
 import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
-import { post, query, requestText, useGet } from '../../api/index.ts'
+import { post, query, requestText, useGet, part } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
+import { ScopeLink, accountLink, dealLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -13,11 +13,46 @@ import { Fact, Facts, visible } from '../../ui/text.tsx'
 import { duration, Time } from '../../ui/time.tsx'
 import { Chain } from './chain.tsx'
 import { Details } from './details.tsx'
-import { Licence, isLicensed } from './licence.tsx'
-import { below, firstOf, pathTo } from './spans.ts'
+import { below, firstOf, pathTo, numberOf, textOf } from './spans.ts'
 import { Waterfall } from './waterfall.tsx'
 import { Report } from './report.tsx'
 import { WhatIf } from './what-if.tsx'
+import type { Deal } from '../../../../src/contract/market/deal.ts'
+
+const DEAL = 'reflex.licence.deal'
+/** A bought reflex acted. */
+const isLicensed = (span: Span): boolean => textOf(span, DEAL) !== null
+
+/** The deal under which a bought reflex acted, its seller, and the turn that the scope spared. */
+function Licence({ span }: { span: Span }) {
+  const id = textOf(span, DEAL) ?? ''
+  const deal = useGet<Deal>(`/v1/market/deals/${part(id)}`).value
+  const [calls, tokens, cost] = ['model_calls', 'tokens', 'usd'].map((name) => numberOf(span, `reflex.licence.saved_${name}`))
+  return (
+    <Section title="Licence">
+      <p class="card">
+        {visible(textOf(span, 'reflex.id') ?? '')} acted under a licence, by <a href={dealLink(id)}>this deal</a>
+        {deal && (
+          <>
+            {' '}
+            with <a href={accountLink(deal.seller)}>{visible(deal.seller)}</a> for {count(deal.price)}
+          </>
+        )}
+        .{' '}
+        {typeof calls === 'number' ? (
+          <>
+            <b>
+              It saved about {calls.toFixed(1)} model calls, {count(tokens)} tokens and {usd(cost)}
+            </b>
+            : what an average turn of this scope takes.
+          </>
+        ) : (
+          'It saved nothing: it left the event to a turn.'
+        )}
+      </p>
+    </Section>
+  )
+}
 
 const RUNNING_MS = 2000
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fileStatistics } from '../../../../cli/reflex/standalone-stats.ts'
+import { fileStatistics } from '../../../../cli/reflex/stats.ts'
 import { standaloneTrace } from '../../../../cli/reflex/trace/standalone.ts'
 import { fileStorage } from '../../../../src/standalone/node/index.ts'
 
