@@ -4,7 +4,12 @@ import type { Steps } from './steps.ts'
  * Work of one portion, after which others are served. Where the clock stands still while a request
  * computes, units and steps end it. A millisecond takes about 200,000 units of a reflex's fuel.
  */
-const PORTION = { ms: 5, units: 1_000_000, steps: 64 } as const
+const PORTION = { ms: 10, units: 2_000_000 } as const
+/**
+ * Steps of one portion. A rest takes about a millisecond even if nobody waits, so the number
+ * follows the time that the portions before took.
+ */
+const STEPS = { first: 64, least: 16, most: 4096 } as const
 const MINUTE_MS = 60_000
 /** A request that does not rest for so long waits for something else, or has gone. */
 const GONE_MS = 5000
@@ -85,6 +90,7 @@ export class Computing {
   readonly #parts: Parts
   #units = 0
   #steps = 0
+  #most_steps: number = STEPS.first
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -121,13 +127,18 @@ export class Computing {
 
   #isOver(): boolean {
     const { now } = this.#parts.clock
-    return this.#units >= PORTION.units || this.#steps >= PORTION.steps || now() - this.rested_at >= PORTION.ms
+    return this.#units >= PORTION.units || this.#steps >= this.#most_steps || now() - this.rested_at >= PORTION.ms
   }
 
   /** Those who compute at the same time take turns: a rest is as long as their portions. */
   async #serveOthers(): Promise<void> {
     const { clock, others } = this.#parts
-    await clock.wait(Math.max(0, others()) * PORTION.ms)
+    const rest_ms = Math.max(0, others()) * PORTION.ms
+    await clock.wait(rest_ms)
+    const took_ms = clock.now() - this.rested_at - rest_ms
+    if (took_ms > PORTION.ms) this.#most_steps = Math.max(STEPS.least, this.#most_steps / 2)
+    else if (took_ms <= PORTION.ms / 2 && this.#steps >= this.#most_steps)
+      this.#most_steps = Math.min(STEPS.most, this.#most_steps * 2)
     this.rested_at = clock.now()
     this.#units = 0
     this.#steps = 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ComputingShares, type Computing } from '../../../src/base/computing.ts'
+import { ComputingShares, unboundedComputing, type Computing } from '../../../src/base/computing.ts'
 
 /** Shares by a clock that passes only while somebody waits. */
 function shared() {
@@ -29,20 +29,43 @@ function* stepsOf(count: number, each: () => void) {
 test('computing rests after some milliseconds, after some units, and after some steps', async () => {
   const { time, shares } = shared()
   const computing = await entered(shares, 'a')
-  expect(await computing.run(stepsOf(6, () => (time.now += 2)))).toBe('done')
-  expect(time.waits).toEqual([0, 0])
-  await computing.run(stepsOf(4, () => computing.spend(1_000_000)))
-  expect(time.waits).toHaveLength(6)
-  await computing.run(stepsOf(128, () => {}))
+  expect(await computing.run(stepsOf(6, () => (time.now += 5)))).toBe('done')
+  expect(time.waits).toEqual([0, 0, 0])
+  await computing.run(stepsOf(4, () => computing.spend(2_000_000)))
+  expect(time.waits).toHaveLength(7)
+  await computing.run(stepsOf(64, () => {}))
   expect(time.waits).toHaveLength(8)
+})
+
+test('a portion has more steps while they are short, and fewer once they are long', async () => {
+  const time = { now: 0, computed: 0, portions: [] as number[] }
+  let [steps, each_ms] = [0, 0.01]
+  // The clock of a request stands still while it computes.
+  const wait = async () => {
+    time.now += time.computed
+    time.portions.push(steps)
+    ;[time.computed, steps] = [0, 0]
+  }
+  const computing = unboundedComputing({ now: () => time.now, wait })
+  const step = () => {
+    time.computed += each_ms
+    steps += 1
+  }
+  await computing.run(stepsOf(5000, step))
+  expect(time.portions.slice(0, 4)).toEqual([64, 128, 256, 512])
+  expect(Math.max(...time.portions)).toBe(512)
+  each_ms = 1
+  time.portions.length = 0
+  await computing.run(stepsOf(5000, step))
+  expect(time.portions.slice(-3)).toEqual([16, 16, 16])
 })
 
 test('those who compute at once rest for the portions of the others', async () => {
   const { time, shares } = shared()
   const [one] = [await entered(shares, 'a'), await entered(shares, 'b'), await entered(shares, 'c')]
-  one.spend(1_000_000)
+  one.spend(2_000_000)
   await one.rest()
-  expect(time.waits).toEqual([10])
+  expect(time.waits).toEqual([20])
 })
 
 test('a key has a budget for a minute, whatever the number of its requests', async () => {
