@@ -33,6 +33,7 @@ export const directPath: Figure = {
   what: 'POST /v1/scopes/:scope/events to outcomes, against an insert into D1',
   unit: 'events/s',
   target: { at_least: 0.3 },
+  worst: 0.1,
   async ours(reflex, bench) {
     const scopes = names('ssh/direct')
     const count = bench.count(EVENTS)
@@ -74,6 +75,7 @@ export const singleEvents: Figure = {
   what: 'one event a request, 16 senders, a turn that says no, against the same work by hand in an object',
   unit: 'events/s',
   target: { at_least: 0.9 },
+  worst: 0.15,
   async ours(reflex, bench) {
     const scopes = names('bench-singles')
     const count = bench.count(SINGLES)

@@ -14,6 +14,7 @@ export const exported: Figure = {
   what: 'POST /v1/events to outcomes with every span exported, against no export',
   unit: 'events/s',
   target: { at_least: 0.9 },
+  worst: 0.3,
   async ours(_reflex, { another, count }) {
     let requests = 0
     const collector = createServer((incoming, outgoing) => {

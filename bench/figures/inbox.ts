@@ -12,6 +12,7 @@ export const fullInbox: Figure = {
   what: `accepting 1,000 events into an inbox of ${PENDING} pending events (fewer with --quick), against an empty one`,
   unit: 'ms',
   target: { at_most: 2 },
+  worst: 4,
   async ours(reflex, { progress, count }) {
     progress(`filling an inbox with ${count(PENDING)} events`)
     await reflex.configure(FULL, { consumer: 'pull' })

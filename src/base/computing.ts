@@ -137,8 +137,7 @@ export class Computing {
     await clock.wait(rest_ms)
     const took_ms = clock.now() - this.rested_at - rest_ms
     if (took_ms > PORTION.ms) this.#most_steps = Math.max(STEPS.least, this.#most_steps / 2)
-    else if (took_ms <= PORTION.ms / 2 && this.#steps >= this.#most_steps)
-      this.#most_steps = Math.min(STEPS.most, this.#most_steps * 2)
+    else if (took_ms <= PORTION.ms / 2 && this.#steps >= this.#most_steps) this.#most_steps = Math.min(STEPS.most, this.#most_steps * 2)
     this.rested_at = clock.now()
     this.#units = 0
     this.#steps = 0
