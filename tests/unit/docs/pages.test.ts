@@ -8,6 +8,9 @@ const all = [...(await pages()), 'AGENTS.md']
 const docs = all.filter((page) => page.startsWith('docs/'))
 const withoutCode = (page: string): string => readFileSync(page, 'utf8').replaceAll(/^ *```[^]*?^ *```$/gm, '')
 
+/** Files of a user's project: those that `init` writes, and the README's own. */
+const OF_A_PROJECT = /^(?:src\/agents\/|tests\/hello\.test\.ts$)/
+
 /** As GitHub names the heading's anchor. */
 const anchorOf = (heading: string): string =>
   heading
@@ -31,6 +34,12 @@ describe('the documentation', () => {
         return !existsSync(at) || (anchor !== undefined && !anchorsIn(at).includes(anchor))
       })
     expect(broken).toEqual([])
+  })
+
+  test.each(all)('%s names no file of this repository that does not exist', (page) => {
+    const named = withoutCode(page).matchAll(/`((?:src|cli|client|dashboard|testing|tests|examples|bench|migrations)\/[\w./-]+)`/g)
+    const missing = Array.from(named, ([, file = '']) => file).filter((file) => !existsSync(file) && !OF_A_PROJECT.test(file))
+    expect(missing).toEqual([])
   })
 
   test.each(all)('%s says what each variable of its commands is', async (page) => {
