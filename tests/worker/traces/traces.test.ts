@@ -332,6 +332,8 @@ describe('the export of spans', () => {
       return /^reflex_spans_exported_total [1-9]/m.test(scraped.text) && scraped
     }, 'D1 has the count')
     expect(text).toMatch(/^reflex_spans_dropped_total \d+$/m)
+    // The next test counts what its own collector gets.
+    await isExported(scope, 4)
   })
 
   test('continues after an eviction, and sends what a collector that was away has missed', async () => {
@@ -339,7 +341,7 @@ describe('the export of spans', () => {
     behaviours.set(scope, async () => null)
     world.restore()
     world = outside(HOST, () => new Response(null, { status: 503 }))
-    await sendAndSettle(stubOf(scope), note(scope, 'one'))
+    const [one] = await sendAndSettle(stubOf(scope), note(scope, 'one'))
     const spans = await until(async () => {
       const state = await stubOf(scope).state()
       return state.spans?.last_error === null ? null : state.spans
@@ -350,7 +352,8 @@ describe('the export of spans', () => {
     await evict(stubOf(scope))
     await stubOf(scope).poke()
     await isExported(scope, 2)
-    expect(sent().map(({ name }) => name)).toEqual([`process ${scope}`, 'invoke_agent test-agent'])
+    const own = sent().filter(({ traceId }) => traceId === one?.event.meta.trace_id)
+    expect(own.map(({ name }) => name)).toEqual([`process ${scope}`, 'invoke_agent test-agent'])
   })
 })
 
