@@ -17,7 +17,7 @@ import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
 import { addPrepare } from './project/prepare.ts'
 import { addTest } from './project/test.ts'
-import { addReflex, addSwitches } from './reflex/commands.ts'
+import { addPush, addReflex, addSwitches } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
 import { addStats } from './stats.ts'
@@ -69,7 +69,20 @@ export function reflexProgram(): Command {
     addLedger,
     addKeys,
   ]
-  for (const add of [addInit, addDev, addTest, addDeploy, addPrepare, ...nouns, addSwitches, addStats, addLogin, addDoctor, addCompletion])
+  for (const add of [
+    addInit,
+    addDev,
+    addTest,
+    addDeploy,
+    addPrepare,
+    ...nouns,
+    addPush,
+    addSwitches,
+    addStats,
+    addLogin,
+    addDoctor,
+    addCompletion,
+  ])
     add(program)
   for (const noun of program.commands) noun.helpCommand(false)
   return program

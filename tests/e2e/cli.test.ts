@@ -399,7 +399,7 @@ test('a reflex is listed, found, tried, offered for and sold, and a service is a
   await ask(server.url, scopePath('shop/cli-cook'), { method: 'PATCH', body: { context_limit: 7 } })
   await ask(server.url, `${scopePath(buyer)}/events?wait=outcome`, { body: message('refund') })
   const { key } = await madeHere<{ key: string }>('keys create cli-maker --role operator --scope maker/*')
-  succeeded(await reflexHere(['reflex', 'push', at, '--state', 'active'], { url: server.url, key }))
+  succeeded(await reflexHere(['push', at, '--state', 'active'], { url: server.url, key }))
   await eventually(async () => (await here(`ledger mint scope:${buyer} 100`)).code === 0, 'the account opens')
 
   type Listed = { listing_id: string }

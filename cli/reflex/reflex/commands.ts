@@ -45,16 +45,7 @@ export function addReflex(program: Command): void {
       }),
     )
   reflex.command('templates').description('List templates with their parameters').action(handler(templates))
-  reflex
-    .command('push [file]')
-    .description('Register a reflex, or a new version of it, from a file or a template')
-    .option('--id <id>', "its id; the file's name by default")
-    .option('--template <name>', 'a template, in place of a file')
-    .option('--params <json>', 'the parameters of the template; @file reads a file')
-    .option('--description <text>', 'what it does')
-    .addOption(new Option('--state <state>', 'its state').choices(['draft', 'shadow', 'active']).default('draft'))
-    .option('--sample <json>', 'fields of a sample event, for a reflex that reads its own event type')
-    .action(handler(push))
+  addPush(reflex)
   reflex
     .command('pull <ref>')
     .description('Print the code of a reflex (id or id@version)')
@@ -69,6 +60,20 @@ export function addReflex(program: Command): void {
     .option('--reason <text>', 'why, for the list of versions')
     .option('--force', 'skip the proof that a version of an agent needs')
     .action(handler(promote))
+}
+
+/** `reflex push` is short for `reflex reflex push`, the first command that most people need. */
+export function addPush(parent: Command): void {
+  parent
+    .command('push [file]')
+    .description('Register a reflex, or a new version of it, from a file or a template')
+    .option('--id <id>', "its id; the file's name by default")
+    .option('--template <name>', 'a template, in place of a file')
+    .option('--params <json>', 'the parameters of the template; @file reads a file')
+    .option('--description <text>', 'what it does')
+    .addOption(new Option('--state <state>', 'its state').choices(['draft', 'shadow', 'active']).default('draft'))
+    .option('--sample <json>', 'fields of a sample event, for a reflex that reads its own event type')
+    .action(handler(push))
 }
 
 /** `reflex off` and `reflex rollback`: short, since they are needed in a hurry. */
