@@ -3,8 +3,7 @@ import { part, post } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
-import type { Approval } from './page.tsx'
-import { WillHappen } from './will-happen.tsx'
+import { WillHappen, type Approval } from './will-happen.tsx'
 
 export type Verdict = 'approve' | 'reject'
 

@@ -7,8 +7,7 @@ import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import type { Verdict } from './decide.tsx'
-import type { Approval } from './page.tsx'
-import { WillHappen } from './will-happen.tsx'
+import { WillHappen, type Approval } from './will-happen.tsx'
 
 type DetailProps = { id: string; listed: Approval | undefined; onDecide: (verdict: Verdict) => void }
 const EVERY_MS = 2000

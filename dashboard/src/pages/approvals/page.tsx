@@ -1,6 +1,4 @@
 import { useSignal } from '@preact/signals'
-import type { z } from 'zod'
-import type { approval } from '../../../../src/contract/control-plane/approval.ts'
 import { query } from '../../api/index.ts'
 import { usePages, type Pages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
@@ -15,8 +13,7 @@ import { Time } from '../../ui/time.tsx'
 import { useKeys, useSelection } from '../../ui/use-keys.ts'
 import { Decide, type Verdict } from './decide.tsx'
 import { Detail } from './detail.tsx'
-
-export type Approval = z.infer<typeof approval>
+import type { Approval } from './will-happen.tsx'
 
 const tabs = [
   { id: 'pending', text: 'Waiting' },

@@ -1,8 +1,10 @@
+import type { z } from 'zod'
+import type { approval } from '../../../../src/contract/control-plane/approval.ts'
 import { hasRole, part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
 import { Text } from '../../ui/text.tsx'
-import type { Approval } from './page.tsx'
 
+export type Approval = z.infer<typeof approval>
 type Step = { name?: string; tool: string; args: Record<string, unknown> }
 type Skill = {
   manifest: null | {

@@ -4,8 +4,9 @@ import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
-import { discard, retry } from './calls.ts'
-import type { DeadLetter, Filter } from './page.tsx'
+import { discard, retry, type DeadLetter } from './calls.ts'
+
+export type Filter = { scope: string | undefined; type: string | undefined }
 
 type BulkProps = {
   letters: DeadLetter[]

@@ -1,7 +1,5 @@
 import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
-import type { z } from 'zod'
-import type { deadLetter } from '../../../../src/contract/event-record.ts'
 import { query } from '../../api/index.ts'
 import { submitted } from '../../api/use-action.ts'
 import { usePages, type Pages } from '../../api/use-pages.ts'
@@ -12,10 +10,9 @@ import { Table, type Column } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSelection } from '../../ui/use-keys.ts'
-import { Bulk } from './bulk.tsx'
+import { Bulk, type Filter } from './bulk.tsx'
+import type { DeadLetter } from './calls.ts'
 import { Letter } from './letter.tsx'
-
-export type DeadLetter = z.infer<typeof deadLetter>
 
 export default function DeadLettersPage() {
   return (
@@ -61,7 +58,6 @@ function Letters() {
   )
 }
 
-export type Filter = { scope: string | undefined; type: string | undefined }
 type ListProps = { items: DeadLetter[]; pages: Pages<DeadLetter>; filter: Filter }
 
 function List({ items, pages, filter }: ListProps) {

@@ -1,8 +1,11 @@
+import type { z } from 'zod'
+import type { statisticsSummary } from '../../../../src/contract/reports/statistics.ts'
 import type { Health } from '../../api/health.ts'
 import { bytes, percent } from '../../ui/numbers.ts'
 import { duration } from '../../ui/time.tsx'
 import { MOST_BYTES } from './incidents.ts'
 
+export type Summary = z.infer<typeof statisticsSummary>
 export type Totals = Readonly<Record<string, number | null>>
 export type Level = { name: string; value: number | null; target: number; show: (value: number) => string }
 

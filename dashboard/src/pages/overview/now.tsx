@@ -8,8 +8,7 @@ import { Section } from '../../ui/page.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { incidentsOf } from './incidents.ts'
-import { levelsOf, type Totals } from './levels.ts'
-import type { Summary } from './page.tsx'
+import { levelsOf, type Summary, type Totals } from './levels.ts'
 
 type Approvals = { items: { id: string; expires_at: string }[]; next_cursor: string | null }
 const MOST = 100

@@ -1,6 +1,6 @@
 import './overview.css'
 import type { z } from 'zod'
-import type { statisticsSummary, statistics } from '../../../../src/contract/reports/statistics.ts'
+import type { statistics } from '../../../../src/contract/reports/statistics.ts'
 import { query, useGet, type Data } from '../../api/index.ts'
 import type { Health } from '../../api/health.ts'
 import { Loaded, Empty } from '../../ui/feedback.tsx'
@@ -8,7 +8,7 @@ import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Incidents, Largest, Levels, Now } from './now.tsx'
 import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
-import type { Totals } from './levels.ts'
+import type { Summary, Totals } from './levels.ts'
 import { Sparkline } from '../../ui/sparkline.tsx'
 
 type Statistics = z.infer<typeof statistics>
@@ -152,9 +152,8 @@ function Decided({ totals }: { totals: Totals }) {
   )
 }
 
-export type Summary = z.infer<typeof statisticsSummary>
 /** A metric over time, by its name. */
-export type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
+type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
 
 const METRICS =
   'events.accepted,events.by_filter,events.by_reflex,events.by_decision,events.by_turn,events.by_condition,events.dead_lettered,' +
