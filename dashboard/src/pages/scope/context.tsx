@@ -30,12 +30,15 @@ export function Context({ scope, newest }: { scope: string; newest: number }) {
   const { path, query: asked, route } = useLocation()
   const { at } = asked
   const moved = useSignal<number | null>(null)
+  // The field is drawn again with each new entry, which must not take away what somebody types.
+  const typed = useSignal<string | null>(null)
   const data = useGet<ContextView>(
     `/v1/scopes/${part(scope)}/context${query({ limit: LIMIT, at })}`,
     at === undefined ? { every_ms: REFRESH_MS } : {},
   )
   const go = (seq: number | null) => {
     moved.value = null
+    typed.value = null
     const { at: _before, ...rest } = asked
     route(`${path}${query({ ...rest, at: seq })}`, true)
   }
@@ -49,7 +52,8 @@ export function Context({ scope, newest }: { scope: string; newest: number }) {
             type="number"
             min={0}
             max={newest}
-            value={shown}
+            value={typed.value ?? shown}
+            onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
             onChange={({ currentTarget }) => go(Math.max(0, Math.floor(Number(currentTarget.value) || 0)))}
           />
         </label>
