@@ -14,6 +14,8 @@ export type Health = {
   inboxes: { scopes: number; open: number } | null
   parked: { scopes: number; work: number } | null
   dead_letters: { total: number } | null
+  /** Null if the Ledger did not answer; older servers do not report it. */
+  ledger?: { bytes: number } | null
   retention: { days: number | null; backlog: number } | null
   model: string
   model_error: string | null
@@ -46,6 +48,11 @@ export function checksOf(health: Health, timing: Timing): Check[] {
       ? modelCheck(health)
       : check('model', 'failed', health.model_error, 'Set REFLEX_MODEL and what it needs; the README lists the models.'),
     ...deploymentChecks(health, timing),
+    ...sizeCheck(
+      'ledger size',
+      health.ledger?.bytes ?? null,
+      'REFLEX_LEDGER_MB_PER_DAY bounds what one key adds in a day (docs/ledger.md).',
+    ),
     ...workChecks(health),
   ]
 }
@@ -85,7 +92,7 @@ function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
       ? check('bindings', 'failed', `missing: ${bindings.missing.join(', ')}`, 'Add them to wrangler.toml and deploy.')
       : check('bindings', 'ok', [...bindings.present, ...bindings.unused.map((name) => `no ${name}`)].join(', ')),
     migrationsCheck(deployment),
-    ...sizeCheck(deployment.database_bytes ?? null),
+    ...sizeCheck('database size', deployment.database_bytes ?? null, SMALL_DATABASE),
     ...faulty.map(({ name, problem }) => check(`secret ${name}`, 'warning', problem ?? '', 'npx wrangler secret put NAME sets a secret.')),
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
@@ -102,14 +109,14 @@ function migrationsCheck({ schema, schema_error }: Deployment): Check {
   return check('migrations', 'warning', 'not checked: D1 does not answer', 'Ask again when the database answers.')
 }
 
-/** The platform's limit for one database. */
+/** The platform's limit for one database, and for one object. */
 const MOST_BYTES = 10e9
+const SMALL_DATABASE = 'REFLEX_RETENTION_DAYS keeps it small; an archive keeps what is deleted (docs/archive.md).'
 
-function sizeCheck(bytes: number | null): Check[] {
+function sizeCheck(name: string, bytes: number | null, hint: string): Check[] {
   if (bytes === null) return []
   const detail = `${(bytes / 1e6).toFixed(1)} MB of ${MOST_BYTES / 1e9} GB`
-  const hint = 'REFLEX_RETENTION_DAYS keeps it small; an archive keeps what is deleted (docs/archive.md).'
-  return [check('database size', bytes > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, hint)]
+  return [check(name, bytes > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, hint)]
 }
 
 /** Tickets and timers of clients break where their clock is off by more. */

@@ -1,10 +1,12 @@
 import { z } from '@hono/zod-openapi'
+import { LEDGER } from '../../contract/market/ledger-api.ts'
 import type { Family } from '../../contract/reports/statistics.ts'
 import { countsOf, listHooks } from '../../store/access/hooks.ts'
 import { countVersions, sumStatistics } from '../../store/statistics/query.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, problems, resource, routes } from '../describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from './health-report.ts'
+import { databaseBytes } from './schema-check.ts'
 import { histogramOf, type Sums } from './statistics-metrics.ts'
 
 /** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
@@ -29,7 +31,7 @@ const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current to
 export const prometheusRoutes = resource().openapi(scrape, async (c) => {
   const { scopes } = c.var.principal
   const db = storeOf(c.env)
-  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries] = await Promise.all([
+  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries, database, ledger] = await Promise.all([
     totalsOf(db, 'scope', SCOPE_KEYS, scopes),
     totalsOf(db, 'reflex', Object.values(REFLEX_KEYS), scopes),
     totalsOf(db, 'skill', Object.values(SKILL_KEYS), scopes),
@@ -39,6 +41,10 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
     spanCounts(db, scopes),
     countVersions(db, scopes),
     hookCounts(db, scopes),
+    databaseBytes(db),
+    c.env.LEDGER.getByName(LEDGER)
+      .size()
+      .catch(() => null),
   ])
   const gauges = [
     gauge('scopes', 'Scopes.', inboxes.scopes),
@@ -65,6 +71,8 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
       samples: deliveries.map(({ hook, result, count: value }) => ({ labels: { hook, result }, value })),
     },
     ...gauges,
+    stored('database_bytes', 'What D1 holds, of at most 10 GB.', database),
+    stored('ledger_bytes', 'What the Ledger object holds, of at most 10 GB.', ledger),
   ]
   return c.text(exposed.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
 })
@@ -156,6 +164,12 @@ const gauge = (name: string, help: string, value: number): Exposed => ({
   kind: 'gauge',
   help,
   samples: [{ value }],
+})
+
+/** Without a sample if nobody answered: a 0 would say that it is empty. */
+const stored = (name: string, help: string, bytes: number | null): Exposed => ({
+  ...gauge(name, help, 0),
+  samples: bytes === null ? [] : [{ value: bytes }],
 })
 
 const counter = (name: string, help: string, value: number): Exposed => ({ ...gauge(name, help, value), kind: 'counter' })

@@ -168,7 +168,7 @@ export class LearnerStore {
   trim(window: number): void {
     this.#storage.sql.exec(
       `DELETE FROM episodes WHERE place <= coalesce((SELECT max(place) FROM
-        (SELECT place, row_number() OVER (ORDER BY place DESC) AS newer, sum(length(body)) OVER (ORDER BY place DESC) AS bytes FROM episodes)
+        (SELECT place, row_number() OVER (ORDER BY place DESC) AS newer, sum(length(CAST(body AS BLOB))) OVER (ORDER BY place DESC) AS bytes FROM episodes)
         WHERE newer > ?1 OR bytes > ?2), 0)`,
       window,
       MOST_BYTES,

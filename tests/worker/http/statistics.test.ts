@@ -309,6 +309,7 @@ describe('GET /metrics', () => {
       'reflex_turn_duration_seconds_count 2',
     ])
       expect(lines).toContain(line)
+    for (const store of ['database', 'ledger']) expect(text).toMatch(new RegExp(`^reflex_${store}_bytes [1-9]\\d+$`, 'm'))
     expect(text).not.toContain(team)
     for (const line of lines.filter((one) => one !== ''))
       expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{.+\})? -?\d+(\.\d+)?(e-?\d+)?)$/)

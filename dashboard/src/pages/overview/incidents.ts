@@ -5,7 +5,7 @@ import { withTimes } from '../../ui/time.tsx'
 
 export type Incident = { title: string; detail: string; tone: 'bad' | 'wait'; next?: { text: string; path: string } }
 
-/** The platform's limit for one database. */
+/** The platform's limit for one database, and for one object. */
 export const MOST_BYTES = 10e9
 
 type Found = Omit<Incident, 'tone'> & Partial<Pick<Incident, 'tone'>>
@@ -28,19 +28,22 @@ function modelIncident({ status, last_answer_at, failing_since, failures, ...cal
   }
 }
 
+const full = (name: string, held: number | null | undefined, remedy: string): Found | null =>
+  (held ?? 0) <= 0.8 * MOST_BYTES
+    ? null
+    : { title: `${name} is nearly full`, detail: `It holds ${bytes(held ?? 0)} of ${bytes(MOST_BYTES)}: ${remedy}.` }
+
 /** The faults of the system itself, worst first. */
 export function incidentsOf(health: Health): Incident[] {
-  const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention } = health
+  const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention, ledger } = health
   const found: (Found | false | null | undefined | '')[] = [
     !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },
     !queue.ok && { title: 'The queue does not answer', detail: `${queue.error}. Events are accepted by scopes directly.` },
     model_error !== null && { title: 'The model cannot be used', detail: model_error },
     health.model_calls && modelIncident(health.model_calls),
     deployment?.schema_error && { title: 'The tables in D1 do not fit this version', detail: deployment.schema_error },
-    (deployment?.database_bytes ?? 0) > 0.8 * MOST_BYTES && {
-      title: 'D1 is nearly full',
-      detail: `It holds ${bytes(deployment?.database_bytes ?? 0)} of ${bytes(MOST_BYTES)}: REFLEX_RETENTION_DAYS keeps it small.`,
-    },
+    full('D1', deployment?.database_bytes, 'REFLEX_RETENTION_DAYS keeps it small'),
+    full('The Ledger', ledger?.bytes, 'REFLEX_LEDGER_MB_PER_DAY bounds what one key adds in a day'),
     (deployment?.bindings.missing.length ?? 0) > 0 && {
       title: 'The deployment lacks bindings',
       detail: deployment?.bindings.missing.join(', ') ?? '',

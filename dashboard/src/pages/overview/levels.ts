@@ -30,5 +30,6 @@ export const levelsOf = (totals: Totals, health: Health | undefined): Level[] =>
   { name: 'Gate, median', value: totals['gate.p50_ms'] ?? null, target: 5, show: duration },
   { name: 'Replayed decisions that differ', value: share(totals, 'replays.changed', 'replays.compared'), target: 0, show: percent },
   { name: 'Size of D1', value: health?.deployment?.database_bytes ?? null, target: 0.8 * MOST_BYTES, show: bytes },
+  { name: 'Size of the Ledger', value: health?.ledger?.bytes ?? null, target: 0.8 * MOST_BYTES, show: bytes },
   { name: 'Answer of D1', value: health ? health.database.duration_ms : null, target: 100, show: duration },
 ]

@@ -137,6 +137,7 @@ describe('doctor', () => {
     ['migrations failed', { deployment: { ...deployment, schema_error: 'the table events: no such column' } }],
     ['migrations warning', { deployment: { ...deployment, schema: 'unknown' } }],
     ['database size warning', { deployment: { ...deployment, database_bytes: 8.5e9 } }],
+    ['ledger size warning', { ledger: { bytes: 8.1e9 } }],
     ['secret REFLEX_TOOL_A warning', { deployment: { ...deployment, secrets: [{ name: 'REFLEX_TOOL_A', problem: 'no host' }] } }],
     ['secrets warning', { deployment: { ...deployment, secrets: null } }],
     ['deployment warning', { deployment: null }],
