@@ -1,6 +1,6 @@
 import { argumentsHash } from '../tools/tool-keys.ts'
 import { messageOf } from '../base/error-text.ts'
-import type { FailedCall } from '../contract/event-record.ts'
+import type { FailedCall, FailedRun } from '../contract/event-record.ts'
 
 type Turn = { signal: AbortSignal; failed_calls: FailedCall[] }
 
@@ -50,4 +50,13 @@ export class FailedCalls {
       this.#turn.failed_calls.push(failed)
     }
   }
+}
+
+type Ran = { run_id: string | null; skill_id: string; status: string; reason: string | null }
+
+/** Lists a run that did not succeed, once: the same proposal gets the same run. */
+export function noteRun(failed_runs: FailedRun[], { run_id, skill_id, status, reason }: Ran): void {
+  if (run_id === null || (status !== 'failed' && status !== 'partial_failure' && status !== 'unknown')) return
+  if (failed_runs.length === MOST_NAMED || failed_runs.some((noted) => noted.run_id === run_id)) return
+  failed_runs.push({ run_id, skill_id, status, error: (reason ?? status).slice(0, LONGEST_ERROR) })
 }

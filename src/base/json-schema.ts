@@ -4,7 +4,7 @@ import { sameJson } from './json.ts'
 
 /**
  * Values that are compared with a part of a schema: the alternatives of a list's items multiply.
- * It takes some milliseconds.
+ * It takes some milliseconds. The reference of the settings names the number.
  */
 const MOST_WORK = 50_000
 const MOST_ISSUES = 10

@@ -78,6 +78,16 @@ const failedCall = z
   .describe('A tool call that failed and did not succeed later in the turn.')
 export type FailedCall = z.infer<typeof failedCall>
 
+const failedRun = z
+  .object({
+    run_id: z.string(),
+    skill_id: z.string(),
+    status: z.enum(['failed', 'partial_failure', 'unknown']),
+    error: z.string(),
+  })
+  .describe('A run of a skill that the turn proposed and that did not succeed.')
+export type FailedRun = z.infer<typeof failedRun>
+
 export const outcome = z
   .discriminatedUnion('by', [
     z.object({ by: z.literal('filter') }),
@@ -90,11 +100,17 @@ export const outcome = z
       log_seq: z.int(),
       result: z.unknown().optional(),
       failed_calls: z.array(failedCall).optional(),
+      failed_runs: z.array(failedRun).optional(),
       idle: z
         .literal(true)
         .optional()
         .describe('Nothing was considered, such as where `when` does not hold: no model was asked and nothing done.'),
-      partial: z.literal(true).optional().describe('A tool call of the turn failed and did not succeed later: `failed_calls` names it.'),
+      partial: z
+        .literal(true)
+        .optional()
+        .describe(
+          'A tool call of the turn failed and did not succeed later, or a run of a skill failed: `failed_calls` and `failed_runs` name them.',
+        ),
     }),
     z.object({
       by: z.literal('reflex'),
@@ -198,7 +214,9 @@ export const loggedEvent = z
     attempts,
     error,
     trace_id: traceId,
-    partial: z.boolean().describe('It ended well although a tool call of its turn failed: `failed_calls` of its outcome.'),
+    partial: z
+      .boolean()
+      .describe('It ended well although a tool call or a skill run of its turn failed: `failed_calls` and `failed_runs` of its outcome.'),
     event,
   })
   .meta({ id: 'LoggedEvent' })

@@ -8,7 +8,7 @@ import type { ProvingEntry } from './reports/certificate.ts'
 import type { ReplayEntry } from './reports/replay.ts'
 import type { DecisionMade } from './decisions/entry.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
-import type { FailedCall, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
+import type { FailedCall, FailedRun, Meeting, Outcome, OutcomeStatus, TraceMarks } from './event-record.ts'
 import type { WorkKind } from './scope.ts'
 import type { Schedule } from './settings/schedule.ts'
 
@@ -99,6 +99,7 @@ export type EntryBody =
       stack?: string | null
       /** Tool calls that failed, however the turn ended. */
       failed_calls?: FailedCall[]
+      failed_runs?: FailedRun[]
       cleared: number
       /** The places of the events that it cleared, if these are not all that it saw. */
       left?: [number, number][]

@@ -41,7 +41,9 @@ export const traceStatuses = ['running', 'ok', 'partial', 'error'] as const
 export type TraceStatus = (typeof traceStatuses)[number]
 const status = z
   .enum(traceStatuses)
-  .describe('`partial`: it ended well although a tool call of a turn failed and did not succeed later (`failed_calls` of the outcome).')
+  .describe(
+    '`partial`: it ended well although a tool call of a turn failed and did not succeed later, or a skill run failed (`failed_calls` and `failed_runs` of the outcome).',
+  )
 
 export const spanStatuses = ['running', 'waiting', 'ok', 'error'] as const
 export type SpanStatus = (typeof spanStatuses)[number]

@@ -23,7 +23,7 @@ export const eventTypes = setting(
     )
     .refine((types) => Object.keys(types).length <= 50, 'must be at most 50 types'),
   "Event types of this scope beside those of the deployment: each type's name, with a JSON Schema of its own fields. An event that does not fit is refused, with " +
-    'the path of each field. The first ten flaws are named. An event that takes too much work to check, such as a long list of many alternatives, is refused. Not supported: references (`$ref`) and patterns.',
+    'the path of each field. The first ten flaws are named. An event that takes more than 50,000 comparisons, such as a long list of many alternatives, is refused. Not supported: references (`$ref`) and patterns.',
   {
     'order.placed': {
       type: 'object',

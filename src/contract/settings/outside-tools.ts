@@ -70,7 +70,9 @@ export const httpToolSetting = z
     description: z.string().trim().min(1).max(1000).meta({ description: 'For the model.' }),
     method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
     input: objectSchema.optional().meta({
-      description: 'JSON Schema of its input. Unless set, each `{{slot}}` is a text. A body value that is only `{{slot}}` keeps its type.',
+      description:
+        'JSON Schema of its input. Unless set, each `{{slot}}` is a text. A body value that is only `{{slot}}` keeps its type. ' +
+        'An input that takes more than 50,000 comparisons with its schema, such as a long list of many alternatives, is refused.',
       examples: [{ type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] }],
     }),
     body: z.union([z.string(), z.array(z.json()), z.record(z.string(), z.json())]).optional(),

@@ -1,4 +1,4 @@
-import type { EventRecord, FailedCall, Outcome, EventOutcome, Waiting } from '../../contract/event-record.ts'
+import type { EventRecord, Outcome, EventOutcome, Waiting } from '../../contract/event-record.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
@@ -141,9 +141,10 @@ const answerOf = ({
   usage: { input_tokens, output_tokens },
 })
 
-const decisionOf = ({ result, failed_calls }: { result: unknown; failed_calls?: FailedCall[] }) => ({
+const decisionOf = ({ result, failed_calls, failed_runs }: Extract<LogEntry, { kind: 'turn-ended' }>) => ({
   result,
   ...(failed_calls && { failed_calls }),
+  ...(failed_runs && { failed_runs }),
 })
 
 function inShort({ error, outcome, waiting, ...record }: EventOutcome): EventOutcome {

@@ -1,3 +1,5 @@
+import { noteRun } from '../../agent/failed-calls.ts'
+import type { FailedRun } from '../../contract/event-record.ts'
 import { type Act, skillName } from '../../contract/reflex.ts'
 import { actsOf } from '../../skills/session/owner.ts'
 import type { ProposalRequest, SkillProposal } from '../../skills/session/ports.ts'
@@ -15,6 +17,7 @@ type AskerParts = {
   /** The asker under which the next run is recorded. */
   asker: RunAsker
   acts: Act[] | undefined
+  failed_runs: FailedRun[] | undefined
 }
 
 /**
@@ -35,7 +38,7 @@ export class ScopeSession {
   }
 
   async propose(proposal: SkillProposal, given: ProposalRequest): Promise<ProposalResult> {
-    const { asker, acts } = this.#parts
+    const { asker, acts, failed_runs } = this.#parts
     const stops = [given.signal, asker.signal].filter((signal) => signal !== undefined)
     const request = { ...given, signal: stops.length > 0 ? AbortSignal.any(stops) : undefined }
     if (request.dry_run || this.#busy) return this.#session.propose(proposal, request)
@@ -43,6 +46,7 @@ export class ScopeSession {
     try {
       const result = await this.#once(proposal, request)
       acts?.push(...actsOf(proposal, result))
+      if (failed_runs) noteRun(failed_runs, result)
       return result
     } finally {
       this.#busy = false

@@ -1,6 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Json } from '../../base/json.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
+import type { FailedRun } from '../../contract/event-record.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
@@ -43,6 +44,8 @@ export type SessionFor = {
   events?: readonly Event[]
   /** The turn's acts; each skill run adds one. */
   acts?: Act[]
+  /** The turn's runs that did not succeed. */
+  failed_runs?: FailedRun[] | undefined
 }
 type Parts = CountedParts &
   Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings' | 'basis'> & {
@@ -75,9 +78,9 @@ export class Skills {
   /** Opens a session for an asker that may repeat a proposal: it gets the same run. */
   async open(owner: SessionFor): Promise<ScopeSession> {
     const { runs, jobs } = this.#parts
-    const { causes, signal, acts } = owner
+    const { causes, signal, acts, failed_runs } = owner
     const asker: RunAsker = { cause: causes[0], inputs_hash: '', head: owner.head, signal }
-    return new ScopeSession(await this.#session(owner, asker), { runs, jobs, causes, asker, acts })
+    return new ScopeSession(await this.#session(owner, asker), { runs, jobs, causes, asker, acts, failed_runs })
   }
 
   async propose(proposal: SkillProposal, request: ProposalRequest, owner: SessionFor): Promise<ProposalResult> {

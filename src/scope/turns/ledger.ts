@@ -80,7 +80,7 @@ export class TurnLedger {
         const log_seq = this.#ended(unit, turn, ending, cleared)
         const isIdle = ending.status === 'none' && turn.usage.model_calls === 0 && turn.acts.length === 0 && !turn.failed_calls.length
         const idle = isIdle && { idle: true as const }
-        const partial = turn.failed_calls.length > 0 && { partial: true as const }
+        const partial = turn.failed_calls.length + turn.failed_runs.length > 0 && { partial: true as const }
         settlement.end(unit, seqs, { status: 'completed', outcome: { by: 'turn', turn_id, log_seq, ...partial, ...idle }, ...how })
         if (acted) memory.clear(unit, seen.seqs)
         return memory.trim(unit)
@@ -128,12 +128,13 @@ export class TurnLedger {
 
   #ended(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended, left: readonly number[] = []): number {
     const { log, effects, memory } = this.#parts
-    const { turn_id, head, since, started_seq, usage, failed_calls, seen } = turn
+    const { turn_id, head, since, started_seq, usage, failed_calls, failed_runs, seen } = turn
     const cleared = left.length
     const some = cleared > 0 && cleared < seen.seqs.length ? { left: toRanges(left) } : {}
     const acts = log.clean(turn.acts, head.trace_id) as Turn['acts']
     const warned = turn.warnings.length > 0 ? { warnings: turn.warnings } : {}
-    const failure = { error, ...(stack !== null && { stack }), ...(failed_calls.length > 0 && { failed_calls }) }
+    const failures = { ...(failed_calls.length > 0 && { failed_calls }), ...(failed_runs.length > 0 && { failed_runs }) }
+    const failure = { error, ...(stack !== null && { stack }), ...failures }
     const scratch = log.clean(memory.live.scratch, head.trace_id)
     const { clock, done, offered } = turn.readings
     const read = { ...(clock.length > 0 && { clock }), ...(done.length > 0 && { done }), ...(offered.length > 0 && { offered }) }

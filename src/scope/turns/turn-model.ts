@@ -16,6 +16,7 @@ type TurnSkills = Pick<Skills, 'any' | 'agentRoles'> & { open: (owner: SessionFo
 export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills; promotions: Pick<Promotions, 'watches'> }
 export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
   claimed: readonly { event: Event }[]
+  failed_runs?: Turn['failed_runs']
   shown?: Turn['shown']
 }
 
@@ -44,9 +45,9 @@ export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 
 /** Opens the skill session with the first model call, so a turn without one has none. */
 async function withSkills({ skills, settings }: ModelParts, turn: AskingTurn, model: LanguageModelV4): Promise<LanguageModelV4> {
   if (!(await skills.any())) return model
-  const { head, turn_id, earlier_turns, signal, acts, claimed } = turn
+  const { head, turn_id, earlier_turns, signal, acts, failed_runs, claimed } = turn
   const events = claimed.map(({ event }) => event)
-  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, events, acts })
+  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, events, acts, failed_runs })
   return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
 }
 

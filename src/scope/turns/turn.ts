@@ -1,6 +1,6 @@
 import type { Act } from '../../contract/reflex.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
-import type { FailedCall } from '../../contract/event-record.ts'
+import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Seen } from '../context/working-memory.ts'
@@ -27,6 +27,7 @@ export type Turn = {
   /** The clock, whose readings are kept. */
   now: () => number
   failed_calls: FailedCall[]
+  failed_runs: FailedRun[]
   model: ModelWitness
   /** Unfinished calls of `deps.call`, with their tools. */
   running: Map<Promise<unknown>, string>
@@ -50,8 +51,9 @@ export function keep<Value>(readings: Value[], value: Value): Value {
 /** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
-export const nothingYet = (): Pick<Turn, 'failed_calls' | 'model' | 'running' | 'shown' | 'warnings'> => ({
+export const nothingYet = (): Pick<Turn, 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'> => ({
   failed_calls: [],
+  failed_runs: [],
   model: { answered: false, fault: null },
   running: new Map(),
   shown: null,

@@ -51,12 +51,21 @@ export const isUnmatched = (outcome: Outcome | null): boolean => outcome?.by ===
 type OutcomeOf<By> = Extract<Outcome, { by: By }>
 const decidedTo = (action: Action | undefined): string => (action ? ` to ${actionText(action)}` : '')
 
+/** The calls and runs of a turn that failed, as the end of a sentence. */
+export function failuresText({ failed_calls = [], failed_runs = [] }: Pick<OutcomeOf<'turn'>, 'failed_calls' | 'failed_runs'>): string {
+  const counted = [
+    ...(failed_calls.length > 0 ? [`${failed_calls.length} tool calls failed`] : []),
+    ...(failed_runs.length > 0 ? [`${failed_runs.length} skill runs failed`] : []),
+  ]
+  return counted.map((text) => `; ${text}`).join('')
+}
+
 const outcomes: { [By in Outcome['by']]: (outcome: OutcomeOf<By>) => string } = {
   filter: () => 'Nothing matched: no filter of the agent passed it',
   perceive: ({ reason }) => `Nothing matched: it joined the context without a turn (${brief(reason)})`,
-  turn: ({ result, idle, failed_calls = [] }) => {
+  turn: ({ result, idle, ...failed_parts }) => {
     if (idle) return 'Nothing was considered: the condition for a turn does not hold, or the turn had nothing to do'
-    const failed = failed_calls.length > 0 ? `; ${failed_calls.length} tool calls failed` : ''
+    const failed = failuresText(failed_parts)
     if (result === undefined) return `A turn considered it${failed}`
     return `${result === null ? 'A turn decided to do nothing' : `A turn answered ${brief(result)}`}${failed}`
   },

@@ -2,7 +2,7 @@ import { generateText } from 'ai'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { did } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, freshScope, inObject, note, runAlarm, send, stubOf, until } from '../../../support/scopes.ts'
+import { crash, entriesOf, freshScope, inObject, note, runAlarm, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { behaviours, effectGates } from '../../../support/test-agents.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
 
@@ -88,6 +88,38 @@ describe('a turn that is over while its plan is half done', () => {
     await until(async () => did(scope).length === 6, 'the second run has begun')
     expect(did(scope)).toEqual([...UNDONE, 'first m', 'hang'])
     await stub.cancel('enough', 'ops')
+  })
+})
+
+describe('a turn whose skill run did not succeed', () => {
+  async function afterRunOf(step: Record<string, unknown>, settings: Parameters<ReturnType<typeof stubOf>['configure']>[0] = {}) {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    const id = await skill({ plan: { ...twoSteps('x').plan, steps: [{ tool: 'act', timeout_ms: 5000, ...step }] } })
+    await stub.configure(settings, 'ops')
+    behaviours.set(scope, async (_, deps) => {
+      // The same proposal twice gets the same run.
+      for (let times = 0; times < 2; times += 1) await generateText({ model: deps.model, prompt: `propose ${id}` })
+      return { said: 'it was done' }
+    })
+    const [record] = await sendAndSettle(stub, note(scope, 'go'))
+    return { stub, id, record }
+  }
+
+  test.each([{}, { on_tool_error: 'fail' } as const])('is partial, and named once, with the settings %j', async (settings) => {
+    const { stub, id, record } = await afterRunOf({ args: { text: 'throw' } }, settings)
+    const [applied] = await entriesOf(stub, 'skill-applied')
+    const error = expect.stringContaining('the tool failed')
+    const failed_runs = [{ run_id: applied?.['run_id'], skill_id: id, status: 'failed', error }]
+    expect(record).toMatchObject({ status: 'completed', attempts: 1, outcome: { by: 'turn', partial: true, failed_runs } })
+    expect(record?.outcome).not.toHaveProperty('failed_calls')
+    expect(await entriesOf(stub, 'turn-ended')).toMatchObject([{ status: 'result', failed_runs }])
+  })
+
+  test('is whole where the run succeeded', async () => {
+    const { record } = await afterRunOf({ args: { text: 'done' } })
+    expect(record?.outcome).not.toHaveProperty('partial')
+    expect(record?.outcome).not.toHaveProperty('failed_runs')
   })
 })
 

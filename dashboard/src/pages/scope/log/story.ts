@@ -1,7 +1,7 @@
 import type { EntryKind, LogEntry, SkillEntryKind } from '../../../../../src/contract/log-entry.ts'
 import { duration } from '../../../ui/time.tsx'
 import { statusText } from '../../../ui/status.tsx'
-import { actionText, brief, outcomeText } from '../words.ts'
+import { actionText, brief, failuresText, outcomeText } from '../words.ts'
 
 /** The part of an entry that is kept: its sentence, and the place of its details. */
 export type Line = {
@@ -55,9 +55,8 @@ const turns = {
     return `The agent ${agent} considers ${n} ${n === 1 ? 'event' : 'events'}${attempts > 1 ? `, attempt ${attempts}` : ''}`
   },
   'turn-ended': (entry: EntryOf<'turn-ended'>) => {
-    const { status, result, error, failed_calls } = entry
-    const failed = failed_calls ? `; ${failed_calls.length} tool calls failed` : ''
-    return `The turn ended: ${statusText(status)}${status === 'result' ? ` ${brief(result)}` : because(error)}${failed}${entry.usage.model_calls > 0 ? tokens(entry) : ''}`
+    const { status, result, error } = entry
+    return `The turn ended: ${statusText(status)}${status === 'result' ? ` ${brief(result)}` : because(error)}${failuresText(entry)}${entry.usage.model_calls > 0 ? tokens(entry) : ''}`
   },
   'turn-cancelled': ({ by, reason }: EntryOf<'turn-cancelled'>) => `${brief(by)} cancelled the turn${because(reason)}`,
   'dry-turn-ended': ({ why, status, error }: EntryOf<'dry-turn-ended'>) =>
