@@ -1,7 +1,7 @@
 import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
-import type { Decider } from './control-plane/approval.ts'
+import type { Decider, Verdict } from './control-plane/approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus, TraceMarks } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from './reports/learning/learner-api.ts'
@@ -233,8 +233,11 @@ export interface ScopeApi {
   skills(page: SkillsPageOf): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>
-  /** Notifies the scope of a decision on an approval, which it reads from D1. */
-  approvalDecided(id: string): Promise<void>
+  /**
+   * Hands the scope a decision that D1 has taken. It is applied once: a scope that no longer asks
+   * ignores it. Without a verdict, the scope looks in D1 for decisions that it missed.
+   */
+  approvalDecided(id: string, verdict?: Verdict): Promise<void>
   /** The reason why a question about a reflex is outdated; null: it is not. */
   approvalOutdated(id: string): Promise<string | null>
   /**

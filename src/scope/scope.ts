@@ -4,6 +4,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
+import type { Verdict } from '../contract/control-plane/approval.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { ConnectedObject } from './live/connected-object.ts'
@@ -153,8 +154,9 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.views.ids()
   }
 
-  async approvalDecided() {
-    await this.#parts.parked.poll()
+  async approvalDecided(id: string, verdict?: Verdict) {
+    const { parked } = this.#parts
+    await (verdict ? parked.decided(id, verdict) : parked.poll())
   }
 
   async approvalOutdated(id: string) {

@@ -78,7 +78,7 @@ function composeLoop(parts: Live) {
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
   turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
-  return { loop, pull, events, asking: decisions }
+  return { loop, pull, events, decisions }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 

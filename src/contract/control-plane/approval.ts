@@ -69,6 +69,12 @@ export const approval = z
 export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
 export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
 
+/** A decision as D1 took it, or the end of a question without an answer. The scope applies it. */
+export type Verdict = Pick<Approval, 'reason' | 'traceparent'> & { status: Exclude<ApprovalStatus, 'pending'>; by: string | null }
+
+export const verdictOf = ({ status, decided_by: by, reason, traceparent }: Approval): Verdict | null =>
+  status === 'pending' ? null : { status, by, reason, traceparent }
+
 export type Decider = { key_id: string; name: string; is_admin: boolean }
 
 export const decisionReason = z.string().min(1).max(1000)

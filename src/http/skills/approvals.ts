@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
-import { approval, approvalStatus, decisionReason, type Approval } from '../../contract/control-plane/approval.ts'
+import { approval, approvalStatus, decisionReason, verdictOf, type Approval } from '../../contract/control-plane/approval.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
@@ -134,9 +134,10 @@ const refusedBy = {
 }
 
 /** The decision is durable in D1: a scope that is unreachable finds it when it polls. */
-async function notify(env: Env, { id, scope }: Approval): Promise<void> {
+async function notify(env: Env, approval: Approval): Promise<void> {
+  const { id, scope } = approval
   try {
-    await env.SCOPE.getByName(scope).approvalDecided(id)
+    await env.SCOPE.getByName(scope).approvalDecided(id, verdictOf(approval) ?? undefined)
   } catch (error) {
     warn({ message: 'failed to notify a scope of a decision; it will poll', scope, id, error })
   }

@@ -7,7 +7,7 @@ import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes } from '../../events/declared-types.ts'
 import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
-import type { Decisions } from '../skills/decisions.ts'
+import type { ApprovalDecisions } from '../skills/approval-decisions.ts'
 import type { KeyCheck } from './key-check.ts'
 import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
 import type { Attachment } from './socket-feed.ts'
@@ -21,7 +21,7 @@ type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
   accept: (events: Event[]) => Accepted
-  decisions: Pick<Decisions, 'take'>
+  approval_decisions: Pick<ApprovalDecisions, 'take'>
 }
 
 /** Messages from sockets. Acknowledged events are durable: the output gate holds the answer. */
@@ -117,7 +117,7 @@ export class SocketMessages {
   async #decide(socket: WebSocket, decision: ApprovalDecision, by: Decider | null): Promise<void> {
     const id = decision.approval_id
     if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
-    const answer = await this.#parts.decisions.take(decision, by)
+    const answer = await this.#parts.approval_decisions.take(decision, by)
     if (!answer.ok) return this.#refuse(socket, [{ path: '', message: answer.message }], id)
     this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'ack', id, status: answer.status }))
   }

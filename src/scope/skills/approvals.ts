@@ -1,7 +1,7 @@
 import { setSkillState } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
-import type { Approval, ApprovalRequest } from '../../contract/control-plane/approval.ts'
+import { verdictOf, type ApprovalRequest, type Verdict } from '../../contract/control-plane/approval.ts'
 import { parkedBefore } from '../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../skills/session/ports.ts'
 import { findApprovals, type Withdrawal } from '../../store/approvals.ts'
@@ -30,7 +30,6 @@ type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
-type Verdict = { status: Exclude<Approval['status'], 'pending'>; by: string | null; reason: string | null; traceparent: string | null }
 type ApprovalParts = Pick<
   Lanes,
   | 'scope'
@@ -51,11 +50,11 @@ type ApprovalParts = Pick<
 
 /**
  * Runs and other questions that wait for an approval: first a row here, then the question
- * in D1, where exactly one decision is taken. The row goes in the unit that logs the decision; if
- * it is an approval of a run, the unit also adds the job that begins it.
+ * in D1, where exactly one decision is taken and handed on (`decided`). The row goes in the unit
+ * that logs the decision; if it is an approval of a run, the unit also adds the job that begins it.
  *
- * If the process dies before D1 has the question, it is asked again. After the decision, the next
- * poll finds it.
+ * If the process dies before D1 has the question, it is asked again. A decision that did not arrive
+ * is found by the next poll.
  */
 export class ParkedRuns {
   readonly #parts: ApprovalParts
@@ -97,7 +96,22 @@ export class ParkedRuns {
     return { ok: true, approval_id, asked_before: false }
   }
 
-  /** Applies recorded decisions. Calls during a poll share the next one. */
+  /** Applies a decision that D1 took. One that arrives again finds no row. */
+  async decided(approval_id: string, verdict: Verdict): Promise<void> {
+    const { unit, jobs, alarm } = this.#parts
+    const asked = this.#row(approval_id)
+    if (!asked) return
+    await this.#activate(asked, verdict)
+    unit((deciding) => {
+      const row = this.#row(approval_id)
+      if (row) this.#apply(deciding, row, verdict)
+    })
+    jobs.run()
+    if (!this.#any()) this.#poll_at = null
+    alarm.rearm()
+  }
+
+  /** Applies decisions that were missed. Calls during a poll share the next one. */
   async poll(): Promise<void> {
     this.#poll_again = true
     if (this.#polling) return
@@ -123,11 +137,11 @@ export class ParkedRuns {
     if (!(await outbox.push('approvals'))) return this.#pollIn(RETRY_MS)
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
     const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
-    const approvals = new Map(found.map((approval) => [approval.id, approval]))
-    for (const row of this.#waiting()) await this.#activate(row, approvals.get(row.approval_id))
+    const verdicts = new Map(found.map((approval) => [approval.id, verdictOf(approval)]))
+    for (const row of this.#waiting()) await this.#activate(row, verdicts.get(row.approval_id) ?? null)
     unit((deciding) => {
       for (const row of this.#waiting()) {
-        const verdict = this.#verdictOn(row, approvals.get(row.approval_id))
+        const verdict = verdicts.has(row.approval_id) ? verdicts.get(row.approval_id) : this.#unasked(row)
         if (verdict) this.#apply(deciding, row, verdict)
       }
       // Each poll retries an approved run that waits for another one.
@@ -164,6 +178,10 @@ export class ParkedRuns {
     return this.#parts.database.all<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs ORDER BY parked_at')
   }
 
+  #row(approval_id: string): WaitingRow | undefined {
+    return this.#parts.database.first<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs WHERE approval_id = ?', approval_id)
+  }
+
   #any(): boolean {
     return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
   }
@@ -185,7 +203,7 @@ export class ParkedRuns {
 
   /** The reason why this question about a proven action is outdated; null: it is not. */
   outdated(approval_id: string): string | null {
-    const row = this.#waiting().find((one) => one.approval_id === approval_id)
+    const row = this.#row(approval_id)
     if (!row) return GONE
     const held = JSON.parse(row.run) as Held
     return 'promotion' in held ? this.#parts.promotions.outdated(held.promotion) : null
@@ -227,12 +245,12 @@ export class ParkedRuns {
   }
 
   /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
-  async #activate({ run }: WaitingRow, approval: Approval | undefined): Promise<void> {
+  async #activate({ run }: WaitingRow, verdict: Verdict | null): Promise<void> {
     const parked = JSON.parse(run) as Held
-    if (!('activation' in parked) || (approval?.status !== 'approved' && approval?.status !== 'rejected')) return
+    if (!('activation' in parked) || (verdict?.status !== 'approved' && verdict?.status !== 'rejected')) return
     const { env, scope, now } = this.#parts
-    const { status, decided_by, reason: said } = approval
-    const reason = `${decided_by} ${status} it in scope ${scope}${said === null ? '' : `: ${said}`}`
+    const { status, by, reason: said } = verdict
+    const reason = `${by} ${status} it in scope ${scope}${said === null ? '' : `: ${said}`}`
     const state = status === 'approved' ? 'active' : 'deprecated'
     const changed = await setSkillState(storeOf(env), { ...parked.activation, from: 'candidate', state, reason, now: now() })
     if (changed.ok && changed.version.state === state) return
@@ -281,13 +299,9 @@ export class ParkedRuns {
     alarm.by(this.#poll_at)
   }
 
-  /** Null while it waits. A question that D1 received and no longer has cannot be answered. */
-  #verdictOn({ approval_id, expires_at }: WaitingRow, approval: Approval | undefined): Verdict | null {
+  /** The end of a question that D1 received and no longer has: it cannot be answered. */
+  #unasked({ approval_id, expires_at }: WaitingRow): Verdict | null {
     const { outbox, now } = this.#parts
-    if (approval)
-      return approval.status === 'pending'
-        ? null
-        : { status: approval.status, by: approval.decided_by, reason: approval.reason, traceparent: approval.traceparent }
     return expires_at <= now() && outbox.get('approvals', approval_id) === undefined
       ? { status: 'expired', by: null, reason: null, traceparent: null }
       : null

@@ -2,7 +2,7 @@ import type { Lanes } from '../effects/wiring.ts'
 import { composePolicy } from './control-plane.ts'
 import { BlackboardLayers } from './blackboard-layers.ts'
 import { ParkedRuns } from './approvals.ts'
-import { Decisions } from './decisions.ts'
+import { ApprovalDecisions } from './approval-decisions.ts'
 import { handleRuns } from './run-jobs.ts'
 import { SkillRuns } from './runs.ts'
 import { SecretSettings } from './secret-settings.ts'
@@ -23,6 +23,6 @@ export function composeSkills(parts: Lanes) {
   const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts, shelf) })
   handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, shelf, layers, runs })
-  const decisions = new Decisions({ ...parts, parked })
-  return { shelf, secret_settings: new SecretSettings(shelf), runs, parked, skills, views, decisions }
+  const approval_decisions = new ApprovalDecisions({ ...parts, parked })
+  return { shelf, secret_settings: new SecretSettings(shelf), runs, parked, skills, views, approval_decisions }
 }

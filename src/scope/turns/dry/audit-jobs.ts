@@ -11,7 +11,7 @@ import { type DryAnswer, type DryTurns, isDecided } from './dry-turn.ts'
 
 type Parts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
   dry_turns: DryTurns
-  asking: Decisions
+  decisions: Decisions
 }
 
 /** Longest wait for the model or its budget: an older decision is not worth the question. */
@@ -79,8 +79,8 @@ type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<P
 
 /** A request for a decision is audited by the decision model, which would have answered it. */
 async function auditAsked({ key, payload, version }: Auditing, parts: Parts): Promise<{ again_ms: number } | void> {
-  const { jobs, unit, now, judgements, asking } = parts
-  const answer = await asking.again(payload.seq)
+  const { jobs, unit, now, judgements, decisions } = parts
+  const answer = await decisions.again(payload.seq)
   if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
     return { again_ms: AGAIN_MS.unknown }

@@ -34,8 +34,14 @@ async function ask(fields: Partial<ApprovalRequest> = {}): Promise<ApprovalReque
 /** Scopes that record their notifications. */
 const listening = () => {
   const told: string[] = []
-  const getByName = (scope: string) => ({ approvalDecided: async (id: string) => void told.push(`${scope} ${id}`) })
-  return { told, bindings: { SCOPE: { getByName } } }
+  const verdicts: unknown[] = []
+  const getByName = (scope: string) => ({
+    async approvalDecided(id: string, verdict: unknown) {
+      told.push(`${scope} ${id}`)
+      verdicts.push(verdict)
+    },
+  })
+  return { told, verdicts, bindings: { SCOPE: { getByName } } }
 }
 const decide = (
   how: 'approve' | 'reject',
@@ -72,7 +78,7 @@ describe('an approval', () => {
     ['reject', 'rejected'],
   ] as const)('is decided (%s), and its scope is notified', async (how, status) => {
     const { id, scope } = await ask()
-    const { told, bindings } = listening()
+    const { told, verdicts, bindings } = listening()
     const key = await keyFor(['operator'], ['approvals/*'], 'olga')
     const answer = await decide(how, id, { ...bindings, key, json: { reason: 'looked at it' } })
     expect(answer).toMatchObject({
@@ -80,6 +86,7 @@ describe('an approval', () => {
       body: { id, status, decided_by: 'olga', reason: 'looked at it', decided_at: expect.any(String) },
     })
     expect(told).toEqual([`${scope} ${id}`])
+    expect(verdicts).toEqual([{ status, by: 'olga', reason: 'looked at it', traceparent: null }])
     expect(await findApproval(env.DB, id, Date.now())).toMatchObject({ status, decided_by: 'olga', reason: 'looked at it' })
   })
 

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { decideApproval } from '../../../../src/store/approvals.ts'
+import { live } from '../../../support/crash-at-write.ts'
 import { call, keyFor, problem } from '../../../support/http.ts'
 import {
   crash,
@@ -325,9 +326,69 @@ describe('a skill that is deprecated', () => {
   })
 })
 
+describe('a decision that its scope is handed', () => {
+  const by = { by: 'olga', reason: 'looked at it', traceparent: null }
+  const approved = { status: 'approved', ...by } as const
+  const decisions = (scope: string) => entriesOf(stubOf(scope), 'approval-decided')
+
+  test('is applied without another look in D1', async () => {
+    const { scope, id } = await parked()
+    // D1 still has the question as pending, so a poll would not apply it.
+    await stubOf(scope).approvalDecided(id, approved)
+    await isDone(scope)
+    expect(await decisions(scope)).toMatchObject([{ approval_id: id, ...approved }])
+    expect(did(scope)).toEqual(BOTH)
+  })
+
+  test('twice, or again by a poll, has the run happen once', async () => {
+    const { scope, id } = await parked()
+    await decideUntold(id)
+    const handed = Array.from({ length: 3 }, () => stubOf(scope).approvalDecided(id, approved))
+    await Promise.all([...handed, stubOf(scope).approvalDecided(id)])
+    await isDone(scope)
+    await stubOf(scope).approvalDecided(id, { ...approved, status: 'rejected' })
+    await stubOf(scope).approvalDecided(id)
+    expect(await decisions(scope)).toMatchObject([{ status: 'approved' }])
+    expect(did(scope)).toEqual(BOTH)
+  })
+
+  test('on the approval of another scope changes nothing', async () => {
+    const [one, other] = [await parked(), await parked()]
+    await stubOf(one.scope).approvalDecided(other.id, approved)
+    await stubOf(freshScope()).approvalDecided(other.id, approved)
+    expect([await rows(one.scope), await rows(other.scope)]).toMatchObject([[{ approval_id: one.id }], [{ approval_id: other.id }]])
+    expect([did(one.scope), did(other.scope)]).toEqual([[], []])
+  })
+
+  test('leaves the others to the poll, which finds what was missed', async () => {
+    const { scope, skill_id, id, decide } = await parked()
+    const missed = (await propose(scope, skill_id, { inputs: { what: 'y' } })).approval_id ?? ''
+    await decideUntold(missed)
+    await decide('reject')
+    expect(await rows(scope)).toMatchObject([{ approval_id: missed }])
+    expect(await decisions(scope)).toMatchObject([{ approval_id: id, status: 'rejected' }])
+    await look(scope)
+    await isDone(scope)
+    expect(did(scope)).toEqual(['first y', 'second y'])
+  })
+})
+
 describe('an approved run whose process dies', () => {
   const { plan } = twoSteps('x')
   const keyed = { plan: { ...plan, idempotence_key: 'twice:{{what}}' } }
+
+  test.each(['before', 'after'] as const)('just %s the unit that takes the decision over, runs once', async (side) => {
+    const { scope, decide } = await parked()
+    const life = await live(scope, { at: 1, side })
+    expect(await decide('approve')).toMatchObject({ status: 200 })
+    await until(async () => life.buried, 'it has died')
+    expect(did(scope)).toEqual([])
+    await stubOf(scope).state()
+    await runAlarm(stubOf(scope))
+    await isDone(scope)
+    expect(await entriesOf(stubOf(scope), 'approval-decided')).toMatchObject([{ status: 'approved', by: 'admin' }])
+    expect(did(scope)).toEqual(BOTH)
+  })
 
   test('before the scope was notified, is found by its alarm without a request', async () => {
     const { scope, id } = await parked()
