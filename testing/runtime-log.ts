@@ -15,7 +15,7 @@ export function runtimeLog(): Vite.Plugin {
   return { name: 'runtime-log', configureVitest: ({ vitest }) => holdBack(vitest) }
 }
 
-/** Of the process: Vite may load this module once for each configuration. */
+/** State of the process: Vite may load this module once for each configuration. */
 const HELD = Symbol.for('reflex-agents.runtime-log')
 
 function holdBack(vitest: Vitest): void {

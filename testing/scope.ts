@@ -36,7 +36,7 @@ type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
 
 const OUTCOME_MS = 20_000
 const PAGE = 10_000
-/** Of the calls of `api`. It opens nothing outside of a test. */
+/** The key for calls of `api`. It opens nothing outside of a test. */
 const ADMIN_KEY = 'the-admin-key-of-tests'
 let scopes = 0
 

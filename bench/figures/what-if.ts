@@ -48,7 +48,7 @@ async function record(reflex: ReflexClient, count: number): Promise<void> {
   await reflex.quiet(SCOPE)
 }
 
-/** Where the log is read in parts, a few decisions may be unknown. */
+/** A few decisions may be unknown if the log is read in parts. */
 const MOST_UNKNOWN = 0.01
 
 function demandChanges(lines: readonly { progress?: RangeProgress; report?: RangeReport }[], events: number): void {

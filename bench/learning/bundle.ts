@@ -20,7 +20,7 @@ export type Bundle = {
   agreed: number
   disagreed: number
   audits: Audit[]
-  /** Of each reflex, as in a scope, where each has a certificate of its own. */
+  /** One certificate for each reflex, as in a scope. */
   audited: Map<string, { cusum: Cusum; pace: AuditPace }>
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number
@@ -39,7 +39,7 @@ export async function bundlesOf(learned: Learned): Promise<Bundle[]> {
 
 export const notAudited = (): Pick<Bundle, 'audits' | 'audited'> => ({ audits: [], audited: new Map() })
 
-/** How the acts of a reflex were audited since its proof. */
+/** The audits of a reflex's acts since its proof. */
 export const auditsOf = ({ audited }: Bundle, id: string): { cusum: Cusum; pace: AuditPace } =>
   audited.get(id) ?? { cusum: emptyCusum(), pace: { proof: 0, acts: 0, unaudited: 0 } }
 

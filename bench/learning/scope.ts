@@ -107,7 +107,7 @@ export class LearningScope {
     return null
   }
 
-  /** Where a reflex and the teacher differ, the majority of three answers of the teacher counts. */
+  /** The majority of three answers of the teacher counts if it differs from a reflex. */
   #appeal(id: string, acts: EpisodeAct[]): EpisodeAct[] {
     this.calls += 2
     this.#settled.add(id)

@@ -63,7 +63,7 @@ export type Outcome = {
   left_out: Record<string, number>
   speed: number | null
   state: DemoState
-  /** Of the log's scopes, after all events had their outcome. */
+  /** The sums over the log's scopes, after all events had their outcome. */
   scopes: readonly ScopeState[]
   dead_letters: readonly DeadLetter[]
   approvals: readonly WaitingApproval[]

@@ -3,7 +3,7 @@ type Phrase = { pattern: RegExp; instead: string }
 
 /** An opening noun clause has no noun: the reader cannot tell its subject. */
 export const opening: Phrase = {
-  pattern: /^(?:What|Whether|Who|Whoever|Whose|Whom)\b(?!.*\?)/,
+  pattern: /^(?:What|Whether|Who|Whoever|Whose|Whom|How|Of|Those|That(?! is why)|Where)\b(?!.*\?)/,
   instead: 'name the subject: "The events that …", "True if …"',
 }
 

@@ -25,7 +25,7 @@ export function tellFailure(what: string, error: unknown): 1 {
   const all = messageOf(error)
     .split('\n')
     .map((line) => harmless(line))
-  // Of a server's whole output the end says most.
+  // The end of a server's output says most.
   const lines = all.length > MOST_LINES ? [...all.slice(0, 1), '…', ...all.slice(-MOST_LINES)] : all
   const hint = error instanceof CliError && error.hint ? `${error.hint}\n` : ''
   process.stderr.write(`${paint('red', what)} ${lines.join('\n')}\n${hint}`)

@@ -66,7 +66,7 @@ export class Reader {
   kindOfImport(): number {
     const kind = this.byte()
     if (kind !== 0 && kind !== 2) unknown(`an import of kind ${kind}`)
-    // Of a memory: whether it has an upper limit, the lower one, the upper one.
+    // A memory: whether it has an upper limit, the lower limit, the upper limit.
     const numbers = kind === 2 ? this.byte() + 1 : 1
     for (let left = numbers; left > 0; left -= 1) this.unsigned()
     return kind

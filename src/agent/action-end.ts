@@ -2,7 +2,7 @@ import { messageOf } from '../base/error-text.ts'
 import { isPlatformFault } from '../base/faults.ts'
 import type { ActionEnd } from '../contract/log-entry.ts'
 
-/** How the action of a reflex ended. */
+/** The end of the action of a reflex. */
 export type ActionEnding = { status: ActionEnd; error: string | null }
 export const ACTED: ActionEnding = { status: 'ok', error: null }
 export const REUSED: ActionEnding = { status: 'reused', error: null }
@@ -11,7 +11,7 @@ export const REUSED: ActionEnding = { status: 'reused', error: null }
 export type LastEffect = { status: string; idempotence_key: string | null }
 
 /**
- * How an action ends whose attempt failed; null if it is tried again. An effect that may have
+ * The end of an action whose attempt failed; null if it is tried again. An effect that may have
  * happened is repeated only under a key.
  */
 export function endOfFailure(error: unknown, tried: { last: LastEffect | undefined; attempts: number; most: number }): ActionEnding | null {
@@ -23,7 +23,7 @@ export function endOfFailure(error: unknown, tried: { last: LastEffect | undefin
 
 type Proposed = { skill_id: string; status: string; reason: string | null; idempotent: boolean }
 
-/** How an action ends that proposed a skill. A run that needs an approval waits for a person. */
+/** The end of an action that proposed a skill. A run that needs an approval waits for a person. */
 export function endOfProposal({ skill_id, status, reason, idempotent }: Proposed): ActionEnding {
   if (status === 'needs_approval') return ACTED
   if (status === 'ok') return idempotent ? REUSED : ACTED

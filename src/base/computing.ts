@@ -130,7 +130,7 @@ export class Computing {
     return this.#units >= PORTION.units || this.#steps >= this.#most_steps || now() - this.rested_at >= PORTION.ms
   }
 
-  /** Those who compute at the same time take turns: a rest is as long as their portions. */
+  /** Computations at the same time take turns: a rest is as long as the portions of the others. */
   async #serveOthers(): Promise<void> {
     const { clock, others } = this.#parts
     const rest_ms = Math.max(0, others()) * PORTION.ms

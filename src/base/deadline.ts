@@ -2,7 +2,7 @@ export class TooLate extends Error {
   override readonly name = 'TooLate'
 }
 
-/** How a piece of work with a time limit ended. */
+/** The end of a piece of work with a time limit. */
 export type Within<Value> =
   | { ended: 'done'; value: Value }
   | { ended: 'threw'; error: unknown }

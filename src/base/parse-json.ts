@@ -22,7 +22,10 @@ const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 type Open = ('{' | '[')[]
 type Expected = 'value' | 'first_item' | 'key' | 'first_key' | 'colon' | 'next'
 
-/** Where `text` stops being valid JSON. Not recursive: deep nesting would overflow the stack. */
+/**
+ * The place at which `text` stops being valid JSON. Not recursive: deep nesting would overflow the
+ * stack.
+ */
 function errorPosition(text: string): number {
   const open: Open = []
   let expected: Expected = 'value'

@@ -144,7 +144,7 @@ export type EntryBody =
       effect_id: string
       tool: string
       status: EffectEnd
-      /** Of a reused effect, which has no `effect-started`. */
+      /** Only in the end of a reused effect, which has no `effect-started`. */
       input?: unknown
       output: unknown
       error: string | null

@@ -95,7 +95,7 @@ export type Connect = {
   may_send: boolean
   decides_as: Decider | null
   after: number | null
-  /** Of a stream: send the parts of answers, too. */
+  /** For a stream: send the parts of answers, too. */
   parts?: true
 }
 

@@ -39,7 +39,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
     const rows = await this.#options.run(this.#statements.publish(events, this.#options.now()))
     this.#wake()
     const fresh = new Set(rows.map((row) => `${String(row['scope'])} ${String(row['id'])}`))
-    // Of two equal ids in one call, the second is a duplicate.
+    // The second of two equal ids in one call is a duplicate.
     return events.map(({ id, scope }) => ({ id, scope, status: fresh.delete(`${scope} ${id}`) ? 'accepted' : 'duplicate' }))
   }
 

@@ -13,7 +13,7 @@ export type EventRules = {
   union: z.ZodType<Event>
   types: readonly string[]
   defaults: Defaults
-  /** Of `meta`, whatever the event says. */
+  /** The sender of the events, whatever their `meta` says. */
   sender?: string | undefined
   /** Set if the path or socket determines it: an event for another is rejected. */
   scope?: string

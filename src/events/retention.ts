@@ -32,7 +32,10 @@ const MOST_STATEMENTS = 1000
 
 type Forgotten = { events: number; approvals: number }
 
-/** How long D1 keeps ended events. An invalid value deletes nothing: a longer time may be meant. */
+/**
+ * The time for which D1 keeps ended events. An invalid value deletes nothing: a longer time may be
+ * meant.
+ */
 export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX_RETENTION_DAYS'>): number {
   if (text === undefined || text === '') return DEFAULT_DAYS
   const days = Number(text)

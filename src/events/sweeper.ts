@@ -6,7 +6,7 @@ import { LATE_MS } from './enqueue.ts'
 import { sweep } from './sweep.ts'
 import { storeOf } from '../store/store.ts'
 
-/** How long a sweeper keeps sweeping after it was armed, even if it finds nothing. */
+/** The time for which a sweeper sweeps after it was armed, even if it finds nothing. */
 const ARMED_MS = 120_000
 
 /** Sweeps by its own alarm: the local server runs no cron and loses its queue in a crash. */

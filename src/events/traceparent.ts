@@ -12,7 +12,7 @@ export function traceContextOf(traceparent: string | null | undefined, tracestat
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent?.trim() ?? '') ?? []
   if (!trace_id || !parent_id || version === 'ff' || (version === '00' && rest !== undefined)) return undefined
   if (!/[^0]/.test(trace_id) || !/[^0]/.test(parent_id)) return undefined
-  // Of a later version, only the flag of this one is known.
+  // Only the flag of this version is known in a later one.
   const trace_flags = version === '00' ? flags : isSampledBy(flags) ? '01' : '00'
   return { trace_id, parent_id, trace_flags, ...stateOf(tracestate) }
 }

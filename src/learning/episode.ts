@@ -3,7 +3,7 @@ import type { Teacher } from '../contract/reports/certificate.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
 import type { Act } from './skills/trace.ts'
 
-/** Where a decision was made. */
+/** The place of a decision. */
 export type Place = {
   project?: string
   env?: string | readonly string[]

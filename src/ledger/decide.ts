@@ -148,7 +148,7 @@ function firstDifference(before: NewTransfer | undefined, asked: NewTransfer): (
   return FIELDS.find((field) => (old?.[field] || undefined) !== (now[field] || undefined))
 }
 
-/** That of a pending transfer only says which one is meant. */
+/** The debit account of a pending transfer only identifies the transfer. */
 const withoutPayer = (asked: NewTransfer): NewTransfer => (asked.pending_id === undefined ? asked : { ...asked, debit: undefined })
 
 function askedOf(row: NewRow): NewTransfer {

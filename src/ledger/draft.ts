@@ -44,7 +44,7 @@ export class Draft {
   readonly #below: Draft | null
   readonly accounts = new Map<string, AccountState>()
   readonly rows = new Map<string, NewRow>()
-  /** How a pending transfer ended, by its id. */
+  /** The end of a pending transfer, by its id. */
   readonly ends = new Map<string, Kind>()
   /** By kept ids. */
   readonly failed = new Map<string, FailedId>()

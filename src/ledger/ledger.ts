@@ -20,7 +20,7 @@ type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller' | 'counted'>
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
   readonly #sql: Sql
-  /** Of a caller in a day. */
+  /** Limits of a caller in a day. */
   readonly #most: { failures: number; bytes: number }
   /** Reasons to trust the sums no more. Nothing is transferred then. */
   #problems: readonly string[] = []

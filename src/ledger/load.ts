@@ -41,10 +41,10 @@ function idsOf(transfers: readonly NewTransfer[], pendings: readonly NewRow[], c
   return [...new Set(ids)]
 }
 
-/** Those of before ids belonged to accounts are kept as they are. */
+/** Rows from before ids belonged to accounts are kept as they are. */
 const possibleIds = (named: Named): string[] => [named.id, keptId(named)]
 
-/** Of more with one id, a request names the debit account. */
+/** A request names the debit account if several transfers have one id. */
 const MOST_NAMED = 100
 
 /** The transfers to which clients gave this id. */

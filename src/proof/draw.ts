@@ -14,13 +14,13 @@ export const isAudited = (event_id: string, { share, salt }: { share: number; sa
   unitHash(`${salt}\0${event_id}`) < share
 
 /**
- * How the acts of one kind were audited since its proof, which `proof` identifies. `unaudited`:
+ * The audits of the acts of one kind since its proof, which `proof` identifies. `unaudited`: acts
  * since the last audit.
  */
 export type AuditPace = { proof: number; acts: number; unaudited: number }
 /** The first acts after a proof are all audited, later ones by a share that falls. */
 const FIRST = 5
-/** Of so many acts in a row that reach outside at least one is audited. */
+/** At least one act is audited in each such number of acts that reach outside. */
 const MOST_UNAUDITED = 20
 
 type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean }

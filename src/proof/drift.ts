@@ -10,7 +10,7 @@ const FALSE_ALARM_AFTER = 2000
 
 /**
  * Page's CUSUM after one more audit: the evidence for `poor` against `good` agreement since the
- * moment that favours it most. An alarm stays.
+ * moment at which this evidence is largest. An alarm is permanent.
  */
 export function countAudit({ audits, disagreed, sum, alarm }: Cusum, agreed: boolean, bar: Bar): Cusum {
   const weight = weights(bar)

@@ -47,7 +47,7 @@ export function learnThenTest(scored: readonly Scored[], { alpha, delta, grid }:
     return true
   }
   const first = counts.findIndex(({ n }) => n >= leastFor(alpha, delta / 2))
-  // Where too few are covered for any verdict the sequence has not begun: n holds no label.
+  // The sequence has not begun while too few are covered for any verdict: n holds no label.
   for (let index = first; index >= 0 && passes(index, delta / 2, 'fixed_sequence'); index += 1);
   const levels = Math.min(LEVELS, candidates.length)
   for (let level = 1; level <= levels; level += 1) {

@@ -16,7 +16,7 @@ const NAMING: ReadonlySet<string> = new Set(['id', 'scope', 'source', 'timestamp
 const MOST_PLACES = 100
 /** Events, or numbers at a place, before a new one means something. */
 const SETTLED = 20
-/** Where this share of senders or places was seen once, the next new one is usual. */
+/** A new sender or place is usual if this share of them was seen once. */
 const USUAL = 0.05
 
 type Sent = { source: string; meta: { sender?: string | undefined } }

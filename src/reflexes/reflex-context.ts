@@ -13,7 +13,7 @@ export type ReflexContext = {
   agent_id: string
   /** The position of the current event among those that the scope accepted. */
   tick: number
-  /** Of the scope's account, in scrip. */
+  /** The balance of the scope's account, in scrip. */
   balance: number
   /** Tokens that the scope's budget still allows its model; null where there is no budget. */
   llm_tokens_remaining: number | null

@@ -15,7 +15,7 @@ type TurnStarted = Extract<LogEntry, { kind: 'turn-started' }>
 /** An accepted event, and the entries of the reflexes that ran on it. */
 export type Judged = { accepted: Extract<LogEntry, { kind: 'event-accepted' }>; event: RecordedEvent; steps: readonly ReflexEntry[] }
 
-/** How earlier decisions that came out otherwise change what later ones are made from. */
+/** The changes that earlier decisions, decided otherwise, make to the inputs of later ones. */
 export type Departures = {
   /** Why the event would not exist; null if it would. */
   absent: (judged: Judged) => string | null

@@ -176,7 +176,7 @@ function judgeAgain(
   const asked = { scope, event, version, toolbox, has_trigger: true, agents: host.agents, scratch: {}, now: 0 }
   const threshold = setting.threshold ?? middle.threshold
   const judged = judge(answers, { setting, event, threshold, permit: (action) => permit(action, asked) })
-  // Where a person chose the threshold, only calls that nothing undoes or repeats need proof.
+  // If a person chose the threshold, only calls that nothing undoes or repeats need proof.
   const needs_proof = setting.threshold === undefined || (judged.action !== null && riskIn(toolbox, judged.action) === 'final')
   return { ...judged, needs_proof }
 }

@@ -58,7 +58,7 @@ export class Comparison {
     return found.length === 0
   }
 
-  /** An entry whose equality was found otherwise, such as by a hash. */
+  /** An entry that was compared by other means, such as by a hash. */
   same(at: At, kind: string): void {
     this.compared += 1
     this.covered.add(at)

@@ -54,7 +54,7 @@ function save(saved: Saved, { effects, calls }: { effects: RecordedEffects; call
   saved.duration_ms += effects.unused_ms + calls.reduce((sum, { duration_ms }) => sum + (duration_ms ?? 0), 0)
 }
 
-/** Neither its calls nor its effects would have been. */
+/** The report of a turn that would not start: its calls and effects would not exist. */
 function notStarted(turn: Started, { source, comparison }: Around) {
   const effects = new RecordedEffects(source, turn, { offered: [], comparison, clean: (value) => value, exact: true })
   effects.compareUnused()

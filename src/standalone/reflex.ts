@@ -40,7 +40,7 @@ const MOST_SAID = 2000
 
 type HostParts = { storage: Storage; registry: SkillRegistry; control_plane: FollowedControlPlane | null }
 
-/** Where sessions live outside of a scope: it gives them their ports. */
+/** The host of sessions outside of a scope: it gives them their ports. */
 class Host {
   readonly #config: ReflexConfig
   readonly #storage: Storage

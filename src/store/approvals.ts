@@ -34,7 +34,7 @@ export async function findApproval(db: D1Database, id: string, now: number): Pro
   return row ? asOf(row, now) : null
 }
 
-/** Those of at most a hundred ids that exist, in their state at `now`. */
+/** The approvals that exist among at most a hundred ids, in their state at `now`. */
 export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<Approval[]> {
   const listed = sql`(SELECT value FROM json_each(${JSON.stringify(ids)}))`
   const rows = await drizzle(db).select().from(approvals).where(inArray(approvals.id, listed))

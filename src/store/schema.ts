@@ -222,7 +222,7 @@ export const hooks = sqliteTable('hooks', {
   /** A pattern, if the mapping has a template. */
   scope: text().notNull(),
   scheme: text({ enum: hookSchemes }).notNull(),
-  /** How a delivery becomes events; `scope` is a template of names within the column `scope`. */
+  /** The mapping from a delivery to events; its `scope` stays within the column `scope`. */
   mapping: text({ mode: 'json' }).$type<Partial<Omit<NewHook, 'scheme'>>>().notNull(),
   created_at: integer().notNull(),
 })

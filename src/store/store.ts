@@ -2,7 +2,7 @@ import { TooLate, withDeadline } from '../base/deadline.ts'
 
 /** The longest that one call of D1 takes. D1 has been seen to stall for 25 s. */
 const DEADLINE_MS = 10_000
-/** How long a caller waits that can do without the answer. */
+/** The longest wait of a caller that can do without the answer. */
 export const QUICK_MS = 500
 
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()

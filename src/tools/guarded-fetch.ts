@@ -3,7 +3,7 @@ const MOST_REDIRECTS = 3
 
 type GuardedFetch = {
   allowed_hosts: readonly string[]
-  /** Of each secret that goes along. */
+  /** The hosts of each secret that is sent. */
   secret_hosts?: readonly (readonly string[])[]
   fetch: typeof fetch
 }

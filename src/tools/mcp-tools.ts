@@ -11,13 +11,13 @@ export type McpServer = {
   headers?: Readonly<Record<string, string>>
   /** Put before the tools' names, such as `github.`: servers do not know of each other. */
   prefix?: string
-  /** Of starting; a call has its tool's. */
+  /** The time limit of the start; a call has the limit of its tool. */
   timeout_ms?: number
 }
 
 type McpOptions = {
   allowed_hosts: readonly string[]
-  /** Of each secret in the headers: the server must be on one of these hosts, too. */
+  /** The hosts of each secret in the headers: the server must be on one of them, too. */
   secret_hosts?: readonly (readonly string[])[]
   fetch?: typeof fetch
 }

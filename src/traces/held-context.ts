@@ -15,7 +15,7 @@ export type Places = ReadonlyMap<string, number>
 type EntryOf<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
 type Changes = { [Kind in LogEntry['kind']]?: (held: Held, entry: EntryOf<Kind>, places: number[]) => void }
 
-/** How entries change the context. `places` are those of the entry's events. */
+/** The effect of entries on the context. `places` are the places of the entry's events. */
 export const CHANGES: Changes = {
   'event-accepted'({ seqs }, { joined = true }, places) {
     if (joined) for (const seq of places) seqs.add(seq)

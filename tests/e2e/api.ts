@@ -50,7 +50,7 @@ export async function ask<Body>(url: string, route: string, init: Parameters<typ
 export type ScopeState = { inbox: Record<string, number>; counters: Record<string, number>; turn: object | null; last_seq: number }
 export const stateOf = (url: string, scope: string): Promise<ScopeState> => ask(url, scopePath(scope))
 
-/** How many of a scope's events have no outcome yet. */
+/** The number of a scope's events without an outcome. */
 export async function openIn(url: string, scope: string): Promise<number> {
   const { inbox } = await stateOf(url, scope)
   return Object.values(inbox).reduce((sum, count) => sum + count, 0)

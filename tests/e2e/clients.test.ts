@@ -39,7 +39,7 @@ const message = (content: string) => ({ id: randomUUID(), type: 'ws.message', co
 
 const nothingIsOpen = async (scope: string): Promise<boolean> => (await openIn(server.url, scope)) === 0
 
-/** How often each event has ended, by the log, and the entry of its end. */
+/** The number of times that each event has ended, by the log, and the entry of its end. */
 function endsOf(log: Record<string, unknown>[]): Map<string, Record<string, unknown>[]> {
   const ends = log
     .filter(({ kind }) => kind === 'event-ended')

@@ -54,7 +54,7 @@ async function rowsInD1(scope: string): Promise<Row[]> {
   return rows
 }
 
-/** How often the log has a kind of entry for each event. */
+/** The number of entries of a kind for each event. */
 function timesIn(log: Record<string, unknown>[], kind: string): Map<string, number> {
   const ids = log.filter((entry) => entry['kind'] === kind).flatMap((entry) => entry['event_ids'] as string[])
   return new Map(

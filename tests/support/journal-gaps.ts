@@ -123,7 +123,7 @@ export function comeToOneEnd(askers: Record<string, Way>): void {
 
 type Deaths = { places: Place[]; keyed: boolean; calm: RunLife; live: (place: Place) => Promise<RunLife> }
 
-/** Of all these deaths, a few at a time. */
+/** Runs a few of these deaths at a time. */
 async function faults({ places, keyed, calm, live: die }: Deaths): Promise<string[]> {
   const found: string[] = []
   const waiting = [...places]

@@ -16,7 +16,7 @@ export const behaviours = new Map<string, Behaviour>()
 export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
 export const effectGates = new Map<string, Promise<void>>()
 
-/** How the model's provider answers a prompt that is a key here: an error fails the call. */
+/** The answers of the model's provider, by prompt: an error fails the call. */
 export const providers = new Map<string, () => Error | null>()
 
 const input = z.object({ text: z.string() })

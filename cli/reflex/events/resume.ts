@@ -7,8 +7,8 @@ import type { SentEvent } from './read-events.ts'
 
 const place = z.object({ prefix: z.string(), sent: z.number().int().min(0), digest: z.string() })
 /**
- * How far a sending was. Generated ids are the prefix with the event's number; `digest` is over the
- * events that were sent.
+ * The progress of a sending. Generated ids are the prefix with the event's number; `digest` is over
+ * the events that were sent.
  */
 export type Place = z.infer<typeof place>
 

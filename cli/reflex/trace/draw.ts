@@ -12,7 +12,7 @@ const marks: Record<TraceStatus | SpanStatus, { mark: string; colour: Colour }> 
 }
 export const traceColour = (status: TraceStatus): Colour => marks[status].colour
 
-/** Of a reason, where no terminal says how wide it is. */
+/** The width of a reason if no terminal gives one. */
 const NOTE_WIDTH = 120
 
 type Look = { paint: Paint; width?: number | undefined; details: boolean }

@@ -129,7 +129,7 @@ function reasonsOf(reasons: RangeReport['reasons']): RangeReport['reasons'] {
   return summed.toSorted((left, right) => right.count - left.count).slice(0, MOST_REASONS)
 }
 
-/** Each part brings its own examples, the most telling first. Those that changed alike are one. */
+/** Each part has examples of its own, the clearest first. Equal changes share one example. */
 function examplesOf(one: readonly ReplayExample[], other: readonly ReplayExample[]): ReplayExample[] {
   const shapes = new Map<string, ReplayExample>()
   const rows = Array.from({ length: Math.max(one.length, other.length) }, (_, rank) => [one[rank], other[rank]])

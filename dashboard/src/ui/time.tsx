@@ -28,7 +28,7 @@ export const withTimes = (text: string): string =>
 
 type At = string | number | null | undefined
 
-/** How long ago, or how soon; the exact time on hover and for machines. */
+/** A time relative to now; the exact time on hover and for machines. */
 export function Time({ at }: { at: At }) {
   if (at === null || at === undefined) return <span class="quiet">never</span>
   const date = new Date(at)

@@ -51,7 +51,7 @@ const nothingKnown = (): ControlPlaneState => ({
   reported_until: null,
 })
 
-/** How often the time of the last contact is written if nothing else changed. */
+/** The interval at which the time of the last contact is written if nothing else changed. */
 const CONTACT_MS = 300_000
 
 function changes(before: ControlPlaneState, after: ControlPlaneState): boolean {

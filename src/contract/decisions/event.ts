@@ -12,7 +12,7 @@ export const decisionAsked = eventType(DECISION_ASKED, {
   model: z.string().min(1).max(200).optional(),
   state,
   questions,
-  /** Of the request under an idempotency key: fields may be redacted, this is not. */
+  /** The hash of the request under an idempotency key: fields may be redacted, this is not. */
   request_hash: z.string().max(64).optional(),
 })
 export type DecisionAsked = z.infer<typeof decisionAsked>

@@ -111,7 +111,7 @@ export type ProvingEntry =
       event_type: string | null
       risk: Risk | null
       reason: string
-      /** Of `asked`, `withdrawn`, `allowed` and `rejected`. */
+      /** Present with `asked`, `withdrawn`, `allowed` and `rejected`. */
       approval_id?: string
       certificate: Certificate
     }

@@ -107,7 +107,7 @@ function place(error: FieldError | undefined): string {
   return path === '' ? `event ${error.index}` : `event ${error.index}, ${path}`
 }
 
-/** How the events of a caller are read. `scope`: where the path decides it. */
+/** The rules for reading the events of a caller. `scope`: set if the path decides it. */
 export const eventRules = ({ env, var: { principal, agents } }: Pick<Context<AuthEnv>, 'env' | 'var'>, scope?: string): EventRules => ({
   union: agents.eventSchema,
   types: agents.eventTypes,

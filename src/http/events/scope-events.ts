@@ -114,7 +114,7 @@ function withReasons(receipts: readonly EventReceipt[], { records }: Waited) {
   return receipts.map((receipt) => ({ ...receipt, waiting: reasons.get(receipt.id) ?? null }))
 }
 
-/** Where an error arose in the code is for those who may read the scope's log. */
+/** The place of an error in the code is for keys that may read the scope's log. */
 function withOutcomes(receipts: readonly EventReceipt[], { records }: Waited, principal: Principal) {
   const mayRead = hasRole(principal, 'viewer')
   const byId = new Map(records.map((record) => [record.id, record]))

@@ -197,7 +197,7 @@ async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promi
 
 type MayAct = (account: string) => Promise<boolean>
 
-/** Those that the caller pays; else, to void them, those that it would be paid by. */
+/** The transfers that the caller pays; else, to void them, the ones that would pay the caller. */
 async function endable(found: readonly Transfer[], { void: voids }: NewTransfer, mayAct: MayAct): Promise<Transfer[]> {
   const allowed = async (side: 'debit' | 'credit') => {
     const may = await Promise.all(found.map((one) => mayAct(one[side])))

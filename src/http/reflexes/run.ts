@@ -19,7 +19,7 @@ const LONGEST_S = 30 * UNITS.d
 const TEXT = /^([1-9]\d{0,6})([smhd])$/
 const tooLong = 'a window is 30 days at most'
 
-/** How far back to look, in ms: `10m`, `24h`, `7d`, or `{"last_s": 600}`. */
+/** The time to look back, in ms: `10m`, `24h`, `7d`, or `{"last_s": 600}`. */
 const timeWindow = z
   .union(
     [

@@ -21,7 +21,7 @@ import { openEnvironments } from './policy.ts'
 
 const route = routes('Control plane')
 
-/** How long a promotion can be approved: its tests are as old. */
+/** The time for which a promotion can be approved: its tests are as old. */
 const WITHIN_MS = 7 * 86_400_000
 const SEED = '1'
 

@@ -95,7 +95,7 @@ const NEWEST = 20_000
 /** Entries may follow the end of an event. */
 const SETTLED_MS = 60_000
 
-/** Where a scope's log has the trace; null means its newest entries. */
+/** The place of the trace in a scope's log; null means its newest entries. */
 type Range = { after: number; before?: number }
 
 function rangesOf(events: readonly TraceEvent[], calls: readonly TraceCall[]): Map<string, Range | null> {

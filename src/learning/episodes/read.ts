@@ -5,7 +5,7 @@ import { Contexts } from './contexts.ts'
 import type { Correction } from './people.ts'
 import { EpisodeReader, type LogPage, type Skipped } from './reader.ts'
 
-/** Where a scope's log is read, by pages as of `ScopeApi.recording`. */
+/** The source of a scope's log, by pages as of `ScopeApi.recording`. */
 export type EpisodeSource = {
   page: (request: { since: number; after: number | null; limit: number }) => Promise<LogPage & Pick<RangeRecording, 'next' | 'unavailable'>>
 }
@@ -13,7 +13,7 @@ export type EpisodeSource = {
 export type ReadOptions = {
   /** The watermark of the call before; 0 reads from the beginning. */
   after_seq?: number
-  /** That of the call before. Unset: the call reads back some minutes, which may be too few. */
+  /** The mark of the call before. Unset: the call reads back some minutes, which may be too few. */
   lead?: number | undefined
   /** Episodes of one answer. A turn on several events is not split, so there may be a few more. */
   most?: number

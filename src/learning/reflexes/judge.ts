@@ -19,7 +19,7 @@ export type Prepared = {
 }
 
 /**
- * Of newer decisions: `n` such, `covered` taken by what was learned, `agreed` of these alike.
+ * The newer decisions: `n` in all, `covered` by what was learned, `agreed` among the covered.
  * `hits` and `misses`: the indexes of those that agree and that differ.
  */
 export type HeldOut = { n: number; covered: number; agreed: number; hits: readonly number[]; misses: readonly number[] }

@@ -9,7 +9,7 @@ import { quote } from './facts/text.ts'
 import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
 
 export type LearnOptions = {
-  /** Senders that a person vouches for: they may carry more than a third of a rule's support. */
+  /** Senders that a person trusts: one may send more than a third of a rule's support. */
   trusted?: ReadonlySet<string>
   /**
    * True if a reflex that takes a decision is judged on this episode. Once reflexes act, the slow
@@ -25,7 +25,7 @@ export type LearnOptions = {
 /** A decision that no reflex was written for. */
 export type Refusal = { decision: string; episodes: number; reason: string }
 export type Learned = {
-  /** Those that were learned from. */
+  /** The episodes that were learned from. */
   episodes: readonly Episode[]
   reflexes: LearnedReflex[]
   refused: Refusal[]

@@ -11,7 +11,7 @@ type Problem = {
   matrix: Matrix
   /** Episodes to learn from. */
   taught: Bits
-  /** Those of the decision that the rules are for. */
+  /** The episodes of the decision that the rules are for. */
   positive: Bits
   crowd: Crowd
 }

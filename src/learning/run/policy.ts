@@ -8,7 +8,7 @@ import type { LearnedReflex } from '../reflexes/write.ts'
 export const FIRST = 200
 const GROWTH = 1.25
 export const STEP = 75
-/** A first version is proved once it would take so much, or after so many. */
+/** A first version is proved once it would take this share of decisions, or after this number. */
 const WORTH = 0.95
 const LONG = { episodes: 2500, covers: 0.7 } as const
 const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
@@ -17,9 +17,9 @@ const LEAST_FORECAST = 0.15
 const MUCH_BETTER = 0.25
 /** Learning is not worth it while the slow path decides less. */
 export const LEAST_SLOW = 0.02
-/** Where more is disputed, nothing was learned that could tell a mistake. */
+/** If more is disputed, nothing was learned that could tell a mistake. */
 const MOST_DISPUTED = 0.1
-/** How often a run asks again and learns again. */
+/** The number of times that a run asks again and learns again. */
 export const SETTLINGS = 3
 
 /** Decisions of one tool, reply, skill or event type, or to do nothing. */

@@ -321,7 +321,7 @@ export class RunSteps {
     return { ...findingsOf(learned, { proved, worth }), covers, asks }
   }
 
-  /** Where decisions changed, learns again; else what was found is registered. */
+  /** Learns again if decisions changed; else registers what was found. */
   async #ask(run: Run): Promise<void> {
     const { store } = this.#parts
     const { answered, after } = await askAgain(run, this.#parts)

@@ -11,9 +11,9 @@ import type { FoundSkill } from './skills.ts'
 export type Run = StoredRun & {
   trusted_sources: string[]
   drifted: Drift[]
-  /** How often it has learned again after asking again. */
+  /** The number of times that it has learned again after asking again. */
   round: number
-  /** How often learning was begun in this round, in case it kills its object each time. */
+  /** The number of times that learning began in this round: it may kill its object each time. */
   begun: number
   /** Consecutive failures of its current step. */
   failures: number

@@ -264,7 +264,7 @@ function compensationOf({ name, args, timeout_ms }: Step, facts: ToolFacts | und
   return { when: 'partial_failure', step: name, tool: inverse.tool, args: fields, timeout_ms }
 }
 
-/** Of the inputs that the external steps depend on, also by way of earlier steps. */
+/** The inputs that the external steps depend on, also by way of earlier steps. */
 function keyOf(external: readonly Step[], slots: readonly Slot[]): string | null {
   const named = new Set(external.flatMap(({ args }) => placesIn(args).map(({ place }) => place.split('.', 1)[0] ?? '')))
   const isIndirect = named.has('work')

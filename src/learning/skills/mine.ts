@@ -69,7 +69,7 @@ const bySize = (one: Pattern, other: Pattern): number => other.occurrences.lengt
 
 const nameOf = ({ act, symbol }: Call): string => (act.kind === 'skill' ? symbol : act.name)
 
-/** How often each call followed another one, in turns that ended well. */
+/** The number of times that each call followed another one, in turns that ended well. */
 function transitionsOf(turns: readonly Turn[]): Transition[] {
   const counts = new Map<string, Map<string, number>>()
   for (const { trace, calls } of turns) {

@@ -34,7 +34,7 @@ export class DealStore {
     )
   }
 
-  /** Of either side, oldest first. */
+  /** The deals of either side, oldest first. */
   page(account: string, { after, limit }: PageAsked): LedgerPage<DealRecord> {
     const rows = this.#rows('seq > ? AND (seller = ? OR buyer = ?) ORDER BY seq LIMIT ?', Number(after ?? 0), account, account, limit + 1)
     const shown = rows.slice(0, limit)

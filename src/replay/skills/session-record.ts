@@ -15,7 +15,7 @@ export type Decided = SkillEntry & {
   manifest_hash: string
 }
 
-/** How the report names what an entry of a session records. */
+/** The report's names for the entries of a session. */
 const KINDS: Partial<Record<SkillEntryKind, string>> = {
   'bulletin-built': 'bulletin',
   'skill-decided': 'gate',

@@ -25,7 +25,7 @@ const MOST_SHAPES = 500
 type Effect = { change: 'appears' | 'vanishes'; span_id: string; act: string }
 type Shape = { weight: number; example: ReplayExample; alike: number }
 
-/** Collects the most telling changes of a range: one for each way in which decisions changed. */
+/** Collects the clearest changes of a range: one for each way in which decisions changed. */
 class Examples {
   readonly #shapes = new Map<string, Shape>()
 
@@ -57,7 +57,7 @@ class Examples {
   }
 }
 
-/** How much the world outside would notice, and why. */
+/** The rank of a change by what the world outside would notice, with the reason. */
 function meaningOf({ kind, path, recorded, replayed }: Divergence, effect: Effect | undefined): { weight: number; why: string } {
   if (effect && (kind === 'effect' || effect.act !== 'reply'))
     return { weight: 100, why: effect.change === 'appears' ? `${effect.act} would appear` : `${effect.act} would not have been` }

@@ -96,7 +96,7 @@ export type HeldEffect = {
   close: (unit: Unit, step?: StepEnd) => void
 }
 
-/** How an effect ended, as the journal and the log record it. */
+/** The end of an effect, as the journal and the log record it. */
 export type EffectResult = {
   status: EffectEnd
   output: unknown

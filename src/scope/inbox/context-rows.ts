@@ -71,7 +71,7 @@ export class ContextRows {
     return this.#ended('accepted_at < ?3', -1, before)
   }
 
-  /** Those of these events that `remove` would remove once the events `ending` have ended. */
+  /** The events that `remove` would remove once the events `ending` have ended. */
   removable(seqs: readonly number[], ending: readonly number[] = []): number[] {
     const rows = this.#database.allOf<{ seq: number }>(
       seqs,
@@ -83,7 +83,7 @@ export class ContextRows {
     return rows.map(({ seq }) => seq)
   }
 
-  /** Those of these events that ended in the open unit and left the context with it. */
+  /** The events that ended in the open unit and left the context with it. */
   left(seqs: readonly number[]): number[] {
     const below = seqs.filter((seq) => seq < this.#floor)
     if (below.length === 0) return []

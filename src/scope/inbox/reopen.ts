@@ -2,7 +2,7 @@ import type { Requested } from '../../contract/log-entry.ts'
 import { eventHead } from '../log/spans.ts'
 import type { Collaborators } from '../wiring.ts'
 
-/** Returns dead letters to pending; earlier calls for them that may have happened have failed. */
+/** Returns dead letters to pending. Earlier calls of unknown outcome for them count as failed. */
 export function reopen(parts: Collaborators, ids: string[], by: Requested): string[] {
   const { unit, guard, inbox, view, loop, turns, effects } = parts
   const rows = unit((unit) => {

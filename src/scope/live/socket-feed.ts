@@ -20,7 +20,7 @@ type Entry = { seq: number; text: string }
 type Parts = { log: Log; now: () => number }
 
 const PAGE = 500
-/** How long to wait for a mark, from a client that never returned one and from one that has. */
+/** The wait for a mark, from a client that never returned one and from one that has. */
 const PATIENCE_MS = { unknown: 5000, known: 30_000 } as const
 const CHECK_MS = 1000
 

@@ -23,7 +23,7 @@ export type LaneAction = {
   log_seq: number
   action_type: Action['action_type']
   consume: boolean
-  /** Where the version must be proven; null if it acted without a proof. */
+  /** The type and risk for which the version must be proven; null if it acts without a proof. */
   proof: { event_type: string; risk: Risk } | null
 }
 

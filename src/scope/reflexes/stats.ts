@@ -79,7 +79,7 @@ export class Records {
     return known
   }
 
-  /** How acts of this kind were audited since that proof. Read-only. */
+  /** The audits of acts of this kind since that proof. Read-only. */
   pace({ id, version }: Pick<Named, 'id' | 'version'>, kind: string, proof: number): AuditPace {
     const known = this.#read(`${id}@${version}`).paces?.[kind]
     return known?.proof === proof ? known : { proof, acts: 0, unaudited: 0 }

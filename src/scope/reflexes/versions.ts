@@ -113,7 +113,7 @@ export class ReflexVersions {
     const watching = allowed
       .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && !this.isSuspended(one))
       .slice(0, 1)
-    // Where proof is lacking, the version that a person activated last acts.
+    // The version that a person activated last acts if proof is lacking.
     const earlier = active?.by_proof ? allowed.filter((one) => one.state === 'active' && !one.by_proof && !this.isSuspended(one)) : []
     if (active && suspended === undefined) return { reference, acting: active, earlier: earlier[0], watching, absent: null }
     if (suspended !== undefined) return { reference, acting: null, watching, absent: { reason: 'suspended', detail: suspended } }

@@ -9,7 +9,7 @@ import { seedBlackboard, type Blackboard, type Seeded } from '../../skills/plan/
 import { holdsReference } from '../../skills/plan/secret-reference.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-/** How long a tool may take to answer a probe: the turn waits for it. */
+/** The time limit of a probe: the turn waits for it. */
 const PROBE_TIMEOUT_MS = 5000
 const STATE_BYTES = 16_000
 const PROBE_BYTES = 16_000

@@ -37,7 +37,7 @@ type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects'
  */
 export class SkillRuns {
   readonly #parts: RunParts
-  /** Of calls and approved runs in progress, by their cause. */
+  /** Calls and approved runs in progress, by their cause. */
   readonly #stops = new Map<string, AbortController>()
 
   constructor(parts: RunParts) {
@@ -220,7 +220,7 @@ const goodOf = (before: DoneBefore | null): LastGood | null =>
 const stateAfter = (status: string, { outputs }: ProposalResult, at: number): WorkState =>
   status === 'ok' ? { state: 'done', ...keptOutput(JSON.stringify(outputs), at) } : { state: 'free' }
 
-/** How an approved run stands, for D1, where whoever approved it looks. */
+/** The state of an approved run, for D1, where the person who approved it looks. */
 export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })
 
 /** Built from the log entry of the run's end, which holds no secrets. */

@@ -3,7 +3,7 @@ import type { Json, JsonFields } from '../../base/json.ts'
 import type { Question } from '../plan/slots.ts'
 
 const RESULT_TOKENS = 50
-/** Of a result that has a reason: a model that reads half an error cannot correct its call. */
+/** The limit of a reason: a model that reads half an error cannot correct its call. */
 const REASON_TOKENS = 300
 
 type ResultMessage = {

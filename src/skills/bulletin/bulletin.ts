@@ -38,7 +38,7 @@ export function buildBulletin({ index, recent_success, goal = NO_GOAL, k = MOST_
   return { text, tokens: estimateTokenCount(text), cards }
 }
 
-/** How often a prompt holds a bulletin: once in each turn is right. */
+/** The number of bulletins in a prompt: one in each turn is right. */
 export const bulletinsIn = (prompt: string): number => prompt.split(OPENING).length - 1
 
 /** One skill as the model sees it: `shortened` if parts were left out to fit. */
@@ -101,7 +101,7 @@ const plain = (text: string): string => text.replaceAll('<', '‹').replaceAll('
 export type Goal = {
   /** Effects to reach, as manifests name them: `updated:appservice_image`, `work.endpoint`. */
   unmet_postconditions: readonly string[]
-  /** How often each skill, by id, came next in the past. Advice only: it breaks ties. */
+  /** The number of times that each skill, by id, came next. Advice only: it breaks ties. */
   transition_prior?: ReadonlyMap<string, number>
 }
 

@@ -29,7 +29,7 @@ export type UnitCase = {
   verdict?: Verdict
   /** Outputs of the run that must be as given. */
   outputs?: JsonFields
-  /** The conditions of the manifest are taken to hold, since nobody said in what situation. */
+  /** Assumes that the manifest's conditions hold, since the case names no situation. */
   assumes_conditions?: boolean
 }
 /** At the step of this index: the tool refuses, hangs after its effect, or is slow. */

@@ -9,7 +9,10 @@ import type { ScoreComponent, ScoreName } from '../bulletin/score.ts'
 import type { Question } from '../plan/slots.ts'
 import type { Sensitive } from './sensitive.ts'
 
-/** Where an agent runs. An unknown field is null or empty, and fits no skill that requires it. */
+/**
+ * The environment of an agent. An unknown field is null or empty, and fits no skill that requires
+ * it.
+ */
 export type Place = { env: readonly string[]; toolset: string | null; repo: string | null; project: string | null }
 
 /** All that a decision is made from: the same request gives the same decision. Times in ms. */
@@ -97,9 +100,9 @@ export type GateDecision = {
   score: { score: number; tau: number; components: ScoreComponent[] } | null
   needs: Need[]
   to_pass: string[]
-  /** Where the verdict is `clarify`: what to ask, for each missing slot. */
+  /** With the verdict `clarify`: the question for each missing slot. */
   questions: Question[]
-  /** Those of the missing slots that a pinned parser may fill. */
+  /** The missing slots that a pinned parser may fill. */
   parsable: string[]
   probes: ProbeCall[]
   decided_at: number

@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** The names that an expression may start with. No input may have one of them. */
 export const ROOTS = ['ctx', 'env', 'work', 'policy', 'inputs', 'args'] as const
 
-/** Of a skill's inputs as an MCP client sees them, the one that is for the gate. */
+/** The input for the gate, among a skill's inputs as an MCP client sees them. */
 export const WHY = 'reflex_why'
 
 /** Words of CEL and of Reflex, which no input can be called. */

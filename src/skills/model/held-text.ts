@@ -17,7 +17,7 @@ export class HeldText {
     return this.#whole
   }
 
-  /** How much of `whole` was let through. */
+  /** The length of the part of `whole` that was let through. */
   get passed(): number {
     return this.#passed
   }

@@ -4,7 +4,7 @@ import { clarifyInput, proposeSkillInput } from '../asp/parse.ts'
 import { GUIDANCE } from '../bulletin/bulletin.ts'
 import { CLARIFY_TOOL, isOwnCall, PROPOSE_TOOL } from './intents.ts'
 
-/** How a model proposes: `asp` by blocks in its text, `tools` by two native tools. */
+/** The form of a model's proposals: `asp` is blocks in its text, `tools` is two native tools. */
 export type Protocol = 'asp' | 'tools'
 
 const TOOLS_GUIDANCE = `To use a skill, call the tool ${PROPOSE_TOOL}. If info is missing, call the tool ${CLARIFY_TOOL}.`
@@ -34,6 +34,6 @@ export function withNativeTools(params: LanguageModelV4CallOptions): LanguageMod
   return { ...params, tools: [...tools, ...nativeTools] }
 }
 
-/** Where the answer is JSON, a block in it is a piece of data. */
+/** A block in an answer that is JSON is a piece of data. */
 export const isPassive = ({ responseFormat }: LanguageModelV4CallOptions, protocol: Protocol): boolean =>
   protocol === 'asp' && responseFormat?.type === 'json'

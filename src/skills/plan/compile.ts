@@ -14,7 +14,7 @@ export type CompiledPlan = {
   manifest: Manifest
   inputs: JsonFields
   blackboard: Blackboard
-  /** Of the skill and its inputs: a repeated run gets the last successful outputs. */
+  /** The key of the skill and its inputs: a repeated run gets the last successful outputs. */
   idempotence_key: string | null
   budget: Manifest['plan']['budget']
   steps: CompiledStep[]

@@ -20,7 +20,7 @@ export function secretsOf({ signature }: Manifest, inputs: JsonFields): string[]
 export const withSecrets = (value: unknown, secrets: ReadonlyMap<string, string>): unknown =>
   mapJson(value, (inner) => (isSecretReference(inner) ? (secrets.get(inner.secret) ?? inner) : inner))
 
-/** Those that the arguments name, of those that may be used. */
+/** The secrets that the arguments name, out of the secrets that may be used. */
 export function namedIn(value: unknown, secrets: readonly string[]): string[] {
   const named = new Set<string>()
   mapJson(value, (inner) => {

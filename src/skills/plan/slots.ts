@@ -78,7 +78,7 @@ export function parseSlotAnswer(input: Input, answer: string): ParsedSlot {
   return { ok: true, value }
 }
 
-/** How a slot was tried to be parsed, for the log; never with a value. */
+/** The attempt to parse a slot, for the log; never with a value. */
 type SlotAttempt = { slot: string; parser: string; model: string; prompt_ref?: string; filled: boolean; detail: string | null }
 type FilledSlots = { inputs: JsonFields; attempts: SlotAttempt[]; questions: Question[] }
 

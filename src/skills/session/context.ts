@@ -50,7 +50,7 @@ export class SessionContext {
     return this.#blackboard
   }
 
-  /** How often it was written to: a decision names the revision that it was made over. */
+  /** The number of writes: a decision names the revision that it was made over. */
   get revision(): number {
     return this.#revision
   }

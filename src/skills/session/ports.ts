@@ -39,7 +39,7 @@ export type ParkedRun = {
   version: string
   manifest_hash: string
   inputs: JsonFields
-  /** Of `inputs`: only the approved inputs run. */
+  /** The hash of `inputs`: only the approved inputs run. */
   inputs_hash: string
   why: string
   /** Why it needs approval. */
@@ -108,7 +108,7 @@ export type SessionPorts = {
   registry: SkillRegistryPort
   runner(run: RunIdentity): HostRunnerPorts
   runs: RunsPort
-  /** That it was asked for is logged with it: both or none. */
+  /** The request is logged in the same transaction. */
   approvals: { park(run: ParkedRun, told: (approval_id: string) => SessionEntry): Promise<Parked> }
   /** Asks the control plane about a version that the gate would run; null without one. */
   controlPlane?(question: Pick<PolicyQuestion, 'skill_id' | 'version' | 'roles'>): Promise<ControlPlaneVerdict | null>

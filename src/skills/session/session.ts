@@ -138,10 +138,10 @@ export type ProposalSession = {
  * The skills in one turn.
  *
  * 1. The bulletin is built once per session.
- * 2. Nothing runs that the gate has not allowed, but what a policy that is only observed would have
- *    refused.
- * 3. One proposal at a time, so that a skill cannot propose by way of its own tools, and at most so
- *    many in a turn.
+ * 2. Nothing runs without the gate's permission. A policy that is only observed refuses nothing:
+ *    the log says what it would have refused.
+ * 3. One proposal at a time, so that a skill cannot propose by way of its own tools. A turn has a
+ *    limited number.
  * 4. Each proposal has exactly one result, and each execution a record before it begins and after
  *    it ended.
  * 5. The blackboard is seeded once and changes only by what runs write; the seed, each change and

@@ -24,7 +24,7 @@ type ToolCallerPorts = {
   wait(ms: number, signal: AbortSignal): Promise<void>
   log(kind: string, fields: JsonFields): void
   outputs: OutputStore
-  /** Of all callers that share these outputs. */
+  /** The locks of all callers that share these outputs. */
   keys?: ScopedLocks
   redaction: Redaction
 }

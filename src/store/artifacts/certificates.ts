@@ -22,7 +22,7 @@ export function tellCertificates(db: D1Database, scope: string, told: readonly C
 export const forgetCertificates = (db: D1Database, before: number, limit: number): Promise<number> =>
   forgetReports(db, 'certificates', before, limit)
 
-/** Those of several reflexes, last reported first. */
+/** The certificates of several reflexes, last reported first. */
 export async function certificatesOfAll(db: D1Database, ids: readonly string[]): Promise<(ScopeCertificate & { reflex_id: string })[]> {
   const { reflex_id, version, scope, certificate, updated_at } = certificates
   return drizzle(db)

@@ -1,6 +1,6 @@
 import type { ListedKey } from '../access/keys.ts'
 
-/** Of scopes, those that exist. */
+/** The scopes that exist, out of the given ones. */
 export async function knownScopes(db: D1Database, scopes: readonly string[]): Promise<string[]> {
   const found = 'SELECT scope FROM scopes WHERE scope IN (SELECT value FROM json_each(?1))'
   const { results } = await db.prepare(found).bind(JSON.stringify(scopes)).all<{ scope: string }>()

@@ -83,7 +83,7 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
     WHERE p.is_summed AND ${number.is_asked}`
   const summed = `SELECT start, series, name, ${SUM} AS value
     FROM (${from_rows} UNION ALL ${from_sums}) WHERE value IS NOT NULL GROUP BY 2, 1, 3`
-  // Of the family `scope` each row is a sum.
+  // Each row of the family `scope` is a sum.
   const sums = by === 'scope' && query.family === 'scope' ? `SELECT * FROM (${from_rows}) WHERE value IS NOT NULL` : summed
   const rows = `, sums AS MATERIALIZED (${sums} LIMIT ${MOST_SUMS + 1})
     SELECT series, json_group_array(json_array(start, name, value)) AS sums FROM sums GROUP BY 1, CAST((start - ?3) / (100 * ?7) AS INTEGER)`

@@ -1,9 +1,9 @@
 import { bucketSteps, families } from '../../contract/reports/statistics.ts'
 
 const DAY_MS = 86_400_000
-/** How long buckets are kept. Days and totals are kept for good. */
+/** The time for which buckets are kept. Days and totals are kept for ever. */
 const KEPT_MS = { minute: DAY_MS, hour: 31 * DAY_MS }
-/** Of fewer scopes a query sums the rows. */
+/** A query over fewer scopes sums the rows. */
 const FEWEST_SCOPES = 16
 /** Prefixes end with `/`; deeper ones are summed from rows. */
 const DEEPEST = 3

@@ -94,7 +94,7 @@ export type TraceQuery = {
 
 /** Maximum number of rows that a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
-/** Where the list reads: events, and calls that name no event. */
+/** The sources of the list: events, and calls that name no event. */
 const sources = {
   events: {
     started_at: 'accepted_at',
@@ -114,7 +114,7 @@ const sources = {
 }
 type Source = keyof typeof sources
 
-/** Of what ended well: whether a tool failed on the way. */
+/** True if a tool failed although the event completed. */
 const isPartial = ({ kinds }: { kinds: number }): boolean => (kinds & PARTIAL) !== 0
 const partialIs: Partial<Record<TraceStatus, boolean>> = { ok: false, partial: true }
 

@@ -8,9 +8,9 @@ import {
   type PolicyVerdict,
 } from '../../contract/control-plane/policy.ts'
 
-/** How long a verdict is used without asking again. */
+/** The time for which a verdict is used without asking again. */
 const FRESH_MS = 60_000
-/** How long a verdict is used while the control plane does not answer. */
+/** The time for which a verdict is used while the control plane does not answer. */
 const KEPT_MS = 7 * 86_400_000
 /** After a failure, proposals do not wait for the control plane for this time. */
 const PAUSE_MS = 30_000

@@ -19,7 +19,7 @@ const REASONS = new Set([
   'another test runs it',
 ])
 
-/** Those that the pages tell their reader to set. */
+/** The variables that the pages tell their reader to set. */
 const VARIABLES = {
   REFLEX_ADMIN_KEY: ADMIN_KEY,
   REFLEX_MODEL: 'offline',

@@ -21,7 +21,7 @@ describe('a threshold by Learn-then-Test', () => {
     const found = Array.from({ length: 1000 }, () => learnThenTest(sample(random, 3000), levels))
     const wrong = found.filter((one) => one !== null && riskAbove(one.threshold) > levels.alpha)
     expect(wrong.length).toBeLessThanOrEqual(100)
-    // Of the 45 % that an oracle would cover.
+    // An oracle would cover 45 %.
     const covered = found.map((one) => (one ? 1 - one.threshold : 0))
     expect(covered.reduce((sum, share) => sum + share, 0) / found.length).toBeGreaterThan(0.25)
   })

@@ -19,7 +19,7 @@ const histogramOf = (values: readonly number[]) => {
   for (const value of values) countSample(histogram, value)
   return histogram
 }
-/** Of sizes as they come: as many small ones as large ones. */
+/** Sizes as they come: as many small ones as large ones. */
 const sample = fc.oneof(
   fc.integer({ min: 0, max: 20 }),
   fc.double({ min: 0, max: 23, noNaN: true }).map((power) => Math.round(2 ** power)),

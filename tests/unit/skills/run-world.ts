@@ -21,7 +21,7 @@ export class World {
   readonly log: RunEntry[] = []
   tools: Record<string, Tool> = {}
   time = 0
-  /** How many places there were, and at which one the process dies. */
+  /** The number of places, and the one at which the process dies. */
   places = 0
   dies_at = Infinity
   #timers: { at: number; fire: () => void }[] = []

@@ -158,7 +158,7 @@ describe('a state', () => {
   })
 })
 
-/** How many rows each statement read, `batch` included. */
+/** The number of rows that each statement read, `batch` included. */
 function countingReads(db: D1Database, read: number[]): D1Database {
   const keep = <Result extends { meta: { rows_read: number } }>(result: Result): Result => {
     read.push(result.meta.rows_read)

@@ -4,7 +4,7 @@ import { ErrorBox } from '../../ui/feedback.tsx'
 import { NeedsRole } from '../../ui/page.tsx'
 
 type DecideProps = {
-  /** Of the deal or contract, in the API. */
+  /** The path of the deal or contract in the API. */
   path: string
   /** The actions that its state allows. */
   verbs: readonly string[]

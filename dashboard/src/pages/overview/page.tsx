@@ -67,7 +67,7 @@ const series: Series[] = [
 const HOUR_MS = 3_600_000
 const STEPS: Record<string, number> = { minute: HOUR_MS / 60, hour: HOUR_MS, day: 24 * HOUR_MS }
 
-/** Calls, tokens and money, each with its course and with what reflexes saved. */
+/** Calls, tokens and money: each over time, beside the savings by reflexes. */
 function Models({ metrics, summary }: ModelsProps) {
   const step = STEPS[summary.bucket] ?? HOUR_MS
   const first = Date.parse(summary.since)

@@ -8,7 +8,7 @@ type ChartProps = {
   at: readonly number[]
   lines: readonly Line[]
   show: (value: number) => string
-  /** Of the numbers at a time, beside the lines' own. */
+  /** A note on the numbers at a time, beside the labels of the lines. */
   note?: (index: number) => string
 }
 

@@ -54,7 +54,7 @@ function pinnedVerdict({ equivalent, compared, changed }: ReplayReport): string 
 }
 
 /**
- * A time range of a scope, or a part of it, decided again: numbers, and the most telling changes.
+ * A time range of a scope, or a part of it, decided again: numbers, and the clearest changes.
  */
 export function RangeView({ report, part }: { report: RangeReport; part: number | null }) {
   const { events, same, changed, unknown, effects, examples, decisions, reasons, recorded, replayed } = report

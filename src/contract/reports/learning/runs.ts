@@ -31,7 +31,7 @@ export const learnRequest = z.strictObject({
 export type LearnRequest = z.infer<typeof learnRequest>
 
 const place = z.object({ seq: count.describe('Of the log of the scope.'), trace_id: text, event_id: text })
-/** Where a number comes from. */
+/** The source of a number. */
 export type Place = z.infer<typeof place>
 
 const evidence = z.object({

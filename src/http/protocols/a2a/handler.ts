@@ -36,7 +36,7 @@ import { changes, factsOf, isEnded, isWaiting, openApproval, taskOf, type TaskFa
 
 export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 
-/** How often a stream looks for news. */
+/** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500
 const MOST_LISTED = 20
 const decision = z.strictObject({ decision: z.enum(['approve', 'reject']), reason: z.string().min(1).max(1000).optional() })

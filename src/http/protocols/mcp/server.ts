@@ -13,7 +13,7 @@ import type { Era, Trying } from './transport.ts'
 /** Many clients read only the first page. */
 export const TOOLS_PER_PAGE = 100
 const DRY_RUN = 'reflex/dry_run'
-/** How long a client may keep the list of tools, and what the server says of itself. */
+/** The time for which a client may keep the list of tools and the server's description. */
 const LIST_MS = 5000
 const ABOUT_MS = 300_000
 

@@ -67,7 +67,7 @@ function* countFacts(episodes: readonly Episode[]): Steps<{ counts: Counts; numb
   return { counts, numbers }
 }
 
-/** Of conditions that hold in the same episodes the first is enough: texts repeat themselves. */
+/** The first of several conditions that hold in the same episodes is enough: texts repeat. */
 function* withoutTwins<Feature extends Matrix['features'][number]>(features: readonly Feature[]): Steps<Feature[]> {
   const seen = new Set<string>()
   const kept: Feature[] = []

@@ -8,7 +8,7 @@ export type Inspection = {
   name: string
   title: string
   description: string
-  /** Of the route. A key without it does not see the tool. */
+  /** The role of the route. A key without it does not see the tool. */
   role: BaseRole
   at: `${'GET' | 'POST'} /${string}`
   input: Record<string, z.ZodType>
