@@ -32,10 +32,13 @@ const sqlAsText: Vite.Plugin = {
   transform: (code, id) => (id.endsWith('.sql') ? { code: `export default ${JSON.stringify(code)}`, map: null } : null),
 }
 
+/** Mutation testing leaves out simulations of thousands of lives, and counts of source lines. */
+const TAGS = [{ name: 'simulation' }, { name: 'sources' }]
+
 const inNode = (name: string, files: string, groupOrder: number): TestProjectInlineConfiguration => ({
   resolve: PACKAGE,
   plugins: [sqlAsText],
-  test: { ...shared(name, files, groupOrder), pool: 'threads', execArgv: ['--disable-warning=ExperimentalWarning'] },
+  test: { ...shared(name, files, groupOrder), pool: 'threads', tags: TAGS, execArgv: ['--disable-warning=ExperimentalWarning'] },
 })
 
 /**

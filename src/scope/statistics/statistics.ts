@@ -1,3 +1,4 @@
+import type { NewEntry } from '../../contract/log-entry.ts'
 import {
   buckets,
   bucketStart,
@@ -9,10 +10,9 @@ import {
   type Values,
 } from '../../contract/reports/statistics.ts'
 import { writeStatistics } from '../../store/statistics/query.ts'
-import type { Committed, Follows } from '../log/follower.ts'
 import type { Log } from '../log/log.ts'
 import type { Database, StateChange } from '../storage/database.ts'
-import { addTurn, emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'
+import { emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'
@@ -41,7 +41,7 @@ type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBu
 
 type Parts = {
   database: Database
-  log: Pick<Log, 'uncommitted'>
+  log: Pick<Log, 'last' | 'entries' | 'onAppend'>
   db: D1Database
   scope: string
   now: () => number
@@ -49,14 +49,11 @@ type Parts = {
 }
 
 /**
- * A scope's statistics by minute, hour and day, counted from its committed log. The state table has
- * the open buckets as of an entry of the log; on waking, the log after it is counted again. D1
- * receives absolute values, so that a repeated write changes nothing.
+ * A scope's statistics by minute, hour and day, counted from its log. The state table has the open
+ * buckets as of an entry of the log; on waking, the log after it is counted again. D1 receives
+ * absolute values, so that a repeated write changes nothing.
  */
-export class Statistics implements Follows {
-  readonly name = 'statistics'
-  /** The entry that the stored buckets include. */
-  readonly from: number
+export class Statistics {
   readonly #parts: Parts
   readonly #open = new Map<string, Open>()
   readonly #fold: FoldRecord
@@ -64,8 +61,6 @@ export class Statistics implements Follows {
     const changes = Object.entries(counts)
     for (const open of this.#current(family)) count(open, label, changes)
   }
-  /** The entry that the stored buckets include, and the one that the open ones include. */
-  #stored_seq: number
   #seq: number
   #latest: number
   /** The open buckets of each family that include the latest time. */
@@ -73,24 +68,17 @@ export class Statistics implements Follows {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const stored = parts.database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
+    const { database, log } = parts
+    const stored = database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
     this.#fold = stored.fold
-    this.from = this.#seq = this.#stored_seq = stored.seq
+    this.#seq = stored.seq
     this.#latest = stored.latest
     for (const { values, waits, sent_at, times_sent = 1, ...row } of stored.buckets) {
       const labels = new Map(Object.entries(values))
       this.#open.set(keyOf(row), { ...row, labels, changes: 1, sent: waits ? 0 : 1, sent_at, times_sent })
     }
-  }
-
-  follow(entries: readonly Committed[]): void {
-    const has_trigger = this.#parts.has_trigger()
-    for (const { seq, at, entry } of entries) {
-      this.#seq = seq
-      // A clock that is set back must not reopen a bucket that was dropped.
-      this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
-      foldEntry(entry, { record: this.#fold, add: this.#add, has_trigger })
-    }
+    for (const entry of log.entries(stored.seq + 1, Number.POSITIVE_INFINITY)) this.#count([entry], Date.parse(entry.at))
+    log.onAppend((entries) => this.#count(entries, parts.now()))
   }
 
   /** The totals since the scope exists, for tests and reports. */
@@ -98,9 +86,9 @@ export class Statistics implements Follows {
     return valuesOf(this.#bucket(family, bucket))
   }
 
-  /** Sums over all turns, without dry ones. A unit that ends a turn sees it before its commit. */
+  /** Sums over all turns, without dry ones. */
   get turns(): FoldRecord['sums'] {
-    return this.#parts.log.uncommitted.reduce((sums, { entry }) => addTurn(sums, entry), this.#fold.sums)
+    return this.#fold.sums
   }
 
   /** When the next changed bucket may be replicated. */
@@ -127,12 +115,19 @@ export class Statistics implements Follows {
 
   /** Stores the buckets with a unit whenever many entries were counted since the last time. */
   changes(): StateChange[] {
-    return this.#seq - this.#stored_seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
+    return this.#parts.log.last - this.#seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
   }
 
   /** Before the log drops rows. */
   snapshot(): StateChange {
     return [KEY, this.#stored()]
+  }
+
+  #count(entries: readonly NewEntry[], at: number): void {
+    // A clock that is set back must not reopen a bucket that was dropped.
+    this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
+    const context = { record: this.#fold, add: this.#add, has_trigger: this.#parts.has_trigger() }
+    for (const entry of entries) foldEntry(entry, context)
   }
 
   #current(family: Family): readonly Open[] {
@@ -155,13 +150,14 @@ export class Statistics implements Follows {
   }
 
   #stored(): Stored {
+    const { log } = this.#parts
     this.#forget()
-    this.#stored_seq = this.#seq
+    this.#seq = log.last
     const stored = Array.from(this.#open.values(), (open) => {
       const { changes, sent, sent_at, times_sent } = open
       return { ...rowOf(open), waits: changes > sent, sent_at, times_sent }
     })
-    return { seq: this.#seq, latest: this.#latest, fold: this.#fold, buckets: stored }
+    return { seq: log.last, latest: this.#latest, fold: this.#fold, buckets: stored }
   }
 
   /** Drops closed buckets that D1 has, and the oldest minutes and hours while D1 is unavailable. */

@@ -52,7 +52,7 @@ describe('a Clopper-Pearson bound', () => {
     expect([clopperPearsonLow({ n: 0, k: 0 }), clopperPearsonHigh({ n: 0, k: 0 })]).toEqual([0, 1])
   })
 
-  test('is above the true share in at most 5 % of 1,000 simulated samples', () => {
+  test('is above the true share in at most 5 % of 1,000 simulated samples', { tags: ['simulation'] }, () => {
     const random = seededRandom(11)
     const wrong = Array.from({ length: 1000 }, () => {
       const k = Array.from({ length: 200 }, random).filter((draw) => draw < 0.96).length

@@ -1,6 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/contract/reports/certificate.ts'
-import { allow, obstacle, openCertificate, proceed, reject, why, type Change, type Observation } from '../../../src/proof/certificate.ts'
+import {
+  allow,
+  idleSince,
+  obstacle,
+  openCertificate,
+  proceed,
+  reject,
+  rejectedStrata,
+  teacherChange,
+  verdictOf,
+  why,
+  type Change,
+  type Observation,
+} from '../../../src/proof/certificate.ts'
 import { noveltyOf } from '../../../src/proof/novelty.ts'
 import { seededRandom } from '../../support/random.ts'
 
@@ -250,7 +263,7 @@ describe('a certificate', () => {
     ])
   })
 
-  test('is wrong in at most 5 % of 1,000 simulated lives of a poor reflex', () => {
+  test('is wrong in at most 5 % of 1,000 simulated lives of a poor reflex', { tags: ['simulation'] }, () => {
     const random = seededRandom(21)
     let wrong = 0
     for (let life = 0; life < 1000; life += 1) {
@@ -264,4 +277,91 @@ describe('a certificate', () => {
     // Three standard errors of 1,000 draws above 5 %.
     expect(wrong).toBeLessThanOrEqual(71)
   })
+})
+
+describe('what acts by proof is idle', () => {
+  const idle = ({ certificate }: Run, at = 1) => idleSince(certificate, at)
+
+  test('while nothing was compared, proven or allowed to act', () => {
+    expect(idle(start())).toEqual({ at: null, reason: 'it was never compared with a decision' })
+    expect(idle(decisions(start(), 'compared', 10))).toEqual({
+      at: null,
+      reason: '10 of 10 decisions on note agreed: at least 62 more must agree',
+    })
+    expect(idle(decisions(start(), 'compared', 0, 2))).toEqual({ at: null, reason: 'only 0 of 2 decisions on note agreed' })
+    const { certificate } = decisions(start(), 'compared', 72)
+    const rejected = reject(certificate, { event_type: 'note', risk: 'inside' }, 'ann')
+    expect(idleSince(rejected, 1)).toEqual({ at: null, reason: 'ann rejected its action on note' })
+  })
+
+  test('not where anything is proven, though something else is not or in doubt', () => {
+    const proven = decisions(start(), 'compared', 72)
+    expect(idle(proven)).toBeNull()
+    expect(idle(decisions(proven, 'compared', 10, 0, 'other'))).toBeNull()
+    const both = decisions(decisions(start(), 'compared', 72, 0, 'other'), 'compared', 72)
+    expect(idle(decisions(both, 'compared', 0, 1))).toBeNull()
+  })
+
+  test('while all that is proven is in doubt', () => {
+    const doubted = decisions(decisions(start(), 'compared', 72), 'compared', 0, 1)
+    const reason = 'on note 1 of 1 decisions since its proof disagreed: at least 20 more must agree'
+    expect(idle(doubted)).toEqual({ at: null, reason })
+  })
+
+  test('from its expiry on, and from when it lapsed', () => {
+    const proven = decisions(start(), 'compared', 72)
+    const end = 90 * 86_400_000
+    expect(idle(proven, end - 1)).toBeNull()
+    expect(idle(proven, end)).toEqual({ at: end, reason: 'its certificate has expired' })
+    const other = { ...teacher, model: 'b' }
+    const seen = { kind: 'audited', event_type: 'note', risk: 'inside', agreed: true, seq: 9, at: 500, teacher: other } as const
+    expect(idle(observe(proven, seen), end)).toEqual({ at: 500, reason: 'the model of the slow path changed' })
+  })
+})
+
+test('what a person rejected is known to later certificates, and no other refusal is', () => {
+  const one = decisions(decisions(start(), 'compared', 72), 'compared', 0, 2, 'bad')
+  const allowed = allow(decisions(one, 'compared', 72, 0, 'fine').certificate, { event_type: 'fine', risk: 'inside' }, 'ann')
+  const rejected = reject(allowed, { event_type: 'note', risk: 'inside' }, 'ann')
+  expect(rejectedStrata(rejected).map(({ event_type }) => event_type)).toEqual(['note'])
+})
+
+test('a permission is for one event type at one risk', () => {
+  const proven = decisions(decisions(start(), 'compared', 200, 0, 'note', 'final'), 'compared', 200, 0, 'other', 'final')
+  const certificate = allow(proven.certificate, { event_type: 'note', risk: 'final' }, 'ann')
+  expect(certificate.strata.map(({ event_type, person }) => [event_type, person])).toEqual([
+    ['note', 'ann'],
+    ['other', null],
+  ])
+})
+
+test('the verdict comes of the counts alone', () => {
+  const verdicts = [71, 72].map((n) => verdictOf(opened(), { risk: 'inside', n, k: n }))
+  expect([...verdicts, verdictOf(opened(), { risk: 'inside', n: 2, k: 0 })]).toEqual(['open', 'proven', 'refuted'])
+})
+
+test('what differs first between two teachers is named', () => {
+  expect(teacherChange(teacher, { ...teacher, model: 'b', tools_hash: 'u' })).toBe('the model')
+  expect(teacherChange(teacher, { ...teacher })).toBeNull()
+})
+
+test('an observation after the proof has a place: from where to where was compared', () => {
+  const { strata } = decisions(start(), 'compared', 3).certificate
+  expect(strata).toMatchObject([{ from: { seq: 1, at: 1000 }, to: { seq: 3, at: 3000 }, n: 3, k: 3 }])
+})
+
+test('why tells how often it was sent back', () => {
+  let run = start()
+  const texts = [1, 2].map(() => {
+    run = decisions(decisions(run, 'compared', 72), 'audited', 0, 5)
+    return why(run.certificate)[0]?.split('agree.')[1]
+  })
+  expect(texts).toEqual([' It was sent back to shadow mode 1 time.', ' It was sent back to shadow mode 2 times.'])
+})
+
+test('why says that a final action waits for a person until one allowed it', () => {
+  const { certificate } = decisions(start(), 'compared', 118, 0, 'note', 'final')
+  const waits = / It waits for a person: the action can be neither undone nor repeated\.$/
+  expect(why(certificate)[0]).toMatch(waits)
+  expect(why(allow(certificate, { event_type: 'note', risk: 'final' }, 'ann'))[0]).not.toMatch(waits)
 })

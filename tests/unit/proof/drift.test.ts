@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { countAudit, countShape, emptyCusum, emptyShapeWindow } from '../../../src/proof/drift.ts'
+import {
+  countAudit,
+  countShape,
+  doubt,
+  emptyCusum,
+  emptyShapeWindow,
+  emptyTaught,
+  teachShape,
+  unseenShare,
+} from '../../../src/proof/drift.ts'
 import type { AuditOccasion } from '../../../src/contract/reports/audit.ts'
 import { countAct, isAudited, occasionOf, unitHash } from '../../../src/proof/draw.ts'
 import { barFor } from '../../../src/proof/sprt.ts'
@@ -13,7 +22,7 @@ function auditsUntilAlarm(random: () => number, agreement: number, most: number,
 }
 
 describe('the audit of what acts', () => {
-  test('raises a false alarm after 2,000 audits on average, or later', () => {
+  test('raises a false alarm after 2,000 audits on average, or later', { tags: ['simulation'] }, () => {
     const random = seededRandom(2)
     const runs = Array.from({ length: 300 }, () => Math.min(auditsUntilAlarm(random, 0.99, 10_000), 10_000))
     expect(runs.reduce((sum, audits) => sum + audits, 0) / runs.length).toBeGreaterThan(2000)
@@ -24,7 +33,7 @@ describe('the audit of what acts', () => {
     [0.5, 20],
     [0.8, 70],
     [0.9, 200],
-  ])('notices in 95 % of the cases that agreement fell to %d, within %d audits', (agreement, within) => {
+  ])('notices in 95 % of the cases that agreement fell to %d, within %d audits', { tags: ['simulation'] }, (agreement, within) => {
     const random = seededRandom(4)
     const runs = Array.from({ length: 1000 }, () => auditsUntilAlarm(random, agreement, within))
     expect(runs.filter((audits) => audits <= within).length).toBeGreaterThanOrEqual(950)
@@ -111,5 +120,52 @@ describe('the draw of an audit', () => {
     const places = ids.map((id) => Math.floor(unitHash(id) * 10))
     for (const tenth of tenths.map((_, place) => places.filter((one) => one === place).length))
       expect(Math.abs(tenth - 2000)).toBeLessThan(200)
+  })
+})
+
+describe('the counts of drift', () => {
+  const bar = barFor('inside')
+
+  test('a doubt ends after twenty agreements, or more where more disagreed', () => {
+    expect(doubt(emptyCusum(), bar)).toBe(0)
+    const once = countAudit(emptyCusum(), false, bar)
+    expect(doubt(once, bar)).toBe(20)
+    expect(doubt(countAudit(once, true, bar), bar)).toBe(19)
+    expect(doubt(countAudit(once, false, bar), bar)).toBeGreaterThan(40)
+  })
+
+  test('an alarm starts at the fifth disagreement in a row, and agreement alone starts none', () => {
+    let state = emptyCusum()
+    const alarms = Array.from({ length: 6 }, () => {
+      state = countAudit(state, false, bar)
+      return state.alarm
+    })
+    expect(alarms).toEqual([false, false, false, false, true, true])
+    expect(countAudit(emptyCusum(), true, bar)).toEqual({ audits: 1, disagreed: 0, sum: 0, alarm: false })
+  })
+
+  test('the 101st shape is counted among the rare ones', () => {
+    let shapes = emptyTaught()
+    for (let at = 0; at < 102; at += 1) shapes = teachShape(shapes, `s${at}`)
+    expect([Object.keys(shapes.taught).length, shapes.rare]).toEqual([100, 2])
+    expect(teachShape(shapes, 's5')).toMatchObject({ rare: 2, taught: { s5: 2 } })
+  })
+
+  test('as many unseen shapes are usual as were seen once', () => {
+    expect(unseenShare(emptyTaught())).toBe(0)
+    expect(unseenShare({ taught: { a: 1, b: 3 }, rare: 0 })).toBe(0.25)
+    expect(unseenShare({ taught: { a: 1, b: 3 }, rare: 4 })).toBe(5 / 8)
+  })
+
+  test('a window of 500 events takes 15 unseen shapes where none is usual, and no 16th', () => {
+    const seen = (count: number) =>
+      Array.from({ length: count }).reduce<ReturnType<typeof emptyShapeWindow>>((state) => countShape(state, true, 0), emptyShapeWindow())
+    expect(seen(15)).toMatchObject({ events: 15, alarm: false })
+    expect(seen(16)).toMatchObject({ alarm: true })
+    expect(countShape(seen(16), true, 0)).toMatchObject({ unseen: [], alarm: true })
+    // The oldest leaves the window with the 501st event.
+    expect(countShape(seen(15), true, 0, 485)).toMatchObject({ events: 500, alarm: true })
+    expect(countShape(seen(15), true, 0, 486)).toMatchObject({ events: 501, alarm: false })
+    expect(countShape(emptyShapeWindow(), false, 0)).toEqual({ events: 1, unseen: [], alarm: false })
   })
 })

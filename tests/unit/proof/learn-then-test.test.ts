@@ -16,7 +16,7 @@ const riskAbove = (threshold: number): number => 0.1 * (1 - threshold) ** 2
 describe('a threshold by Learn-then-Test', () => {
   const levels = { alpha: 0.02, delta: 0.1, grid }
 
-  test('covers more than it promises too much in at most 10 % of 1,000 simulated samples', () => {
+  test('covers more than it promises too much in at most 10 % of 1,000 simulated samples', { tags: ['simulation'] }, () => {
     const random = seededRandom(3)
     const found = Array.from({ length: 1000 }, () => learnThenTest(sample(random, 3000), levels))
     const wrong = found.filter((one) => one !== null && riskAbove(one.threshold) > levels.alpha)
@@ -26,7 +26,7 @@ describe('a threshold by Learn-then-Test', () => {
     expect(covered.reduce((sum, share) => sum + share, 0) / found.length).toBeGreaterThan(0.25)
   })
 
-  test('is refused to a learner that is wrong everywhere', () => {
+  test('is refused to a learner that is wrong everywhere', { tags: ['simulation'] }, () => {
     const random = seededRandom(5)
     const found = Array.from({ length: 1000 }, () =>
       learnThenTest(

@@ -49,7 +49,7 @@ describe.each(risks)('the sequential test for a risk %s', (risk, clean) => {
     expect(chanceOfProof(bar, bar.good)).toBeGreaterThanOrEqual(0.95)
   })
 
-  test('keeps its promise in 1,000 simulated trials', () => {
+  test('keeps its promise in 1,000 simulated trials', { tags: ['simulation'] }, () => {
     const random = seededRandom(7)
     let proven = 0
     for (let trial = 0; trial < 1000; trial += 1) {

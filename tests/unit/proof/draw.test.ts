@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { countAct, occasionOf, shareFor, unitHash } from '../../../src/proof/draw.ts'
+
+const act = { event_id: 'e', salt: 's', share: 0, risk: 'outside', is_new: false } as const
+const late = { acts: 1_000_000_000, unaudited: 0 }
+
+describe('an act', () => {
+  test('that reaches outside is audited at the latest after nineteen that were not', () => {
+    expect(occasionOf({ ...late, unaudited: 18 }, act)).toBeNull()
+    expect(occasionOf({ ...late, unaudited: 19 }, act)).toBe('due')
+    expect(occasionOf({ ...late, unaudited: 19 }, { ...act, risk: 'final' })).toBe('due')
+    expect(occasionOf({ ...late, unaudited: 19 }, { ...act, risk: 'inside' })).toBeNull()
+  })
+
+  test('with a new value is audited where it reaches outside, and inside unless audits are off', () => {
+    const is_new = { ...act, is_new: true }
+    expect(occasionOf(late, is_new)).toBe('new')
+    expect(occasionOf(late, { ...is_new, risk: 'inside' })).toBeNull()
+    expect(occasionOf(late, { ...is_new, risk: 'inside', share: 1e-12 })).toBe('new')
+  })
+
+  test('is one of the first five after a proof, unless audits are off', () => {
+    const first = { ...act, risk: 'inside', share: 1e-12 } as const
+    expect([0, 1, 4].map((acts) => occasionOf({ acts, unaudited: 0 }, first))).toEqual(['first', 'first', 'first'])
+    expect(occasionOf(late, first)).toBeNull()
+    expect(occasionOf({ acts: 0, unaudited: 0 }, { ...first, share: 0 })).toBeNull()
+  })
+
+  test('is drawn by the hash of its event', () => {
+    const share = unitHash('s\0e')
+    expect(occasionOf(late, { ...act, risk: 'inside', share })).toBeNull()
+    expect(occasionOf(late, { ...act, risk: 'inside', share: share + 1e-9 })).toBe('drawn')
+  })
+
+  test('is counted, and an audit begins the count of those without one again', () => {
+    expect(countAct({ proof: 7, acts: 3, unaudited: 2 }, null)).toEqual({ proof: 7, acts: 4, unaudited: 3 })
+    expect(countAct({ proof: 7, acts: 3, unaudited: 2 }, 'drawn')).toEqual({ proof: 7, acts: 4, unaudited: 0 })
+  })
+})
+
+test('a draw alone audits at least one in twenty of what reaches outside', () => {
+  expect([shareFor('inside', 0.01), shareFor('outside', 0.01), shareFor('final', 0), shareFor('outside', 0.2)]).toEqual([
+    0.01, 0.05, 0.05, 0.2,
+  ])
+})
+
+test('the number of a text lies evenly between 0 and 1', () => {
+  const all = Array.from({ length: 1000 }, (_, at) => unitHash(`t${at}`))
+  expect(Math.min(...all)).toBeLessThan(0.01)
+  expect(Math.max(...all)).toBeLessThan(1)
+  expect(Math.max(...all)).toBeGreaterThan(0.99)
+})
