@@ -31,6 +31,7 @@ export const SEEDS = {
   'reflexes/metrics: several lists': 2003125781,
   'reflexes/random-programs: contained': 1257056389,
   'reflexes/random-programs: seen by the check': 919533432,
+  'scope/follower': 690417253,
   'scope/log': 148744957,
   'skills/asp/parse: any text': 311217841,
   'skills/asp/parse: any message': 1704567334,

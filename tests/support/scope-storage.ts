@@ -13,7 +13,9 @@ export function openScopeStorage() {
   const sqlite = new DatabaseSync(':memory:')
   for (const sql of schema) sqlite.exec(sql)
   const disk = Promise.withResolvers<void>()
-  const rowsOf = (sql: string, ...params: SQLInputValue[]) => sqlite.prepare(sql).all(...params)
+  // node:sqlite takes no ArrayBuffer.
+  const bound = (value: SQLInputValue | ArrayBuffer) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value)
+  const rowsOf = (sql: string, ...params: (SQLInputValue | ArrayBuffer)[]) => sqlite.prepare(sql).all(...params.map(bound))
   let depth = 0
   const transactionSync = <Made>(work: () => Made): Made => {
     const place = `unit_${depth}`

@@ -24,7 +24,9 @@ const ROWS_KEPT = 2
 
 type Text = { seq: number; text: string }
 type Bounds = { before: number; bytes: number }
-export type LogListener = (entries: Text[]) => void
+/** An entry of a unit. `at` is the unit's time in ms; `entry` has neither `seq` nor `at`. */
+export type Logged = Text & { at: number; entry: NewEntry }
+export type LogListener = (entries: readonly Logged[]) => void
 
 /**
  * The scope's append-only log (G5). A unit appends entries in the transaction of the changes that
@@ -41,7 +43,8 @@ export class Log {
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: Line[] = []
   /** Entries that the listeners have not received yet. */
-  #unannounced: Text[] = []
+  #unannounced: Logged[] = []
+  #announcing = false
   #show = ({ text }: { kind: string; text: string }): string => text
   readonly #rows = new Map<number, { entries: Packed; row: Row }>()
   /** Cached JSON of contexts. */
@@ -99,25 +102,37 @@ export class Log {
     if (entries.length === 0) return first
     const at = new Date(now).toISOString()
     const shown = entries.map((entry) => this.masks.entry(withoutMarks(entry)))
-    const texts = shown.map((entry, index) => {
-      const line = lineOf({ seq: this.#last + 1 + index, at, ...entry }, this.#contextOf(entry))
+    for (const entry of shown) {
+      const line = lineOf({ seq: (this.#last += 1), at, ...entry }, this.#contextOf(entry))
       const text = this.#hider.text(line.text)
-      return text === line.text ? line : { seq: line.seq, text }
-    })
-    this.#last += entries.length
-    for (const appended of this.#appended) appended(shown)
-    for (const line of texts) {
-      this.#unwritten.push(line)
-      this.#unannounced.push({ seq: line.seq, text: line.text })
+      this.#unwritten.push(text === line.text ? line : { seq: line.seq, text })
+      this.#unannounced.push({ seq: line.seq, at: now, text, entry })
     }
+    for (const appended of this.#appended) appended(shown)
     return first
   }
 
-  /** Passes the entries of a unit to the listeners, after its commit. */
+  /** Entries of the open unit, which nobody follows before they are committed. */
+  get uncommitted(): readonly Logged[] {
+    return this.#unannounced
+  }
+
+  /**
+   * Passes the entries of a unit to the listeners, after its commit. Entries that a listener's own
+   * unit appends follow once all listeners have these.
+   */
   announce(): void {
-    const entries = this.#unannounced
-    this.#unannounced = []
-    if (entries.length > 0) for (const listener of this.#listeners) listener(entries)
+    if (this.#announcing) return
+    this.#announcing = true
+    try {
+      while (this.#unannounced.length > 0) {
+        const entries = this.#unannounced
+        this.#unannounced = []
+        for (const listener of this.#listeners) listener(entries)
+      }
+    } finally {
+      this.#announcing = false
+    }
   }
 
   /**

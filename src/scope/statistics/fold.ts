@@ -1,4 +1,4 @@
-import type { EntryHead, EntryKind, NewEntry, SkillEntryKind, Usage } from '../../contract/log-entry.ts'
+import type { EntryHead, EntryKind, NewEntry, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Family } from '../../contract/reports/statistics.ts'
 import { sampleBucket } from '../../reflexes/metrics.ts'
 
@@ -50,7 +50,7 @@ const handlers: Handlers = {
   'turn-started': ({ span_id }, { record }) => {
     record.turn = { span_id, first: null, has_bulletin: false, skills: {} }
   },
-  'turn-ended': ({ status, usage, duration_ms, span_id }, context) => endTurn({ status, usage, duration_ms, span_id }, context),
+  'turn-ended': (entry, context) => endTurn(entry, context),
   'model-called': ({ status, usage: { input_tokens, output_tokens, cost_usd } }, { add }) =>
     add('scope', '', {
       model_calls: 1,
@@ -179,15 +179,22 @@ function endRun({ skill_id, cost_usd, duration_ms, parent_id }: Ended, { record,
   known.pending -= 1
 }
 
-type TurnEnded = { status: string; usage: Usage; duration_ms: number | null; span_id: string }
+/** The sums with a turn, if the entry ends one. */
+export function addTurn(sums: FoldRecord['sums'], entry: NewEntry): FoldRecord['sums'] {
+  if (entry.kind !== 'turn-ended') return sums
+  const { model_calls, input_tokens, output_tokens, cost_usd } = entry.usage
+  return {
+    turns: sums.turns + 1,
+    model_calls: sums.model_calls + model_calls,
+    tokens: sums.tokens + input_tokens + output_tokens,
+    cost_usd: sums.cost_usd + (cost_usd ?? 0),
+  }
+}
 
-function endTurn({ status, usage, duration_ms, span_id }: TurnEnded, { record, add }: Context): void {
+function endTurn(entry: EntryOf<'turn-ended'>, { record, add }: Context): void {
+  const { status, duration_ms, span_id, usage } = entry
   const cost_usd = usage.cost_usd ?? 0
-  const { sums } = record
-  sums.turns += 1
-  sums.model_calls += usage.model_calls
-  sums.tokens += usage.input_tokens + usage.output_tokens
-  sums.cost_usd += cost_usd
+  record.sums = addTurn(record.sums, entry)
   const turn = turnOf(record, span_id)
   record.turn = null
   const measured: Counts = {

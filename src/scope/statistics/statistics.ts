@@ -1,4 +1,3 @@
-import type { NewEntry } from '../../contract/log-entry.ts'
 import {
   buckets,
   bucketStart,
@@ -10,9 +9,10 @@ import {
   type Values,
 } from '../../contract/reports/statistics.ts'
 import { writeStatistics } from '../../store/statistics/query.ts'
+import type { Committed, Follows } from '../log/follower.ts'
 import type { Log } from '../log/log.ts'
 import type { Database, StateChange } from '../storage/database.ts'
-import { emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'
+import { addTurn, emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'
@@ -41,7 +41,7 @@ type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBu
 
 type Parts = {
   database: Database
-  log: Pick<Log, 'last' | 'entries' | 'onAppend'>
+  log: Pick<Log, 'uncommitted'>
   db: D1Database
   scope: string
   now: () => number
@@ -49,11 +49,14 @@ type Parts = {
 }
 
 /**
- * A scope's statistics by minute, hour and day, counted from its log. The state table has the open
- * buckets as of an entry of the log; on waking, the log after it is counted again. D1 receives
- * absolute values, so that a repeated write changes nothing.
+ * A scope's statistics by minute, hour and day, counted from its committed log. The state table has
+ * the open buckets as of an entry of the log; on waking, the log after it is counted again. D1
+ * receives absolute values, so that a repeated write changes nothing.
  */
-export class Statistics {
+export class Statistics implements Follows {
+  readonly name = 'statistics'
+  /** The entry that the stored buckets include. */
+  readonly from: number
   readonly #parts: Parts
   readonly #open = new Map<string, Open>()
   readonly #fold: FoldRecord
@@ -61,6 +64,8 @@ export class Statistics {
     const changes = Object.entries(counts)
     for (const open of this.#current(family)) count(open, label, changes)
   }
+  /** The entry that the stored buckets include, and the one that the open ones include. */
+  #stored_seq: number
   #seq: number
   #latest: number
   /** The open buckets of each family that include the latest time. */
@@ -68,17 +73,24 @@ export class Statistics {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    const { database, log } = parts
-    const stored = database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
+    const stored = parts.database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
     this.#fold = stored.fold
-    this.#seq = stored.seq
+    this.from = this.#seq = this.#stored_seq = stored.seq
     this.#latest = stored.latest
     for (const { values, waits, sent_at, times_sent = 1, ...row } of stored.buckets) {
       const labels = new Map(Object.entries(values))
       this.#open.set(keyOf(row), { ...row, labels, changes: 1, sent: waits ? 0 : 1, sent_at, times_sent })
     }
-    for (const entry of log.entries(stored.seq + 1, Number.POSITIVE_INFINITY)) this.#count([entry], Date.parse(entry.at))
-    log.onAppend((entries) => this.#count(entries, parts.now()))
+  }
+
+  follow(entries: readonly Committed[]): void {
+    const has_trigger = this.#parts.has_trigger()
+    for (const { seq, at, entry } of entries) {
+      this.#seq = seq
+      // A clock that is set back must not reopen a bucket that was dropped.
+      this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
+      foldEntry(entry, { record: this.#fold, add: this.#add, has_trigger })
+    }
   }
 
   /** The totals since the scope exists, for tests and reports. */
@@ -86,9 +98,9 @@ export class Statistics {
     return valuesOf(this.#bucket(family, bucket))
   }
 
-  /** Sums over all turns, without dry ones. */
+  /** Sums over all turns, without dry ones. A unit that ends a turn sees it before its commit. */
   get turns(): FoldRecord['sums'] {
-    return this.#fold.sums
+    return this.#parts.log.uncommitted.reduce((sums, { entry }) => addTurn(sums, entry), this.#fold.sums)
   }
 
   /** When the next changed bucket may be replicated. */
@@ -115,19 +127,12 @@ export class Statistics {
 
   /** Stores the buckets with a unit whenever many entries were counted since the last time. */
   changes(): StateChange[] {
-    return this.#parts.log.last - this.#seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
+    return this.#seq - this.#stored_seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
   }
 
   /** Before the log drops rows. */
   snapshot(): StateChange {
     return [KEY, this.#stored()]
-  }
-
-  #count(entries: readonly NewEntry[], at: number): void {
-    // A clock that is set back must not reopen a bucket that was dropped.
-    this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
-    const context = { record: this.#fold, add: this.#add, has_trigger: this.#parts.has_trigger() }
-    for (const entry of entries) foldEntry(entry, context)
   }
 
   #current(family: Family): readonly Open[] {
@@ -150,14 +155,13 @@ export class Statistics {
   }
 
   #stored(): Stored {
-    const { log } = this.#parts
     this.#forget()
-    this.#seq = log.last
+    this.#stored_seq = this.#seq
     const stored = Array.from(this.#open.values(), (open) => {
       const { changes, sent, sent_at, times_sent } = open
       return { ...rowOf(open), waits: changes > sent, sent_at, times_sent }
     })
-    return { seq: log.last, latest: this.#latest, fold: this.#fold, buckets: stored }
+    return { seq: this.#seq, latest: this.#latest, fold: this.#fold, buckets: stored }
   }
 
   /** Drops closed buckets that D1 has, and the oldest minutes and hours while D1 is unavailable. */

@@ -46,6 +46,7 @@ type UnitParts = {
 
 /**
  * Creates the unit of work. If work throws, memory and disk differ, so `reset` drops the object.
+ * What follows the log, and the alarm, are served once the unit is committed and closed.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
   const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts
@@ -63,34 +64,41 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       counters.write(database, log)
       return made
     })
+  const died = (error: unknown) => {
+    failure ??= { error }
+    if (open) return
+    try {
+      // Count after the rollback, which would undo it.
+      if (current) guard.failed(current, error)
+    } catch {
+      // The storage fails; drop the object anyway.
+    }
+    reset(error)
+  }
+  const inUnit = <Result>(work: (unit: Unit) => Result): Result => {
+    const unit = (open ??= new Unit(parts, now()))
+    unit.depth += 1
+    try {
+      return commit(unit, work)
+    } finally {
+      unit.depth -= 1
+      if (unit.depth === 0) open = null
+    }
+  }
   return (work, of) => {
     if (failure && !open) throw failure.error
     const outer = current
     current ??= of
-    const unit = (open ??= new Unit(parts, now()))
-    unit.depth += 1
     try {
-      const made = commit(unit, work)
-      if (unit.depth === 1) {
-        if (database.laid) changed()
-        log.announce()
-      }
+      const made = inUnit(work)
+      if (open) return made
+      log.announce()
+      if (database.laid) changed()
       return made
     } catch (error) {
-      failure ??= { error }
-      if (unit.depth === 1) {
-        try {
-          // Count after the rollback, which would undo it.
-          if (current) guard.failed(current, error)
-        } catch {
-          // The storage fails; drop the object anyway.
-        }
-        reset(error)
-      }
+      died(error)
       throw error
     } finally {
-      unit.depth -= 1
-      if (unit.depth === 0) open = null
       current = outer
     }
   }

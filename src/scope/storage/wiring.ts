@@ -10,6 +10,7 @@ import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
 import { dropObject } from '../log/failures.ts'
+import { Follower } from '../log/follower.ts'
 import { Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/trace-marks.ts'
 import { LogParts } from '../log/log-parts.ts'
@@ -78,6 +79,29 @@ const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Rep
   ...modelReport(database, inbox.open > 0 ? askAtIn(database) : null),
 })
 
+type Copied = Host & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
+  log: Log
+  alarm: Alarm
+  guard: Guard
+  inbox: Inbox
+}
+
+/** Wires what follows the log, to copy it or what it counts. */
+function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard, inbox, settings, agent }: Copied) {
+  const target = otlpTargetOf(env)
+  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch, now })
+  const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
+  const reported = () => reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans })
+  const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
+  const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
+  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
+  if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
+  const follower = new Follower({ log, scope })
+  follower.add(statistics)
+  return { spans, trace_marks, replica, outbox, statistics, follower }
+}
+
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
 export function composeGround(host: Host) {
   const { context, env, scope, database, hider } = host
@@ -97,15 +121,8 @@ export function composeGround(host: Host) {
   const inbox = new Inbox(database, hider)
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
-  const target = otlpTargetOf(env)
-  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: outbound, now })
-  const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
-  const reported = () => reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans })
-  const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
-  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
-  const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
-  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
-  if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
+  const copies = composeCopies({ ...host, db, now, fetch: outbound, log, alarm, guard, inbox, settings, agent })
+  const { statistics, outbox } = copies
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
@@ -128,12 +145,8 @@ export function composeGround(host: Host) {
     inbox,
     view: new InboxView(database),
     records,
-    statistics,
-    spans,
-    trace_marks,
+    ...copies,
     memory,
-    replica,
-    outbox,
     deferred,
     unit,
     jobs: new Jobs({ database, unit, guard, alarm, now }),

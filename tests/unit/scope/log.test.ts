@@ -173,7 +173,7 @@ describe('the contexts of a row', () => {
         const { log: first, reopened, rows, forget } = opened({ hider: { ...hider, value: <T>(value: T) => value } })
         let log = first
         const expected: { seq: number; text: string }[] = []
-        const listen = () => log.listen((entries) => expected.push(...entries))
+        const listen = () => log.listen((entries) => expected.push(...entries.map(({ seq, text }) => ({ seq, text }))))
         listen()
         const seen: object[] = []
         for (const [index, event] of all.entries()) {

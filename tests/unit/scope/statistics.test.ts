@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { BucketRow, Values } from '../../../src/contract/reports/statistics.ts'
 import type { LogEntry, NewEntry } from '../../../src/contract/log-entry.ts'
+import { Follower } from '../../../src/scope/log/follower.ts'
+import type { Logged, LogListener } from '../../../src/scope/log/log.ts'
 import { Statistics } from '../../../src/scope/statistics/statistics.ts'
 import type { Database } from '../../../src/scope/storage/database.ts'
 import { part } from '../agents/agent-fixtures.ts'
@@ -33,7 +35,7 @@ const db = part<D1Database>({
 
 /** The object, as it wakes. */
 function wake() {
-  const listeners: ((entries: readonly NewEntry[]) => void)[] = []
+  const listeners: LogListener[] = []
   const database = part<Database>({
     read: <Value>(key: string, otherwise: Value) => (world.state.has(key) ? (JSON.parse(world.state.get(key)!) as Value) : otherwise),
     write: (key: string, value: unknown) => void world.state.set(key, JSON.stringify(value)),
@@ -43,16 +45,25 @@ function wake() {
       return world.log.length
     },
     entries: (seq: number) => world.log.slice(seq - 1),
-    onAppend: (appended: (entries: readonly NewEntry[]) => void) => void listeners.push(appended),
+    uncommitted: [] as Logged[],
+    listen: (listener: LogListener) => void listeners.push(listener),
   }
   const statistics = new Statistics({ database, log, db, scope: 'test', now: () => world.now, has_trigger: () => true })
-  const append = (...entries: object[]) => {
+  new Follower({ log, scope: 'test' }).add(statistics)
+  /** Within a unit: the entries are in the log, and not committed. */
+  const begin = (...entries: object[]) => {
     for (const entry of entries as NewEntry[]) {
-      world.log.push({ seq: world.log.length + 1, at: new Date(world.now).toISOString(), ...entry })
-      for (const listener of listeners) listener([entry])
+      const seq = world.log.length + 1
+      world.log.push({ seq, at: new Date(world.now).toISOString(), ...entry })
+      log.uncommitted.push({ seq, at: world.now, text: '', entry })
     }
   }
-  return { statistics, append }
+  const append = (...entries: object[]) => {
+    begin(...entries)
+    const committed = log.uncommitted.splice(0)
+    for (const listener of listeners) listener(committed)
+  }
+  return { statistics, append, begin }
 }
 
 const head = { trace_id: '1', span_id: 'e', parent_id: null, event_ids: [], duration_ms: null }
@@ -221,6 +232,18 @@ describe('a turn', () => {
     append(started('a'), ...run('a', 'ok'), ended('a', { cost_usd: 1 }), started('b'), ended('b', { cost_usd: 3 }))
     expect(statistics.values('scope', 'minute')['']).toMatchObject({ turns: 2, turn_cost_usd: 4 })
     expect(statistics.values('skill', 'minute')['deploy']).toMatchObject({ calls: 1, ok: 1, cost_usd: 0.5, turns: 1, turn_cost_usd: 1 })
+  })
+
+  test('is an average that the unit which ends it sees, and is counted once after the commit', () => {
+    const { statistics, append, begin } = wake()
+    append(started('a'), ended('a', { cost_usd: 1 }))
+    begin(started('b'), ended('b', { cost_usd: 3 }))
+    const both = { turns: 2, model_calls: 4, tokens: 30, cost_usd: 4 }
+    expect(statistics.turns).toEqual(both)
+    expect(statistics.values('scope', 'all')['']).toMatchObject({ turns: 1 })
+    append()
+    expect(statistics.turns).toEqual(both)
+    expect(statistics.values('scope', 'all')['']).toMatchObject({ turns: 2 })
   })
 
   test('that an eviction interrupts is counted the same', () => {
