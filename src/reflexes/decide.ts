@@ -48,8 +48,8 @@ export type Situation = {
   show: (one: Perceived, context: DecisionContext) => (recent: RecentAction[]) => Shown
   history: (who: string) => History
   trial: (version: ReflexVersion) => Trial
-  /** The reason why a version's proof does not reach this action, or any if null. Null: it does. */
-  obstacle: (version: ReflexVersion, event_type: string, action: Action | null) => string | null
+  /** The reason why a version may not act on such an event now. A null action is not known yet. */
+  mayAct: (version: ReflexVersion, event_type: string, action: Action | null) => string | null
   permit: (
     action: Action,
     asked: { event: Event; version: ReflexVersion; scratch: Readonly<Record<string, unknown>>; now: number },
@@ -174,7 +174,7 @@ class Batch {
     const [pace, held] = [this.#pace(link), this.#heldBack(link)]
     if (held) return [{ ...held, pace }]
     const version = link.acting as ReflexVersion
-    const unproven = version.by_proof ? this.#situation.obstacle(version, one.event.type, null) : null
+    const unproven = this.#situation.mayAct(version, one.event.type, null)
     const step = { ...this.#run(one, version, unproven === null ? 'active' : 'shadow', shown), pace }
     const lacks = unproven ?? step.unproven
     if (lacks === null) return [step]
@@ -195,7 +195,7 @@ class Batch {
   }
 
   #run({ event }: Perceived, version: ReflexVersion, state: 'active' | 'shadow', show: (recent: RecentAction[]) => Shown): Step {
-    const { now, sandbox, permit, obstacle } = this.#situation
+    const { now, sandbox, permit, mayAct } = this.#situation
     const step: Step = { id: version.id, version: version.version, hash: version.hash, state, ...NOTHING_RAN }
     if (this.fuel <= 0) return { ...step, passed: FUEL_USED_UP }
     const history = this.#history(historyOf(version, state))
@@ -211,7 +211,7 @@ class Batch {
     this.#judge(version, run)
     const ran = { version, run, refused }
     if (action && permission?.ok) {
-      const unproven = state === 'active' && version.by_proof ? obstacle(version, event.type, action) : null
+      const unproven = state === 'active' ? mayAct(version, event.type, action) : null
       const as = unproven === null ? state : 'shadow'
       const reused = as === 'active' && this.#repeats(version, action, permission.lane)
       this.#history(historyOf(version, as)).fired({ at: now, event_id: event.id, action })

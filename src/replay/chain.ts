@@ -158,7 +158,7 @@ function situationOf(one: Perceiving, { source, host, given }: Around, { recorde
     show: () => showRecorded(steps, contexts),
     history: (who) => departures?.history(who, history(who)) ?? history(who),
     trial: ({ state }) => emptyTrial(state),
-    obstacle: () => null,
+    mayAct: () => null,
     permit: (action, asked) => permit(action, { ...asked, scope, agents: host.agents, toolbox, has_trigger: agent.trigger !== null }),
     carriedOut: (id, key) =>
       departures?.carriedOut(id, key, steps) ??

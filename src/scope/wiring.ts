@@ -19,9 +19,8 @@ import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Archive } from './replication/archive.ts'
 import { History } from './replication/history.ts'
 import { Configuration } from './settings/change.ts'
-import type { Settings } from '../contract/settings/settings.ts'
 import { handleApprovalEvents } from './skills/approval-events.ts'
-import { handleCalls } from './skills/held-calls.ts'
+import { approvedSettings, handleCalls } from './skills/held-calls.ts'
 import type { DeskParts } from '../market/tools/desk.ts'
 import { marketTools } from '../market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
@@ -102,12 +101,7 @@ function composeEntrances(parts: Looped) {
   const ask: DeskParts['ask'] = (payment, why, call) => parked.askCall({ payment }, why, call)
   const desk = { ...parts, view: () => parts.market.view, ask }
   parts.effects.onAnchored((call, why, place) => parked.askCall({ call }, why, place))
-  const allowed = (): Settings => {
-    const { market, ...rest } = parts.settings()
-    const anything = { without_approval: Number.MAX_SAFE_INTEGER, least_price: 0, services: ['*'] }
-    return { ...rest, ...(market && { market: { ...market, ...anything } }) }
-  }
-  handleCalls(parts, marketTools({ ...desk, settings: allowed }))
+  handleCalls(parts, marketTools({ ...desk, settings: () => approvedSettings(parts.settings()) }))
   toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
   const adopting = new Adopting({ ...parts, rechain })
   const kept = composeArchive(parts)

@@ -9,7 +9,7 @@ import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleWith, type ReflexContext } from '../../reflexes/reflex-context.ts'
 import { HIDDEN_ERROR, runReflex } from '../../reflexes/run-reflex.ts'
 import type { OperatorCalls } from '../effects/operator-calls.ts'
-import type { Certificates } from '../reflexes/certificates.ts'
+import type { MayAct } from '../reflexes/may-act.ts'
 import type { OwnedReflexes, ReflexVersions } from '../reflexes/versions.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { SkillCache } from '../skills/skill-cache.ts'
@@ -53,7 +53,7 @@ type Serving = {
   agent: () => { name: string }
   skills: { readonly agentRoles: string[] }
   shelf: Pick<SkillCache, 'catchUp' | 'find' | 'goodsOf'>
-  certificates: Pick<Certificates, 'expiry'>
+  may_act: Pick<MayAct, 'expired'>
   now: () => number
 }
 
@@ -101,13 +101,12 @@ const notOwn = (what: string, scope: string, trace_id: string): Served => ({
 })
 
 function serveReflex(parts: Serving, call: ServiceCall, { id, trace_id }: Of): Served {
-  const { programs, scope, unit, market, agent, now } = parts
+  const { programs, may_act, scope, unit, market, agent, now } = parts
   const link = programs.links.find(({ reference }) => reference.id === id)
   const acting = link?.acting
   if (!acting) return { ok: false, detail: `no version of reflex ${id} acts in scope ${scope}`, trace_id }
   if (acting.licences || !programs.covers(acting)) return notOwn(`reflex ${id}`, scope, trace_id)
-  const { certificates } = parts
-  const unproven = acting.by_proof ? certificates.expiry(acting, now()) : null
+  const unproven = may_act.expired(acting, now())
   const version = unproven === null ? acting : link.earlier
   if (!version) return { ok: false, detail: `reflex ${id} does not act in scope ${scope}: ${unproven}`, trace_id }
   const { caller, input, invocation_id, trace } = call

@@ -77,7 +77,7 @@ export function metricsOf({ scope, counters, records, certificates }: Collaborat
   return { scope, counters: counters.counts, reflexes }
 }
 
-export function chainOf({ scope, store, programs, toolbox, middle_proof, env, certificates, now }: Collaborators): ScopeChain {
+export function chainOf({ scope, store, programs, toolbox, middle_proof, env, may_act, now }: Collaborators): ScopeChain {
   const { agent, settings } = store
   const { consumer, decision_model: asked } = settings
   return {
@@ -86,7 +86,7 @@ export function chainOf({ scope, store, programs, toolbox, middle_proof, env, ce
     consumer,
     filters: { count: agent.filters.length, types: [...new Set(agent.filters.flatMap(namedTypes))] },
     reflexes: programs.links.map(({ reference, acting, earlier, watching, absent }) => {
-      const idle = acting?.by_proof ? certificates.idle(acting, now()) : null
+      const idle = acting && may_act.idle(acting, now())
       const acts = idle === null ? acting : earlier
       return {
         id: reference.id,

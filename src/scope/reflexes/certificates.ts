@@ -1,12 +1,8 @@
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Certificate, CertificateChange, Risk, Teacher } from '../../contract/reports/certificate.ts'
-import type { ReflexVersion } from '../../contract/reflex.ts'
 import {
   allow,
   type Change,
-  expiry,
-  idleSince,
-  obstacle,
   type Observation,
   openCertificate,
   proceed,
@@ -60,6 +56,11 @@ export class Certificates {
     this.#onLapse.push(follow)
   }
 
+  /** The slow path as it is now. */
+  get teacher(): Teacher {
+    return this.#parts.teacher()
+  }
+
   get any(): boolean {
     return this.#known.size > 0
   }
@@ -79,12 +80,11 @@ export class Certificates {
   ): Certificate {
     const known = this.of(version)
     if (known && !known.lapsed) return known
-    const { teacher, settings } = this.#parts
-    const { min_agreement, min_support } = settings().learning
+    const { min_agreement, min_support } = this.#parts.settings().learning
     const before = known && { noise: known.noise, baseline: known.shapes.baseline, shapes: known.shapes, strata: rejectedStrata(known) }
     const certificate = openCertificate(
       { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
-      { teacher: teacher(), at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },
+      { teacher: this.teacher, at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },
     )
     this.#write(unit, version, certificate)
     this.#log(unit, version, { change: 'issued', reason: known ? 'its last certificate lapsed' : 'it is compared with decisions', head })
@@ -97,7 +97,7 @@ export class Certificates {
     // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
     const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
     if (!before) return []
-    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.#parts.teacher() })
+    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher })
     if (certificate !== before) this.#write(unit, version, certificate)
     for (const { kind, reason, ...where } of changes) this.#log(unit, version, { change: kind, reason, ...where, head })
     return changes
@@ -129,7 +129,7 @@ export class Certificates {
   expire(unit: Unit, version: Name): void {
     const known = this.of(version)
     if (!known || known.lapsed) return
-    const changed = teacherChange(known.teacher, this.#parts.teacher())
+    const changed = teacherChange(known.teacher, this.teacher)
     if (changed !== null) this.lapse(unit, version, `${changed} of the slow path changed`)
     else if (unit.now >= known.expires_at) this.lapse(unit, version, 'its certificate has expired')
   }
@@ -157,38 +157,6 @@ export class Certificates {
 
   withdrawn(unit: Unit, version: Name, about: Where & { approval_id: string; reason: string }): void {
     this.#log(unit, version, { change: 'withdrawn', ...about })
-  }
-
-  /** The reason why the settings stop a version from acting by proof, or null. */
-  heldBack({ provenance }: Pick<ReflexVersion, 'provenance'>): string | null {
-    const { mode } = this.#parts.settings().learning
-    const stops = mode === 'shadow' || (mode === 'off' && provenance.run !== undefined)
-    return stops ? `the setting learning.mode is ${mode}` : null
-  }
-
-  /** The reason why no certificate of a version that acts by proof is in force, or null. */
-  expiry(version: ReflexVersion, at: number): string | null {
-    const held_back = this.heldBack(version)
-    if (held_back !== null) return held_back
-    const known = this.of(version)
-    if (!known) return NEVER_COMPARED
-    return expiry(known, { at, teacher: this.#parts.teacher() }) ?? (known.bound === null ? 'none of its actions is proven' : null)
-  }
-
-  /** The reason why a version that acts by proof acts on nothing at present, or null. */
-  idle(version: ReflexVersion, at: number): string | null {
-    const known = this.of(version)
-    return this.expiry(version, at) ?? (known && idleSince(known, at)?.reason) ?? null
-  }
-
-  /** The reason why a version may not act by proof, or null: it may. */
-  obstacle(version: ReflexVersion, { at, ...where }: Where & { at: number }): string | null {
-    const held_back = this.heldBack(version)
-    if (held_back !== null) return held_back
-    const known = this.of(version)
-    if (!known) return NEVER_COMPARED
-    const asks = this.#parts.settings().learning.mode === 'propose'
-    return obstacle(known, { ...where, at, teacher: this.#parts.teacher(), asks })
   }
 
   get #known(): Map<string, Certificate> {
@@ -233,8 +201,6 @@ export class Certificates {
     unit.log({ ...(head ?? scopeHead()), kind: 'certificate-changed', ...about })
   }
 }
-
-const NEVER_COMPARED = 'it was never compared with a decision in this scope'
 
 type Logged = {
   change: CertificateChange

@@ -105,7 +105,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
 async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
-  const lacks = hasBegun(job, parts) ? null : lacking(job.payload, parts)
+  const lacks = hasBegun(job, parts) ? null : obstacleTo(job.payload, parts)
   if (lacks !== null) return { status: 'failed', error: lacks, withheld: true }
   if (idempotence_key !== null && parts.action_keys.has(reflex_id, idempotence_key)) return REUSED
   if (work.kind === 'event') return send(work, parts, signal)
@@ -116,14 +116,9 @@ function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: Part
   return payload.work.kind === 'tool' ? effects.journal.lastOf(key) !== undefined : attempts > 1
 }
 
-/** The reason why the proof that an action was queued on no longer holds, or null. */
-function lacking({ reflex_id, version: number, proof }: LaneAction, { programs, certificates, now }: Parts): string | null {
-  if (!proof) return null
-  const version = programs.find({ id: reflex_id, version: number })
-  if (!version) return `reflex ${reflex_id}@${number} has left the chain`
-  if (version.state !== 'active' || programs.isSuspended(version)) return `reflex ${reflex_id}@${number} no longer acts`
-  return version.by_proof ? certificates.obstacle(version, { ...proof, at: now() }) : null
-}
+/** An action without a proof was queued by a version that a person activated. */
+const obstacleTo = ({ reflex_id: id, version, proof }: LaneAction, { may_act, now }: Parts): string | null =>
+  proof && may_act.mayStillAct({ id, version }, proof, now())
 
 type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
 

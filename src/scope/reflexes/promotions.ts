@@ -7,6 +7,7 @@ import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 import { doubtIn, why } from '../../proof/certificate.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
+import type { MayAct } from './may-act.ts'
 import type { Teachers } from './teachers.ts'
 import type { Turn } from '../turns/turn.ts'
 import type { ReflexSync } from './sync.ts'
@@ -16,6 +17,7 @@ type Parts = Pick<Ground, 'records' | 'settings'> & {
   programs: ReflexVersions
   reflex_sync: Pick<ReflexSync, 'moved'>
   certificates: Certificates
+  may_act: Pick<MayAct, 'heldBack' | 'unproven'>
   licence_use: Pick<LicenceUse, 'lapsed'>
   teachers: Teachers
 }
@@ -72,7 +74,7 @@ export class Promotions {
    * nothing proves any more, and that nothing may prove, acts no longer.
    */
   judge(unit: Unit, judged: ReflexVersion): void {
-    const { programs, records, certificates } = this.#parts
+    const { programs, records, certificates, may_act } = this.#parts
     this.review(unit, judged)
     // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(judged) ?? judged
@@ -87,12 +89,12 @@ export class Promotions {
       const reason = `${countsOf(certificate.strata)}: too few to ${waits ? 'activate it' : 'let it act on'}`
       return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
     }
-    if (certificates.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
+    if (may_act.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
     const proven = certificate.strata.filter(({ state }) => state === 'proven')
-    const may_act = proven.filter((stratum) => certificates.obstacle(version, { ...stratum, at: unit.now }) === null)
+    const allowed = proven.filter((stratum) => may_act.unproven(version, stratum, unit.now) === null)
     for (const stratum of proven)
-      if (!may_act.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
-    if (waits && may_act.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(may_act), by_proof: true })
+      if (!allowed.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
+    if (waits && allowed.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(allowed), by_proof: true })
   }
 
   /** Withdraws the questions about a version whose evidence is no longer what was shown. */

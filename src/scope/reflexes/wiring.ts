@@ -1,6 +1,4 @@
-import type { Action } from '../../contract/action.ts'
-import type { ReflexVersion } from '../../contract/reflex.ts'
-import { risks, type Certificate } from '../../contract/reports/certificate.ts'
+import type { Certificate } from '../../contract/reports/certificate.ts'
 import { tellCertificates } from '../../store/artifacts/certificates.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import type { Situation } from '../../reflexes/decide.ts'
@@ -11,12 +9,12 @@ import { Toolbox } from '../../agent/toolbox.ts'
 import { ActionKeys } from './action-keys.ts'
 import { LicenceUse } from '../replication/licence-use.ts'
 import { Certificates } from './certificates.ts'
+import { MayAct } from './may-act.ts'
 import { MarketCopy } from '../context/market-copy.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
 import { Promotions } from './promotions.ts'
 import { isMarketEvent } from '../../contract/market/view.ts'
-import { riskIn } from '../../agent/decisions/middle.ts'
 import { Recordings } from './recordings.ts'
 import { Judgements } from '../learning/judgements.ts'
 import { Proving } from './shadow.ts'
@@ -43,7 +41,8 @@ export function composeReflexes(parts: Ground) {
   certificates.onLapse((unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}))
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
-  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers })
+  const may_act = new MayAct({ ...parts, programs, licence_use, certificates, toolbox })
+  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers, may_act })
   const judgements = new Judgements({
     ...parts,
     programs,
@@ -59,6 +58,7 @@ export function composeReflexes(parts: Ground) {
     toolbox,
     teachers,
     certificates,
+    may_act,
     promotions,
     proving,
     judgements,
@@ -74,7 +74,7 @@ type Parts = Reflexes & { budget: Budget; turns: { readonly current: { since: nu
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {
-  const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys } = parts
+  const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys, may_act } = parts
   const contexts = new ReflexContexts(parts)
   return (now, fuel) => ({
     now,
@@ -89,21 +89,8 @@ export function composeSituation(parts: Parts): (now: number, fuel: number) => S
     show: (one, context) => contexts.of(one, context, now),
     history: (who) => records.history(who),
     trial: (version) => records.trial(version),
-    obstacle: (version, event_type, action) => obstacleOf(parts, version, { event_type, action, at: now }),
+    mayAct: (version, event_type, action) => may_act.mayAct(version, { event_type, action }, now),
     permit: (action, asked) => permit(action, { ...asked, scope, agents, toolbox, has_trigger: agent().trigger !== null }),
     carriedOut: (reflex_id, key) => action_keys.has(reflex_id, key),
   })
-}
-
-/** The reason why the proof of a version does not reach an action, or any action if it is null. */
-function obstacleOf(
-  { certificates, toolbox, licence_use }: Pick<Reflexes, 'certificates' | 'toolbox' | 'licence_use'>,
-  version: ReflexVersion,
-  { event_type, action, at }: { event_type: string; action: Action | null; at: number },
-): string | null {
-  const unlicensed = licence_use.obstacle(version, at)
-  if (unlicensed !== null) return unlicensed
-  if (action) return certificates.obstacle(version, { event_type, risk: riskIn(toolbox, action), at })
-  const reasons = risks.map((risk) => certificates.obstacle(version, { event_type, risk, at }))
-  return reasons.includes(null) ? null : (reasons[0] ?? null)
 }

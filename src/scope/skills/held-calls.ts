@@ -53,6 +53,12 @@ const shown = (call: Payment | AnchoredCall) => ({
   ...('anchors' in call ? { anchors: call.anchors } : { payment: { to: call.to, amount: call.amount } }),
 })
 
+/** The settings for a payment that a person approved: what asks a person asks nobody again. */
+export const approvedSettings = ({ market, ...rest }: Settings): Settings => {
+  const anything = { without_approval: Number.MAX_SAFE_INTEGER, least_price: 0, services: ['*'] }
+  return { ...rest, ...(market && { market: { ...market, ...anything } }) }
+}
+
 type Approved = (Payment | AnchoredCall) & { head: EntryHead }
 
 /**

@@ -1,5 +1,7 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
+import type { Agent } from '../../agent/define-agent.ts'
 import type { SecretHider } from '../../base/secrets.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
 import { otlpTargetOf } from '../../traces/otlp-target.ts'
@@ -9,6 +11,7 @@ import { ContextRows } from '../inbox/context-rows.ts'
 import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
+import { basisOf } from '../log/basis.ts'
 import { dropObject } from '../log/failures.ts'
 import { Follower } from '../log/follower.ts'
 import { Log } from '../log/log.ts'
@@ -17,33 +20,15 @@ import { LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
 import { Outbox, topicsOf } from '../replication/outbox.ts'
+import { reportOf } from '../context/scope-report.ts'
 import { SpanExport } from '../replication/span-export.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { Statistics } from '../statistics/statistics.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
-import { modelReport } from '../turns/model-calls.ts'
-import { askAtIn } from '../turns/model-outage.ts'
 import { Counters } from './counters.ts'
 import type { Database } from './database.ts'
-import { Deferred, unitOfWork, type Unit } from './unit.ts'
-import type { Agent } from '../../agent/define-agent.ts'
-import type { Settings } from '../../contract/settings/settings.ts'
-
-/** The basis of a scope's decisions. Entries name it by its hash. */
-export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
-type BasisParts = { env: Env; agent: () => Agent; settings: () => Settings; log_parts: LogParts }
-
-/** Stores the basis in force, and returns its hash. */
-function basisOf({ env, agent, settings, log_parts }: BasisParts): (unit: Unit) => string {
-  let current: Basis | undefined
-  return (unit) => {
-    const { name, version = null } = agent()
-    if (current?.settings !== settings() || current.agent.name !== name)
-      current = { agent: { name, version }, deployment: env.CF_VERSION_METADATA?.id ?? null, settings: settings() }
-    return log_parts.put(unit, current)
-  }
-}
+import { Deferred, unitOfWork } from './unit.ts'
 
 export type Host = {
   context: DurableObjectState
@@ -55,29 +40,6 @@ export type Host = {
   agents: AgentRegistry
 }
 export type Ground = ReturnType<typeof composeGround>
-
-type Reported = {
-  scope: string
-  database: Database
-  settings: Settings
-  agent: Agent
-  inbox: Inbox
-  guard: Guard
-  spans: SpanExport | null
-}
-
-/** The scope's row in D1. */
-const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Reported) => ({
-  scope,
-  agent: agent.name,
-  open: inbox.open,
-  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
-  parked: guard.count,
-  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
-  spans_exported: spans?.state.exported ?? 0,
-  spans_dropped: spans?.state.dropped ?? 0,
-  ...modelReport(database, inbox.open > 0 ? askAtIn(database) : null),
-})
 
 type Copied = Host & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
   log: Log

@@ -30,7 +30,7 @@ const KEY = 'decision_model'
 /** `cells`: agreed and disagreed decisions by probability, until a threshold is chosen. */
 type Proof = { hash: string; version: number; cells: [number, number][]; looks: number; threshold: number | null }
 type Waiting = { event_type: string; score: number; action: Action; version: number; audited: boolean }
-type Parts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | 'toolbox'>
+type Parts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | 'may_act' | 'toolbox'>
 
 /**
  * Proves the probability above which the decision model decides as the turn does. Each event that
@@ -66,11 +66,11 @@ export class MiddleProof {
     const risk = this.#riskOf(action)
     // A person chose the threshold, which allows no call that can be neither undone nor repeated.
     if (setting.threshold !== undefined && risk !== 'final') return null
-    const { certificates, settings } = this.#parts
+    const { may_act, settings } = this.#parts
     const { mode, audit_share: share } = settings().learning
     if (mode === 'off') return { left: 'proof', detail: 'the setting learning.mode is off' }
     const author = this.author(setting)
-    const detail = certificates.obstacle(author, { event_type: event.type, risk, at })
+    const detail = may_act.unproven(author, { event_type: event.type, risk }, at)
     if (detail !== null) return { left: 'proof', detail }
     return isAudited(event.id, { share: shareFor(risk, share), salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { authorOf } from '../../../src/agent/decisions/middle.ts'
+import type { Action } from '../../../src/contract/action.ts'
+import type { Certificate, Teacher } from '../../../src/contract/reports/certificate.ts'
+import type { ReflexVersion } from '../../../src/contract/reflex.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
+import { openCertificate, proceed, reject } from '../../../src/proof/certificate.ts'
+import { MayAct } from '../../../src/scope/reflexes/may-act.ts'
+
+const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
+const where = { event_type: 'note', risk: 'inside' } as const
+const reply: Action = { action_type: 'reply', content: 'hello' }
+const act = { event_type: 'note', action: reply }
+const version: ReflexVersion = { ...authorOf({ name: 'x' } as never, 1, 'h'), id: 'greet', by_proof: true }
+
+function proven(agreed = 100): Certificate {
+  let certificate = openCertificate({ kind: 'reflex', id: 'greet', version: '1', hash: 'h' }, { teacher, at: 0 })
+  for (let seq = 1; seq <= agreed; seq += 1)
+    ({ certificate } = proceed(certificate, { kind: 'compared', ...where, agreed: true, seq, at: 1, teacher }))
+  return certificate
+}
+
+/** A scope in which everything lets the version act, but for what `given` says. */
+type Given = {
+  licence?: string
+  mode?: Settings['learning']['mode']
+  certificate?: Certificate | null
+  now?: Teacher
+  suspended?: boolean
+  chain?: ReflexVersion | null
+}
+function scopeWith({ licence, mode = 'auto', certificate = proven(), now = teacher, suspended = false, chain = version }: Given): MayAct {
+  const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode } })
+  return new MayAct({
+    settings,
+    programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
+    licence_use: { obstacle: () => licence ?? null },
+    certificates: { of: () => certificate, teacher: now },
+    toolbox: { all: {}, keyOf: () => null },
+  })
+}
+
+describe('a version that acts by proof', () => {
+  const used_up = 'the licence of the deal d is used up: it was for 1 actions'
+  const learned = { ...version, provenance: { ...version.provenance, run: 'r' } }
+  const other = { ...teacher, model: 'b' }
+  const reasons: [string, Given][] = [
+    [used_up, { licence: used_up, mode: 'shadow', certificate: null }],
+    ['the setting learning.mode is off', { mode: 'off', certificate: null, now: other }],
+    ['it was never compared with a decision in this scope', { certificate: null, now: other }],
+    ['the model of the slow path changed', { certificate: proven(1), now: other }],
+    ['ann rejected its action on note', { mode: 'propose', certificate: reject(proven(), where, 'ann') }],
+    ['its action on note is proven: a person must allow it', { mode: 'propose' }],
+  ]
+
+  test.each(reasons)('may not act for the first of its reasons: %s', (reason, given) => {
+    expect(scopeWith(given).mayAct(learned, act, 1)).toBe(reason)
+  })
+
+  test('may act where none of them holds', () => {
+    expect(scopeWith({}).mayAct(learned, act, 1)).toBeNull()
+    expect(scopeWith({}).mayAct(learned, { ...act, action: null }, 1)).toBeNull()
+  })
+
+  test('runs as long as some action of it may happen: before it is known, any risk will do', () => {
+    const scope = scopeWith({ certificate: proven(1) })
+    expect(scope.mayAct(learned, { ...act, action: null }, 1)).toBe(scope.unproven(learned, { event_type: 'note', risk: 'inside' }, 1))
+  })
+})
+
+describe('a queued action', () => {
+  test('is counted on its licence already, and asks the chain and the proof again', () => {
+    const still = (given: Given) => scopeWith(given).mayStillAct(version, where, 1)
+    expect(still({ licence: 'used up' })).toBeNull()
+    expect(still({ chain: null, certificate: null })).toBe('reflex greet@1 has left the chain')
+    expect(still({ chain: { ...version, state: 'shadow' }, certificate: null })).toBe('reflex greet@1 no longer acts')
+    expect(still({ suspended: true, certificate: null })).toBe('reflex greet@1 no longer acts')
+    expect(still({ certificate: null })).toBe('it was never compared with a decision in this scope')
+  })
+})
+
+test('a version that a person activated needs neither licence nor proof', () => {
+  const own = { ...version, by_proof: false }
+  const scope = scopeWith({ licence: 'used up', mode: 'shadow', certificate: null, chain: own })
+  const answers = [scope.mayAct(own, act, 1), scope.mayStillAct(own, where, 1), scope.expired(own, 1), scope.idle(own, 1)]
+  expect(answers).toEqual([null, null, null, null])
+})
