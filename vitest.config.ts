@@ -4,6 +4,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import type { Vite } from 'vitest/node'
 import { boundExports } from './testing/bound-exports.ts'
 import { DEPENDENCIES } from './testing/dependencies.ts'
+import { instrument } from './tests/walk/instrument.ts'
 import { LongestFirst } from './tests/support/longest-first.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
 
@@ -45,9 +46,15 @@ const inNode = (name: string, files: string, groupOrder: number): TestProjectInl
  * Tests within the Workers runtime. All files of a worker process share its modules; the stored
  * data is deleted before each file.
  */
-const inWorkers = async (name: string, files: string, groupOrder: number): Promise<TestProjectInlineConfiguration> => ({
+const inWorkers = async (
+  name: string,
+  files: string,
+  groupOrder: number,
+  more: Vite.Plugin[] = [],
+): Promise<TestProjectInlineConfiguration> => ({
   resolve: PACKAGE,
   plugins: [
+    ...more,
     sqlAsText,
     runtimeLog(),
     cloudflareTest({
@@ -106,6 +113,7 @@ export default defineConfig(async () => ({
       await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0),
       // These move the clock, which is that of all files of a runtime.
       await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
+      await inWorkers('walk', 'tests/walk/*.test.ts', 0, [instrument]),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.
       inNode('crash-node', 'tests/crash/node/*.test.ts', 1),
