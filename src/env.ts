@@ -61,6 +61,8 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** Days that the Ledger keeps transfers, which D1 has as well; 400 if unset. */
+  REFLEX_LEDGER_RETENTION_DAYS?: string
   /** Megabytes that one key adds to the Ledger and D1 within a day; 10 if unset. */
   REFLEX_LEDGER_MB_PER_DAY?: string
   /** Megabytes of the Ledger from which on an alert is raised; 5,000 if unset. */

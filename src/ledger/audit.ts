@@ -1,24 +1,19 @@
 import type { LedgerAudit } from '../contract/market/account.ts'
 import { GENESIS } from '../contract/market/transfer.ts'
+import { auditDepartures } from './departures.ts'
 import type { Sums } from './draft.ts'
 import type { Sql } from './load.ts'
+import { movesOf, SUMS } from './moves.ts'
 
 type AccountSums = Sums & { account: string }
 
 /** A waking object adds up this many transfers at most: then the checkpoint follows. */
 const CHECKPOINT_EVERY = 10_000
 
-/** Sums of the accounts by the history after `seq`. */
-const MOVES = `SELECT account, sum(debits_pending) AS debits_pending, sum(debits_posted) AS debits_posted,
-    sum(credits_pending) AS credits_pending, sum(credits_posted) AS credits_posted FROM (
-  WITH moves AS (
-    SELECT debit, credit, CASE WHEN kind IN ('single', 'post') THEN amount ELSE 0 END AS posted,
-      CASE kind WHEN 'pending' THEN amount WHEN 'single' THEN 0
-        ELSE -(SELECT opened.amount FROM transfers opened WHERE opened.id = transfers.pending_id) END AS reserved
-    FROM transfers WHERE seq > ?1)
-  SELECT debit AS account, reserved AS debits_pending, posted AS debits_posted, 0 AS credits_pending, 0 AS credits_posted FROM moves
-  UNION ALL SELECT credit, 0, 0, reserved, posted FROM moves
-  UNION ALL SELECT account, debits_pending, debits_posted, credits_pending, credits_posted FROM checkpoint WHERE ?1 > 0)
+/** Sums of the accounts by the history after `seq`, and by what is known of the rest. */
+const HISTORY = `SELECT account, ${SUMS} FROM (${movesOf('seq > ?1')}
+  UNION ALL SELECT account, debits_pending, debits_posted, credits_pending, credits_posted FROM checkpoint WHERE ?1 > 0
+  UNION ALL SELECT account, 0, debits, 0, credits FROM departed_sums WHERE ?1 = 0)
   GROUP BY account`
 
 /** Accounts whose sums in use differ from the history, in sentences. */
@@ -39,19 +34,19 @@ function differences(sql: Sql, sums: readonly AccountSums[]): string[] {
   return [...found, ...[...computed.keys()].map((id) => `${id} has transfers and no account.`)]
 }
 
-const historySums = (sql: Sql, after: number): AccountSums[] => sql.exec<AccountSums>(MOVES, after).toArray()
+const historySums = (sql: Sql, after: number): AccountSums[] => sql.exec<AccountSums>(HISTORY, after).toArray()
 
 /**
  * Compares the sums in use with the history since the checkpoint, for an object that wakes. Moves
  * the checkpoint if it has fallen behind.
  */
-export function checkSinceCheckpoint(sql: Sql): string[] {
+export function checkSinceCheckpoint(sql: Sql, every = CHECKPOINT_EVERY): string[] {
   const [mark] = sql.exec<{ seq: number }>(`SELECT seq FROM marks WHERE name = 'checkpoint'`).toArray()
   const after = mark?.seq ?? 0
   const sums = historySums(sql, after)
   const found = differences(sql, sums)
   const newest = sql.exec<{ seq: number }>('SELECT coalesce(max(seq), 0) AS seq FROM transfers').one().seq
-  if (found.length === 0 && newest - after >= CHECKPOINT_EVERY) {
+  if (found.length === 0 && newest - after >= every) {
     for (const { account, debits_pending, debits_posted, credits_pending, credits_posted } of sums)
       sql.exec(
         'INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?, ?, ?)',
@@ -66,10 +61,11 @@ export function checkSinceCheckpoint(sql: Sql): string[] {
   return found
 }
 
-/** Recomputes all from the history. */
+/** Recomputes all from the history, and from the checkpoint of what has left it. */
 export function auditOf(sql: Sql): LedgerAudit {
   const sums = historySums(sql, 0)
-  const problems = differences(sql, sums)
+  const { checkpoint, problems: altered } = auditDepartures(sql)
+  const problems = [...altered, ...differences(sql, sums)]
   const total = (field: keyof Sums): number => sums.reduce((sum, account) => sum + account[field], 0)
   const [debits, credits] = [total('debits_posted'), total('credits_posted')]
   if (debits !== credits) problems.push(`Posted debits are ${debits}, and credits ${credits}.`)
@@ -77,13 +73,14 @@ export function auditOf(sql: Sql): LedgerAudit {
   const { open, listed, unlisted } = sql.exec<{ open: number; listed: number; unlisted: number }>(OPEN).one()
   if (listed !== open || unlisted > 0) problems.push(`${open} transfers are pending by the history, and ${listed} are kept as pending.`)
   const genesis = sums.find(({ account }) => account === GENESIS)
-  const { transfers, accounts } = sql
-    .exec<{ transfers: number; accounts: number }>(
-      'SELECT (SELECT count(*) FROM transfers) AS transfers, (SELECT count(*) FROM accounts) AS accounts',
+  const { kept, accounts } = sql
+    .exec<{ kept: number; accounts: number }>(
+      'SELECT (SELECT count(*) FROM transfers) AS kept, (SELECT count(*) FROM accounts) AS accounts',
     )
     .one()
   const minted = genesis?.debits_posted ?? 0
-  return { ok: problems.length === 0, minted, debits, credits, accounts, open_pendings: open, transfers, problems }
+  const transfers = kept + (checkpoint?.transfers ?? 0)
+  return { ok: problems.length === 0, minted, debits, credits, accounts, open_pendings: open, transfers, checkpoint, problems }
 }
 
 const OPEN = `WITH open AS (SELECT id FROM transfers opened WHERE kind = 'pending'

@@ -134,7 +134,7 @@ function knownResult(draft: Draft, asked: NewTransfer, { kept }: Identity): Tran
   const { id } = asked
   const row = draft.row(kept)
   const failed = draft.failure(kept)
-  if (!row && !failed) return null
+  if (!row && !failed) return draft.hasLeft(kept) ? { id, status: 'failed', reason: 'id_used_long_ago' } : null
   const differs = firstDifference(row ? askedOf(row) : failed?.asked, asked)
   if (differs) return { id, status: 'failed', reason: `exists_with_different_${differs}` }
   return row ? { id, status: 'exists', reason: null } : { id, status: 'failed', reason: failed?.reason ?? null }

@@ -48,6 +48,8 @@ export class Draft {
   readonly ends = new Map<string, Kind>()
   /** By kept ids. */
   readonly failed = new Map<string, FailedId>()
+  /** Kept ids whose transfer or failure has left the ledger. */
+  readonly departed = new Set<string>()
   readonly made: NewRow[] = []
   readonly #own = new Set<string>()
   readonly newly_failed: (FailedId & { id: string; at: number })[] = []
@@ -84,6 +86,10 @@ export class Draft {
 
   failure(id: string): FailedId | undefined {
     return this.failed.get(id) ?? this.#below?.failure(id)
+  }
+
+  hasLeft(id: string): boolean {
+    return this.departed.has(id) || this.#below?.hasLeft(id) === true
   }
 
   /** True for a row that this request makes. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { AGENT_IDS } from '../contract/market/transfer.ts'
 
 /** Beginnings of ids that only the ledger and the market use. */
@@ -31,3 +32,6 @@ export function clientId(kept: string, debit: string): string {
 
 /** The range in which the kept ids of a client's id are, whatever the account. */
 export const keptRange = (id: string): [from: string, to: string] => [`${id}${BEFORE_DEBIT}`, `${id}\v`]
+
+/** 132 bits, for ids that are used up. */
+export const digestOfId = (kept: string): string => createHash('sha256').update(kept).digest('base64url').slice(0, 22)

@@ -4,16 +4,16 @@ import type { AccountKey, KeyAccount, LedgerPage, PageAsked } from '../contract/
 import { isKeyId } from '../contract/principal.ts'
 import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferResult } from '../contract/market/transfer.ts'
 import { auditOf, checkSinceCheckpoint } from './audit.ts'
-import { availableOf, decideAll, mayPay, type TransferOptions } from './decide.ts'
-import { DAY_MS, type AccountState, type Draft, type NewRow } from './draft.ts'
-import { clientId } from './ids.ts'
+import { decideAll, mayPay, type TransferOptions } from './decide.ts'
+import { depart, departing, forgetFailed, type Departing, type InUse } from './departures.ts'
+import { DAY_MS, type Draft } from './draft.ts'
 import { accountOf, accountsOf, loadDraft, rowsNamed, type AccountRow, type Sql } from './load.ts'
+import { presented, presentedRow, type Row } from './present.ts'
 import { writeDraft } from './write.ts'
 
 export type { TransferOptions } from './decide.ts'
 /** A pending transfer that timed out, at its expiry. */
 export type TimedOut = { id: string; at: number }
-type Row = NewRow & { seq: number }
 
 type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller' | 'counted'> & { privileged?: boolean }
 
@@ -31,8 +31,8 @@ export class Ledger {
   }
 
   /** Compares the sums with the history, once the object wakes. */
-  check(): readonly string[] {
-    this.#problems = checkSinceCheckpoint(this.#sql)
+  check(every?: number): readonly string[] {
+    this.#problems = checkSinceCheckpoint(this.#sql, every)
     return this.#problems
   }
 
@@ -168,6 +168,32 @@ export class Ledger {
     this.#sql.exec('INSERT OR REPLACE INTO marks (name, seq) VALUES (?, ?)', name, seq)
   }
 
+  /** True if it is time for a pass, in which old history leaves: one a day, if there is any. */
+  isDeparting(before: number, now: number): boolean {
+    if (now - this.mark(LAST_PASS) < DAY_MS) return false
+    const { at } = this.#sql.exec<{ at: number | null }>(OLDEST).one()
+    return at !== null && at < before
+  }
+
+  /** Finds what may leave next, in a page of the history. */
+  departing(asked: { before: number; limit: number; isInUse: InUse }): Departing {
+    return departing(this.#sql, { ...asked, after: this.mark(PASS), upTo: Math.min(this.mark('copied'), this.mark('news')) })
+  }
+
+  /** Lets transfers leave, which D1 has. Returns true at the end of the pass. */
+  depart({ groups, next, is_last }: Departing, { before, limit, now }: { before: number; limit: number; now: number }): boolean {
+    depart(this.#sql, { seqs: groups.flat().map(({ seq }) => seq), now })
+    const is_over = forgetFailed(this.#sql, { before, limit }) < limit && is_last
+    this.setMark(PASS, is_over ? 0 : next)
+    if (is_over) this.setMark(LAST_PASS, now)
+    return is_over
+  }
+
+  /** The newest transfer that has left: statements from here on may lack older ones. */
+  get departedUpTo(): number {
+    return this.#sql.exec<{ seq: number }>('SELECT coalesce(max(up_to), 0) AS seq FROM departures').one().seq
+  }
+
   /** Ends the pending transfers whose time has come by `now`, in order of their expiry. */
   expire(now: number): TimedOut[] {
     const due = this.#sql
@@ -210,6 +236,11 @@ export class Ledger {
   }
 }
 
+/** The `seq` up to which a pass has come, and the time of the last one. */
+const [PASS, LAST_PASS] = ['departing', 'last pass']
+const OLDEST = `SELECT min(at) AS at FROM (SELECT * FROM (SELECT at FROM transfers ORDER BY seq LIMIT 1)
+  UNION ALL SELECT min(at) FROM failed)`
+
 const OPEN_FOR = `INSERT INTO accounts (id, owner) VALUES (?1, ?2)
   ON CONFLICT DO UPDATE SET owner = ?2 WHERE owner IS NULL`
 
@@ -225,28 +256,4 @@ function bytesOf({ made, newly_failed }: Draft): number {
   })
   const failed = newly_failed.map(({ asked }) => ROW_BYTES + byteLength(JSON.stringify(asked)))
   return [...rows, ...failed].reduce((sum, bytes) => sum + bytes, 0)
-}
-
-function presented(account: AccountState): Account {
-  const { id, debits_pending, debits_posted, credits_pending, credits_posted, closed, limits } = account
-  const balance = credits_posted - debits_posted
-  return { id, balance, available: availableOf(account), debits_pending, debits_posted, credits_pending, credits_posted, closed, limits }
-}
-
-function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, by, at }: Row): Transfer {
-  const iso = (time: number): string => new Date(time).toISOString()
-  return {
-    seq,
-    id: clientId(id, debit),
-    debit,
-    credit,
-    amount,
-    code,
-    memo,
-    kind,
-    pending_id: pending_id === null ? null : clientId(pending_id, debit),
-    expires_at: expires_at === null ? null : iso(expires_at),
-    by,
-    at: iso(at),
-  }
 }

@@ -1,7 +1,7 @@
 import { jsonChunks } from '../base/byte-length.ts'
 import type { NewTransfer, TransferFailure } from '../contract/market/transfer.ts'
 import type { SpendingLimits } from '../contract/market/account.ts'
-import { clientId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
+import { clientId, digestOfId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
 import { DAY_MS, Draft, HOUR_MS, type AccountState, type Kind, type NewRow, type Sums } from './draft.ts'
 
 export type Sql = Pick<SqlStorage, 'exec'>
@@ -18,6 +18,8 @@ export function loadDraft(sql: Sql, transfers: readonly NewTransfer[], options: 
   for (const row of new Map([...pendings, ...rowsOf(sql, ids)].map((one) => [one.id, one])).values()) draft.add(row)
   for (const { id, asked, reason } of allOf<{ id: string; asked: string; reason: string }>(sql, 'SELECT * FROM failed WHERE id IN', ids))
     draft.failed.set(id, { asked: JSON.parse(asked) as NewTransfer, reason: reason as TransferFailure })
+  const unknown = ids.filter((id) => !draft.row(id) && !draft.failure(id))
+  for (const id of departedAmong(sql, unknown)) draft.departed.add(id)
   const opened = pendings.map(({ id }) => id)
   const ended = allOf<{ pending_id: string; kind: string }>(sql, 'SELECT pending_id, kind FROM transfers WHERE pending_id IN', opened)
   for (const { pending_id, kind } of ended) draft.ends.set(pending_id, kind as Kind)
@@ -39,6 +41,13 @@ function idsOf(transfers: readonly NewTransfer[], pendings: readonly NewRow[], c
     return [id, idOfCaller(id, caller), ...[...of, ...(debit === undefined ? [] : [debit])].map((payer) => keptId({ id, debit: payer }))]
   })
   return [...new Set(ids)]
+}
+
+/** The kept ids among these whose transfer or failure has left. */
+function departedAmong(sql: Sql, ids: readonly string[]): string[] {
+  const by_digest = new Map(ids.map((id) => [digestOfId(id), id]))
+  const found = allOf<{ digest: string }>(sql, 'SELECT digest FROM departed_ids WHERE digest IN', [...by_digest.keys()])
+  return found.flatMap(({ digest }) => by_digest.get(digest) ?? [])
 }
 
 /** Rows from before ids belonged to accounts are kept as they are. */
@@ -73,7 +82,7 @@ export const accountOf = ({ closed, limits, ...row }: AccountRow): AccountState 
   day: 0,
 })
 
-function allOf<Row extends Record<string, SqlStorageValue>>(sql: Sql, select: string, ids: readonly string[]): Row[] {
+export function allOf<Row extends Record<string, SqlStorageValue>>(sql: Sql, select: string, ids: readonly string[]): Row[] {
   if (ids.length === 0) return []
   if (ids.length === 1) return sql.exec<Row>(`${select} (?)`, ids[0]).toArray()
   return jsonChunks(ids.map((id) => JSON.stringify(id))).flatMap((chunk) =>

@@ -1,8 +1,9 @@
 const SUMS = ['debits_pending', 'debits_posted', 'credits_pending', 'credits_posted']
 
 /**
- * The history `transfers` is only appended to. Beside it are the sums of the accounts and the open
- * pending transfers, which can be computed from it, and the ids that failed.
+ * The history `transfers` is only appended to, and leaves by `departures.ts` alone. Beside it are
+ * the sums of the accounts and the open pending transfers, which can be computed from it, and the
+ * ids that failed.
  */
 export const LEDGER_TABLES: readonly string[] = [
   `CREATE TABLE accounts (
@@ -56,4 +57,17 @@ export const LEDGER_TABLES: readonly string[] = [
   'CREATE TABLE growth (caller TEXT PRIMARY KEY, day INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID',
   // The account of a key is found by its id: names repeat.
   'CREATE INDEX accounts_owner ON accounts (owner) WHERE owner IS NOT NULL',
+  // The portions that have left the history, the sums that they paid, and the digests of their ids.
+  `CREATE TABLE departures (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, transfers INTEGER NOT NULL, scrip TEXT NOT NULL,
+    up_to INTEGER NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL);
+  CREATE TABLE departed_sums (account TEXT PRIMARY KEY, debits INTEGER NOT NULL, credits INTEGER NOT NULL,
+    n INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE departed_ids (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+  CREATE INDEX failed_at ON failed (at);
+  -- The transfers that the open transaction lets leave; empty otherwise.
+  CREATE TABLE departing (seq INTEGER PRIMARY KEY);
+  DROP TRIGGER transfers_delete;
+  CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers
+    WHEN OLD.seq NOT IN (SELECT seq FROM departing) OR OLD.id IN (SELECT id FROM pendings)
+    BEGIN SELECT raise(ABORT, 'the history is never deleted'); END`,
 ]

@@ -51,6 +51,10 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.ctx.storage.sql.databaseSize
   }
 
+  async departedUpTo() {
+    return this.#market.act(({ ledger }) => ledger.departedUpTo)
+  }
+
   async setLimits(account: string, limits: SpendingLimits | null, revision: number) {
     this.#market.act(({ ledger }) => ledger.setLimits(account, limits, revision))
   }

@@ -4,7 +4,8 @@ import { Ledger } from '../ledger/ledger.ts'
 import type { Env } from '../env.ts'
 import { Contracts } from './contracts/contracts.ts'
 import { Deals } from './deals/deals.ts'
-import { limitsOf } from './limits.ts'
+import { departures } from './departures.ts'
+import { ledgerDays, limitsOf } from './limits.ts'
 import { Outbox } from './outbox.ts'
 import type { Room } from './room.ts'
 import { TABLES } from './tables.ts'
@@ -40,7 +41,16 @@ export class Market {
         (scope) => this.act(({ views }) => views.view(scope)),
         () => this.#outbox,
       ),
-      sourcesOf(ledger, () => this.#outbox),
+      {
+        ...sourcesOf(ledger, () => this.#outbox),
+        departures: departures({
+          ledger,
+          days: ledgerDays(env),
+          now: () => this.#now,
+          act: (work) => this.act((_, now) => work(now)),
+          rooms: () => this.#timed,
+        }),
+      },
     )
     const parts = {
       sql,

@@ -18,4 +18,6 @@ export interface Room {
   readonly due: number | null
   /** Ends what expires at `at`, and follows the pending transfers that timed out then. */
   expire(at: number, timed_out: readonly TimedOut[]): void
+  /** The ids among these of transfers that something unfinished of this room refers to. */
+  inUse(ids: readonly string[]): string[]
 }

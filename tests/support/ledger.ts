@@ -28,7 +28,21 @@ export function openLedger(file = ':memory:', before: () => void = () => {}, mos
     }
   }
   transaction(() => layTables(sql, 'ledger', LEDGER_TABLES))
-  return { database, ledger: new Ledger(sql, { failures: Infinity, bytes: Infinity, ...most }), transaction }
+  const reopen = () => new Ledger(sql, { failures: Infinity, bytes: Infinity, ...most })
+  return { database, ledger: reopen(), reopen, transaction }
+}
+
+type Passing = { ledger: Ledger; transaction: <Made>(work: () => Made) => Made; before: number; now: number }
+
+/** A whole pass, in which what is older than `before` leaves, and which nothing refers to. */
+export function passOf({ ledger, transaction, before, now }: Passing, { limit = 500, in_use = [] as string[] } = {}): void {
+  for (let is_over = false; !is_over;) {
+    is_over = transaction(() => {
+      for (const mark of ['copied', 'news']) ledger.setMark(mark, ledger.newest)
+      const portion = ledger.departing({ before, limit, isInUse: (ids) => new Set(ids.filter((id) => in_use.includes(id))) })
+      return ledger.depart(portion, { before, limit, now })
+    })
+  }
 }
 
 const cursor = (rows: unknown[]) => ({ toArray: () => rows, one: () => rows[0], [Symbol.iterator]: () => rows[Symbol.iterator]() })

@@ -27,6 +27,7 @@ export const SEEDS = {
   'learning/skills/compile': 1693083665,
   'learning/skills/mine': 6830359,
   'market/ledger': 30325367,
+  'market/departures': 1147706215,
   'reflexes/metrics: one list': 796816700,
   'reflexes/metrics: several lists': 2003125781,
   'reflexes/random-programs: contained': 1257056389,

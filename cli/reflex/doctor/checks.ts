@@ -15,7 +15,7 @@ export type Health = {
   parked: { scopes: number; work: number } | null
   dead_letters: { total: number } | null
   /** Null if the Ledger did not answer; older servers do not report it. */
-  ledger?: { bytes: number } | null
+  ledger?: { bytes: number; retention_days?: number | null } | null
   retention: { days: number | null; backlog: number } | null
   model: string
   model_error: string | null
@@ -48,11 +48,7 @@ export function checksOf(health: Health, timing: Timing): Check[] {
       ? modelCheck(health)
       : check('model', 'failed', health.model_error, 'Set REFLEX_MODEL and what it needs; the README lists the models.'),
     ...deploymentChecks(health, timing),
-    ...sizeCheck(
-      'ledger size',
-      health.ledger?.bytes ?? null,
-      'REFLEX_LEDGER_MB_PER_DAY bounds what one key adds in a day (docs/ledger.md).',
-    ),
+    ...sizeCheck('ledger size', health.ledger?.bytes ?? null, 'REFLEX_LEDGER_RETENTION_DAYS keeps it small (docs/ledger.md).'),
     ...workChecks(health),
   ]
 }
@@ -133,7 +129,7 @@ function clockCheck(time: string, { sent, received }: Timing): Check {
     : check('clock', 'failed', detail, 'Set the clock of this machine: --since and --until would miss events.')
 }
 
-function workChecks({ dead_letters: letters, parked, retention, inboxes }: Health): Check[] {
+function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: Health): Check[] {
   const checks: Check[] = []
   if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
   if (letters && letters.total > 0) checks.push(check('dead letters', 'warning', String(letters.total), 'reflex dlq list shows them.'))
@@ -148,6 +144,10 @@ function workChecks({ dead_letters: letters, parked, retention, inboxes }: Healt
     )
   if (retention?.days === null)
     checks.push(check('retention', 'failed', 'REFLEX_RETENTION_DAYS is not valid, so nothing is deleted', 'Set it to a number of days.'))
+  if (ledger?.retention_days === null)
+    checks.push(
+      check('ledger retention', 'failed', 'REFLEX_LEDGER_RETENTION_DAYS is not valid, so nothing leaves', 'Set it to 31 to 36500 days.'),
+    )
   if (retention && retention.backlog > 5000)
     checks.push(check('retention', 'warning', `${retention.backlog} events are kept for too long: deletion cannot keep up`, LOGS))
   return checks

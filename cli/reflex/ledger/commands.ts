@@ -94,8 +94,9 @@ function addReading(ledger: Command): void {
     .action(
       handler(async ({ api, print, signal }): Promise<Outcome> => {
         const audit = await api().json<LedgerAudit>(route(['ledger', 'audit']), { signal })
-        const { problems, ...sums } = audit
-        print.result(audit, (paint) => [...fields(sums, paint), ...problems.map((problem) => written(problem))])
+        const { problems, checkpoint, ...sums } = audit
+        const left = { left: checkpoint?.transfers ?? 0, checkpoint: checkpoint?.digest ?? null }
+        print.result(audit, (paint) => [...fields({ ...sums, ...left }, paint), ...problems.map((problem) => written(problem))])
         return audit.ok ? undefined : 1
       }),
     )

@@ -15,6 +15,7 @@ const remedies: Partial<Record<TransferFailure, string>> = {
   counterparty_not_allowed: LIMITED,
   genesis_only_mints: 'Only reflex ledger mint pays from genesis.',
   escrow_only_deals: 'Only deals of the market pay to escrow and from it.',
+  id_used_long_ago: 'An earlier transfer had the id, and has left the ledger: reflex ledger statement ACCOUNT shows it.',
   reserved_id: 'Ids that begin like this belong to the market: use another.',
   pending_transfer_not_found: 'It takes the id of a transfer that was made with --pending: reflex ledger statement ACCOUNT.',
   pending_transfer_ambiguous: 'Several pending transfers have this id: --debit ACCOUNT says which one is meant.',

@@ -9,7 +9,7 @@ export type Health = {
   inboxes: { scopes: number; open: number; largest: { scope: string; agent: string; open: number }[] } | null
   parked: { scopes: number; work: number } | null
   dead_letters: { total: number } | null
-  ledger: { bytes: number } | null
+  ledger: { bytes: number; retention_days: number | null } | null
   skills: { active: number; failed: number; warning: string | null } | null
   retention: { days: number | null; backlog: number } | null
   control_plane: { url: string; status: 'waiting' | 'ok' | 'degraded'; error: string | null; failing_since: string | null } | null

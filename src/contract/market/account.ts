@@ -56,7 +56,11 @@ export const ledgerAudit = z
     credits: z.int(),
     accounts: z.int(),
     open_pendings: z.int(),
-    transfers: z.int(),
+    transfers: z.int().describe('Of all time.'),
+    checkpoint: z
+      .object({ transfers: z.int(), at: z.iso.datetime(), digest: z.string() })
+      .nullable()
+      .describe('How many transfers have left the ledger for D1, and the digest of them all, as of the last of them that left.'),
     problems: z.array(z.string()).describe('What does not add up, in sentences.'),
   })
   .meta({ id: 'LedgerAudit' })

@@ -91,6 +91,8 @@ export interface LedgerApi {
   audit(): Promise<LedgerAudit>
   /** The size of the object in bytes. */
   size(): Promise<number>
+  /** The highest `seq` that has left for D1; 0 if none has. */
+  departedUpTo(): Promise<number>
   setLimits(account: string, limits: SpendingLimits | null, revision: number): Promise<void>
   /** Closes the account of the key with the id `owner`, or `id`, if nobody owns that. */
   closeAccount(id: string, owner: string | null): Promise<void>

@@ -85,6 +85,7 @@ export const transferFailures = [
   'genesis_only_mints',
   'escrow_only_deals',
   'reserved_id',
+  'id_used_long_ago',
   'too_many_failures',
   'too_much_of_a_day',
   'pending_transfer_not_found',

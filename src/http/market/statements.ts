@@ -8,7 +8,7 @@ import { copiedStatement, reportOf } from '../../store/market/ledger.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
 import { paged } from '../describe/paging.ts'
-import { invalid } from '../problems/refusals.ts'
+import { invalid, unavailable } from '../problems/refusals.ts'
 import { readableAccount } from './account-access.ts'
 import { accountPath, noAccount, pageQuery } from './ledger.ts'
 
@@ -67,8 +67,10 @@ type Asked = { after: number; limit: number }
 
 /** The copy is a beginning of the history, of which the Ledger has the end. */
 async function statementOf(env: Env, account: string, { after, limit }: Asked): Promise<{ items: Transfer[]; next_cursor: string | null }> {
-  const copied = await copiedStatement(storeOf(env), account, { after, limit: limit + 1 }).catch((error: unknown) => {
+  const copied = await copiedStatement(storeOf(env), account, { after, limit: limit + 1 }).catch(async (error: unknown) => {
     warn({ message: 'D1 has no statement: the ledger gives it', account, error })
+    if ((await env.LEDGER.getByName(LEDGER).departedUpTo()) > after)
+      throw unavailable('The older part of the statement is in D1, which does not answer. Send the request again.')
     return []
   })
   const newer = { after: String(copied.at(-1)?.seq ?? after), limit: limit + 1 - copied.length }

@@ -2,6 +2,7 @@ import { LEDGER } from '../../contract/market/ledger-api.ts'
 import { z } from '@hono/zod-openapi'
 import { modelCalls } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
+import { ledgerDays } from '../../market/limits.ts'
 import { decisionModelProblem } from '../../models/decisions/resolve.ts'
 import { ownPricesProblem } from '../../models/own-prices.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
@@ -66,7 +67,15 @@ const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state o
           .object({ scopes: z.int(), work: z.int() })
           .nullable()
           .meta({ description: 'Work that repeatedly crashed its scope; the state of each scope lists it.' }),
-        ledger: z.object({ bytes: z.int() }).nullable().meta({ description: 'The size of the Ledger object, which holds at most 10 GB.' }),
+        ledger: z
+          .object({
+            bytes: z.int().meta({ description: 'The size of the Ledger object, which holds at most 10 GB.' }),
+            retention_days: z
+              .number()
+              .nullable()
+              .meta({ description: 'REFLEX_LEDGER_RETENTION_DAYS; null if it is invalid, in which case nothing leaves the Ledger.' }),
+          })
+          .nullable(),
         dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
         skills: z
           .object({
@@ -123,7 +132,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
     await Promise.all([
       parts(env),
       env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
-      ledgerSize(env).catch(() => null),
+      ledgerReport(env).catch(() => null),
       inboxDepths(storeOf(env), scopes).catch(() => null),
       parkedCounts(storeOf(env), scopes).catch(() => null),
       deadLetterCounts(storeOf(env), scopes).catch(() => null),
@@ -161,7 +170,7 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   )
 })
 
-const ledgerSize = async (env: Env) => ({ bytes: await env.LEDGER.getByName(LEDGER).size() })
+const ledgerReport = async (env: Env) => ({ bytes: await env.LEDGER.getByName(LEDGER).size(), retention_days: ledgerDays(env) })
 
 /** The route is open, so each isolate queries D1 and the queue at most once per second. */
 const FRESH_MS = 1000

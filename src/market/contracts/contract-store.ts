@@ -81,6 +81,13 @@ export class ContractStore {
     return this.#sql.exec<{ n: number }>(sql, contract_id).one().n
   }
 
+  /** The transfers among these of calls under contracts that are in force or disputed. */
+  inUse(transfers: readonly string[]): string[] {
+    const sql = `SELECT transfer FROM invocations JOIN contracts USING (contract_id)
+      WHERE transfer IN (SELECT value FROM json_each(?)) AND status IN ('accepted', 'disputed')`
+    return Array.from(this.#sql.exec<{ transfer: string }>(sql, JSON.stringify(transfers)), ({ transfer }) => transfer)
+  }
+
   /** Traces of the newest calls, which have the entries of both sides. */
   traces(contract_id: string, limit: number): string[] {
     const sql = 'SELECT trace_id FROM invocations WHERE contract_id = ? AND trace_id IS NOT NULL ORDER BY seq DESC LIMIT ?'

@@ -36,6 +36,11 @@ export class Contracts implements Room {
     for (const { id } of timed_out) unserved(this.#store, id)
   }
 
+  /** The opening of a call's payment, with which its end stays. */
+  inUse(ids: readonly string[]): string[] {
+    return this.#store.inUse(ids.filter((id) => id.startsWith('invoke:')))
+  }
+
   propose(asked: NewContract, by: LedgerCaller, now: number): Result<{ contract: Contract; created: boolean }, ContractRefused> {
     const known = this.#store.find(asked.id)
     if (known) return repeated(known, asked)

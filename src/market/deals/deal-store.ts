@@ -67,6 +67,13 @@ export class DealStore {
     return this.#rows('due_at <= ? ORDER BY due_at, seq LIMIT ?', at, limit).map(dealIn)
   }
 
+  /** The deals among these that are offers, or for which escrow has money. */
+  open(deal_ids: readonly string[]): Set<string> {
+    const sql = `SELECT deal_id FROM deals WHERE deal_id IN (SELECT value FROM json_each(?))
+      AND (status = 'offered' OR json_extract(record, '$.held') > 0)`
+    return new Set(Array.from(this.#sql.exec<{ deal_id: string }>(sql, JSON.stringify(deal_ids)), ({ deal_id }) => deal_id))
+  }
+
   openLicence(deal_id: string, patterns: readonly string[]): void {
     for (const pattern of patterns) this.#sql.exec('INSERT INTO licence_scopes (pattern, deal_id) VALUES (?, ?)', pattern, deal_id)
   }

@@ -21,6 +21,7 @@ import { Desk, LEDGER_ACTS } from './desk.ts'
 import { list } from './list.ts'
 import { offer } from './offer.ts'
 import { presentDeal, presentListing, withStep, type DealRecord, artifactOf, runningOf } from './records.ts'
+import { dealOf } from './payments.ts'
 import { payTrial } from './trial.ts'
 import { endOf, earnedBy, endedBy } from './earned.ts'
 
@@ -188,6 +189,12 @@ export class Deals implements Room {
   get due(): number | null {
     const times = [this.#desk.listings.due, this.#desk.deals.due].filter((time) => time !== null)
     return times.length === 0 ? null : Math.min(...times)
+  }
+
+  inUse(ids: readonly string[]): string[] {
+    const named = ids.map((id) => ({ id, deal_id: dealOf(id) }))
+    const open = this.#desk.deals.open(named.flatMap(({ deal_id }) => deal_id ?? []))
+    return named.flatMap(({ id, deal_id }) => (deal_id !== null && open.has(deal_id) ? [id] : []))
   }
 
   expire(at: number, timed_out: readonly TimedOut[]): void {

@@ -38,7 +38,8 @@ export function payTrial(
     const owners = owner === null ? undefined : { [seller]: owner }
     const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
     const [result] = ledger.transfer([payment], { opens: [buyer, seller], owners, caller: buyer, privileged: true }, now)
-    if (result?.status === 'exists') return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
+    if (result?.status === 'exists' || result?.reason === 'id_used_long_ago')
+      return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
     if (result?.status === 'failed') return refuse('insufficient_funds', `The fee of ${fee} was not paid by ${buyer}: ${result.reason}.`)
   }
   sql.exec('INSERT INTO paid_trials (listing_id, buyer, id, at, transfer) VALUES (?, ?, ?, ?, ?)', listing_id, buyer, id, now, transfer)

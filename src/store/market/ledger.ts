@@ -2,7 +2,7 @@ import { jsonChunks } from '../../base/byte-length.ts'
 import type { LedgerReport, ReportGroup } from '../../contract/market/account.ts'
 import type { Transfer } from '../../contract/market/transfer.ts'
 
-const FIELDS = ['seq', 'id', 'debit', 'credit', 'amount', 'kind', 'code', 'memo', 'pending_id', 'expires_at', 'by', 'at']
+const FIELDS = ['seq', 'id', 'debit', 'credit', 'amount', 'kind', 'code', 'memo', 'pending_id', 'expires_at', 'by', 'at'] as const
 const COLUMNS = FIELDS.map((field) => `"${field}"`).join(', ')
 
 /** `WHERE true` tells SQLite that ON CONFLICT belongs to the insert. */
@@ -19,6 +19,20 @@ export async function copyTransfers(db: D1Database, transfers: readonly Transfer
 export async function copiedUpTo(db: D1Database): Promise<number> {
   return (await db.prepare('SELECT max(seq) AS seq FROM ledger_transfers').first<number>('seq')) ?? 0
 }
+
+/** The `seq`s of those that D1 has as they are; it is sent those that it lacks. */
+export async function copiedAmong(db: D1Database, transfers: readonly Transfer[]): Promise<ReadonlySet<number>> {
+  await copyTransfers(db, transfers)
+  const select = `SELECT ${COLUMNS} FROM ledger_transfers WHERE seq IN (SELECT value FROM json_each(?1))`
+  const found = await db
+    .prepare(select)
+    .bind(JSON.stringify(transfers.map(({ seq }) => seq)))
+    .all<Transfer>()
+  const copies = new Map(found.results.map((copy) => [copy.seq, copy]))
+  return new Set(transfers.filter((one) => isCopy(one, copies.get(one.seq))).map(({ seq }) => seq))
+}
+
+const isCopy = (one: Transfer, copy: Transfer | undefined): boolean => FIELDS.every((field) => one[field] === copy?.[field])
 
 const SIDE = (side: 'debit' | 'credit'): string =>
   `SELECT * FROM (SELECT ${COLUMNS} FROM ledger_transfers WHERE ${side} = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3)`

@@ -510,3 +510,18 @@ test('a trial of its own goods costs a seller nothing', () => {
   expect(paid).toEqual({ ok: true, transfer: null })
   expect(worth(market, 'bob')).toEqual([100])
 })
+
+test('the transfers of a deal are in use while it is an offer or escrow has money for it', () => {
+  const market = new TestMarket()
+  market.mint('scope:bob', 100)
+  market.list({ terms: { days: 10 } })
+  const inUse = () => market.act(({ deals }) => deals.inUse(['deal:deal:hold', 'deal:deal:pay-5-0', 'deal:other:hold', 'mint', 'deal:']))
+  expect(inUse()).toEqual([])
+  market.offer()
+  expect(inUse()).toEqual(['deal:deal:hold', 'deal:deal:pay-5-0'])
+  market.accept()
+  expect(inUse()).toEqual(['deal:deal:hold', 'deal:deal:pay-5-0'])
+  market.now += 11 * 86_400_000
+  expect(inUse()).toEqual([])
+  expect(market.deal()).toMatchObject({ status: 'settled', held: 0 })
+})

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { layTables } from '../../../src/ledger/lay-tables.ts'
 import { Contracts } from '../../../src/market/contracts/contracts.ts'
-import { LIMITS } from '../../../src/market/limits.ts'
+import { ledgerDays, LIMITS } from '../../../src/market/limits.ts'
 import { TABLES } from '../../../src/market/tables.ts'
 import { openLedger } from '../../support/ledger.ts'
 import { TestMarket } from '../../support/market-in-memory.ts'
@@ -164,4 +164,17 @@ describe('what one caller adds in a day', () => {
     market.now += DAY
     expect(market.offer({}, 'l1')).toMatchObject({ ok: true })
   })
+})
+
+test.each([
+  [undefined, 400],
+  ['', 400],
+  ['31', 31],
+  ['36500', 36_500],
+  ['30', null],
+  ['36501', null],
+  ['a year', null],
+  ['-1', null],
+])('a retention of the Ledger of %o days is %o: one that is invalid lets nothing leave', (text, days) => {
+  expect(ledgerDays(text === undefined ? {} : { REFLEX_LEDGER_RETENTION_DAYS: text })).toBe(days)
 })

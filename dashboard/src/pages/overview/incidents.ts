@@ -43,7 +43,7 @@ export function incidentsOf(health: Health): Incident[] {
     health.model_calls && modelIncident(health.model_calls),
     deployment?.schema_error && { title: 'The tables in D1 do not fit this version', detail: deployment.schema_error },
     full('D1', deployment?.database_bytes, 'REFLEX_RETENTION_DAYS keeps it small'),
-    full('The Ledger', ledger?.bytes, 'REFLEX_LEDGER_MB_PER_DAY bounds what one key adds in a day'),
+    full('The Ledger', ledger?.bytes, 'REFLEX_LEDGER_RETENTION_DAYS keeps it small'),
     (deployment?.bindings.missing.length ?? 0) > 0 && {
       title: 'The deployment lacks bindings',
       detail: deployment?.bindings.missing.join(', ') ?? '',
@@ -70,6 +70,7 @@ export function incidentsOf(health: Health): Incident[] {
       detail: skills.warning,
       next: { text: 'Skills', path: '/skills' },
     },
+    ledger?.retention_days === null && { title: 'REFLEX_LEDGER_RETENTION_DAYS is invalid', detail: 'Nothing leaves the Ledger.' },
     retention && retention.days === null && { title: 'REFLEX_RETENTION_DAYS is invalid', detail: 'Nothing is deleted from D1.' },
     ...(deployment?.secrets ?? []).map(
       ({ name, problem }) =>

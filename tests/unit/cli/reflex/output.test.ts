@@ -138,6 +138,7 @@ describe('doctor', () => {
     ['migrations warning', { deployment: { ...deployment, schema: 'unknown' } }],
     ['database size warning', { deployment: { ...deployment, database_bytes: 8.5e9 } }],
     ['ledger size warning', { ledger: { bytes: 8.1e9 } }],
+    ['ledger retention failed', { ledger: { bytes: 1, retention_days: null } }],
     ['secret REFLEX_TOOL_A warning', { deployment: { ...deployment, secrets: [{ name: 'REFLEX_TOOL_A', problem: 'no host' }] } }],
     ['secrets warning', { deployment: { ...deployment, secrets: null } }],
     ['deployment warning', { deployment: null }],
