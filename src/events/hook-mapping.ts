@@ -2,7 +2,7 @@ import { isFields } from '../base/check-json.ts'
 import { messageOf } from '../base/error-text.ts'
 import { limits } from '../base/limits.ts'
 import type { Refused } from '../base/result.ts'
-import type { HookScheme, NewHook } from '../contract/settings/hook.ts'
+import { nameOfHook, type HookScheme, type NewHook } from '../contract/settings/hook.ts'
 import { fillText, placesIn } from '../base/template.ts'
 import { scopeName } from '../core/event.ts'
 import { compile, compileOnce, run, type Expression } from '../expressions/compile.ts'
@@ -16,7 +16,7 @@ const compiled = compileOnce(MOST_COMPILED, (source) => compile(source, undefine
 const compiledCondition = compileOnce(MOST_COMPILED, (source) => compile(source))
 
 type Mapping = Partial<Pick<NewHook, 'scope' | 'when' | 'each' | 'event'>>
-type Delivery = { name: string; delivery: string; body: unknown; headers: Headers }
+type Delivery = { address: string; delivery: string; body: unknown; headers: Headers }
 /** No event: the delivery does not meet the condition. */
 export type Mapped = { ok: true; events: Record<string, unknown>[] } | Refused<'mapping'>
 
@@ -98,19 +98,19 @@ const mappingFails = (why: string): Refused<'mapping'> => ({
 })
 
 /** Makes events of a verified delivery. The ids repeat if the delivery does. */
-export function mapDelivery({ when, each, event }: Mapping, { name, delivery, body, headers }: Delivery): Mapped {
+export function mapDelivery({ when, each, event }: Mapping, { address, delivery, body, headers }: Delivery): Mapped {
   const document = { body, headers: Object.fromEntries(headers) }
   try {
     if (when !== undefined && evaluated(compiledCondition(when), document) !== true) return { ok: true, events: [] }
     const items = each === undefined ? [null] : evaluated(compiled(each), document)
     if (!Array.isArray(items)) throw new TypeError('each: is not a list')
     if (items.length > MOST_EVENTS) throw new RangeError(`each: has ${items.length} items; at most ${MOST_EVENTS} are allowed`)
-    const base = `${name}:${delivery}`
+    const base = `${address}:${delivery}`
     const events = items.map((item, index) => ({
-      source: `hook:${name}`,
+      source: `hook:${nameOfHook(address)}`,
       ...(event
         ? fieldsOf(event, { ...document, item })
-        : { type: 'http.request', method: 'POST', path: `/v1/hooks/${name}`, body: item ?? body }),
+        : { type: 'http.request', method: 'POST', path: `/v1/hooks/${address}`, body: item ?? body }),
       ...(event?.['id'] === undefined && { id: each === undefined ? base : `${base}:${index}` }),
     }))
     return { ok: true, events }

@@ -218,7 +218,8 @@ export const approvals = sqliteTable(
 
 /** Incoming webhooks: how each is verified, and which events it makes. */
 export const hooks = sqliteTable('hooks', {
-  name: text().primaryKey(),
+  /** The hook's name, with a part of its own where a tenant made it. */
+  address: text('name').primaryKey(),
   /** A pattern, if the mapping has a template. */
   scope: text().notNull(),
   scheme: text({ enum: hookSchemes }).notNull(),
@@ -230,6 +231,7 @@ export const hooks = sqliteTable('hooks', {
 /** Deliveries of hooks by their result. */
 export const hookCounts = sqliteTable(
   'hook_counts',
+  /** `hook`: its address. */
   { hook: text().notNull(), result: text().notNull(), count: integer().notNull() },
   (table) => [primaryKey({ columns: [table.hook, table.result] })],
 )

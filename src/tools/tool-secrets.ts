@@ -29,12 +29,9 @@ export const isForScope = (env: Env, name: string, scope: string): boolean =>
  * no scope is used where a key of all scopes says so.
  */
 export function useRefusal(env: Env, name: string, { scope, key }: { scope: string; key: { scopes: readonly string[] } }): string | null {
-  const variable = `${name}${SECRET_SCOPES}`
-  if (secretScopes(env, name) === null)
-    return coversScope(key, '*')
-      ? null
-      : `the secret ${name} is put to use by keys of all scopes only: ask for ${scope} in the deployment's variable ${variable}`
-  return isForScope(env, name, scope) ? null : `the secret ${name} is not for the scope ${scope}: see the deployment's variable ${variable}`
+  const may = secretScopes(env, name) === null ? coversScope(key, '*') : isForScope(env, name, scope)
+  // It does not say whether the variable exists, which others may have asked for.
+  return may ? null : `the secret ${name} is not for the scope ${scope}: ask for it in the deployment's variable ${name}${SECRET_SCOPES}`
 }
 
 const SECRET_NAME = /^REFLEX_(?:TOOL|WEBHOOK)_[A-Z0-9_]{1,64}$/

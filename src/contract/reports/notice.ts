@@ -21,9 +21,9 @@ export const hopsOfDelivery = (delivery: string): number => {
 }
 
 /** The key of a hook's events. It is part of their sender, which what they cause has as well. */
-export const hookKey = (name: string, delivery: string): string => {
+export const hookKey = (address: string, delivery: string): string => {
   const hops = hopsOfDelivery(delivery)
-  return `hook:${name}${hops === 0 ? '' : `#h${hops}`}`
+  return `hook:${address}${hops === 0 ? '' : `#h${hops}`}`
 }
 /** The notices behind an event, by its sender. */
 export const hopsOfSender = (sender: string): number => Number(/^key:hook:[^#]*#h(\d{1,3})$/.exec(sender)?.[1] ?? 0)

@@ -5,14 +5,37 @@ import { scopeName } from '../../core/event.ts'
 export const hookSchemes = ['standard', 'github', 'stripe'] as const
 export type HookScheme = (typeof hookSchemes)[number]
 
-/** The variable of the deployment that has the secret of a hook. */
-export const secretOfHook = (name: string): `REFLEX_HOOK_${string}` => `${HOOK_SECRET_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`
+/** The variable of the deployment that has the secret of a hook, unless the hook names another. */
+const ownSecret = (name: string): HookSecret => `${HOOK_SECRET_PREFIX}${name.toUpperCase().replaceAll('-', '_')}`
+type HookSecret = `REFLEX_HOOK_${string}`
+const isList = (secret: string): boolean => secret.endsWith(TOOL_SECRET_HOSTS) || secret.endsWith(SECRET_SCOPES)
 
 export const hookName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'a name is 1 to 32 of a-z 0-9 and -, and begins with a letter')
-  .refine((name) => !secretOfHook(name).endsWith(TOOL_SECRET_HOSTS), 'must not end with -hosts')
-  .refine((name) => !secretOfHook(name).endsWith(SECRET_SCOPES), 'must not end with -scopes')
+  .refine((name) => !isList(ownSecret(name)), 'must not end with -hosts or -scopes')
+
+/**
+ * The last part of the address to which a hook's deliveries go. That of a tenant's hook cannot be
+ * guessed, and the name of one tenant's hook takes none from another tenant.
+ */
+export const hookAddress = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9-]{0,31}(?:\.[0-9a-f]{12})?$/,
+    'a name is 1 to 32 of a-z 0-9 and -, and begins with a letter; an address may have a second part',
+  )
+  .refine((address) => hookName.safeParse(nameOfHook(address)).success, 'must be the name of a hook, or its address')
+export const nameOfHook = (address: string): string => address.split('.', 1)[0] ?? ''
+/** True for the address of a tenant's hook. */
+export const isTenantAddress = (address: string): boolean => address.includes('.')
+
+const hookSecret = z
+  .templateLiteral([HOOK_SECRET_PREFIX, z.string().regex(/^[A-Z0-9_]{1,64}$/)])
+  .refine((secret) => !isList(secret), `must not end with ${TOOL_SECRET_HOSTS} or ${SECRET_SCOPES}`)
+
+export const secretOfHook = ({ address, mapping }: { address: string; mapping: { secret?: HookSecret | undefined } }): HookSecret =>
+  mapping.secret ?? ownSecret(nameOfHook(address))
 
 const expression = z.string().min(1).max(2000)
 
@@ -46,6 +69,9 @@ export const newHook = z.strictObject({
   scheme: z
     .enum(hookSchemes)
     .describe('How a delivery is signed. `standard`: Standard Webhooks. `github`: X-Hub-Signature-256. `stripe`: Stripe-Signature.'),
+  secret: hookSecret
+    .optional()
+    .describe('The deployment secret that verifies deliveries. Unless set: `REFLEX_HOOK_NAME`, in upper case with `_` for `-`.'),
   when: expression
     .optional()
     .describe(
@@ -67,6 +93,7 @@ export type NewHook = z.infer<typeof newHook>
 export const hook = newHook
   .extend({
     name: hookName,
+    address: hookAddress.describe('Deliveries go to `POST /v1/hooks/ADDRESS`. It is the name, unless a key of some scopes made the hook.'),
     secret: z.string().describe('The name of the deployment secret that verifies deliveries.'),
     secret_set: z.boolean(),
     warnings: z.array(z.string()).optional().describe('What may not work, or is not safe. Only in the answer to `PUT`.'),

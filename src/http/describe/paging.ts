@@ -36,4 +36,4 @@ export const partialQuery = z
   .enum(['true', 'false'])
   .transform((text) => text === 'true')
   .optional()
-  .describe('Only events that ended well although a tool call of their turn failed, or only the others.')
+  .describe('Only events that ended well although a tool call or a skill run of their turn failed, or only the others.')

@@ -5,11 +5,32 @@ import { warn } from '../../base/warn.ts'
 import { receipts } from '../../contract/event-record.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import { hookKey } from '../../contract/reports/notice.ts'
-import { hasPlaces, hook, hookName, type NewHook, newHook, reachOf, secretOfHook } from '../../contract/settings/hook.ts'
+import {
+  hasPlaces,
+  hook,
+  hookAddress,
+  isTenantAddress,
+  nameOfHook,
+  type NewHook,
+  newHook,
+  reachOf,
+  secretOfHook,
+} from '../../contract/settings/hook.ts'
+import { randomHex } from '../../core/event.ts'
 import { fixedType, mapDelivery, mappingError, scopeOf, unsignedIn } from '../../events/hook-mapping.ts'
 import { verifyHook } from '../../events/hook-signature.ts'
 import type { Env } from '../../env.ts'
-import { addCounts, countsOf, deleteHook, findHook, listHooks, putHook, type HookRow } from '../../store/access/hooks.ts'
+import {
+  addCounts,
+  addTenantHook,
+  countsOf,
+  deleteHook,
+  findHook,
+  hooksNamed,
+  listHooks,
+  putHook,
+  type HookRow,
+} from '../../store/access/hooks.ts'
 import { storeOf } from '../../store/store.ts'
 import { createKeyCache, type KeyCache } from '../auth/key-cache.ts'
 import { addressLimited, type AuthEnv } from '../auth/middleware.ts'
@@ -19,37 +40,38 @@ import { guard, json, jsonRequest, open, problemJson, problems, resource, routes
 import { paged, pageLimit } from '../describe/paging.ts'
 import { Problem, problem } from '../../contract/problem.ts'
 import { isForScope, useRefusal } from '../../tools/tool-secrets.ts'
-import { demandCoverage, forbidden, inboxFull, invalid, notFound, refusal, unavailable } from '../problems/refusals.ts'
+import { conflict, demandCoverage, forbidden, inboxFull, invalid, notFound, refusal, unavailable } from '../problems/refusals.ts'
 import { parseJson } from '../../base/parse-json.ts'
 
 const route = routes('Hooks')
-const named = z.object({ name: hookName })
+const named = z.object({ name: hookAddress.describe('The name of the hook, or its address.') })
 
 const put = route('put /v1/hooks/{name}', 'putHook', 'Create or replace a hook', {
   description:
-    'Deliveries to `POST /v1/hooks/{name}` become events of its scope. The secret that verifies them is the deployment secret `REFLEX_HOOK_NAME`, in upper case with `_` for `-`. ' +
+    'Deliveries to `POST /v1/hooks/ADDRESS` become events of its scope. The address is the name if the key covers all scopes. Otherwise the answer has it, ' +
+    'and each scope has hooks of its own: no other tenant can take a name, or see it. ' +
     'Takes effect immediately at this location, and everywhere within 30 s. See docs/webhooks.md.',
   ...guard({ roles: ['admin'], body: 'json' }),
   request: {
     params: named,
     body: jsonRequest(newHook, { scope: 'ci', scheme: 'github', when: 'has(body.commits)' }),
   },
-  responses: { 200: json(hook, 'The hook.'), ...problems(400, 413, 415) },
+  responses: { 200: json(hook, 'The hook.'), ...problems(400, 404, 409, 413, 415) },
 })
-const list = route('get /v1/hooks', 'listHooks', 'List hooks, by name', {
+const list = route('get /v1/hooks', 'listHooks', 'List hooks, by address', {
   ...guard({ roles: ['admin'] }),
-  request: { query: z.object({ limit: pageLimit(100), cursor: z.string().max(32).default('') }) },
+  request: { query: z.object({ limit: pageLimit(100), cursor: z.string().max(64).default('') }) },
   responses: { 200: json(paged(hook), 'A page, with the numbers of deliveries by result.'), ...problems(400) },
 })
 const find = route('get /v1/hooks/{name}', 'getHook', 'Get a hook', {
   ...guard({ roles: ['admin'] }),
   request: { params: named },
-  responses: { 200: json(hook, 'The hook.'), ...problems(400, 404) },
+  responses: { 200: json(hook, 'The hook.'), ...problems(400, 404, 409) },
 })
 const remove = route('delete /v1/hooks/{name}', 'deleteHook', 'Delete a hook', {
   ...guard({ roles: ['admin'] }),
   request: { params: named },
-  responses: { 204: { description: 'Deleted.' }, ...problems(400, 404) },
+  responses: { 204: { description: 'Deleted.' }, ...problems(400, 404, 409) },
 })
 
 export const hookRoutes = resource()
@@ -59,31 +81,34 @@ export const hookRoutes = resource()
     const { scope: named, scheme, ...own } = given
     const scope = reachOf(named)
     demandCoverage(c.var.principal, [{ scope }])
-    const before = await findHook(storeOf(c.env), name)
-    if (before) demandCoverage(c.var.principal, [before])
-    const refusal = useRefusal(c.env, secretOfHook(name), { scope, key: c.var.principal })
-    // A hook that stands keeps its secret and its scope.
-    if (refusal !== null && before?.scope !== scope) throw forbidden(`The hook takes a secret: ${refusal}.`)
     const mistake = mappingError(given)
     if (mistake !== null) throw invalid(`The mapping is invalid: ${mistake}.`)
-    const warnings = [...(await typeWarnings(c, given)), ...headerWarnings(given)]
     const mapping = hasPlaces(named) ? { ...own, scope: named } : own
-    const row = { name, scope, scheme, mapping, created_at: Date.now() }
-    await putHook(storeOf(c.env), row)
-    cache?.forget(name)
+    const { address, before, others } = await placeFor(c, name, scope)
+    const row = { address, scope, scheme, mapping, created_at: Date.now() }
+    const secret = secretOfHook(row)
+    const refusal = useRefusal(c.env, secret, { scope, key: c.var.principal })
+    // A hook that stands keeps its secret and its scope.
+    const keeps = before?.scope === scope && secretOfHook(before) === secret
+    if (refusal !== null && !keeps) throw forbidden(`The hook takes a secret: ${refusal}.`)
+    const warnings = [...(await typeWarnings(c, given)), ...headerWarnings(given), ...namesakeWarnings(others)]
+    if (before || !isTenantAddress(address)) await putHook(storeOf(c.env), row)
+    else if (!(await addTenantHook(storeOf(c.env), name, row)))
+      throw conflict('changed', `Somebody else has just made the hook ${name} of ${scope}. Send the request again to replace it.`)
+    cache?.forget(address)
     return c.json({ ...(await present(c.env, row)), ...(warnings.length > 0 && { warnings }) }, 200)
   })
   .openapi(list, async (c) => {
     const { limit, cursor } = c.req.valid('query')
     const rows = await listHooks(storeOf(c.env), { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
     const items = await presentAll(c.env, rows.slice(0, limit))
-    return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.name ?? null) : null }, 200)
+    return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.address ?? null) : null }, 200)
   })
-  .openapi(find, async (c) => c.json(await present(c.env, await covered(c.env, c.var.principal, c.req.valid('param').name)), 200))
+  .openapi(find, async (c) => c.json(await present(c.env, await hookFor(c, c.req.valid('param').name)), 200))
   .openapi(remove, async (c) => {
-    const { name } = await covered(c.env, c.var.principal, c.req.valid('param').name)
-    await deleteHook(storeOf(c.env), name)
-    cache?.forget(name)
+    const { address } = await hookFor(c, c.req.valid('param').name)
+    await deleteHook(storeOf(c.env), address)
+    cache?.forget(address)
     return c.body(null, 204)
   })
 
@@ -126,13 +151,13 @@ const receive = route('post /v1/hooks/{name}', 'receiveHook', 'Receive a deliver
 
 /** Registered before the routes that need a key. */
 export const hookDeliveryRoutes = resource().openapi(receive, async (c) => {
-  const { name } = c.req.valid('param')
+  const { name: address } = c.req.valid('param')
   cache ??= createKeyCache((id) => findHook(storeOf(c.env), id), Date.now)
-  const row = await cache.find(name).catch((): never => {
+  const row = await cache.find(address).catch((): never => {
     throw unavailable('The hooks of this deployment could not be read. Send the delivery again.')
   })
-  if (!row) throw notFound(`There is no hook ${name}.`)
-  const count = (result: string, number = 1) => counted(c, { hook: name, result, count: number })
+  if (!row) throw notFound(`There is no hook ${address}.`)
+  const count = (result: string, number = 1) => counted(c, { hook: address, result, count: number })
   try {
     const events = await take(c, row, count)
     const accepted = events.filter(({ status }) => status === 'accepted').length
@@ -177,8 +202,10 @@ function parseDelivery(body: string, type: string, form: boolean): unknown {
 
 /** Verifies a delivery and sends its events to the scope, all or none. */
 async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) => void) {
-  const { name, scheme, mapping } = row
-  const secret = c.env[secretOfHook(name)]
+  const { address, scheme, mapping } = row
+  const name = nameOfHook(address)
+  const variable = secretOfHook(row)
+  const secret = c.env[variable]
   if (secret === undefined || secret === '') throw unavailable(`The deployment has no secret for the hook ${name}.`)
   const body = await readBody(c.req.raw)
   const { headers } = c.req.raw
@@ -186,7 +213,7 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   if (!verified.ok && verified.reason === 'misconfigured') throw unavailable(verified.detail)
   if (!verified.ok) throw refusal(verified.reason === 'stale' ? 'stale-delivery' : 'bad-signature', verified.detail)
   const value = parseDelivery(body, headers.get('Content-Type') ?? '', mapping.form === true)
-  const mapped = mapDelivery(mapping, { name, delivery: verified.delivery, body: value, headers })
+  const mapped = mapDelivery(mapping, { address, delivery: verified.delivery, body: value, headers })
   if (!mapped.ok) throw invalid(mapped.detail)
   if (mapped.events.length === 0) {
     count('ignored')
@@ -195,9 +222,9 @@ async function take(c: Context<AuthEnv>, row: HookRow, count: (result: string) =
   const found = mapping.scope === undefined ? { ok: true as const, scope: row.scope } : scopeOf(mapping.scope, value)
   if (!found.ok) throw invalid(found.detail)
   const { scope } = found
-  if (!isForScope(c.env, secretOfHook(name), scope))
-    throw unavailable(`The secret of the hook ${name} is not for the scope ${scope}: see ${secretOfHook(name)}_SCOPES of the deployment.`)
-  c.set('principal', { key_id: hookKey(name, verified.delivery), name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
+  if (!isForScope(c.env, variable, scope))
+    throw unavailable(`The secret of the hook ${name} is not for the scope ${scope}: see ${variable}_SCOPES of the deployment.`)
+  c.set('principal', { key_id: hookKey(address, verified.delivery), name: `hook:${name}`, roles: ['publisher'], scopes: [scope] })
   const types = mapped.events.map((event) => event['type'])
   const rules = await withTypesOf(scope, types, eventRules(c, scope), c.env)
   const events = mapped.events.map((event) => readEvent(event, rules))
@@ -212,10 +239,10 @@ const FLUSH_MS = 500
 const waiting = new Map<string, { hook: string; result: string; count: number }>()
 
 /** Adds up the counts of an isolate, so that a flood of forgeries is few writes. */
-function counted(c: Context<AuthEnv>, { hook: name, result, count }: { hook: string; result: string; count: number }): void {
+function counted(c: Context<AuthEnv>, { hook: address, result, count }: { hook: string; result: string; count: number }): void {
   const is_first = waiting.size === 0
-  const key = `${name} ${result}`
-  waiting.set(key, { hook: name, result, count: (waiting.get(key)?.count ?? 0) + count })
+  const key = `${address} ${result}`
+  waiting.set(key, { hook: address, result, count: (waiting.get(key)?.count ?? 0) + count })
   if (is_first) c.executionCtx.waitUntil(flushCounts(storeOf(c.env)))
 }
 
@@ -226,22 +253,61 @@ async function flushCounts(db: D1Database): Promise<void> {
   await addCounts(db, counts).catch((error: unknown) => warn({ message: 'failed to count deliveries of hooks', error }))
 }
 
-async function covered(env: Env, principal: Principal, name: string): Promise<HookRow> {
-  const row = await findHook(storeOf(env), name)
-  if (!row || !coversScope(principal, row.scope)) throw notFound(`There is no hook ${name} in the scopes of this key.`)
-  return row
+/** The hook at this address, if the key covers its scope. */
+async function coveredAt(c: Context<AuthEnv>, address: string): Promise<HookRow | null> {
+  const row = await findHook(storeOf(c.env), address)
+  return row && coversScope(c.var.principal, row.scope) ? row : null
 }
+
+/** Namesakes that a key has to tell apart. */
+const MOST_NAMESAKES = 10
+
+/** A key of all scopes sees all tenants: it goes by addresses. */
+const goesByAddress = ({ principal }: { principal: Principal }, name: string): boolean =>
+  isTenantAddress(name) || coversScope(principal, '*')
+
+/** The hook at an address, else the only one of a name in the scopes of the key. */
+async function hookFor(c: Context<AuthEnv>, name: string): Promise<HookRow> {
+  const exact = await coveredAt(c, name)
+  if (exact) return exact
+  const query = { name, patterns: c.var.principal.scopes, limit: MOST_NAMESAKES }
+  const [found, ...others] = goesByAddress(c.var, name) ? [] : await hooksNamed(storeOf(c.env), query)
+  if (!found) throw notFound(`There is no hook ${name} in the scopes of this key.`)
+  if (others.length === 0) return found
+  const all = [found, ...others].map(({ address, scope }) => `${address} (${scope})`).join(', ')
+  throw conflict('ambiguous-name', `The scopes of this key have several hooks ${name}: ${all}. Give the address of one.`)
+}
+
+type Place = { address: string; before: HookRow | null; others: HookRow[] }
+
+/** The address of a hook that is set, and the hook that is there now: a scope has one of a name. */
+async function placeFor(c: Context<AuthEnv>, name: string, scope: string): Promise<Place> {
+  const exact = await coveredAt(c, name)
+  if (exact) return { address: name, before: exact, others: [] }
+  if (isTenantAddress(name)) throw notFound(`There is no hook ${name} in the scopes of this key: create one by its name.`)
+  if (goesByAddress(c.var, name)) return { address: name, before: null, others: [] }
+  const named = await hooksNamed(storeOf(c.env), { name, scope, patterns: c.var.principal.scopes, limit: MOST_NAMESAKES })
+  const before = named.find((row) => row.scope === scope) ?? null
+  const address = before?.address ?? `${name}.${randomHex(ADDRESS_BYTES)}`
+  return { address, before, others: named.filter((row) => row !== before) }
+}
+const ADDRESS_BYTES = 6
+
+const namesakeWarnings = (others: readonly HookRow[]): string[] =>
+  others.map(({ address, scope }) => `The hook ${address} of ${scope} has the same name: PUT to its address to change it.`)
 
 const present = async (env: Env, row: HookRow) => (await presentAll(env, [row]))[0] as z.infer<typeof hook>
 
 async function presentAll(env: Env, rows: readonly HookRow[]): Promise<z.infer<typeof hook>[]> {
   const counts = await countsOf(
     storeOf(env),
-    rows.map(({ name }) => name),
+    rows.map(({ address }) => address),
   )
   return rows.map(({ mapping, ...row }) => {
-    const own = counts.filter(({ hook: name }) => name === row.name).map(({ result, count }) => [result, count] as const)
-    const secret = secretOfHook(row.name)
-    return { ...withIso(row, ['created_at']), ...mapping, secret, secret_set: !!env[secret], counts: Object.fromEntries(own) }
+    const { address } = row
+    const own = counts.filter(({ hook }) => hook === address).map(({ result, count }) => [result, count] as const)
+    const secret = secretOfHook({ address, mapping })
+    const shown = { ...withIso(row, ['created_at']), name: nameOfHook(address), ...mapping }
+    return { ...shown, secret, secret_set: !!env[secret], counts: Object.fromEntries(own) }
   })
 }

@@ -23,7 +23,7 @@ const route = routes('Statistics')
 const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current totals for Prometheus', {
   description:
     'Text format 0.0.4. Totals over the scopes that the key covers, since each scope exists, as last replicated to D1 (within about a minute). ' +
-    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by name.`,
+    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by address.`,
   ...guard({ roles: ['viewer'] }),
   responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } }, ...problems() },
 })
@@ -116,7 +116,7 @@ async function hookCounts(db: D1Database, patterns: readonly string[]) {
   const hooks = await listHooks(db, { patterns, after: '', limit: MOST_LABELS })
   return countsOf(
     db,
-    hooks.map(({ name }) => name),
+    hooks.map(({ address }) => address),
   )
 }
 

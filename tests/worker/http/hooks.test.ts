@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { env } from 'cloudflare:workers'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { call, callWith, keyFor, problem, type Call } from '../../support/http.ts'
 import { freshScope, logOf, stubOf, until } from '../../support/scopes.ts'
 
@@ -331,10 +331,10 @@ describe('hooks', () => {
       body: { detail: expect.stringContaining('REFLEX_HOOK_UNTAKEN_SCOPES') },
     })
     for (const by of [key, undefined]) expect(await put('mine', 'team-i/one', by)).toMatchObject(problem(403))
-    expect(await put('mine', 'team-h/one', key)).toMatchObject({ status: 200 })
-    expect(
-      await callWith({ REFLEX_HOOK_MINE: 'x', REFLEX_HOOK_MINE_SCOPES: 'team-i/*' }, '/v1/hooks/mine', { key: null, json: {} }),
-    ).toMatchObject(problem(401))
+    const mine = await put('mine', 'team-h/one', key)
+    expect(mine).toMatchObject({ status: 200 })
+    const elsewhere = { REFLEX_HOOK_MINE: 'x', REFLEX_HOOK_MINE_SCOPES: 'team-i/*' }
+    expect(await callWith(elsewhere, `/v1/hooks/${mine.body.address}`, { key: null, json: {} })).toMatchObject(problem(401))
     expect((await put('kept', 'team-h/one')).status).toBe(200)
     expect(await put('kept', 'team-h/one', key)).toMatchObject({ status: 200 })
     expect(await put('kept', 'team-h/two', key)).toMatchObject(problem(403))
@@ -372,6 +372,119 @@ describe('hooks', () => {
     })
     expect(refused).toMatchObject(problem(503))
     expect(refused.text).not.toContain('base64 !')
+  })
+})
+
+describe('hooks of one name in two tenants', () => {
+  const tenants = { a: 'tenant-a', b: 'tenant-b' } as const
+  const keys = { a: '', b: '' }
+  beforeAll(async () => {
+    for (const tenant of ['a', 'b'] as const) keys[tenant] = await keyFor(['admin'], [`${tenants[tenant]}/*`])
+  })
+  const secret = (tenant: 'a' | 'b') => `REFLEX_HOOK_CI_${tenant.toUpperCase()}`
+  const put = (tenant: 'a' | 'b', { name = 'both', scope = 'x', ...more }: Record<string, unknown> = {}) => {
+    const json = { scope: `${tenants[tenant]}/${String(scope)}`, scheme: 'github', secret: secret(tenant), ...more }
+    return call(`/v1/hooks/${String(name)}`, { method: 'PUT', json, key: keys[tenant] })
+  }
+  const send = async (address: string, tenant: 'a' | 'b') => {
+    const body = JSON.stringify(push)
+    const headers = { 'x-hub-signature-256': `sha256=${await hmac(String(env[`REFLEX_HOOK_CI_${tenant === 'a' ? 'A' : 'B'}`]), body)}` }
+    return call(`/v1/hooks/${address}`, { key: null, body, headers })
+  }
+  const known = (key: string) =>
+    call('/v1/hooks', { key }).then(({ body }) => body.items.map(({ address }: { address: string }) => address))
+
+  test('have an address, a secret, deliveries, counts and ids of their own', async () => {
+    const [a, b] = [(await put('a')).body, (await put('b')).body]
+    expect(a).toMatchObject({ name: 'both', scope: 'tenant-a/x', secret: 'REFLEX_HOOK_CI_A', secret_set: true })
+    expect(a.address).toMatch(/^both\.[0-9a-f]{12}$/)
+    expect(b.address).not.toBe(a.address)
+    expect([a.warnings, b.warnings]).toEqual([undefined, undefined])
+    // Each tenant's PUT and GET of the name mean its own hook.
+    expect((await put('a', { when: 'has(body.commits)' })).body.address).toBe(a.address)
+    expect((await call('/v1/hooks/both', { key: keys.b })).body).toMatchObject({ address: b.address, counts: {} })
+    expect((await call('/v1/hooks/both', { key: keys.b })).body).not.toHaveProperty('when')
+
+    const { body: first } = await send(a.address, 'a')
+    expect(first).toMatchObject({ accepted: 1, events: [{ scope: 'tenant-a/x', status: 'accepted' }] })
+    expect((await send(a.address, 'a')).body).toMatchObject({ accepted: 0, events: [{ status: 'duplicate' }] })
+    // The secret of the one hook signs no delivery of the other.
+    expect(await send(b.address, 'a')).toMatchObject(problem(401, 'bad-signature'))
+    expect(await send('both', 'a')).toMatchObject(problem(404))
+    const record = await stubOf('tenant-a/x').event(first.events[0].id)
+    expect(record?.event).toMatchObject({ source: 'hook:both', path: `/v1/hooks/${a.address}` })
+    expect((await stubOf('tenant-b/x').state()).counters.accepted).toBe(0)
+    const own = { a: { accepted: 1, duplicate: 1 }, b: { 'bad-signature': 1 } }
+    for (const tenant of ['a', 'b'] as const) {
+      const counts = async () => (await call('/v1/hooks/both', { key: keys[tenant] })).body.counts
+      await until(async () => Object.keys(await counts()).length > 0, 'they are counted')
+      expect(await counts()).toEqual(own[tenant])
+    }
+    const metrics = (await call('/metrics', { key: await keyFor(['viewer'], ['tenant-a/*']) })).text
+    expect(metrics).toContain(`hook="${a.address}"`)
+    expect(metrics).not.toContain(b.address)
+  })
+
+  test('are not seen, changed or deleted by the other tenant, which gets the answers of a name that is free', async () => {
+    const a = (await put('a', { name: 'hidden' })).body
+    // The plain name of this one is taken by a key of all scopes.
+    await call('/v1/hooks/taken', { method: 'PUT', json: { scope: 'tenant-a/x', scheme: 'github' } })
+    for (const name of ['hidden', 'taken', 'free', a.address]) {
+      expect(await call(`/v1/hooks/${name}`, { key: keys.b })).toMatchObject(problem(404))
+      expect(await call(`/v1/hooks/${name}`, { method: 'DELETE', key: keys.b })).toMatchObject(problem(404))
+    }
+    const answers = await Promise.all(['hidden', 'taken', 'free'].map(async (name) => (await put('b', { name, scope: name })).body))
+    for (const answer of answers) {
+      expect(answer.address).toMatch(/^[a-z]+\.[0-9a-f]{12}$/)
+      expect(answer).not.toHaveProperty('warnings')
+    }
+    const refusals = await Promise.all(['hidden', 'taken', 'free'].map((name) => put('b', { name, secret: undefined })))
+    for (const [index, name] of ['hidden', 'taken', 'free'].entries())
+      expect(refusals[index]).toMatchObject({ status: 403, body: { detail: expect.stringContaining(`REFLEX_HOOK_${name.toUpperCase()}`) } })
+    expect(await put('b', { name: a.address })).toMatchObject(problem(404))
+    expect((await known(keys.b)).every((address: string) => address !== a.address && address !== 'taken')).toBe(true)
+    expect((await call('/v1/hooks/hidden', { key: keys.a })).body).toMatchObject({ address: a.address, scope: 'tenant-a/x' })
+    expect((await call('/v1/hooks/taken')).body).toMatchObject({ address: 'taken', scope: 'tenant-a/x' })
+  })
+
+  test('are distinguished by their addresses where a key covers both', async () => {
+    const a = (await put('a', { name: 'shared' })).body
+    const b = (await put('b', { name: 'shared' })).body
+    const both = await keyFor(['admin'], ['tenant-a/*', 'tenant-b/*'])
+    const refused = await call('/v1/hooks/shared', { key: both })
+    expect(refused).toMatchObject(problem(409, 'ambiguous-name'))
+    for (const { address } of [a, b]) expect(refused.body.detail).toContain(address)
+    expect(await call('/v1/hooks/shared', { method: 'DELETE', key: both })).toMatchObject(problem(409))
+    // A key of all scopes goes by addresses: the name is free for a hook of the deployment.
+    expect(await call('/v1/hooks/shared')).toMatchObject(problem(404))
+    const json = { scope: freshScope('hooks'), scheme: 'github' }
+    expect((await call('/v1/hooks/shared', { method: 'PUT', json })).body).toMatchObject({ address: 'shared', name: 'shared' })
+    expect((await call(`/v1/hooks/${a.address}`, { key: both })).body).toMatchObject({ scope: 'tenant-a/x' })
+    expect((await call(`/v1/hooks/${a.address}`, { method: 'DELETE', key: both })).status).toBe(204)
+    expect((await call('/v1/hooks/shared', { key: both })).body).toMatchObject({ address: b.address })
+  })
+
+  test('are one for each scope, also of those that are made at once, and move at their address', async () => {
+    const made = await Promise.all(Array.from({ length: 4 }, () => put('a', { name: 'raced' })))
+    expect(made.every(({ status }) => status === 200 || status === 409)).toBe(true)
+    const { address } = (await call('/v1/hooks/raced', { key: keys.a })).body
+    expect((await put('a', { name: address, scope: 'y' })).body).toMatchObject({ address, scope: 'tenant-a/y' })
+    const other = (await put('a', { name: 'raced' })).body
+    expect(other.warnings).toEqual([expect.stringContaining(`${address} of tenant-a/y`)])
+    const names = (await call('/v1/hooks?limit=1', { key: keys.a })).body
+    const next = (await call(`/v1/hooks?limit=100&cursor=${names.next_cursor}`, { key: keys.a })).body
+    expect([...names.items, ...next.items].map((item: { address: string }) => item.address)).toEqual(await known(keys.a))
+  })
+
+  test('that stood before addresses keep their address, whoever sets them again', async () => {
+    await env.DB.prepare(`INSERT INTO hooks (name, scope, scheme, mapping, created_at) VALUES ('older', 'tenant-a/x', 'github', ?, 1)`)
+      .bind(JSON.stringify({ secret: 'REFLEX_HOOK_CI_A' }))
+      .run()
+    const { body } = await send('older', 'a')
+    expect(body.events[0].id).toMatch(/^older:[0-9a-f]{40}$/)
+    expect((await put('a', { name: 'older', scope: 'y' })).body).toMatchObject({ address: 'older', scope: 'tenant-a/y' })
+    expect((await put('b', { name: 'older' })).body.address).toMatch(/^older\./)
+    expect((await send('older', 'a')).body).toMatchObject({ events: [{ scope: 'tenant-a/y' }] })
   })
 })
 
