@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { timers } from '../../src/contract/operations/timers.ts'
 import { version } from '../lib/package.ts'
 import { addKeys } from './access/keys.ts'
 import { addLogin } from './access/login.ts'
@@ -8,7 +9,6 @@ import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
 import { addPolicy, addPromotions } from './operations/promotions.ts'
-import { addTimers } from './operations/timers.ts'
 import { addLedger } from './ledger/commands.ts'
 import { addLearn } from './learn/commands.ts'
 import { addMarket } from './market/commands.ts'
@@ -20,6 +20,7 @@ import { addTest } from './project/test.ts'
 import { addPush, addReflex, addSwitches } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
+import { addResource } from './operation.ts'
 import { addStats } from './stats.ts'
 import { addTrace } from './trace/commands.ts'
 
@@ -52,11 +53,11 @@ export function reflexProgram(): Command {
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
     .exitOverride()
-  const nouns = [
+  const nouns: ((of: Command) => void)[] = [
     addEvents,
     addScope,
     addTrace,
-    addTimers,
+    (of) => addResource(of, timers),
     addDeadLetters,
     addReflex,
     addSkill,

@@ -52,8 +52,8 @@ const meanings = {
   503: 'A dependency is unavailable: retry after `Retry-After`.',
   504: 'The time is up: repeat the request with its `Idempotency-Key`.',
 } as const
-type Meaning = keyof typeof meanings
-type ProblemResponse = ReturnType<typeof problemJson<typeof problem>>
+export type Meaning = keyof typeof meanings
+export type ProblemResponse = ReturnType<typeof problemJson<typeof problem>>
 
 /** The problems that a guarded route may respond with: the common ones, and its own. */
 export function problems<const Status extends Meaning = never>(...statuses: Status[]): Record<Status | 401 | 403 | 429, ProblemResponse>

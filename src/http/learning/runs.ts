@@ -21,7 +21,8 @@ import { findRun, listRuns } from '../../store/learning/learn-runs.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { byAge, listed, paged, pageLimit } from '../describe/paging.ts'
+import { byAge, paged, pageLimit } from '../../contract/paging.ts'
+import { listed } from '../describe/paging.ts'
 import { forbidden, notFound, unavailable } from '../problems/refusals.ts'
 
 const route = routes('Learning')

@@ -5,7 +5,7 @@ import { accountId } from '../../contract/market/transfer.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { accountOfKey, findAccounts, type Accounts } from '../../market/accounts.ts'
-import { pageLimit } from '../describe/paging.ts'
+import { pageLimit } from '../../contract/paging.ts'
 import { forbidden, invalid } from '../problems/refusals.ts'
 
 const KEY = 'key:'

@@ -8,7 +8,7 @@ import { scopeExists } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged } from '../describe/paging.ts'
+import { paged } from '../../contract/paging.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
 import { accountQuery, actorFor, demandActor, mayActFor, mayReadOne, readableAccount } from './account-access.ts'
 

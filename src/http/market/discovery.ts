@@ -14,7 +14,7 @@ import { manifestSchema } from '../../skills/manifest/manifest.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandRole } from '../auth/middleware.ts'
 import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { pageLimit, paged } from '../describe/paging.ts'
+import { pageLimit, paged } from '../../contract/paging.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { conflict, demandCoverage, invalid, notFound, tooMany } from '../problems/refusals.ts'
 

@@ -21,7 +21,7 @@ import type { Problem } from '../../contract/problem.ts'
 import type { Env } from '../../env.ts'
 import type { Accounts } from '../../market/accounts.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit } from '../../contract/paging.ts'
 import { forbidden, invalid, notFound, tooMany } from '../problems/refusals.ts'
 import { accountsNamed, isAdminOfAll, mayActFor, readableAccount } from './account-access.ts'
 

@@ -6,7 +6,7 @@ import { listApprovals } from '../../store/approvals.ts'
 import { listDeadLetters } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, json, problems, resource, routes } from '../describe/describe.ts'
-import { pageLimit } from '../describe/paging.ts'
+import { pageLimit } from '../../contract/paging.ts'
 import { deadLetterRoutes } from './dead-letters.ts'
 
 const route = routes('Approvals')

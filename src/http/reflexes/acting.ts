@@ -15,7 +15,7 @@ import { demandControl } from '../artifacts/owner-access.ts'
 import { reflexAt } from '../artifacts/path.ts'
 import { demandProof } from '../artifacts/proof.ts'
 import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit } from '../../contract/paging.ts'
 import { conflict } from '../problems/refusals.ts'
 
 const route = routes('Reflexes')

@@ -6,7 +6,7 @@ import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../reflexes
 import { certificatesOf } from '../../store/artifacts/certificates.ts'
 import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { guard, json, problems, resource, routes, scopePath } from '../describe/describe.ts'
-import { whole } from '../describe/paging.ts'
+import { whole } from '../../contract/paging.ts'
 import { reflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { reflexAt, reflexPath } from '../artifacts/path.ts'
 import { storeOf } from '../../store/store.ts'

@@ -4,7 +4,8 @@ import { skillTelemetry, telemetry, telemetryReceipt } from '../../contract/cont
 import { skillsBeyond, storeTelemetry, sumTelemetry } from '../../store/artifacts/telemetry.ts'
 import { storeOf } from '../../store/store.ts'
 import { guard, instant, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { listed, paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit } from '../../contract/paging.ts'
+import { listed } from '../describe/paging.ts'
 
 const route = routes('Control plane')
 

@@ -11,7 +11,7 @@ import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEv
 import type { Logged } from '../../traces/node.ts'
 import { buildTrace } from '../../traces/tree.ts'
 import { guard, instant, json, problems, resource, routes, traceId } from '../describe/describe.ts'
-import { paged, pageLimit } from '../describe/paging.ts'
+import { paged, pageLimit } from '../../contract/paging.ts'
 import { demandCoverage, notFound } from '../problems/refusals.ts'
 import { MOST_SCOPES } from './trace-scope.ts'
 

@@ -83,14 +83,21 @@ const anyId = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 const server = { url: 'https://reflex.test', key: 'key-of-the-test' }
 afterEach(() => vi.unstubAllGlobals())
 
+/** The order of fields means nothing. */
+const sorted = (body = 'null'): string =>
+  body === 'null'
+    ? ''
+    : JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(body) as object).toSorted(([one], [other]) => (one < other ? -1 : 1))))
+
 /** A command's requests and output: for people, and as JSON. */
 async function said(line: string): Promise<string> {
   const args = line.split(' ').map((word) => word.replaceAll('_', ' '))
   let requests = ''
   vi.stubGlobal('fetch', (address: string, { method, body }: { method: string; body?: string }) => {
     const path = address.slice(server.url.length)
-    requests += `${method} ${path}${body === undefined ? '' : ` ${body}`}\n`
-    const answer = answers[`${method} ${path.split('?')[0]}`]
+    const [place, query = ''] = path.split('?')
+    requests += `${method} ${place} ${query.split('&').toSorted().join('&')} ${sorted(body)}`.trim() + '\n'
+    const answer = answers[`${method} ${place}`]
     return Promise.resolve(
       answer === null ? new Response(null, { status: 204 }) : Response.json(answer ?? {}, { status: answer ? 200 : 404 }),
     )

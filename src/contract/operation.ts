@@ -1,0 +1,129 @@
+import type { z } from 'zod'
+import type { BaseRole } from './principal.ts'
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+type At = `${Method} /${string}`
+/** The body of a success, by its status, with a sentence. Null: there is no body. */
+export type Answers = Readonly<Record<number, readonly [z.ZodType | null, string]>>
+export type AnswerOf<Declared extends Answers> = {
+  [Status in keyof Declared]: Declared[Status] extends readonly [infer Schema extends z.ZodType, string] ? z.infer<Schema> : null
+}[keyof Declared]
+
+type Shared = {
+  tag: string
+  /** Any of these is enough. */
+  roles: readonly [BaseRole, ...BaseRole[]]
+  /** The key must cover the scope of the path, or of the query. */
+  scoped?: true | 'query'
+}
+type Described<Answered extends Answers, Status extends number> = {
+  description?: string
+  example?: unknown
+  /** `optional`: the body may be absent. `report`: secrets in it are masked instead of refused. */
+  takes?: 'optional' | 'report'
+  answers: Answered
+  /** Problems beside those of every key, of what does not fit its schema, and of a body. */
+  problems?: readonly Status[]
+}
+/** `id`: the operationId. */
+type Named<Where extends At> = { at: Where; id: string; summary: string }
+
+/**
+ * A request that callers may make, declared once. `src/http/describe/operation.ts` makes its route
+ * and its description, `cli/reflex/operation.ts` its command. Node imports it as well as Workers.
+ */
+export type Operation<
+  Where extends At,
+  Params extends z.ZodObject | undefined,
+  Query extends z.ZodObject | undefined,
+  Body extends z.ZodType | undefined,
+  Answered extends Answers,
+  Status extends number,
+> = Named<Where> & Shared & Rest<Params, Query, Body, Answered, Status>
+
+type Rest<Params, Query, Body, Answered extends Answers, Status extends number> = Described<Answered, Status> & {
+  params?: Params
+  query?: Query
+  body?: Body
+  command?: CommandOf<AnswerOf<Answered>>
+}
+
+/** The type of every operation. No code knows the answers of all. */
+export type AnyOperation = Named<At> &
+  Shared &
+  Described<Answers, number> & {
+    params?: z.ZodObject | undefined
+    query?: z.ZodObject | undefined
+    body?: z.ZodType | undefined
+    command?: CommandOf<never>
+  }
+
+/** Declares operations of a resource. `shared` holds where an operation says nothing else. */
+export const operations =
+  (shared: Shared) =>
+  <
+    const Where extends At,
+    const Answered extends Answers,
+    const Status extends number = never,
+    Params extends z.ZodObject | undefined = undefined,
+    Query extends z.ZodObject | undefined = undefined,
+    Body extends z.ZodType | undefined = undefined,
+  >(
+    at: Where,
+    id: string,
+    summary: string,
+    rest: Partial<Shared> & Rest<Params, Query, Body, Answered, Status>,
+  ): Operation<Where, Params, Query, Body, Answered, Status> => ({ ...shared, ...rest, at, id, summary })
+
+export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+export type Cell = string | number | boolean | null | undefined
+export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
+
+/** The fields of a request. Those of the path are not among them. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/**
+ * An option: commander's flags, its help, and more. Its value is a field of the query or the body:
+ * `max_price` for `--max-price`, or else `field`.
+ */
+export type Flag = readonly [flags: string, help: string, more?: FlagDetails]
+type FlagDetails = {
+  field?: string
+  is?: 'whole' | 'instant' | 'time'
+  choices?: readonly string[]
+  standard?: string | readonly string[]
+  required?: true
+}
+
+type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
+
+/** A command that sends one operation and prints what it answers. */
+export type CommandOf<Answer> = {
+  /** The verb with its arguments: first those of the path, in order, then fields. */
+  usage: string
+  /** The summary, if unset. */
+  help?: string
+  flags?: readonly Flag[]
+  /** A field that gets a new id where none is given. */
+  fills?: string
+  /** The fields of the request, where they are not those that were given. */
+  asks?: (given: Fields) => Fields
+  /** Says what was given wrongly; null if nothing was. */
+  wrong?: (given: Fields) => string | null
+  /** A list as a table. `most`: the largest page; null: there is one page. */
+  table?: {
+    columns: readonly Column<Items<Answer>>[]
+    empty: string | ((path: readonly string[]) => string)
+    most?: number | null
+    limit?: number
+  }
+  /** Lines, and values by their names, each name and value on a line. */
+  shows?: (answer: Answer, path: readonly string[]) => readonly (string | Readonly<Record<string, Cell>>)[]
+  /** The last part of the path is printed under this name, as JSON, in place of the answer. */
+  done?: string
+  /** The command exits with 1. */
+  failed?: (answer: Answer) => boolean
+}
+
+/** A noun of the command line with its verbs, in this order. */
+export type Resource = { noun: string; help: string; verbs: readonly AnyOperation[] }

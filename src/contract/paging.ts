@@ -1,0 +1,20 @@
+import { z } from 'zod'
+
+export const pageLimit = (most: number, standard = Math.min(100, most)) =>
+  z.coerce.number<string>().int().min(1).max(most).default(standard)
+export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
+/** A list that is always one page. */
+export const whole = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.null() })
+
+/** The position of the last row of the previous page, in a list ordered by age. */
+const ageCursor = z
+  .string()
+  .regex(/^\d{1,15}\..{1,128}$/, 'pass the next_cursor of the previous page')
+  .transform((cursor) => {
+    const dot = cursor.indexOf('.')
+    return { at: Number(cursor.slice(0, dot)), id: cursor.slice(dot + 1) }
+  })
+
+/** The query of a list ordered by age; `cursor` is parsed to the place where the page starts. */
+export const byAge = <Filters extends z.ZodRawShape>(filters: Filters) =>
+  z.object({ ...filters, limit: pageLimit(1000), cursor: ageCursor.optional() })
