@@ -1,3 +1,7 @@
+import { count, counted } from '../../src/base/counted.ts'
+
+export { count, counted }
+
 /**
  * One line without control characters: log lines, names and errors contain strangers' text, which
  * must not steer the terminal. A line break and the indentation around it become one space.
@@ -17,11 +21,6 @@ export function cutMiddle(text: string, width: number): string {
   const tail = Math.floor((width - 1) / 2)
   return `${text.slice(0, Math.max(0, width - 1 - tail))}…${tail > 0 ? text.slice(-tail) : ''}`
 }
-
-export const count = (value: number): string => Math.round(value).toLocaleString('en-US')
-
-/** `1 line`, `2,000 lines`. */
-export const counted = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`
 
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`

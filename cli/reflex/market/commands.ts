@@ -1,15 +1,15 @@
 import { Option, type Command } from 'commander'
 import type { FoundListing, Listing } from '../../../src/contract/market/listing.ts'
 import type { TrialReport } from '../../../src/contract/market/trial.ts'
+import { contracts } from '../../../src/contract/operations/contracts.ts'
+import { accept, cancel, find, list as listDeals, offer, refund, reject, termsText } from '../../../src/contract/operations/deals.ts'
 import { counted } from '../../lib/text.ts'
+import { addOperation, addResource } from '../operation.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, written, type Column } from '../table.ts'
 import { instant, isoTime, limitOption, wholeNumber } from '../values.ts'
-import { addContracts } from './contracts.ts'
-import { addDeals } from './deals.ts'
 import { given } from './given.ts'
-import { termsText } from './terms.ts'
 
 const HELP = `
 Figures are those that the platform measured; a seller cannot set them.
@@ -48,8 +48,8 @@ export function addMarket(program: Command): void {
     )
     .option('--id <id>', 'your id of the trial: repeating it pays no second fee')
     .action(handler(tryOut))
-  addDeals(market)
-  addContracts(market)
+  for (const op of [offer, listDeals, find, accept, reject, cancel, refund]) addOperation(market, op)
+  addResource(market, contracts)
 }
 
 type Search = { kind?: string; type?: string; tool?: string; seller?: string; maxPrice?: number; sort?: string; limit: number }

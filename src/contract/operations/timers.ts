@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { scopeName } from '../../core/event.ts'
 import { operations, type Resource } from '../operation.ts'
 import { whole } from '../paging.ts'
 import { schedule, timer, type Schedule } from '../settings/schedule.ts'
+import { scopePath } from './shared.ts'
 
 const operation = operations({ tag: 'Timers', roles: ['operator'], scoped: true })
-const scopePath = z.object({ scope: scopeName.describe('Percent-encoded: `team-a/x` is `team-a%2Fx`.') })
 const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 const timerPath = scopePath.extend({ name })
 

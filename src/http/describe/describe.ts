@@ -3,9 +3,10 @@ import type { TypedResponse } from 'hono'
 import type { JSONParsed } from 'hono/utils/types'
 import type { BaseRole } from '../../contract/principal.ts'
 import { problem } from '../../contract/problem.ts'
-import { scopeName } from '../../core/event.ts'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
 import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
+
+export { idPath, scopePath } from '../../contract/operations/shared.ts'
 
 /** Typed as a string: zod-openapi's types would infer a JSON response from the literal. */
 export const NDJSON: string = 'application/x-ndjson'
@@ -76,9 +77,7 @@ export const jsonRequest = <Schema extends z.ZodType>(schema: Schema, example: z
   content: { 'application/json': { schema, example } },
 })
 
-export const scopePath = z.object({ scope: scopeName.describe('Percent-encoded: `team-a/x` is `team-a%2Fx`.') })
 export const traceId = z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
-export const idPath = z.object({ id: z.string().min(1).max(128) })
 export const instant = z.iso
   .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
   .transform((time) => new Date(time).toISOString())

@@ -1,11 +1,8 @@
-import { z } from '@hono/zod-openapi'
 import type { Env } from '../../env.ts'
 import type { LedgerCaller } from '../../contract/market/ledger-api.ts'
-import { accountId } from '../../contract/market/transfer.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { accountOfKey, findAccounts, type Accounts } from '../../market/accounts.ts'
-import { pageLimit } from '../../contract/paging.ts'
 import { forbidden, invalid } from '../problems/refusals.ts'
 
 const KEY = 'key:'
@@ -52,16 +49,6 @@ async function mayRead(caller: Caller, account: string): Promise<boolean> {
   const isViewer = hasRole(principal, 'viewer') && coversScope(principal, scopeOfOwner(account) ?? '*')
   return isViewer || isOwnAccount(caller, account)
 }
-
-/** For lists of what an account takes part in, by its place. */
-export const accountQuery = z.object({
-  account: accountId,
-  limit: pageLimit(100),
-  cursor: z
-    .string()
-    .regex(/^\d{1,15}$/)
-    .optional(),
-})
 
 export const mayReadOne = async (caller: Caller, accounts: readonly string[]): Promise<boolean> =>
   (await Promise.all(accounts.map((account) => mayRead(caller, account)))).some(Boolean)

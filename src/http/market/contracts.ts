@@ -1,92 +1,43 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { LEDGER, type ContractRefused, type LedgerCaller } from '../../contract/market/ledger-api.ts'
-import { contract, contractReason, newContract, type Contract } from '../../contract/market/service.ts'
+import type { contractReason, Contract } from '../../contract/market/service.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { scopeOfOwner } from '../../contract/reflex.ts'
 import { scopeExists } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { created, serve } from '../describe/operation.ts'
+import { accept, dispute, end, find, list, propose, reject } from '../../contract/operations/contracts.ts'
 import { conflict, notFound } from '../problems/refusals.ts'
-import { accountQuery, actorFor, demandActor, mayActFor, mayReadOne, readableAccount } from './account-access.ts'
+import { actorFor, demandActor, mayActFor, mayReadOne, readableAccount } from './account-access.ts'
 
-const route = routes('Market')
+type Decision = 'accept' | 'reject' | 'end' | 'dispute'
+type Reason = z.infer<typeof contractReason>
+type Asked = { params: { id: string }; body: Reason }
+const deciding =
+  (decided: Decision) =>
+  (c: At, { params, body }: Asked) =>
+    decide(c, decided, params.id, body)
 
-const propose = route('post /v1/market/contracts', 'proposeContract', 'Propose a contract', {
-  description:
-    'The proposer pays the counterparty for each call of its skill or reflex, up to a number of calls. The same contract again changes nothing. ' +
-    'For operators of the scope that pays.',
-  ...guard({ roles: ['operator'], body: 'json' }),
-  request: {
-    body: jsonRequest(newContract, {
-      id: 'contract-1',
-      proposer: 'scope:shop',
-      counterparty: 'scope:cook',
-      service: 'reflex:menu',
-      price_per_invocation: 2,
-      limit: 100,
-    }),
-  },
-  responses: {
-    200: json(contract, 'The contract, which existed already.'),
-    201: json(contract, 'The contract, as proposed.'),
-    ...problems(400, 404, 409, 413, 415),
-  },
-})
-
-const meanings = {
-  accept: ['Accept a contract', 'For the counterparty. The proposer may call from now on.'],
-  reject: ['Reject a contract', 'For the counterparty.'],
-  end: ['End a contract', 'For both sides. A call that has begun is still settled.'],
-  dispute: [
-    'Dispute a contract',
-    'For both sides. There are no further calls; the dispute has the traces that you name, and those of the latest calls, for a person to judge. No money moves.',
-  ],
-} as const
-
-type Decision = keyof typeof meanings
-
-const decision = <const Name extends Decision>(name: Name) =>
-  route(`post /v1/market/contracts/{id}/${name}`, `${name}Contract`, meanings[name][0], {
-    description: meanings[name][1],
-    ...guard({ roles: ['operator'], body: 'optional' }),
-    request: { params: idPath, body: { ...jsonRequest(contractReason, { reason: 'The service answered wrongly.' }), required: false } },
-    responses: { 200: json(contract, 'The contract.'), ...problems(400, 404, 409, 413, 415) },
-  })
-
-const find = route('get /v1/market/contracts/{id}', 'getContract', 'Get a contract', {
-  description: 'For those who may read the account of one of its sides.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: idPath },
-  responses: { 200: json(contract, 'The contract with its disputes.'), ...problems(400, 404) },
-})
-
-const list = route('get /v1/market/contracts', 'listContracts', 'List the contracts of an account, oldest first', {
-  ...guard({ roles: ['viewer'] }),
-  request: { query: accountQuery },
-  responses: { 200: json(paged(contract), 'A page.'), ...problems(400) },
-})
-
-export const contractRoutes = resource()
-  .openapi(propose, async (c) => {
-    const asked = c.req.valid('json')
+export const contractRoutes = resource().openapiRoutes([
+  serve(propose, async (c, { body: asked }) => {
     const made = await c.env.LEDGER.getByName(LEDGER).propose(asked, await proposerFor(c, asked))
     if (!made.ok) throw refused(made)
-    return made.created ? c.json(made.contract, 201) : c.json(made.contract, 200)
-  })
-  .openapi(decision('accept'), async (c) => c.json(await decide(c, 'accept', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('reject'), async (c) => c.json(await decide(c, 'reject', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('end'), async (c) => c.json(await decide(c, 'end', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('dispute'), async (c) => c.json(await decide(c, 'dispute', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(find, async (c) => c.json(await contractFor(c, c.req.valid('param').id), 200))
-  .openapi(list, async (c) => {
-    const { account: asked, limit, cursor } = c.req.valid('query')
-    const account = await readableAccount({ env: c.env, principal: c.var.principal }, asked)
-    const { items, next } = await c.env.LEDGER.getByName(LEDGER).contracts({ account, limit, after: cursor ?? null })
-    return c.json({ items, next_cursor: next }, 200)
-  })
+    return created(made.created, made.contract)
+  }),
+  serve(accept, deciding('accept')),
+  serve(reject, deciding('reject')),
+  serve(end, deciding('end')),
+  serve(dispute, deciding('dispute')),
+  serve(find, (c, { params: { id } }) => contractFor(c, id)),
+  serve(list, async ({ env, var: { principal } }, { query: { account: asked, limit, cursor } }) => {
+    const account = await readableAccount({ env, principal }, asked)
+    const { items, next } = await env.LEDGER.getByName(LEDGER).contracts({ account, limit, after: cursor ?? null })
+    return { items, next_cursor: next }
+  }),
+])
 
 type At = Pick<Context<AuthEnv>, 'env' | 'var'>
 
@@ -107,7 +58,7 @@ async function contractFor({ env, var: { principal } }: At, id: string): Promise
   return found
 }
 
-async function decide(c: At, decided: Decision, id: string, by: z.infer<typeof contractReason> = {}): Promise<Contract> {
+async function decide(c: At, decided: Decision, id: string, by: Reason = {}): Promise<Contract> {
   const { proposer, counterparty } = await contractFor(c, id)
   const { env } = c
   const { principal } = c.var

@@ -1,90 +1,46 @@
+import type { z } from 'zod'
 import type { Context } from 'hono'
-import { deal, dealReason, type Deal } from '../../contract/market/deal.ts'
+import type { dealReason, Deal } from '../../contract/market/deal.ts'
 import { LEDGER, type DealRefused } from '../../contract/market/ledger-api.ts'
-import { newOffer } from '../../contract/market/listing.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { storeOf } from '../../store/store.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { created, serve } from '../describe/operation.ts'
+import { accept, cancel, find, list, offer, refund, reject } from '../../contract/operations/deals.ts'
 import { conflict, demandCoverage, forbidden, notFound } from '../problems/refusals.ts'
-import { accountQuery, actorFor, demandActor, mayActFor, mayReadOne, ownKeyId, readableAccount } from './account-access.ts'
+import { actorFor, demandActor, mayActFor, mayReadOne, ownKeyId, readableAccount } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
-const route = routes('Market')
+type Decision = 'accept' | 'reject' | 'cancel' | 'refund'
+type Asked = { params: { id: string }; body: z.infer<typeof dealReason> }
+const deciding =
+  (decided: Decision) =>
+  (c: At, { params, body }: Asked) =>
+    decide(c, decided, params.id, body)
 
-const offer = route('post /v1/market/listings/{id}/offers', 'makeOffer', 'Make an offer for a listing', {
-  description:
-    'The money is pending from now on, until the seller answers or the offer times out. The `id` becomes the id of the deal; the same offer again changes nothing. ' +
-    'For the key whose account buys, operators of the scope that buys, and admins. The key must cover the scopes of a licence.',
-  ...guard({ roles: ['operator'], body: 'json' }),
-  request: { params: idPath, body: jsonRequest(newOffer, { id: 'offer-1', buyer: 'scope:shop' }) },
-  responses: {
-    200: json(deal, 'The deal, which existed already.'),
-    201: json(deal, 'The deal, as offered.'),
-    ...problems(400, 404, 409, 413, 415),
-  },
-})
-
-const meanings = {
-  accept: [
-    'Accept an offer',
-    'For the seller. The payment and the delivery are one transaction. If the version was retired, demoted or sold since the offer, nothing is sold and the money returns.',
-  ],
-  reject: ['Reject an offer', 'For the seller. The money returns to the buyer.'],
-  cancel: ['Cancel an offer', 'For the buyer, before it is answered. The money returns.'],
-  refund: [
-    'End a licence early',
-    'For the seller; for the buyer too, if it is paid by decision. What is not earned yet returns to the buyer.',
-  ],
-} as const
-
-const decision = <const Decision extends keyof typeof meanings>(name: Decision) =>
-  route(`post /v1/market/deals/{id}/${name}`, `${name}Deal`, meanings[name][0], {
-    description: meanings[name][1],
-    ...guard({ roles: ['operator'], body: 'optional' }),
-    request: { params: idPath, body: { ...jsonRequest(dealReason, { reason: 'The price is too low.' }), required: false } },
-    responses: { 200: json(deal, 'The deal.'), ...problems(400, 404, 409, 413, 415) },
-  })
-
-const find = route('get /v1/market/deals/{id}', 'getDeal', 'Get a deal', {
-  description: 'For those who may read the account of the seller or of the buyer.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: idPath },
-  responses: { 200: json(deal, 'The deal with its history and its delivery.'), ...problems(400, 404) },
-})
-
-const list = route('get /v1/market/deals', 'listDeals', 'List the deals of an account, oldest first', {
-  ...guard({ roles: ['viewer'] }),
-  request: { query: accountQuery },
-  responses: { 200: json(paged(deal), 'A page.'), ...problems(400) },
-})
-
-export const dealRoutes = resource()
-  .openapi(offer, async (c) => {
-    const { env } = c
-    const { principal } = c.var
-    const asked = c.req.valid('json')
+export const dealRoutes = resource().openapiRoutes([
+  serve(offer, async ({ env, var: { principal } }, { params: { id }, body: asked }) => {
     const { account: buyer, by } = await actorFor({ env, principal }, asked.buyer)
     demandCoverage(
       principal,
       (asked.scopes ?? []).map((scope) => ({ scope })),
     )
-    const made = await env.LEDGER.getByName(LEDGER).offer(c.req.valid('param').id, { ...asked, buyer }, by)
+    const made = await env.LEDGER.getByName(LEDGER).offer(id, { ...asked, buyer }, by)
     if (!made.ok) throw refused(made)
-    return made.created ? c.json(made.deal, 201) : c.json(made.deal, 200)
-  })
-  .openapi(decision('accept'), async (c) => c.json(await decide(c, 'accept', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('reject'), async (c) => c.json(await decide(c, 'reject', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('cancel'), async (c) => c.json(await decide(c, 'cancel', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(decision('refund'), async (c) => c.json(await decide(c, 'refund', c.req.valid('param').id, c.req.valid('json')), 200))
-  .openapi(find, async (c) => c.json(await dealFor(c, c.req.valid('param').id), 200))
-  .openapi(list, async (c) => {
-    const { account: asked, limit, cursor } = c.req.valid('query')
-    const account = await readableAccount({ env: c.env, principal: c.var.principal }, asked)
-    const { items, next } = await c.env.LEDGER.getByName(LEDGER).deals({ account, limit, after: cursor ?? null })
-    return c.json({ items, next_cursor: next }, 200)
-  })
+    return created(made.created, made.deal)
+  }),
+  serve(accept, deciding('accept')),
+  serve(reject, deciding('reject')),
+  serve(cancel, deciding('cancel')),
+  serve(refund, deciding('refund')),
+  serve(find, (c, { params: { id } }) => dealFor(c, id)),
+  serve(list, async ({ env, var: { principal } }, { query: { account: asked, limit, cursor } }) => {
+    const account = await readableAccount({ env, principal }, asked)
+    const { items, next } = await env.LEDGER.getByName(LEDGER).deals({ account, limit, after: cursor ?? null })
+    return { items, next_cursor: next }
+  }),
+])
 
 type At = Pick<Context<AuthEnv>, 'env' | 'var'>
 
@@ -95,7 +51,7 @@ async function dealFor({ env, var: { principal } }: At, id: string): Promise<Dea
   return found
 }
 
-async function decide(c: At, decided: keyof typeof meanings, id: string, { reason }: { reason?: string | undefined } = {}): Promise<Deal> {
+async function decide(c: At, decided: Decision, id: string, { reason }: { reason?: string | undefined } = {}): Promise<Deal> {
   const { seller, buyer, artifact } = await dealFor(c, id)
   const { env } = c
   const { principal } = c.var

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import { scopeName } from '../../core/event.ts'
+import { accountId } from '../market/transfer.ts'
+import { pageLimit } from '../paging.ts'
+
+export const idPath = z.object({ id: z.string().min(1).max(128) })
+export const scopePath = z.object({ scope: scopeName.describe('Percent-encoded: `team-a/x` is `team-a%2Fx`.') })
+
+/** For lists of what an account takes part in, by its place. */
+export const accountQuery = z.object({
+  account: accountId,
+  limit: pageLimit(100),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .optional(),
+})
