@@ -1,6 +1,7 @@
 import { styleText } from 'node:util'
+import type { Colour } from '../../src/contract/operation.ts'
 
-export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+export type { Colour }
 export type Paint = (colour: Colour, text: string) => string
 export type Output = { isTTY?: boolean; columns?: number; rows?: number; write: (text: string) => unknown }
 

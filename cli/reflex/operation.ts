@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { AnyOperation, CommandOf, Fields, Flag, Resource } from '../../src/contract/operation.ts'
+import type { AnyOperation, CommandOf, Fields, Flag, Resource, Shown } from '../../src/contract/operation.ts'
 import type { Request } from '../lib/api.ts'
 import { UsageError } from '../lib/cli-error.ts'
 import type { Paint } from '../lib/paint.ts'
@@ -19,16 +19,22 @@ export function addResource(program: Command, resource: Resource): void {
   for (const op of resource.verbs) addOperation(noun, op)
 }
 
+/** Sends no request where it returns true: for options of the command alone. */
+type Instead = (session: Session, options: Record<string, string | undefined>) => Promise<boolean>
+
 /** Adds the command of an operation. */
-export function addOperation(parent: Command, op: AnyOperation): void {
+export function addOperation(parent: Command, op: AnyOperation, instead?: Instead): Command {
   const declared = op.command
   if (!declared) throw new Error(`${op.id} has no command`)
   const { usage, help = op.summary, flags = [], table } = declared
   const command = parent.command(usage).description(help)
   for (const flag of flags) command.addOption(optionOf(flag))
   if (table && table.most !== null) command.addOption(limitOption(table.limit))
-  command.action(
-    handler((session, ...all: (string | string[] | object)[]) => run(session, { op, declared, given: givenIn(command, op, all) })),
+  return command.action(
+    handler(async (session, ...all: (string | string[] | object)[]) => {
+      if (await instead?.(session, all.at(-1) as Record<string, string>)) return
+      return run(session, { op, declared, given: givenIn(command, op, all) })
+    }),
   )
 }
 
@@ -84,13 +90,20 @@ async function one({ api, print, signal }: Session, { op, declared, asked, path,
   const request: Request = { method, signal, ...(op.body && { body: asked }) }
   // The server's answer has the shape that the declaration says.
   const answer = (await api().json(route(partsOf(op, path), op.body ? {} : (asked as Record<string, string>)), request)) as never
-  const lines = (paint: Paint) =>
-    shows?.(answer, path).flatMap((part) => (typeof part === 'string' ? [harmless(part)] : fields(part, paint))) ?? []
+  const lines = (paint: Paint) => shows?.(answer, path).flatMap((part) => linesOf(part, paint)) ?? []
   const printed: unknown = done === undefined ? answer : { [done]: path.at(-1) }
   if (each) print.item(printed, (paint) => lines(paint).join('\n'))
   else print.result(printed, lines)
   return failed?.(answer) ? 1 : undefined
 }
+
+function linesOf(part: Shown, paint: Paint): string[] {
+  if (typeof part === 'string') return [harmless(part)]
+  if (!isLine(part)) return fields(part, paint)
+  return [part.map((piece) => (typeof piece === 'string' ? harmless(piece) : paint(piece.colour, harmless(piece.text)))).join('')]
+}
+
+const isLine = (part: Exclude<Shown, string>): part is Extract<Shown, readonly unknown[]> => Array.isArray(part)
 
 async function list({ api, print, signal }: Session, { op, declared: { table }, given }: Sent): Promise<void> {
   if (!table) return

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { policy, promotions } from '../../src/contract/operations/promotions.ts'
 import { timers } from '../../src/contract/operations/timers.ts'
 import { version } from '../lib/package.ts'
 import { addKeys } from './access/keys.ts'
@@ -8,7 +9,6 @@ import { addCompletion } from './completion.ts'
 import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
-import { addPolicy, addPromotions } from './operations/promotions.ts'
 import { addLedger } from './ledger/commands.ts'
 import { addLearn } from './learn/commands.ts'
 import { addMarket } from './market/commands.ts'
@@ -65,8 +65,8 @@ export function reflexProgram(): Command {
     addMarket,
     addBulletin,
     addApprovals,
-    addPromotions,
-    addPolicy,
+    (of) => addResource(of, promotions),
+    (of) => addResource(of, policy),
     addLedger,
     addKeys,
   ]

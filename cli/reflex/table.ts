@@ -1,8 +1,8 @@
-import { plainPaint, type Colour, type Paint } from '../lib/paint.ts'
+import type { Cell, Column } from '../../src/contract/operation.ts'
+import { plainPaint, type Paint } from '../lib/paint.ts'
 import { cut, harmless } from '../lib/text.ts'
 
-type Cell = string | number | boolean | null | undefined
-export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
+export type { Column }
 
 type Look = { width?: number | undefined; paint?: Paint }
 
@@ -36,7 +36,10 @@ export function fields(values: Record<string, Cell>, paint: Paint = plainPaint):
   return shown.map(([name, value]) => `${paint('dim', name.padEnd(width))}  ${written(value)}`)
 }
 
-export const written = (value: Cell): string => (value === null || value === undefined || value === '' ? '-' : harmless(String(value)))
+export function written(value: Cell): string {
+  if (value === null || value === undefined || value === '') return '-'
+  return typeof value === 'object' ? safeJson(value) : harmless(String(value))
+}
 
 /** A text of several lines, each of which can be printed. */
 export const linesOf = (text: string): string[] => text.split(/\r?\n/).map((line) => harmless(line.replaceAll('\t', '    ')))

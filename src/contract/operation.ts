@@ -19,8 +19,11 @@ type Shared = {
 type Described<Answered extends Answers, Status extends number> = {
   description?: string
   example?: unknown
-  /** `optional`: the body may be absent. `report`: secrets in it are masked instead of refused. */
-  takes?: 'optional' | 'report'
+  /**
+   * `optional`: the body may be absent. `defaulted`: so it is for a request without one, although
+   * the description does not say it. `report`: secrets in it are masked instead of refused.
+   */
+  takes?: 'optional' | 'defaulted' | 'report'
   answers: Answered
   /** Problems beside those of every key, of what does not fit its schema, and of a body. */
   problems?: readonly Status[]
@@ -76,7 +79,8 @@ export const operations =
   ): Operation<Where, Params, Query, Body, Answered, Status> => ({ ...shared, ...rest, at, id, summary })
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
-export type Cell = string | number | boolean | null | undefined
+/** An object is shown as JSON. */
+export type Cell = string | number | boolean | object | null | undefined
 export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
 
 /** The fields of a request. Those of the path are not among them. */
@@ -96,6 +100,9 @@ type FlagDetails = {
 }
 
 type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
+
+/** A line, a line of coloured parts, or values by their names, each on a line with its name. */
+export type Shown = string | readonly (string | { colour: Colour; text: string })[] | Readonly<Record<string, Cell>>
 
 /** A command that sends one operation and prints what it answers. */
 export type CommandOf<Answer> = {
@@ -117,8 +124,7 @@ export type CommandOf<Answer> = {
     most?: number | null
     limit?: number
   }
-  /** Lines, and values by their names, each name and value on a line. */
-  shows?: (answer: Answer, path: readonly string[]) => readonly (string | Readonly<Record<string, Cell>>)[]
+  shows?: (answer: Answer, path: readonly string[]) => readonly Shown[]
   /** The last part of the path is printed under this name, as JSON, in place of the answer. */
   done?: string
   /** The command exits with 1. */

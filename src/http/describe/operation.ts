@@ -74,7 +74,7 @@ function routeOf(op: AnyOperation): RouteConfig {
   ])
   return routes(tag)(at, id, summary, {
     ...(description !== undefined && { description }),
-    ...guard({ roles, ...(scoped && { scoped }), ...(body && { body: takes ?? 'json' }) }),
+    ...guard({ roles, ...(scoped && { scoped }), ...(body && { body: takes === 'defaulted' ? 'optional' : (takes ?? 'json') }) }),
     ...((params ?? query ?? body) && { request }),
     responses: { ...Object.fromEntries(answers), ...problems(...problemsOf(op)) },
   })

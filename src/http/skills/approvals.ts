@@ -1,80 +1,34 @@
-import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { withIso } from '../../base/time.ts'
 import { warn } from '../../base/warn.ts'
-import { approval, approvalStatus, decisionReason, verdictOf, type Approval } from '../../contract/control-plane/approval.ts'
+import { verdictOf, type Approval } from '../../contract/control-plane/approval.ts'
+import { approve, find, list, reject } from '../../contract/operations/approvals.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
-import { scopeName } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
 import { decideApproval, findApproval, listApprovals } from '../../store/approvals.ts'
-import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { byAge, paged } from '../../contract/paging.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { listed } from '../describe/paging.ts'
 import { conflict, forbidden, notFound } from '../problems/refusals.ts'
 import { validTraceparent } from '../../events/traceparent.ts'
 import { storeOf } from '../../store/store.ts'
 
-const route = routes('Approvals')
+type Asked = { params: { id: string }; body: { reason?: string | undefined } }
+const deciding =
+  (status: 'approved' | 'rejected') =>
+  async (c: Context<AuthEnv>, { params: { id }, body }: Asked) =>
+    present(await decide(c.env, c.var.principal, { id, status, reason: body.reason ?? null, traceparent: c.req.header('traceparent') }))
 
-const list = route('get /v1/approvals', 'listApprovals', 'List approvals, newest first', {
-  description: 'Pending and decided approvals in the scopes that the key covers.',
-  ...guard({ roles: ['operator'] }),
-  request: { query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }) },
-  responses: { 200: json(paged(approval), 'A page.'), ...problems(400) },
-})
-
-const find = route('get /v1/approvals/{id}', 'getApproval', 'Get an approval', {
-  ...guard({ roles: ['operator'] }),
-  request: { params: idPath },
-  responses: { 200: json(approval, 'The approval.'), ...problems(400, 404) },
-})
-
-const decision = {
-  ...guard({ roles: ['operator'], body: 'optional' }),
-  request: {
-    params: idPath,
-    body: jsonRequest(z.strictObject({ reason: decisionReason.optional() }), { reason: 'checked with the team' }),
-  },
-  responses: { 200: json(approval, 'The updated approval.'), ...problems(400, 404, 409, 413, 415) },
-}
-
-const approve = route('post /v1/approvals/{id}/approve', 'approveRun', 'Approve a run of a skill', {
-  ...decision,
-  description:
-    'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
-    "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved, nor a reflex whose evidence has changed since it was shown. The body is optional.",
-})
-
-const reject = route('post /v1/approvals/{id}/reject', 'rejectRun', 'Reject a run of a skill', {
-  ...decision,
-  description:
-    "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
-})
-
-export const approvalRoutes = resource()
-  .openapi(list, async (c) => {
-    const { cursor: before, ...query } = c.req.valid('query')
+export const approvalRoutes = resource().openapiRoutes([
+  serve(list, async (c, { query: { cursor: before, ...query } }) => {
     const found = await listApprovals(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
-    return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
-  })
-  .openapi(find, async (c) => c.json(present(await covered(c.env, c.var.principal, c.req.valid('param').id)), 200))
-  .openapi(approve, async (c) => {
-    const which = {
-      ...c.req.valid('param'),
-      status: 'approved' as const,
-      reason: c.req.valid('json').reason ?? null,
-      traceparent: c.req.header('traceparent'),
-    }
-    return c.json(present(await decide(c.env, c.var.principal, which)), 200)
-  })
-  .openapi(reject, async (c) => {
-    const which = {
-      ...c.req.valid('param'),
-      status: 'rejected' as const,
-      reason: c.req.valid('json').reason ?? null,
-      traceparent: c.req.header('traceparent'),
-    }
-    return c.json(present(await decide(c.env, c.var.principal, which)), 200)
-  })
+    return listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) })
+  }),
+  serve(find, async (c, { params: { id } }) => present(await covered(c.env, c.var.principal, id))),
+  serve(approve, deciding('approved')),
+  serve(reject, deciding('rejected')),
+])
 
 /** Approvals outside the key's scopes read as not found. */
 export async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {

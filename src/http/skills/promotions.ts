@@ -1,9 +1,7 @@
-import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { withIso } from '../../base/time.ts'
-import { newPromotion, promotion, promotionStatus, type NewPromotion, type Promotion } from '../../contract/control-plane/promotion.ts'
-import { decisionReason } from '../../contract/control-plane/approval.ts'
-import { skillName } from '../../contract/control-plane/policy.ts'
+import type { NewPromotion, Promotion } from '../../contract/control-plane/promotion.ts'
+import { approve, find, list, reject, request } from '../../contract/operations/promotions.ts'
 import type { CiReport } from '../../contract/reports/skill-test.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { testSkill } from '../../skills/ci/ci.ts'
@@ -14,79 +12,33 @@ import { demandReach } from '../artifacts/owner-access.ts'
 import { skillAt } from '../artifacts/path.ts'
 import { storedSuite } from '../artifacts/skill-tests.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, idPath, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { byAge, paged } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { listed } from '../describe/paging.ts'
 import { conflict, forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { openEnvironments } from './policy.ts'
-
-const route = routes('Control plane')
 
 /** The time for which a promotion can be approved: its tests are as old. */
 const WITHIN_MS = 7 * 86_400_000
 const SEED = '1'
 
-const request = route('post /v1/promotions', 'requestPromotion', 'Promote a version of a skill to other environments', {
-  description:
-    'Runs the tests of the skill as if in each of `to_env`: a simulation on the control plane, which calls no tool and reaches no environment. If all pass, the promotion waits for the approval of a second person; after that, the policy allows this version there. ' +
-    "The version must be active, and must be allowed in `from_env`. The key must cover all scopes of the skill's owner. Every promotion is kept, with its reports and who decided.",
-  ...guard({ roles: ['operator'], body: 'json' }),
-  request: {
-    body: jsonRequest(newPromotion, { skill_id: 'network.block', version: '1.0.0', from_env: 'dev', to_env: ['staging'] }),
-  },
-  responses: { 201: json(promotion, 'The promotion: `pending`, or `failed` with the reports.'), ...problems(400, 404, 409, 413, 415) },
-})
-
-const list = route('get /v1/promotions', 'listPromotions', 'List promotions, newest first', {
-  description: 'Of skills whose owners may act in a scope of the key.',
-  ...guard({ roles: ['operator'] }),
-  request: { query: byAge({ status: promotionStatus.optional(), skill_id: skillName.optional().describe('Only of this skill.') }) },
-  responses: { 200: json(paged(promotion), 'A page.'), ...problems(400) },
-})
-
-const find = route('get /v1/promotions/{id}', 'getPromotion', 'Get a promotion', {
-  ...guard({ roles: ['operator'] }),
-  request: { params: idPath },
-  responses: { 200: json(promotion, 'The promotion with its reports.'), ...problems(400, 404) },
-})
-
-const decision = {
-  ...guard({ roles: ['operator'], body: 'optional' }),
-  request: { params: idPath, body: jsonRequest(z.strictObject({ reason: decisionReason.optional() }), { reason: 'the reports are fine' }) },
-  responses: { 200: json(promotion, 'The decided promotion.'), ...problems(400, 404, 409, 413, 415) },
-}
-
-const approve = route('post /v1/promotions/{id}/approve', 'approvePromotion', 'Approve a promotion', {
-  ...decision,
-  description:
-    'From then on the policy allows the version in these environments. It takes two people: the key that requested it cannot approve it, nor can another key of the same name, not even as an admin. ' +
-    'The first decision wins. The body is optional.',
-})
-
-const reject = route('post /v1/promotions/{id}/reject', 'rejectPromotion', 'Reject a promotion', {
-  ...decision,
-  description: 'The requester may reject it to withdraw it. The body is optional.',
-})
-
 type Called = Pick<Context<AuthEnv>, 'env' | 'var'>
+type Asked = { params: { id: string }; body: { reason?: string | undefined } }
+const deciding =
+  (status: 'approved' | 'rejected') =>
+  async (c: Called, { params: { id }, body }: Asked) =>
+    present(await decided(c, await seen(c, id), { status, reason: body.reason ?? null }))
 
-export const promotionRoutes = resource()
-  .openapi(request, async (c) => c.json(present(await requested(c, c.req.valid('json'))), 201))
-  .openapi(list, async (c) => {
-    const { cursor: before, ...query } = c.req.valid('query')
-    const asked = { ...query, before, key_scopes: c.var.principal.scopes, now: Date.now() }
-    const found = await listPromotions(storeOf(c.env), asked)
-    return c.json(listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) }), 200)
-  })
-  .openapi(find, async (c) => c.json(present(await seen(c, c.req.valid('param').id)), 200))
-  .openapi(approve, async (c) => {
-    const found = await seen(c, c.req.valid('param').id)
-    return c.json(present(await decided(c, found, { status: 'approved', reason: c.req.valid('json').reason ?? null })), 200)
-  })
-  .openapi(reject, async (c) => {
-    const found = await seen(c, c.req.valid('param').id)
-    return c.json(present(await decided(c, found, { status: 'rejected', reason: c.req.valid('json').reason ?? null })), 200)
-  })
+export const promotionRoutes = resource().openapiRoutes([
+  serve(request, async (c, { body }) => present(await requested(c, body))),
+  serve(list, async (c, { query: { cursor: before, ...query } }) => {
+    const found = await listPromotions(storeOf(c.env), { ...query, before, key_scopes: c.var.principal.scopes, now: Date.now() })
+    return listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) })
+  }),
+  serve(find, async (c, { params: { id } }) => present(await seen(c, id))),
+  serve(approve, deciding('approved')),
+  serve(reject, deciding('rejected')),
+])
 
 const present = ({ requested_key: _requested_key, decided_key: _decided_key, ...shown }: Promotion) =>
   withIso(shown, ['created_at', 'expires_at', 'decided_at'])

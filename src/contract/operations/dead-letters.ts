@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { scopeName } from '../../core/event.ts'
+import { deadLetter } from '../event-record.ts'
+import { operations, type Flag } from '../operation.ts'
+import { byAge, paged } from '../paging.ts'
+import { idPath } from './shared.ts'
+
+const operation = operations({ tag: 'Dead letters', roles: ['operator'] })
+const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
+export const filter: readonly Flag[] = [
+  ['--scope <scope>', 'of one scope'],
+  ['--type <type>', 'of one type of event'],
+]
+
+export const list = operation('get /v1/dlq', 'listDeadLetters', 'List dead letters, newest first', {
+  description: 'Messages without a scope are listed only for keys that cover every scope.',
+  query: byAge(which),
+  answers: { 200: [paged(deadLetter), 'A page.'] },
+  command: {
+    usage: 'list',
+    flags: filter,
+    table: {
+      columns: [
+        { title: 'TIME', of: ({ dead_lettered_at }) => dead_lettered_at },
+        { title: 'ID', of: ({ id }) => id },
+        { title: 'SCOPE', of: ({ scope }) => scope },
+        { title: 'TYPE', of: ({ type }) => type },
+        { title: 'TRIES', of: ({ attempts }) => attempts },
+        { title: 'ERROR', of: ({ error }) => error, colour: () => 'red' },
+      ],
+      empty: 'There are no dead letters.',
+    },
+  },
+})
+
+export const find = operation('get /v1/dlq/{id}', 'getDeadLetter', 'Get a dead letter', {
+  params: idPath,
+  answers: { 200: [deadLetter, 'The dead letter.'] },
+  problems: [404],
+})
+
+const failure = z.object({ id: z.string(), reason: z.string() })
+export const retryMany = operation('post /v1/dlq/retry', 'retryDeadLetters', 'Retry dead letters', {
+  description: 'Requeues the newest matches, at most `limit`. Their events return to their scopes with their attempts reset.',
+  body: z.strictObject({ ...which, limit: z.int().min(1).max(1000).default(100) }),
+  example: { scope: 'default' },
+  answers: { 200: [z.object({ retried: z.int(), failed: z.array(failure) }), 'The number requeued, and the ones that could not be.'] },
+})
+
+export const retry = operation('post /v1/dlq/{id}/retry', 'retryDeadLetter', 'Retry a dead letter', {
+  params: idPath,
+  answers: {
+    200: [z.object({ id: z.string(), scope: z.string(), event_id: z.string(), status: z.literal('retried') }), 'Requeued.'],
+  },
+  problems: [404, 409],
+})
+
+export const discard = operation('delete /v1/dlq/{id}', 'discardDeadLetter', 'Discard a dead letter', {
+  description: 'Removes it from this list. The event stays in its scope as `dead_lettered`.',
+  params: idPath,
+  answers: { 204: [null, 'Discarded.'] },
+  problems: [404],
+  command: {
+    usage: 'discard <ids...>',
+    help: 'Remove dead letters; their events stay in their scopes as dead_lettered',
+    shows: (_, [id]) => [`Discarded ${id}.`],
+    done: 'discarded',
+  },
+})
