@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import type { AreaResult, Survivor } from './results.ts'
+import type { FileResult, Survivor } from './results.ts'
 
-type Area = { files: readonly string[]; tests: readonly string[] }
+export type Area = { files: readonly string[]; tests: readonly string[] }
 type Mutant = { mutatorName: string; replacement: string; status: string; location: { start: Place; end: Place } }
 type Place = { line: number; column: number }
 type Report = { files: Record<string, { source: string; mutants: Mutant[] }> }
@@ -43,15 +43,18 @@ export const areas: Readonly<Record<string, Area>> = {
  */
 const LEFT_OUT = ['StringLiteral']
 
-/** Runs an area by Stryker. The options of it that are not here are its own defaults. */
-export function runArea(name: string, { files, tests }: Area): AreaResult {
+/** The files of an area. */
+export const filesOf = ({ files }: Area): string[] => globSync([...files]).toSorted()
+
+/** Judges one file by Stryker. The options of it that are not here are its own defaults. */
+export function runFile(file: string, { tests }: Area): FileResult {
   const folder = mkdtempSync(path.join(tmpdir(), 'reflex-stryker-'))
   const [config, report] = [path.join(folder, 'config.json'), path.join(folder, 'report.json')]
   const options = {
     testRunner: 'vitest',
     plugins: ['@stryker-mutator/vitest-runner'],
     vitest: { configFile: 'cli/mutate/vitest.config.ts', related: true },
-    mutate: files,
+    mutate: [file],
     mutator: { excludedMutations: LEFT_OUT },
     coverageAnalysis: 'perTest',
     // A change of what a module sets up while it loads would need all tests.
@@ -66,23 +69,22 @@ export function runArea(name: string, { files, tests }: Area): AreaResult {
     tsconfigFile: 'none.json',
     reporters: ['progress-append-only', 'json'],
     jsonReporter: { fileName: report },
-    allowEmpty: false,
     // A second run judges what changed since the first, and what survived where tests came.
     incremental: true,
-    incrementalFile: `node_modules/.cache/mutate/${name}.json`,
+    incrementalFile: `node_modules/.cache/mutate/${file.replaceAll('/', '-')}.json`,
   }
   writeFileSync(config, JSON.stringify(options))
   try {
     spawnSync('npx', ['stryker', 'run', config], { stdio: 'inherit', env: { ...process.env, MUTATE_TESTS: tests.join(' ') } })
-    if (!existsSync(report)) throw new Error(`Stryker wrote no report of ${name}: its own messages are above`)
+    if (!existsSync(report)) throw new Error(`Stryker wrote no report of ${file}: its own messages are above`)
     return resultOf(JSON.parse(readFileSync(report, 'utf8')) as Report)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function resultOf({ files }: Report): AreaResult {
-  const all = Object.entries(files).flatMap(([file, { source, mutants }]) => mutants.map((mutant) => ({ file, source, mutant })))
+function resultOf({ files }: Report): FileResult {
+  const all = Object.values(files).flatMap(({ source, mutants }) => mutants.map((mutant) => ({ source, mutant })))
   const count = (...wanted: string[]): number => all.filter(({ mutant }) => wanted.includes(mutant.status)).length
   return {
     killed: count('Killed', 'Timeout', 'RuntimeError', 'CompileError'),
@@ -93,12 +95,12 @@ function resultOf({ files }: Report): AreaResult {
 
 const LONGEST = 100
 
-function survivorOf({ file, source, mutant }: { file: string; source: string; mutant: Mutant }): Survivor {
+function survivorOf({ source, mutant }: { source: string; mutant: Mutant }): Survivor {
   const { start, end } = mutant.location
   const lines = source.split('\n').slice(start.line - 1, end.line)
   const last = lines.length - 1
   lines[last] = (lines[last] ?? '').slice(0, end.column - 1)
   lines[0] = (lines[0] ?? '').slice(start.column - 1)
   const short = (text: string): string => text.replaceAll(/\s+/g, ' ').trim().slice(0, LONGEST)
-  return { file, line: start.line, from: short(lines.join('\n')), to: short(mutant.replacement) }
+  return { line: start.line, from: short(lines.join('\n')), to: short(mutant.replacement) }
 }

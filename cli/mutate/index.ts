@@ -1,16 +1,17 @@
-import { areas, runArea } from './areas.ts'
+import { type Area, areas, filesOf, runFile } from './areas.ts'
 import { judgeAll } from './by-hand.ts'
 import { breaks } from './list.ts'
 import { reasonsByHand } from './reasons.ts'
-import { keep, LEAST_KILLED, readResults, reasonOf, shareOf, summary } from './results.ts'
+import { keep, LEAST_KILLED, percent, readResults, reasonOf, shareOf, sumOf } from './results.ts'
 
-// The command `npm run mutate -- ID… | --area NAME… | --list | --page` breaks the code in one
+// The command `npm run mutate -- ID… | --area NAME… | --file PATH… | --list | --page` breaks the code in one
 // place after the other, and says which breaks no test notices. `docs/mutation.md` has the results.
 const [option, ...names] = process.argv.slice(2)
 
 if (option === '--list') list()
 else if (option === '--page') keep(readResults())
 else if (option === '--area') for (const name of names.length === 0 ? Object.keys(areas) : names) judgeArea(name)
+else if (option === '--file') for (const file of names) judgeFile(file)
 else judgeBreaks(process.argv.slice(2))
 
 function list(): void {
@@ -21,17 +22,29 @@ function list(): void {
 function judgeArea(name: string): void {
   const area = areas[name]
   if (!area) throw new Error(`no area ${name}: there are ${Object.keys(areas).join(', ')}`)
-  const result = runArea(name, area)
+  for (const file of filesOf(area)) judgeOne(name, area, file)
+  const { all, killed, explained, unexplained, share } = sumOf(readResults().areas[name] ?? {})
+  const said = `${killed} of ${all} killed (${percent(share)}), ${explained} survived with a reason, ${unexplained} without`
+  console.log(`${name}: ${said}`)
+  if (share < LEAST_KILLED) process.exitCode = 1
+}
+
+function judgeFile(file: string): void {
+  const found = Object.entries(areas).find(([, area]) => filesOf(area).includes(file))
+  if (!found) throw new Error(`no area has the file ${file}: npm run mutate -- --list`)
+  judgeOne(...found, file)
+}
+
+/** The result is kept at once: an area takes long. */
+function judgeOne(name: string, area: Area, file: string): void {
+  const result = runFile(file, area)
   const results = readResults()
-  keep({ ...results, areas: { ...results.areas, [name]: result } })
+  keep({ ...results, areas: { ...results.areas, [name]: { ...results.areas[name], [file]: result } } })
   for (const one of result.survived) {
-    const { file, line, from, to } = one
-    console.log(
-      `survived  ${file}:${line}  ${from}  →  ${to}\n          ${reasonOf(one) ?? 'no reason is listed in cli/mutate/reasons.ts'}`,
-    )
+    const { line, from, to } = one
+    const reason = reasonOf({ ...one, file }) ?? 'no reason is listed in cli/mutate/reasons.ts'
+    console.log(`survived  ${file}:${line}  ${from}  →  ${to}\n          ${reason}`)
   }
-  console.log(summary(name, result))
-  if (shareOf(result) < LEAST_KILLED) process.exitCode = 1
 }
 
 function judgeBreaks(asked: readonly string[]): void {
@@ -63,8 +76,8 @@ function judgeBreaks(asked: readonly string[]): void {
       keep({ ...readResults(), by_hand: { killed: [...killed].toSorted(), survived: [...survived].toSorted() } })
     },
   )
-  const share = shareOf({ killed: killed.size, survived: [...survived] })
-  const said = `${killed.size} of ${killed.size + survived.size} that were ever run are killed (${(100 * share).toFixed(1)} %)`
+  const share = shareOf(killed.size, survived.size)
+  const said = `${killed.size} of ${killed.size + survived.size} that were ever run are killed (${percent(share)})`
   console.log(`${said}; now ${counts.unexplained} survivors without a reason, ${counts.errors} errors`)
   process.exitCode = share >= LEAST_KILLED && counts.unexplained + counts.errors === 0 ? 0 : 1
 }

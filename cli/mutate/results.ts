@@ -3,12 +3,12 @@ import path from 'node:path'
 import { breaks } from './list.ts'
 import { reasons, reasonsByHand } from './reasons.ts'
 
-/** A change that no test noticed. `line`: where it was when the area was run. */
-export type Survivor = { file: string; line: number; from: string; to: string }
+/** A change that no test noticed. `line`: where it was when its file was judged. */
+export type Survivor = { line: number; from: string; to: string }
 /** `static`: changes of what a module sets up while it loads, which were not judged. */
-export type AreaResult = { killed: number; static: number; survived: Survivor[] }
+export type FileResult = { killed: number; static: number; survived: Survivor[] }
 /** By hand, `killed` and `survived` are the ids of breaks. */
-export type Results = { areas: Record<string, AreaResult>; by_hand: { killed: string[]; survived: string[] } }
+export type Results = { areas: Record<string, Record<string, FileResult>>; by_hand: { killed: string[]; survived: string[] } }
 
 const FILE = path.join(import.meta.dirname, 'results.json')
 const PAGE = path.join(import.meta.dirname, '../../docs/mutation.md')
@@ -23,40 +23,41 @@ export function keep(results: Results): void {
   writeFileSync(PAGE, page(results))
 }
 
+type Placed = Survivor & { file: string }
+
 /** The reason why the tests may live with a change, wherever the file has it. */
-export const reasonOf = ({ file, from, to }: Omit<Survivor, 'line'>): string | undefined =>
+export const reasonOf = ({ file, from, to }: Omit<Placed, 'line'>): string | undefined =>
   reasons.find((one) => one.file === file && one.changes.some(([before, after]) => before === from && after === to))?.why
 
-export const shareOf = ({ killed, survived }: { killed: number; survived: readonly unknown[] }): number =>
-  killed / Math.max(1, killed + survived.length)
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+export const shareOf = (killed: number, survived: number): number => killed / Math.max(1, killed + survived)
+export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
 
-/** One line for an area: the counts, and the share that was killed. */
-export function summary(name: string, result: AreaResult): string {
-  const explained = result.survived.filter((one) => reasonOf(one) !== undefined).length
-  const all = result.killed + result.survived.length
-  const counts = `${explained} survived with a reason, ${result.survived.length - explained} without`
-  return `${name}: ${result.killed} of ${all} killed (${percent(shareOf(result))}), ${counts}`
+/** The counts of an area, or of some files of it. */
+export function sumOf(files: Record<string, FileResult>) {
+  const survived = Object.entries(files).flatMap(([file, result]) => result.survived.map((one) => ({ ...one, file })))
+  const results = Object.values(files)
+  const killed = results.reduce((sum, result) => sum + result.killed, 0)
+  const not_judged = results.reduce((sum, result) => sum + result.static, 0)
+  const explained = survived.filter((one) => reasonOf(one) !== undefined).length
+  const all = killed + survived.length
+  return { all, killed, survived, explained, unexplained: survived.length - explained, not_judged, share: shareOf(killed, survived.length) }
 }
 
 function page({ areas, by_hand }: Results): string {
-  const rows = Object.entries(areas).map(([name, result]) => {
-    const explained = result.survived.filter((one) => reasonOf(one) !== undefined).length
-    const all = result.killed + result.survived.length
-    const cells = [name, all, result.killed, percent(shareOf(result)), explained, result.survived.length - explained, result.static]
-    return `| ${cells.join(' | ')} |`
-  })
-  const hand = { killed: by_hand.killed.length, survived: by_hand.survived }
+  const sums = Object.entries(areas).map(([name, files]) => ({ name, ...sumOf(files) }))
+  const rows = sums.map(({ name, all, killed, share, explained, unexplained, not_judged }) =>
+    [name, all, killed, percent(share), explained, unexplained, not_judged].join(' | '),
+  )
+  const hand = { killed: by_hand.killed.length, all: by_hand.killed.length + by_hand.survived.length }
+  const share = percent(shareOf(hand.killed, by_hand.survived.length))
   return `${intro}
 | area | changes | killed | share | survived, with a reason | survived, without | not judged |
 | --- | --- | --- | --- | --- | --- | --- |
-${rows.join('\n')}
+${rows.map((row) => `| ${row} |`).join('\n')}
 
-Of ${hand.killed + hand.survived.length} breaks by hand that were run, the tests notice ${hand.killed} (${percent(shareOf(hand))}).
+Of ${hand.all} breaks by hand that were run, the tests notice ${hand.killed} (${share}).
 
-${Object.entries(areas)
-  .map(([name, { survived }]) => `## Survivors of ${name}\n\n${survivorsText(survived)}`)
-  .join('\n\n')}
+${sums.map(({ name, survived }) => `## Survivors of ${name}\n\n${survivorsText(survived)}`).join('\n\n')}
 
 ## Survivors by hand
 
@@ -69,7 +70,7 @@ function brokenText(id: string): string {
   return `- ${id}, ${file}: ${what}. ${reasonsByHand[id] ?? UNKNOWN}`
 }
 
-function survivorsText(survived: readonly Survivor[]): string {
+function survivorsText(survived: readonly Placed[]): string {
   const groups = Map.groupBy(survived, (one) => reasonOf(one) ?? UNKNOWN)
   if (groups.size === 0) return 'None.'
   return Array.from(groups, ([why, ones]) => `${why}\n\n${ones.map(lineOf).join('\n')}`).join('\n\n')
@@ -77,14 +78,14 @@ function survivorsText(survived: readonly Survivor[]): string {
 
 const UNKNOWN = 'No reason is known: a test may be lacking.'
 const code = (text: string): string => `\`\` ${text} \`\``
-const lineOf = ({ file, line, from, to }: Survivor): string => `- ${file}:${line}: ${code(from)} → ${code(to)}`
+const lineOf = ({ file, line, from, to }: Placed): string => `- ${file}:${line}: ${code(from)} → ${code(to)}`
 
 const intro = `# Mutation testing
 
 A test is worth what it notices. \`npm run mutate\` changes the code at one place after the other, in a copy, and runs the unit tests that reach the place:
 a change that fails a test is killed, one that fails none survives. This page is written by the tool.
 
-- \`npm run mutate -- --area proof\` changes an area by Stryker, and \`npm run mutate -- g1\` makes one break by hand; \`npm run mutate -- --list\` names both.
+- \`npm run mutate -- --area proof\` changes an area by Stryker (or one file of it: \`npm run mutate -- --file src/proof/sprt.ts\`), and \`npm run mutate -- g1\` makes one break by hand; \`npm run mutate -- --list\` names both.
 - An area takes minutes to an hour, so neither \`npm test\` nor CI runs this.
 - Changes of texts alone are left out: types check those that are names, and people read the others. Changes of what a module sets up while
   it loads are counted as not judged.
