@@ -88,6 +88,7 @@ function resultOf({ files }: Report): FileResult {
   const count = (...wanted: string[]): number => all.filter(({ mutant }) => wanted.includes(mutant.status)).length
   return {
     killed: count('Killed', 'Timeout', 'RuntimeError', 'CompileError'),
+    timed_out: count('Timeout'),
     static: count('Ignored') - all.filter(({ mutant }) => LEFT_OUT.includes(mutant.mutatorName)).length,
     survived: all.filter(({ mutant }) => ['Survived', 'NoCoverage'].includes(mutant.status)).map(survivorOf),
   }

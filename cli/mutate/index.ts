@@ -4,8 +4,8 @@ import { breaks } from './list.ts'
 import { reasonsByHand } from './reasons.ts'
 import { keep, LEAST_KILLED, percent, readResults, reasonOf, shareOf, sumOf } from './results.ts'
 
-// The command `npm run mutate -- ID… | --area NAME… | --file PATH… | --list | --page` breaks the code in one
-// place after the other, and says which breaks no test notices. `docs/mutation.md` has the results.
+// The command `npm run mutate -- ID… | --area NAME… | --file PATH… | --list | --page` breaks the
+// code in one place after the other. It says which breaks no test notices: docs/mutation.md.
 const [option, ...names] = process.argv.slice(2)
 
 if (option === '--list') list()
@@ -22,7 +22,11 @@ function list(): void {
 function judgeArea(name: string): void {
   const area = areas[name]
   if (!area) throw new Error(`no area ${name}: there are ${Object.keys(areas).join(', ')}`)
-  for (const file of filesOf(area)) judgeOne(name, area, file)
+  const files = filesOf(area)
+  for (const file of files) judgeOne(name, area, file)
+  const results = readResults()
+  const judged = Object.entries(results.areas[name] ?? {}).filter(([file]) => files.includes(file))
+  keep({ ...results, areas: { ...results.areas, [name]: Object.fromEntries(judged) } })
   const { all, killed, explained, unexplained, share } = sumOf(readResults().areas[name] ?? {})
   const said = `${killed} of ${all} killed (${percent(share)}), ${explained} survived with a reason, ${unexplained} without`
   console.log(`${name}: ${said}`)

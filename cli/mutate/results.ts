@@ -5,8 +5,11 @@ import { reasons, reasonsByHand } from './reasons.ts'
 
 /** A change that no test noticed. `line`: where it was when its file was judged. */
 export type Survivor = { line: number; from: string; to: string }
-/** `static`: changes of what a module sets up while it loads, which were not judged. */
-export type FileResult = { killed: number; static: number; survived: Survivor[] }
+/**
+ * `timed_out`: those killed because a test did not end in time. `static`: changes of what a module
+ * sets up while it loads, which were not judged. A folder may stand for its files together.
+ */
+export type FileResult = { killed: number; timed_out: number; static: number; survived: Survivor[] }
 /** By hand, `killed` and `survived` are the ids of breaks. */
 export type Results = { areas: Record<string, Record<string, FileResult>>; by_hand: { killed: string[]; survived: string[] } }
 
@@ -37,22 +40,32 @@ export function sumOf(files: Record<string, FileResult>) {
   const survived = Object.entries(files).flatMap(([file, result]) => result.survived.map((one) => ({ ...one, file })))
   const results = Object.values(files)
   const killed = results.reduce((sum, result) => sum + result.killed, 0)
+  const timed_out = results.reduce((sum, result) => sum + result.timed_out, 0)
   const not_judged = results.reduce((sum, result) => sum + result.static, 0)
   const explained = survived.filter((one) => reasonOf(one) !== undefined).length
   const all = killed + survived.length
-  return { all, killed, survived, explained, unexplained: survived.length - explained, not_judged, share: shareOf(killed, survived.length) }
+  return {
+    all,
+    killed,
+    timed_out,
+    survived,
+    explained,
+    unexplained: survived.length - explained,
+    not_judged,
+    share: shareOf(killed, survived.length),
+  }
 }
 
 function page({ areas, by_hand }: Results): string {
   const sums = Object.entries(areas).map(([name, files]) => ({ name, ...sumOf(files) }))
-  const rows = sums.map(({ name, all, killed, share, explained, unexplained, not_judged }) =>
-    [name, all, killed, percent(share), explained, unexplained, not_judged].join(' | '),
+  const rows = sums.map(({ name, all, killed, timed_out, share, explained, unexplained, not_judged }) =>
+    [name, all, killed, timed_out, percent(share), explained, unexplained, not_judged].join(' | '),
   )
   const hand = { killed: by_hand.killed.length, all: by_hand.killed.length + by_hand.survived.length }
   const share = percent(shareOf(hand.killed, by_hand.survived.length))
   return `${intro}
-| area | changes | killed | share | survived, with a reason | survived, without | not judged |
-| --- | --- | --- | --- | --- | --- | --- |
+| area | changes | killed | of them by a time limit | share | survived, with a reason | survived, without | not judged |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 ${rows.map((row) => `| ${row} |`).join('\n')}
 
 Of ${hand.all} breaks by hand that were run, the tests notice ${hand.killed} (${share}).

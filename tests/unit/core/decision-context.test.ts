@@ -136,3 +136,13 @@ describe('summarize', () => {
     expect(context.summarize({ max_chars }).length).toBeLessThanOrEqual(max_chars)
   })
 })
+
+test('a summary that just fits is neither shortened nor cut', () => {
+  const { context } = setUp([buildEvent({ id: 'a' }), buildEvent({ id: 'b' })])
+  const whole = context.summarize()
+  expect(context.summarize({ max_chars: whole.length })).toBe(whole)
+  expect(context.summarize({ max_chars: whole.length - 1 })).toContain('The latest 1 of 2')
+  const last = context.summarize({ max_events: 1 })
+  expect(context.summarize({ max_events: 1, max_chars: last.length })).toBe(last)
+  expect(context.summarize({ max_events: 1, max_chars: last.length - 1 })).toContain(`(cut from ${last.length} characters)`)
+})

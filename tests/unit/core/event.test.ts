@@ -146,6 +146,18 @@ describe('a derived event', () => {
     expect(child.meta).toEqual({ trace_id: cause.meta.trace_id, correlation_id: cause.id, causation_id: cause.id })
   })
 
+  test('has the sender of its cause, if that has one', () => {
+    const cause = buildEvent()
+    const sent = { ...cause, meta: { ...cause.meta, sender: 'key:ann' } }
+    expect(derive(sent, { type: 'a' }, NOW).meta).toEqual({
+      trace_id: cause.meta.trace_id,
+      correlation_id: cause.id,
+      causation_id: cause.id,
+      sender: 'key:ann',
+    })
+    expect(Object.keys(derive(cause, { type: 'a' }, NOW).meta)).toEqual(['trace_id', 'correlation_id', 'causation_id'])
+  })
+
   test('correlates with the first of its chain', () => {
     const first = buildEvent()
     const second = derive(first, { type: 'a' }, NOW)
@@ -163,4 +175,10 @@ describe('a derived event', () => {
 test('trace ids have 32 hex digits, span ids 16', () => {
   expect(newTraceId()).toMatch(/^[0-9a-f]{32}$/)
   expect(newSpanId()).toMatch(/^[0-9a-f]{16}$/)
+})
+
+test('a `meta` that is null is replaced, and one that is no object is left to the schema', () => {
+  const metaOf = (meta: unknown) => withDefaults({ type: 'a', meta }, { now: NOW, source: 's' })['meta']
+  expect(metaOf(null)).toMatchObject({ correlation_id: null, causation_id: null, trace_id: expect.any(String) })
+  expect([metaOf('text'), metaOf([1])]).toEqual(['text', [1]])
 })

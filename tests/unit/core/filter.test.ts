@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { DecisionContext } from '../../../src/core/decision-context.ts'
 import type { Filter } from '../../../src/core/deps.ts'
 import type { builtInEvents, EventOf } from '../../../src/core/event.ts'
-import { all, any, keywordFilter, not, relevant, sourceFilter, typeFilter } from '../../../src/core/filter.ts'
+import { all, any, keywordFilter, namedTypes, not, rateLimitFilter, relevant, sourceFilter, typeFilter } from '../../../src/core/filter.ts'
 import { buildEvent } from '../../support/build-event.ts'
 
 const context = new DecisionContext({ scope: 'default' })
@@ -109,4 +109,36 @@ describe('keywordFilter', () => {
   test('looks into every field, however deep', () => {
     expect(keywordFilter(['needle'])(buildEvent({ body: { rows: [{ note: 'a Needle' }] } }), context)).toBe(true)
   })
+})
+
+describe('a combined filter', () => {
+  const limited = () => rateLimitFilter({ limit: 1, window_s: 1 })
+  const isStateful = (filter: Filter): boolean => 'stateful' in filter && filter.stateful === true
+
+  test('names the types that its parts name', () => {
+    expect(namedTypes(typeFilter('a', 'b'))).toEqual(['a', 'b'])
+    expect(namedTypes(any(typeFilter('a'), all(yes, typeFilter('b')), not(typeFilter('c'))))).toEqual(['a', 'b', 'c'])
+    expect(namedTypes(yes)).toEqual([])
+  })
+
+  test('has a state where any part has one', () => {
+    expect([limited(), all(yes, limited()), any(limited(), no), not(limited())].map(isStateful)).toEqual([true, true, true, true])
+    expect([yes, all(yes, no), not(yes), typeFilter('a')].map(isStateful)).toEqual([false, false, false, false])
+  })
+
+  test('passes what its parts say', () => {
+    expect([not(no)(event, context), not(yes)(event, context)]).toEqual([true, false])
+  })
+})
+
+test('a keyword is found in the trace of an event, and not in its sender', () => {
+  const trace_id = 'f'.repeat(32)
+  const sent = buildEvent({ meta: { trace_id, correlation_id: null, causation_id: null, sender: 'key:ann' } })
+  expect(keywordFilter([trace_id])(sent, context)).toBe(true)
+  expect(keywordFilter(['key:ann'])(sent, context)).toBe(false)
+})
+
+test('a limit without a key counts each scope for itself', () => {
+  const filter = rateLimitFilter({ limit: 1, window_s: 10 })
+  expect(['a', 'b', 'a'].map((scope) => filter(buildEvent({ scope }), context))).toEqual([true, true, false])
 })

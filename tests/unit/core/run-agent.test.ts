@@ -155,6 +155,40 @@ describe('runAgent', () => {
     expect(context).toMatchObject({ scope: 'ops', events: [event] })
   })
 
+  test('adds a retried event that is not in memory, and a first attempt whatever is', async () => {
+    const { store, agent } = setUp({ settled: 2 })
+    await store.publish(buildEvent({ id: 'a' }))
+    const { seen, trigger } = sightings()
+    const memory = new DecisionContext({ scope: 'default', events: [buildEvent({ id: 'b' }), buildEvent({ id: 'a' })] })
+    const forgetting = async (context: DecisionContext) => {
+      await trigger(context)
+      if (seen.length > 1) return null
+      context.events = context.events.filter(({ id }) => id === 'b')
+      throw new Error('once more')
+    }
+    await runAgent({ ...agent, trigger: forgetting, context: memory })
+    expect(seen).toEqual([
+      ['b', 'a', 'a'],
+      ['b', 'a'],
+    ])
+  })
+
+  test('waits for its lock no longer than until its signal aborts', async () => {
+    const { store, statuses, agent, controller } = setUp({ settled: 1 })
+    const locks = new ScopedLocks()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const holding = locks.run('default', () => promise)
+    await store.publish(buildEvent())
+    const { seen, trigger } = sightings()
+    const ended = runAgent({ ...agent, trigger, locks })
+    await macrotask()
+    controller.abort(new Error('stopped'))
+    await ended
+    expect([seen, statuses()]).toEqual([[], ['pending']])
+    resolve()
+    await holding
+  })
+
   test('continues with the given memory', async () => {
     const { store, agent } = setUp({ settled: 1 })
     await store.publish(buildEvent({ id: 'b' }))

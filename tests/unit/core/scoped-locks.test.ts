@@ -182,3 +182,12 @@ test('in any mix of tasks, failures and aborts, no two of a scope overlap and ev
     }),
   )
 })
+
+test('a wait without a limit lasts as long as the task before', async () => {
+  const locks = new ScopedLocks()
+  const first = held(locks, 'a')
+  const second = locks.run('a', () => 'second')
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  first.end()
+  expect(await second).toBe('second')
+})

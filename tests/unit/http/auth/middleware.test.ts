@@ -2,7 +2,19 @@ import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
 import type { KeyLookup } from '../../../../src/http/auth/authenticate.ts'
 import { createKey } from '../../../../src/http/auth/key.ts'
-import { authenticated, rateLimited, requires, scopeParam, ticketed, type AuthEnv } from '../../../../src/http/auth/middleware.ts'
+import {
+  addressLimited,
+  authenticated,
+  demandReader,
+  onlyOwn,
+  rateLimited,
+  requires,
+  scopeParam,
+  scopeQuery,
+  ticketed,
+  type AuthEnv,
+} from '../../../../src/http/auth/middleware.ts'
+import { buildEvent } from '../../../support/build-event.ts'
 import type { Env } from '../../../../src/env.ts'
 import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'
 
@@ -166,4 +178,72 @@ describe('a ticket', () => {
     expect(await get(path, { key: 'wrong', hono })).toMatchObject({ status: 401 })
     expect(redeem).not.toHaveBeenCalled()
   })
+
+  test('that is refused, or for no valid scope, leads to nobody', async () => {
+    redeem.mockResolvedValueOnce(null)
+    const unauthenticated = { status: 401, body: { detail: expect.stringContaining('This ticket is invalid') } }
+    expect(await get(path, { key: null, hono })).toMatchObject(unauthenticated)
+    redeem.mockClear()
+    expect(await get('/scopes/a%20b/sse?ticket=t', { key: null, hono })).toMatchObject(unauthenticated)
+    expect(redeem).not.toHaveBeenCalled()
+  })
+
+  test('is redeemed only within the limit of its address', async () => {
+    redeem.mockClear()
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const request = new Request(`http://localhost${path}`, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
+    expect((await hono.request(request, undefined, bindings({ RATE_LIMIT: { limit } }))).status).toBe(429)
+    expect(limit).toHaveBeenCalledWith({ key: 'ticket:192.0.2.1' })
+    expect(redeem).not.toHaveBeenCalled()
+  })
+
+  test('for its scope is redeemed with its text', async () => {
+    redeem.mockClear()
+    await get(path, { key: null, hono })
+    expect(redeem).toHaveBeenCalledWith(expect.anything(), 'team-a/1', 't')
+  })
+})
+
+describe('the limit of an address', () => {
+  const hono = new Hono<AuthEnv>()
+  hono.get('/open', addressLimited, (c) => c.json({}))
+  hono.onError(handleError)
+
+  test('counts by address, and passes what is below it', async () => {
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: false }))
+    const env = bindings({ RATE_LIMIT: { limit } })
+    expect(await get('/open', { hono, env })).toMatchObject({ status: 429, body: { detail: expect.stringContaining('this address') } })
+    expect(limit).toHaveBeenCalledWith({ key: 'open:' })
+    limit.mockResolvedValue({ success: true })
+    expect(await get('/open', { hono, env })).toMatchObject({ status: 200 })
+    expect(await get('/open', { hono })).toMatchObject({ status: 200 })
+  })
+})
+
+describe('the scope in a query', () => {
+  const hono = new Hono<AuthEnv>()
+  hono.use(authenticated(() => ({ keys, any_key: async () => false, knows: () => true })))
+  hono.get('/events', scopeQuery, (c) => c.json({ scope: c.var.scope }))
+  hono.onError(handleError)
+
+  test('is checked, and is `default` where the query has none', async () => {
+    expect(await get('/events?scope=team-a/1', { hono })).toMatchObject({ status: 200, body: { scope: 'team-a/1' } })
+    expect(await get('/events', { hono, key: 'admin-key' })).toMatchObject({ status: 200, body: { scope: 'default' } })
+    expect(await get('/events', { hono })).toMatchObject({ status: 403 })
+    expect(await get('/events?scope=a%20b', { hono })).toMatchObject({
+      status: 400,
+      body: { detail: 'The scope in the query is not valid.', errors: [{ path: 'scope', message: expect.any(String) }] },
+    })
+  })
+})
+
+test('what came of an event is for the key that sent it, and for viewers', () => {
+  const principal = (key_id: string, ...roles: string[]) => ({ key_id, name: 'n', roles, scopes: ['*'] })
+  const meta = { trace_id: '0'.repeat(32), correlation_id: null, causation_id: null }
+  const sent = buildEvent({ meta: { ...meta, sender: onlyOwn(principal('k1', 'publisher'))! } })
+  expect(() => demandReader(principal('k1', 'publisher'), sent)).not.toThrow()
+  expect(() => demandReader(principal('k2', 'publisher'), sent)).toThrow(/sent with another key/)
+  expect(() => demandReader(principal('k2', 'publisher'), buildEvent())).toThrow(/sent with another key/)
+  expect(() => demandReader(principal('k2', 'viewer'), sent)).not.toThrow()
+  expect([onlyOwn(principal('k2', 'operator')), onlyOwn(principal('k1', 'publisher')) === undefined]).toEqual([undefined, false])
 })
