@@ -1,7 +1,8 @@
-import { type Area, areas, filesOf, runFile } from './areas.ts'
+import { type Area, areas, filesOf } from './areas.ts'
 import { judgeAll } from './by-hand.ts'
 import { breaks } from './list.ts'
 import { reasonsByHand } from './reasons.ts'
+import { runFile } from './stryker.ts'
 import { keep, LEAST_KILLED, percent, readResults, reasonOf, shareOf, sumOf } from './results.ts'
 
 // The command `npm run mutate -- ID… | --area NAME… | --file PATH… | --list | --page` breaks the

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { areas as known, filesOf } from './areas.ts'
 import { breaks } from './list.ts'
 import { reasons, reasonsByHand } from './reasons.ts'
 
@@ -57,18 +58,18 @@ export function sumOf(files: Record<string, FileResult>) {
 }
 
 function page({ areas, by_hand }: Results): string {
-  const sums = Object.entries(areas).map(([name, files]) => ({ name, ...sumOf(files) }))
-  const rows = sums.map(({ name, all, killed, timed_out, share, explained, unexplained, not_judged }) =>
-    [name, all, killed, timed_out, percent(share), explained, unexplained, not_judged].join(' | '),
+  const sums = Object.entries(areas).map(([name, files]) => ({ name, files: judgedText(name, files), ...sumOf(files) }))
+  const rows = sums.map(({ name, files, all, killed, timed_out, share, explained, unexplained, not_judged }) =>
+    [name, files, all, killed, timed_out, percent(share), explained, unexplained, not_judged].join(' | '),
   )
   const hand = { killed: by_hand.killed.length, all: by_hand.killed.length + by_hand.survived.length }
   const share = percent(shareOf(hand.killed, by_hand.survived.length))
   return `${intro}
-| area | changes | killed | of them by a time limit | share | survived, with a reason | survived, without | not judged |
-| --- | --- | --- | --- | --- | --- | --- | --- |
+| area | files judged | changes | killed | of them by a time limit | share | survived, with a reason | survived, without | not judged |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ${rows.map((row) => `| ${row} |`).join('\n')}
 
-Of ${hand.all} breaks by hand that were run, the tests notice ${hand.killed} (${share}).
+Areas that are missing here were not run. Of ${hand.all} breaks by hand that were run, of ${breaks.length}, the tests notice ${hand.killed} (${share}).
 
 ${sums.map(({ name, survived }) => `## Survivors of ${name}\n\n${survivorsText(survived)}`).join('\n\n')}
 
@@ -76,6 +77,13 @@ ${sums.map(({ name, survived }) => `## Survivors of ${name}\n\n${survivorsText(s
 
 ${by_hand.survived.map(brokenText).join('\n') || 'None.'}
 `
+}
+
+function judgedText(name: string, judged: Record<string, FileResult>): string {
+  const area = known[name]
+  const files = area ? filesOf(area) : []
+  const done = files.filter((file) => file in judged || path.dirname(file) in judged)
+  return `${done.length} of ${files.length}`
 }
 
 function brokenText(id: string): string {

@@ -77,3 +77,20 @@ describe('a Wilson bound', () => {
     expect([wilsonLow({ n: 0, k: 0 }), wilsonHigh({ n: 0, k: 0 })]).toEqual([0, 1])
   })
 })
+
+describe('at its ends', () => {
+  test('a binomial tail is 1 from the number of draws on, and 0 below none', () => {
+    expect([binomialTail({ n: 7, k: 7 }, 0.3), binomialTail({ n: 7, k: 8 }, 0.3), binomialTail({ n: 7, k: 7 }, 1)]).toEqual([1, 1, 1])
+    expect(binomialTail({ n: 1000, k: 1000 }, 0.97)).toBe(1)
+    expect([binomialTail({ n: 7, k: -1 }, 0.3), binomialTail({ n: 7, k: -1 }, 0)]).toEqual([0, 1])
+  })
+
+  test('of what never or always happens is 1 or 0', () => {
+    expect([binomialTail({ n: 7, k: 3 }, 0), binomialTail({ n: 7, k: 3 }, -0.1)]).toEqual([1, 1])
+    expect([binomialTail({ n: 7, k: 3 }, 1), binomialTail({ n: 7, k: 3 }, 1.1)]).toEqual([0, 0])
+  })
+
+  test('a Wilson bound is that of its formula, by another program', () => {
+    expect(wilsonLow({ n: 100, k: 90 })).toBeCloseTo(0.8396444903889079, 12)
+  })
+})

@@ -53,6 +53,26 @@ test.each<[string, [string, number][]]>([
   ],
   ['on 2025-12-10T06:55:46Z, 10.12.2025 and 1/2/25', []],
   ['in May 2026, but may 990', [['may', 990]]],
+  [
+    'may 31, may 32, may 1900, may 1901, may 2099, may 2100, may 5000',
+    [
+      ['may', 32],
+      ['may', 1900],
+      ['may', 2100],
+      ['may', 5000],
+    ],
+  ],
+  [
+    '1.234.56 and 1,234,567',
+    [
+      ['^', 1234.56],
+      ['and', 1_234_567],
+    ],
+  ],
+  ['version 1.23.4, port 1.2.3.4, 1,234,567,890', []],
+  [`${'a'.repeat(38)} 1 2 3 4`, ['', '#', '##', '##'].map((marks, at) => [`${'a'.repeat(38)}${marks}`, at + 1])],
+  [`${' '.repeat(1999)}5`, [['^', 5]]],
+  [`${' '.repeat(2000)}5`, []],
   ['7 up', [['^', 7]]],
   ['', []],
 ])('the numbers of a text are read with the word before them, alike here and in learned code: %s', (text, numbers) => {

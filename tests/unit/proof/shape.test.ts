@@ -38,3 +38,14 @@ test('a list has the kinds of its items, whatever their order and number', () =>
 test('a shape is eight hexadecimal digits', () => {
   expect(shapeOf(note)).toMatch(/^[\da-f]{8}$/)
 })
+
+test('lists are read as deep as fields', () => {
+  const at = (list: unknown) => shapeOf({ type: 'note', list } as { type: string })
+  expect(at([[[1]]])).not.toBe(at([[['text']]]))
+  expect(at([[[[1]]]])).toBe(at([[[['text']]]]))
+})
+
+test('a shape stays what it was: certificates have it stored', () => {
+  const event = { ...note, extra: null, yes: true }
+  expect(shapeOf(event)).toBe('362a155f')
+})
