@@ -37,6 +37,7 @@ const results = z.object({ results: z.array(transferResult) })
 const send = route('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip', {
   description:
     'One transfer, or up to 1,000 in an array, which one transaction makes in order. An id has one outcome, for ever: the same transfer again is answered `exists`, and one that failed stays failed. ' +
+    'An id from before the retention of the ledger fails with `id_used_long_ago`. ' +
     'The key must be the one whose account pays, or an operator of the scope that pays; with `void`, that is paid.',
   ...guard({ roles: ['publisher'], body: 'json' }),
   request: {
