@@ -121,7 +121,7 @@ export type SkillsPageOf = { after: string; limit: number; only?: string }
 /**
  * A proposal's run. `result` is a ProposalResult as JSON, or null while it runs. Times are in ms.
  */
-export type SkillCall = { started_at: number; ended_at: number | null; result: string | null }
+export type SkillCall = { run_id: string; started_at: number; ended_at: number | null; result: string | null }
 
 /**
  * The caller of a proposal. `trace` is the trace of the request. `call_id` names the call, so that

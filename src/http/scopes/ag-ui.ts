@@ -13,6 +13,7 @@ import { decide } from '../skills/approvals.ts'
 import { CLARIFY, RunEvents, type Run } from './ag-ui-events.ts'
 import type { UiEvent } from './ag-ui-texts.ts'
 import { connect } from './sockets.ts'
+import { blocksOf } from './sse-blocks.ts'
 
 const id = z
   .string()
@@ -149,15 +150,6 @@ function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) =>
     },
     cancel: () => stop.abort(),
   })
-}
-
-async function* blocksOf({ body }: Response, signal: AbortSignal): AsyncGenerator<string> {
-  let rest = ''
-  for await (const text of body?.pipeThrough(new TextDecoderStream(), { signal }) ?? []) {
-    const blocks = `${rest}${text}`.split('\n\n')
-    rest = blocks.pop() ?? ''
-    yield* blocks
-  }
 }
 
 const PAGE = 1000

@@ -93,7 +93,7 @@ export class SkillRuns {
 
   /** The run that a call or an approval led to. */
   ofCause(cause: string): SkillCall | null {
-    const sql = 'SELECT started_at, ended_at, result FROM skill_runs WHERE cause = ? ORDER BY started_at LIMIT 1'
+    const sql = 'SELECT run_id, started_at, ended_at, result FROM skill_runs WHERE cause = ? ORDER BY started_at LIMIT 1'
     return this.#parts.database.first<SkillCall>(sql, cause) ?? null
   }
 

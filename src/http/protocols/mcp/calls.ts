@@ -6,6 +6,7 @@ import type { ProposalResult } from '../../../skills/session/result.ts'
 import { demandRole } from '../../auth/middleware.ts'
 import { propose } from '../../skills/propose.ts'
 import { approvalOf, callResult, said } from './answer.ts'
+import { StepProgress, type Tell } from './progress.ts'
 import { approvalHere, approvedRun, badState, type Caller, decideHere, originOf } from './approved-run.ts'
 import { APPROVAL, approvalAnswer, approvalForm, type Answer, type Decision, slotAnswer, slotForm, SLOTS } from './questions.ts'
 import { taskOf, type Task } from './tasks.ts'
@@ -20,6 +21,8 @@ export type SkillCallRequest = {
   tasks: boolean
   responses: Record<string, unknown> | undefined
   state: string | undefined
+  /** Null: the client wants no progress. */
+  tell: Tell | null
 }
 export type CallAnswer = CallToolResult | InputRequiredResult | (Task & { resultType: 'task' })
 
@@ -71,8 +74,24 @@ function stateOf(text: string | undefined): z.infer<typeof returned> {
 }
 
 async function begin(c: Caller, request: SkillCallRequest): Promise<{ answer: ProposalResult } | { task: Task }> {
-  const { proposal, dry_run, traceparent, tasks, form } = request
   const call_id = crypto.randomUUID()
+  if (!request.tell || request.dry_run) return answerTo(c, request, call_id)
+  const progress = new StepProgress(c, { call_id, skill_id: request.proposal.skill_id }, request.tell)
+  await progress.follow()
+  try {
+    const begun = await answerTo(c, request, call_id)
+    if ('answer' in begun) await progress.end(begun.answer.steps)
+    return begun
+  } finally {
+    await progress.stop()
+  }
+}
+
+async function answerTo(
+  c: Caller,
+  { proposal, dry_run, traceparent, tasks, form }: SkillCallRequest,
+  call_id: string,
+): Promise<{ answer: ProposalResult } | { task: Task }> {
   const answered = propose(c, proposal, { from: 'model', dry_run, traceparent, call_id }).then((text) => JSON.parse(text) as ProposalResult)
   if (!tasks || dry_run) return { answer: await answered }
   for (;;) {

@@ -19,7 +19,10 @@ const refused: Record<string, { schema: z.ZodType }> = {
 
 export const mcpResponses = {
   ...problems(413, 415),
-  200: json(rpcAnswer, 'The response to a request.'),
+  200: {
+    description: 'The response to a request; a stream of messages if it asks for progress, and there is some.',
+    content: { 'application/json': { schema: rpcAnswer }, 'text/event-stream': { schema: z.string() } },
+  },
   202: { description: 'The notification was accepted.' },
   400: { description: 'The request is invalid.', content: refused },
   406: json(rpcAnswer, 'Accept must name application/json and text/event-stream.'),

@@ -5,6 +5,7 @@ import { skillId, WHY } from '../../../skills/manifest/names.ts'
 import { abilitiesOf, TASKS } from './abilities.ts'
 import type { Caller } from './approved-run.ts'
 import { callSkill } from './calls.ts'
+import { tellOf } from './progress.ts'
 import { serveTasks } from './tasks.ts'
 import { idOf, toolName } from './tool-name.ts'
 import { type SkillsPage, toolOf } from './tool.ts'
@@ -52,6 +53,7 @@ export function skillServer(c: Caller, trying: Trying, era: Era): McpServer {
       ...abilitiesOf(mcpReq),
       responses: mcpReq.inputResponses,
       state: mcpReq.requestState<string>(),
+      tell: tellOf(mcpReq),
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
     }
     // The result of a task is another kind of result than the SDK's types know.
