@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../base/backoff.ts'
 import type { Env, QueueMessage } from '../env.ts'
 import { logError, warn } from '../base/warn.ts'
 import type { Event } from '../core/event.ts'
@@ -11,7 +12,6 @@ import { storeOf } from '../store/store.ts'
 type Parsed = { message: Message; body: QueueMessage }
 /** A message to retry after a delay. */
 type Returned = Parsed & { delay_s: number }
-const RETRY_S = 2
 const FULL_S = 30
 
 /**
@@ -106,7 +106,7 @@ function settle(one: Parsed, taken: Taken): Returned[] {
     one.message.ack()
     return []
   }
-  return [{ ...one, delay_s: taken === 'full' ? FULL_S : RETRY_S * 2 ** Math.min(one.message.attempts, 6) }]
+  return [{ ...one, delay_s: taken === 'full' ? FULL_S : backoff(pauses.queue, one.message.attempts) / 1000 }]
 }
 
 async function bury(env: Env, message: Message, error: string): Promise<void> {

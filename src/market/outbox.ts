@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../base/backoff.ts'
 import { isTransient } from '../base/faults.ts'
 import { warn } from '../base/warn.ts'
 import type { Env } from '../env.ts'
@@ -21,9 +22,6 @@ export type Source = { readonly waiting: boolean; send: (env: Env) => Promise<vo
 /** Messages are gathered for this long. */
 const GATHER_MS = 50
 const MOST_ITEMS = 100
-const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 30_000
-const HOUR_MS = 3_600_000
 /** Attempts of a message that fails alone, within 18 minutes. */
 const MOST_ATTEMPTS = 12
 
@@ -80,7 +78,7 @@ export class Outbox {
       this.#pauses.delete(name)
     } catch (error) {
       const failures = (this.#pauses.get(name)?.failures ?? 0) + 1
-      const pause_ms = Math.min(LONGEST_PAUSE_MS, pauseAfter(failures))
+      const pause_ms = backoff(pauses.topic, failures)
       this.#pauses.set(name, { failures, until: now + pause_ms })
       warn({ message: 'the ledger failed to send; will retry', topic: name, pause_ms, error })
       this.#dropOldest(name)
@@ -114,7 +112,7 @@ export class Outbox {
       error,
     })
     if (!given_up) {
-      const due_at = Math.max(now, Date.now()) + pauseAfter(attempts)
+      const due_at = Math.max(now, Date.now()) + backoff(pauses.message, attempts)
       this.#sql.exec('UPDATE outbox SET failures = ?, due_at = ? WHERE seq = ?', attempts, due_at, row.seq)
     } else if (this.#delete(row)) topic.giveUp?.({ key: row.key, value: JSON.parse(row.value) as unknown, error, attempts })
   }
@@ -144,8 +142,6 @@ export class Outbox {
 }
 
 type Row = { seq: number; key: string; value: string; failures: number }
-
-const pauseAfter = (failures: number): number => Math.min(HOUR_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 
 /**
  * Sends messages, each alone if they fail together. Returns those that failed alone; throws if none

@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../base/backoff.ts'
 import { logError } from '../base/warn.ts'
 import type { WorkKind } from '../contract/scope.ts'
 import type { Alarm } from './upkeep/alarm.ts'
@@ -39,8 +40,6 @@ export type JobHandler<Payload> = {
 
 /** Interval of alarms while a job runs, which resume it after a crash. */
 const HEARTBEAT_MS = 20_000
-const FIRST_RETRY_MS = 2000
-const LAST_RETRY_MS = 60_000
 
 type JobRow = { seq: number; kind: JobKind; key: string; payload: string; locks: string; attempts: number }
 type Running = Pick<JobRow, 'seq' | 'kind' | 'attempts'> & { locks: readonly string[]; ended: PromiseWithResolvers<void>; gone: boolean }
@@ -200,7 +199,7 @@ export class Jobs {
   #retry({ seq, attempts }: Running, again_ms?: number): void {
     const failures = (this.#failures.get(seq) ?? 0) + 1
     this.#failures.set(seq, failures)
-    const after_ms = again_ms ?? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS)
+    const after_ms = again_ms ?? backoff(pauses.job, failures)
     const sql = 'UPDATE jobs SET due_at = ?2, attempts = ?3 WHERE seq = ?1'
     this.#parts.unit((unit) => unit.all(sql, seq, unit.now + after_ms, attempts))
   }
@@ -250,7 +249,7 @@ export class Jobs {
     const sql = 'SELECT min(due_at) AS at FROM jobs WHERE seq NOT IN (SELECT value FROM json_each(?))'
     const due = this.#parts.database.first<{ at: number | null }>(sql, running)?.at ?? Infinity
     if (this.busy) return Math.min(now + HEARTBEAT_MS, due > now ? due : Infinity)
-    return Math.max(due, now + FIRST_RETRY_MS / 2)
+    return Math.max(due, now + pauses.job.first_ms / 2)
   }
 }
 

@@ -1,9 +1,9 @@
+import { backoff, pauses } from '../../base/backoff.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
 const FRESH_MS = 30_000
 const ABSENT_MS = 5000
 const STALE_MS = 600_000
-const RETRY_MS = 5000
 /** Time limit of a lookup with and without a stale entry. D1 has been seen to stall for 25 s. */
 const PATIENCE_MS = { stale: 500, absent: 5000 }
 const MOST_ENTRIES = 1000
@@ -46,7 +46,7 @@ export function createKeyCache<Row>(lookup: Lookup<Row>, now: () => number): Key
       return record
     } catch (error) {
       if (!usable) throw error
-      entry.ask_at = Math.min(now() + RETRY_MS, entry.read_at + STALE_MS)
+      entry.ask_at = Math.min(now() + backoff(pauses.read), entry.read_at + STALE_MS)
       return entry.record
     }
   }

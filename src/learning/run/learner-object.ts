@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { v7 as uuidv7 } from 'uuid'
+import { backoff, pauses } from '../../base/backoff.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { LearnerApi, LearnStart } from '../../contract/reports/learning/learner-api.ts'
@@ -18,8 +19,6 @@ const SLICE_MS = 5000
 const SAFETY_MS = 30_000
 /** D1 gets the progress of a run this often. */
 const REPORT_MS = 2000
-const FIRST_RETRY_MS = 1000
-const LAST_RETRY_MS = 60_000
 const MOST_FAILURES = 20
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -92,7 +91,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       await this.#report()
     } catch (error) {
       warn({ message: 'failed to report a learning run; will retry', error })
-      return this.ctx.storage.setAlarm(Date.now() + FIRST_RETRY_MS)
+      return this.ctx.storage.setAlarm(Date.now() + backoff(pauses.learning))
     }
     if (this.#store.run?.status === 'running' || this.#store.unreported) await this.ctx.storage.setAlarm(Date.now())
     else await this.#rest(kept_ms)
@@ -151,7 +150,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const answer = `It stopped: ${messageOf(error)}`
     const next = failures < MOST_FAILURES ? { ...run, failures } : ended(run, 'failed', answer, Date.now())
     this.#store.unit(() => this.#store.write(next))
-    return next.status === 'running' ? Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS) : null
+    return next.status === 'running' ? backoff(pauses.learning, failures) : null
   }
 
   /** Copies the run to D1, if D1 lacks a change. */

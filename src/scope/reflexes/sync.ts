@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../../base/backoff.ts'
 import { presentReflex } from '../../artifacts/kinds.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
@@ -13,7 +14,6 @@ import type { Ground } from '../storage/wiring.ts'
 
 /** Maximum age of the versions in ms when events arrive, in case a notification was lost. */
 const STALE_MS = 60_000
-const RETRY_MS = 5000
 const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
@@ -161,7 +161,7 @@ export class ReflexSync {
   #retry(message: string, error: unknown): void {
     const { now, alarm, scope } = this.#parts
     warn({ message, scope, error })
-    this.#due = now() + RETRY_MS
+    this.#due = now() + backoff(pauses.read)
     alarm.by(this.#due)
   }
 }

@@ -2,6 +2,7 @@ import { setReflexState } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import { LEDGER, type LicenceUse, type Revocation } from '../../contract/market/ledger-api.ts'
+import { backoff, pauses } from '../../base/backoff.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
@@ -16,7 +17,6 @@ import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 /** Changes are batched for this long before they are replicated: D1 lags by about a second. */
 const GATHER_MS = 800
-const LONGEST_PAUSE_MS = 30_000
 const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
@@ -216,7 +216,7 @@ export class Outbox {
     } else {
       this.#failures += 1
       this.#error = messageOf(failed[0])
-      const pause_ms = Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** (this.#failures - 1))
+      const pause_ms = backoff(pauses.replication, this.#failures)
       warn({ message: 'failed to replicate to D1; will retry', pause_ms, error: this.#error })
       this.#due = now() + pause_ms
     }

@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../../base/backoff.ts'
 import { setSkillState } from '../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../base/json.ts'
 import { warn } from '../../base/warn.ts'
@@ -17,7 +18,6 @@ import type { Lanes } from '../effects/wiring.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
 const POLL_MS = 60_000
-const RETRY_MS = 5000
 const MOST_WAITING = 100
 const GONE = 'the scope no longer asks this'
 const ANSWER_WITHIN_MS = 7 * 86_400_000
@@ -134,7 +134,7 @@ export class ParkedRuns {
     const { env, outbox, unit, jobs, alarm, now } = this.#parts
     this.#poll_at = now() + POLL_MS
     // If D1 accepts no request, skip the query: a second timeout would outlast the next poll.
-    if (!(await outbox.push('approvals'))) return this.#pollIn(RETRY_MS)
+    if (!(await outbox.push('approvals'))) return this.#pollIn(backoff(pauses.read))
     const ids = this.#waiting().map(({ approval_id }) => approval_id)
     const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
     const verdicts = new Map(found.map((approval) => [approval.id, verdictOf(approval)]))

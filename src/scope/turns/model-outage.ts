@@ -1,3 +1,4 @@
+import { backoff } from '../../base/backoff.ts'
 import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
 import type { Refusal } from '../../models/model-errors.ts'
@@ -111,10 +112,10 @@ function retryDelay(
   { tries, retry, jitter }: { tries: number; retry: Settings['retry']; jitter: number },
 ): number {
   const { backoff_ms, max_backoff_ms, model_outage_s } = retry
-  const backoff = Math.min(max_backoff_ms, backoff_ms * 2 ** Math.min(tries, 30)) * ((1 + jitter) / 2)
+  const pause_ms = backoff({ first_ms: backoff_ms, longest_ms: max_backoff_ms }, tries + 1) * ((1 + jitter) / 2)
   // Jitter spreads the retries of scopes that received the same time.
   const told = retry_after_ms === null ? 0 : retry_after_ms + jitter * backoff_ms
-  return Math.ceil(Math.min(Math.max(backoff, told), model_outage_s * 1000))
+  return Math.ceil(Math.min(Math.max(pause_ms, told), model_outage_s * 1000))
 }
 
 const describe = ({ since, ask_at, detail }: Outage): string =>

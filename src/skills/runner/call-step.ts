@@ -1,3 +1,4 @@
+import { backoff } from '../../base/backoff.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isRetryable } from '../../base/faults.ts'
@@ -41,7 +42,7 @@ export async function callStep(call: StepCall): Promise<StepEnd> {
     const end = { ...ended.end, status, cost_usd, attempts: attempt, duration_ms: ports.now() - started }
     if (!ended.again || attempt >= max_attempts || call.signal?.aborted) return end
     if (call.left_usd !== null && cost_usd > call.left_usd) return { ...end, reason: 'budget_cost' }
-    const pause_ms = backoff_ms * 2 ** (attempt - 1)
+    const pause_ms = backoff({ first_ms: backoff_ms, longest_ms: Infinity }, attempt)
     if (call.left_ms && pause_ms >= call.left_ms()) return end
     if (!(await pause(pause_ms, { wait: (ms, stop) => ports.wait(ms, stop), signal: call.signal }))) return end
   }

@@ -1,3 +1,4 @@
+import { backoff } from '../../base/backoff.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { jsonText, type Json, type JsonFields } from '../../base/json.ts'
@@ -104,7 +105,7 @@ export class ToolCaller {
       const timeout_ms = policy.timeout_ms ?? TOOL_TIMEOUT_MS
       const ended = await withinTime((stop) => work(stop, key), { timeout_ms, wait, signal })
       if (attempts >= max_attempts || !this.#mayHelp(ended, key !== null)) return { ended, attempts }
-      if (!(await pause(backoff_ms * 2 ** (attempts - 1), { wait, signal }))) return { ended, attempts }
+      if (!(await pause(backoff({ first_ms: backoff_ms, longest_ms: Infinity }, attempts), { wait, signal }))) return { ended, attempts }
     }
   }
 

@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../../../base/backoff.ts'
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../../../agent/decisions/answers.ts'
 import { isAsked, type DecisionAsked } from '../../../contract/decisions/event.ts'
 import type { Usage } from '../../../contract/log-entry.ts'
@@ -16,7 +17,6 @@ import { recordDecision } from './record.ts'
 /** Calls of the decision model at once in one scope. */
 const AT_ONCE = 32
 const TIMEOUT_MS = 20_000
-const FIRST_RETRY_MS = 250
 
 type Asking = { seq: number }
 type Again = { waits: boolean; decided: Decision | null; usage: Usage }
@@ -113,7 +113,7 @@ export class Decisions {
     const again = call.fault?.fault === 'unavailable' && job.attempts < Math.min(settings().retry.max_attempts, MOST_DEATHS)
     if (!again) return this.#fail(job, event, call.error, call)
     this.#parts.unit((unit) => recordDecision(unit, { event, call, middle: null }, this.#parts))
-    return { again_ms: Math.min(call.fault?.retry_after_ms ?? 0, TIMEOUT_MS) || FIRST_RETRY_MS * 2 ** job.attempts }
+    return { again_ms: Math.min(call.fault?.retry_after_ms ?? 0, TIMEOUT_MS) || backoff(pauses.decision_model, job.attempts) }
   }
 
   #storedOf({ payload: { seq } }: Pick<Job<Asking>, 'payload'>): Stored {
