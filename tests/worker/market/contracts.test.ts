@@ -7,11 +7,17 @@ import { deliverLicence } from '../../../src/store/market/ownership.ts'
 import { certify } from '../../support/certificates.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { acting, did, write } from '../../support/reflex-chain.ts'
-import { entriesOf, freshScope, note, runAlarm, sendAndSettle, stubOf } from '../../support/scopes.ts'
+import { entriesOf, freshScope, inObject, note, runAlarm, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { skill, twoSteps } from '../../support/two-step-skill.ts'
 
 const ledger = env.LEDGER.getByName(LEDGER)
-const pushed = () => runAlarm(ledger)
+/** The alarm may be running already: until it has ended, the scopes have older views. */
+const pushed = () =>
+  until(async () => {
+    await runAlarm(ledger)
+    const waiting = ({ storage }: DurableObjectState) => storage.sql.exec<{ n: number }>('SELECT count(*) AS n FROM outbox').one().n
+    return (await inObject(ledger as never, waiting)) === 0
+  }, 'the Ledger has sent its messages')
 
 /** A scope that serves a reflex, and one whose reflex calls it on each note. */
 async function service(balance: number) {
