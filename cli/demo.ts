@@ -1,27 +1,25 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { learningLesson } from './demo/learning.ts'
+import { help, parseOptions, type DemoOptions } from './demo/options.ts'
+import { type AuthLog, readAuthLog } from './demo/read-log.ts'
+import { howToTalk, report } from './demo/report.ts'
+import { runDemo } from './demo/run.ts'
+import type { Summary } from './demo/summary.ts'
+import { type Progress, teach, type Taught } from './learning/lesson.ts'
+import { LiveLine } from './learning/live-line.ts'
+import { curveLines, figuresOf } from './learning/report.ts'
+import { type Api, connect } from './lib/api.ts'
 import { CliError, messageOf, tellFailure } from './lib/cli-error.ts'
-import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { buildDashboard } from './lib/dashboard.ts'
-import { startServer, type LocalServer } from './lib/local-server.ts'
+import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { listen } from './lib/listen.ts'
+import { startServer, type LocalServer } from './lib/local-server.ts'
 import { painter, type Output } from './lib/paint.ts'
 import { temporaryFolder } from './lib/temporary-folder.ts'
 import { count } from './lib/text.ts'
-import { teach, type Taught } from './learning/lesson.ts'
-import { LiveLine } from './learning/live-line.ts'
-import { curveLines, figuresOf } from './learning/report.ts'
-import { connect } from './lib/api.ts'
-import { FAILING_SCOPE } from './demo/failing-scope.ts'
-import { howToTalk } from './demo/keep.ts'
-import { learningLesson } from './demo/learning.ts'
-import { help, parseOptions, type DemoOptions } from './demo/options.ts'
-import { presenterFor } from './demo/presenter.ts'
-import { type AuthLog, readAuthLog } from './demo/read-log.ts'
-import { report } from './demo/report.ts'
-import { runDemo } from './demo/run-demo.ts'
-import { initialState } from './demo/state.ts'
-import type { Summary } from './demo/summary.ts'
 
+const NOTICE_MS = 500
 const interrupted = interruption()
 
 async function main(args: string[]): Promise<number> {
@@ -42,31 +40,42 @@ async function demo(options: DemoOptions, { signal }: Interruption): Promise<voi
   const started = performance.now()
   const output: Output = options.json ? process.stderr : process.stdout
   const log = await unlessAborted(signal, readAuthLog(options, Date.now()))
-  const state = initialState({
-    total: log.events.length,
-    scopes: log.scopes,
-    failing: FAILING_SCOPE,
-    attempts: log.attempts,
-  })
-  const presenter = presenterFor(output, { file: log.name, state, started })
-  if (options.keep) await buildDashboard((text) => output.write(`${text}\n`))
+  const line = new LiveLine(output, started)
+  line.show('starting the real Worker on this machine; no network, state in a temporary folder')
+  if (options.keep) await buildDashboard((text) => line.show(text))
   const folder = temporaryFolder('reflex-demo-')
   const key = `demo-${randomUUID().replaceAll('-', '')}`
   const starting = startServer({ persist_to: folder.path, vars: variables(key), signal })
   try {
     const server = await unlessAborted(signal, starting)
-    const summary = await unlessAborted(signal, runDemo({ server, key, log, state, options, presenter, signal, started }))
-    presenter.close()
-    const taught = options.learning ? await unlessAborted(signal, teachDemo({ server, key, log, output, signal, started })) : null
+    const say = (text: string) => line.show(text)
+    const served = <Value>(work: Promise<Value>) => unlessAborted(signal, whileUp(server, work))
+    const summary = await served(runDemo({ server, key, log, ...options, say, signal, started }))
+    const taught = options.learning ? await served(teachDemo(connect(server.url, key), { log, say, signal })) : null
+    line.close()
     show({ summary, taught }, options, output)
-    if (options.keep) await keepUp({ server, key, scope: log.scopes[0] ?? '', approvals: summary.approvals, output, signal })
+    if (!options.keep) return
+    output.write(`\n${howToTalk({ url: server.url, key, approvals: summary.approvals }).join('\n')}\n`)
+    const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await whileUp(server, stopped)
   } finally {
-    presenter.close()
+    line.close()
     // Also stops a server that is still starting when Ctrl-C is pressed.
     const server = await starting.catch(() => null)
     await server?.stop()
     folder.remove()
   }
+}
+
+/** Often a request notices first that the server is gone; the error to report is the cause. */
+function whileUp<Value>(server: LocalServer, work: Promise<Value>): Promise<Value> {
+  const ended = server.ended.then(() => {
+    if (interrupted.signal.aborted) return work
+    const last = server.log().trim().split('\n').slice(-15).join('\n')
+    throw new CliError(`The server ended by itself. Its last words:\n${last}`, 'Try again; npm run dev shows all that a server says.')
+  })
+  const settled = work.catch((error: unknown) => wait(NOTICE_MS).then(() => Promise.reject(error)))
+  return Promise.race([ended, settled])
 }
 
 /**
@@ -82,20 +91,16 @@ const variables = (key: string) => ({
   NOTIFY_WEBHOOK_URL: '',
 })
 
-type Teaching = { server: LocalServer; key: string; log: AuthLog; output: Output; signal: AbortSignal; started: number }
+type Teaching = { log: AuthLog; say: (text: string) => void; signal: AbortSignal }
 
 /** Sends the log to a scope that learns. The firewall that its agent calls is on this machine. */
-async function teachDemo({ server, key, log, output, signal, started }: Teaching): Promise<Taught> {
+async function teachDemo(api: Api, { log, say, signal }: Teaching): Promise<Taught> {
   const firewall = await listen(() => ({ status: 200, body: { blocked: true } }))
-  const line = new LiveLine(output, started)
+  const onProgress = ({ sent, of, doing }: Progress) =>
+    say(`a scope without a reflex: ${count(sent)} of ${count(of)} lines${doing === 'learning' ? '; it learns' : ''}`)
   try {
-    return await teach(connect(server.url, key), learningLesson(log, { host: firewall.host, url: `http://${firewall.host}` }), {
-      signal,
-      onProgress: ({ sent, of, doing }) =>
-        line.show(`a scope without a reflex: ${count(sent)} of ${count(of)} lines${doing === 'learning' ? '; it learns' : ''}`),
-    })
+    return await teach(api, learningLesson(log, { host: firewall.host, url: `http://${firewall.host}` }), { signal, onProgress })
   } finally {
-    line.close()
     firewall.stop()
   }
 }
@@ -106,18 +111,9 @@ function show({ summary, taught }: Shown, { json, keep }: DemoOptions, output: O
   if (json) return void process.stdout.write(`${JSON.stringify({ ...summary, learning: taught && figuresOf(taught) })}\n`)
   const columns = output.isTTY ? (output.columns ?? 80) : Number.POSITIVE_INFINITY
   const paint = painter(output)
-  const curve =
-    taught && curveLines(taught, 'Model calls per 100 lines, for a scope that learns', { columns: Math.min(columns, 100), paint })
+  const title = 'Model calls per 100 lines, for a scope that learns'
+  const curve = taught ? curveLines(taught, title, { columns: Math.min(columns, 100), paint }) : []
   output.write(`${report(summary, { columns, paint, kept: keep, curve }).join('\n')}\n`)
-}
-
-type Kept = { server: LocalServer; key: string; scope: string; approvals: Summary['approvals']; output: Output; signal: AbortSignal }
-
-async function keepUp({ server, key, scope, approvals, output, signal }: Kept): Promise<void> {
-  output.write(`\n${howToTalk({ url: server.url, key, scope, approvals }).join('\n')}\n`)
-  const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-  await Promise.race([stopped, server.ended])
-  if (!signal.aborted) throw new CliError('The server ended by itself.', 'Start it again with npm run demo -- --keep, or npm run dev.')
 }
 
 function failed(error: unknown, json: boolean): number {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { runQuietly } from './demo/run-quietly.ts'
+import { leaveDemo } from './demo/run.ts'
 import { connect } from './lib/api.ts'
 import { launchChromium } from './lib/chromium.ts'
 import { tellFailure } from './lib/cli-error.ts'
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const server = await startServer({ persist_to: folder.path, vars })
   const browser = await launchChromium()
   try {
-    await runQuietly(server, KEY)
+    await leaveDemo(server, KEY)
     const own = await connect(server.url, KEY).json<object>('/v1/key')
     const { trace_id } = await blocked(server)
     mkdirSync(FOLDER, { recursive: true })

@@ -2,9 +2,8 @@ import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import { LESSON_SENDER, type Lesson } from '../learning/lesson.ts'
 import type { AuthLog } from './read-log.ts'
 
-export const LEARNING_SCOPE = 'demo/learning'
 /** So many lines are sent to the scope that learns: the log's, and those of further days. */
-export const LEARNING_LINES = 1100
+const LINES = 600
 const LEARN_AFTER = [300]
 const DAY_MS = 86_400_000
 const ADDRESS = /\b(\d{1,3}\.\d{1,3}\.\d{1,3})\.(\d{1,3})\b/g
@@ -14,9 +13,8 @@ const ADDRESSES = 254
  * The log again, for a scope without a reflex. Its agent calls the model about each line. A log
  * that is short is continued for further days, on which the attackers have other addresses.
  */
-export function learningLesson(log: Pick<AuthLog, 'events'>, firewall: { url: string; host: string }): Lesson {
-  const { events: lines } = log
-  const days = Math.ceil(LEARNING_LINES / lines.length)
+export function learningLesson({ events: lines }: Pick<AuthLog, 'events'>, firewall: { url: string; host: string }): Lesson {
+  const days = Math.ceil(LINES / lines.length)
   const events = Array.from({ length: days }, (_, day) =>
     lines.map(({ id, line, host, timestamp }) => ({
       id: `day-${day + 1}-${id}`,
@@ -27,13 +25,7 @@ export function learningLesson(log: Pick<AuthLog, 'events'>, firewall: { url: st
       timestamp: new Date(Date.parse(timestamp) - (days - 1 - day) * DAY_MS).toISOString(),
     })),
   ).flat()
-  const sent = events.slice(0, LEARNING_LINES)
-  return {
-    scope: LEARNING_SCOPE,
-    settings: settings(firewall),
-    events: sent,
-    learn_after: LEARN_AFTER,
-  }
+  return { scope: 'demo/learning', settings: settings(firewall), events: events.slice(0, LINES), learn_after: LEARN_AFTER }
 }
 
 /** The instructions have a line for the offline model, which stands for a real one. */

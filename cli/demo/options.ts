@@ -18,18 +18,18 @@ export type DemoOptions = {
 export const help = `Usage: npm run demo -- [options]
 
 Starts Reflex on this machine (no network, state in a temporary folder), sends
-it an SSH log line by line, and shows what is decided and done: at once by a
+it an SSH log line by line, and prints what was decided and done: at once by a
 reflex, and by its agent ssh-guard, which thinks, where no reflex is sure. Ends
-by itself and leaves nothing behind.
+by itself and leaves nothing behind. The dashboard shows the rest: --keep.
 
   --file PATH    an sshd auth log, such as /var/log/auth.log
                  [${EXAMPLE}]
   --limit N      send its first N lines [100000]
-  --speed N      send N lines a second, to watch it [as fast as it goes]
+  --speed N      send N lines a second [as fast as it goes]
   --timeout S    give up after S seconds without any progress [60]
   --no-reflex    leave every line to the agent
   --no-learning  leave out the scope that learns from its decisions
-  --keep         leave the server up until Ctrl-C, and show how to talk to it
+  --keep         leave the server and its dashboard up until Ctrl-C
   --json         one JSON summary on stdout, progress on stderr; keeps npm's
                  own banner out with: npm run -s demo -- --json
   --help         this

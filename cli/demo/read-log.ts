@@ -1,16 +1,15 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
+import { sshLineOf } from '../../examples/agents/ssh-guard/burst.ts'
+import { parseSyslog, syslogTime } from '../../examples/agents/ssh-guard/line.ts'
 import { CliError, messageOf } from '../lib/cli-error.ts'
-import { counted } from '../lib/text.ts'
 import { packageFolder } from '../lib/package.ts'
-import { failedLogins, lineEvent, type Left, type LineEvent } from './log-event.ts'
+import { counted } from '../lib/text.ts'
 import { EXAMPLE } from './options.ts'
 
-/** Each host has a scope, followed by a connection of its own. */
-const MOST_HOSTS = 100
-const MOST_BYTES = 64 * 1024 * 1024
-const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed password for root from 203.0.113.7 port 38926 ssh2'
-
+/** An event as sent. Its id names the line, so a batch that is sent twice is perceived once. */
+export type LineEvent = { id: string; type: 'log.line'; scope: string; source: string; timestamp: string; host: string; line: string }
+type Left = 'empty' | 'no syslog line' | 'too long'
 /** `attempts`: failed logins by address, over all events. */
 export type AuthLog = {
   name: string
@@ -20,14 +19,19 @@ export type AuthLog = {
   left_out: Record<string, number>
 }
 
+const MOST_HOSTS = 100
+const MOST_BYTES = 64 * 1024 * 1024
+/** The limits of the event type `log.line`. */
+const [MOST_CHARS, MOST_HOST] = [8192, 100]
+const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed password for root from 203.0.113.7 port 38926 ssh2'
+
 /**
  * Reads an auth log, by default the project's example. Throws a CliError if it has no line to send.
  */
 export async function readAuthLog({ file, limit }: { file: string | null; limit: number }, now: number): Promise<AuthLog> {
   // npm runs scripts in the project's folder; the user names a file relative to his own.
   const path = file === null ? resolve(packageFolder, EXAMPLE) : resolve(process.env['INIT_CWD'] ?? '.', file)
-  const text = await read(path)
-  return { name: file ?? EXAMPLE, ...eventsOf(text, { path, limit, now }) }
+  return { name: file ?? EXAMPLE, ...eventsOf(await read(path), { path, limit, now }) }
 }
 
 export function eventsOf(text: string, { path, limit, now }: { path: string; limit: number; now: number }): Omit<AuthLog, 'name'> {
@@ -37,6 +41,7 @@ export function eventsOf(text: string, { path, limit, now }: { path: string; lim
   const left_out: Partial<Record<Left | 'beyond --limit' | 'of too many hosts', number>> = {}
   const leave = (why: keyof typeof left_out) => (left_out[why] = (left_out[why] ?? 0) + 1)
   const scopes = new Set<string>()
+  const attempts = new Map<string, number>()
   const events: LineEvent[] = []
   for (const [index, line] of lines.entries()) {
     const event = lineEvent(line, index + 1, now)
@@ -47,38 +52,46 @@ export function eventsOf(text: string, { path, limit, now }: { path: string; lim
     else {
       scopes.add(event.scope)
       events.push(event)
+      const { address = '', times = 0 } = sshLineOf(event) ?? {}
+      if (times > 0) attempts.set(address, (attempts.get(address) ?? 0) + times)
     }
   }
   if (events.length === 0)
     throw new CliError(`${path} is not an sshd auth log: none of its ${counted(lines.length, 'line')} has the expected format.`, EXPECTED)
-  return { events, scopes: Array.from(scopes), attempts: attemptsIn(events), left_out }
+  return { events, scopes: Array.from(scopes), attempts, left_out }
 }
 
-function attemptsIn(events: readonly LineEvent[]): Map<string, number> {
-  const attempts = new Map<string, number>()
-  for (const { line } of events) {
-    const failed = failedLogins(line)
-    if (failed) attempts.set(failed.address, (attempts.get(failed.address) ?? 0) + failed.times)
-  }
-  return attempts
+/**
+ * Converts a line of an auth log into an event for its host's scope, or returns the reason why it
+ * cannot. `number` counts from 1.
+ */
+export function lineEvent(text: string, number: number, now: number): LineEvent | Left {
+  const line = text.trimEnd()
+  if (line === '') return 'empty'
+  if (line.length > MOST_CHARS) return 'too long'
+  const header = parseSyslog(line)
+  const timestamp = header && syslogTime(header.time, now)
+  if (!header || !timestamp) return 'no syslog line'
+  const { host } = header
+  return { id: `line-${number}`, type: 'log.line', scope: scopeOf(host), source: 'demo', timestamp, host: host.slice(0, MOST_HOST), line }
+}
+
+/** Scope names allow fewer characters than host names. */
+export const scopeOf = (host: string): string => {
+  const name = host.toLowerCase().replaceAll(/[^a-z0-9._:@-]/g, '-')
+  return `ssh/${name.slice(0, MOST_HOST)}`
 }
 
 async function read(path: string): Promise<string> {
-  const pieces: Buffer[] = []
   try {
-    for await (const piece of createReadStream(path, { end: MOST_BYTES - 1 })) pieces.push(Buffer.from(piece))
+    let text = ''
+    for await (const piece of createReadStream(path, { encoding: 'utf8', end: MOST_BYTES - 1 })) text += String(piece)
+    return text
   } catch (error) {
-    throw unreadable(path, error)
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'ENOENT')
+      throw new CliError(`There is no file ${path}.`, 'Name another one with --file PATH, or leave it out for the example.')
+    if (code === 'EISDIR') throw new CliError(`${path} is a folder.`, 'Name a file in it with --file PATH.')
+    throw new CliError(`${path} cannot be read: ${messageOf(error)}`, 'Copy it to where you can read it: sudo cat FILE > auth.log', error)
   }
-  return Buffer.concat(pieces).toString('utf8')
-}
-
-function unreadable(path: string, error: unknown): CliError {
-  const code = error instanceof Error && 'code' in error ? error.code : ''
-  if (code === 'ENOENT')
-    return new CliError(`There is no file ${path}.`, 'Name another one with --file PATH, or leave it out for the example.')
-  if (code === 'EACCES')
-    return new CliError(`${path} may not be read by you.`, 'Copy it to where you can read it: sudo cat FILE > auth.log')
-  if (code === 'EISDIR') return new CliError(`${path} is a folder.`, 'Name a file in it with --file PATH.')
-  return new CliError(`${path} cannot be read: ${messageOf(error)}`, null, error)
 }

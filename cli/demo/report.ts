@@ -1,167 +1,126 @@
 import type { Paint } from '../lib/paint.ts'
-import { count, counted, cut, duration, harmless, wrap } from '../lib/text.ts'
-import { FAILING_ATTEMPTS, FAILING_SCOPE } from './failing-scope.ts'
+import { count, counted, cut, dollars, duration, harmless, wrap } from '../lib/text.ts'
 import { EXAMPLE } from './options.ts'
-import { REFLEX_FILE } from './set-reflex.ts'
-import { SKILL_FOLDER } from './set-skills.ts'
-import { addresses, type Block, type Decider } from './state.ts'
-import type { Summary } from './summary.ts'
-import { blockedLine, effectsLine, modelLine, reflexesLine, shortened, skillsLine, turnsLine } from './wording.ts'
+import { FAILING_ATTEMPTS, FAILING_SCOPE, REFLEX_FILE, SKILL_FOLDER } from './run.ts'
+import type { Block, Summary } from './summary.ts'
 
-/** `curve`: lines about the scope that learned, if one did. */
-type Look = { columns: number; paint: Paint; kept: boolean; curve: readonly string[] | null }
-type Place = { width: number; paint: Paint }
+/** `columns` is Infinity to avoid truncation. `curve`: lines about the scope that learned. */
+type Look = { columns: number; paint: Paint; kept: boolean; curve: readonly string[] }
 
 const MOST_BLOCKED = 12
-const MOST_SAID = 500
 const MOST_APPROVALS = 5
 const LABEL = 10
+const INSTANT = /\d{4}-(\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g
 
-/** The final report for people. `columns` is Infinity to avoid truncation. */
+/** The summary for people. The dashboard of a server that is kept shows the rest. */
 export function report(summary: Summary, { columns, paint, kept, curve }: Look): string[] {
-  const place = { width: columns - 1, paint }
-  const row = ([label, text]: [string, string]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, place.width - LABEL - 2)}`
+  const width = columns - 1
   const parts = [
-    conclusion(summary, place),
-    figures(summary).map(row),
-    blocks(summary, place),
-    toApprove(summary, { ...place, kept }),
-    said(summary, place),
-    dead(summary, place),
-    curve ?? [],
+    conclusion(summary).flatMap((sentence) => wrap(sentence, width).map((line) => paint('bold', line))),
+    rows(summary).map(([label, text]) => `  ${paint('dim', label.padEnd(LABEL))}${cut(text, width - LABEL - 2)}`),
+    blocks(summary, width, paint),
+    curve,
+    kept ? [] : next(summary, paint),
   ]
-  if (!kept) parts.push(next(summary, paint))
-  return parts
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join('\n'))
-    .join('\n\n')
-    .split('\n')
+  return parts.filter((lines) => lines.length > 0).flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-function conclusion({ lines, file, blocked, decisions, model, times_ms }: Summary, { width, paint }: Place): string[] {
-  const many = counted(addresses(blocked), 'address', 'addresses')
-  const read = `Reflex read ${counted(lines.sent, 'line')} of ${harmless(file)} in ${duration(times_ms.work)} and blocked ${many}.`
+function conclusion({ lines, file, blocked, blocked_by, events, decisions, model, times_ms }: Summary): string[] {
+  const many = counted(blocked_by.reflex + blocked_by.turn, 'address', 'addresses')
   const others = decisions.all - decisions.without_model
   const who = model.asked ? `the model ${model.name}` : 'an offline stand-in (rules, no network)'
   const answered = others === 0 ? '' : `; ${who} answered the other ${others === 1 ? 'one' : count(others)}`
-  const told = `${count(decisions.without_model)} of ${counted(decisions.all, 'decision')} took no model call${answered}.`
   const skipped = Object.entries(lines.left_out).map(([why, number]) => `${counted(number, 'line')} (${why})`)
-  const rest = skipped.length > 0 ? [`Not sent: ${skipped.join(', ')}.`] : []
-  return [...wrap(read, width).map((line) => paint('bold', line)), ...wrap(told, width).map((line) => paint('yellow', line)), ...rest]
+  const idle =
+    events.by_turn === 0
+      ? 'no line of this log is one that sshd writes about a login'
+      : 'no public address failed 5 times within 10 minutes'
+  return [
+    `Reflex read ${counted(lines.sent, 'line')} of ${harmless(file)} in ${duration(times_ms.work)} and blocked ${many}.`,
+    `${count(decisions.without_model)} of ${counted(decisions.all, 'decision')} took no model call${answered}.`,
+    ...(blocked.length === 0 ? [`Nothing was blocked: ${idle}.`] : []),
+    ...(skipped.length > 0 ? [`Not sent: ${skipped.join(', ')}.`] : []),
+  ]
 }
 
-function figures({
+/** `3 ran, 1 refused`, without what is zero. */
+const tally = (parts: Readonly<Record<string, number>>, separator = ', '): string =>
+  Object.entries(parts)
+    .flatMap(([name, value]) => (value > 0 ? [`${count(value)} ${name}`] : []))
+    .join(separator)
+const each = <Tally>(of: Readonly<Record<string, Tally>>, say: (one: Tally) => string): string =>
+  Object.entries(of)
+    .map(([id, one]) => `${harmless(id)}: ${say(one)}`)
+    .join('; ')
+
+function rows({
   events,
   reflexes,
   turns,
   model,
   skills,
-  effects,
   blocked_by,
+  approvals,
+  dead_letters,
   events_per_second,
-  speed,
   times_ms,
 }: Summary): [string, string][] {
-  const trouble = [
-    ...(events.dead_lettered > 0 ? [`${count(events.dead_lettered)} dead-lettered`] : []),
-    ...(events.cancelled > 0 ? [`${count(events.cancelled)} cancelled`] : []),
-  ]
-  const parts = [
-    `${count(events.ignored)} filtered out`,
-    `${count(events.by_reflex)} by reflex`,
-    `${count(events.by_turn)} by turn`,
-    ...trouble,
-  ]
-  const windows = { smallest: turns.smallest_window, largest: turns.largest_window }
+  const { accepted, ignored, by_reflex, by_turn, dead_lettered, cancelled } = events
+  const fates = { 'filtered out': ignored, 'by reflex': by_reflex, 'by turn': by_turn, 'dead-lettered': dead_lettered, cancelled }
+  const tokens = counted(model.input_tokens + model.output_tokens, 'token')
+  const called = `${counted(model.calls, 'call')}${model.failed > 0 ? ` (${count(model.failed)} failed)` : ''}`
+  const waiting = approvals.map(({ skill_id, inputs, scope, why }) => {
+    const about = Object.values(inputs).find((value) => typeof value === 'string') ?? ''
+    return harmless(`${skill_id} ${about} in ${scope}: ${why}`)
+  })
   return [
-    ['events', `${count(events.accepted)} = ${parts.join(' + ')}`],
-    ['reflexes', reflexesLine(reflexes) ?? 'none'],
-    ['turns', turnsLine(turns, windows)],
-    ['model', modelLine(model)],
-    ['skills', skillsLine(skills) ?? 'none was proposed'],
-    ['effects', effectsLine(effects)],
-    ['blocked', blockedLine(blocked_by)],
-    ...(events.retried > 0 ? [['retries', counted(events.retried, 'event')] satisfies [string, string]] : []),
-    ['rate', `${count(events_per_second)} events/s, from the first request to the last outcome${speed === null ? '' : ' (--speed)'}`],
+    ['events', `${count(accepted)} = ${tally(fates, ' + ')}; ${count(events_per_second)} a second`],
     [
-      'time',
-      `${duration(times_ms.all)}: start ${duration(times_ms.start)}, events ${duration(times_ms.work)}, dead letter ${duration(times_ms.dead_letter)}`,
+      'reflexes',
+      each(reflexes, ({ fired, passed, troubled, mean_us }) => `${tally({ fired, passed, troubled })}, ${count(mean_us)} µs each`) ||
+        'none',
     ],
     [
-      '',
-      `turns ${duration(times_ms.turns)} (model ${duration(times_ms.model)}, effects ${duration(times_ms.effects)}), reflexes' effects ${duration(times_ms.reflex_effects)}`,
+      'turns',
+      `${count(turns.started)}: ${tally({ acted: turns.acted, 'found nothing': turns.none, failed: turns.failed, restarted: turns.other })}; windows of ${count(turns.smallest_window)} to ${counted(turns.largest_window, 'event')}`,
     ],
+    [
+      'model',
+      model.asked
+        ? `${model.name}: ${called}, ${tokens}, ${dollars(model.cost_usd)}`
+        : `offline stand-in; ${called} (about ${tokens} with a real model)`,
+    ],
+    ['skills', each(skills, ({ to_approve, ...ends }) => tally({ ...ends, 'to be approved': to_approve })) || 'none was proposed'],
+    ['blocked', tally({ 'by a reflex': blocked_by.reflex, 'by the agent': blocked_by.turn }) || 'nobody'],
+    ...waiting.slice(0, MOST_APPROVALS).map((text): [string, string] => ['approve', text]),
+    ...dead_letters.map(({ event_id, error }): [string, string] => [
+      'dead',
+      harmless(`${event_id} of ${FAILING_SCOPE}, after ${FAILING_ATTEMPTS} attempts: ${error.split('\n')[0]}`),
+    ]),
+    ['time', `${duration(times_ms.all)}: start ${duration(times_ms.start)}, events ${duration(times_ms.work)}`],
   ]
 }
 
-function blocks({ blocked, events }: Summary, { width, paint }: Place): string[] {
-  if (blocked.length === 0) return [nothingBlocked(events)]
-  const grouped = Array.from(Map.groupBy(blocked, ({ address }) => address).values()).sort(
+function blocks({ blocked }: Summary, width: number, paint: Paint): string[] {
+  const found = Array.from(Map.groupBy(blocked, ({ address }) => address).values()).sort(
     ([left], [right]) => (right?.attempts ?? 0) - (left?.attempts ?? 0),
   )
-  const shown = grouped.slice(0, MOST_BLOCKED)
+  const shown = found.slice(0, MOST_BLOCKED)
   const column = Math.max(...shown.map(([block]) => block?.address.length ?? 0)) + 2
-  const row = ([block, ...others]: readonly Block[]) => {
-    const { address = '', reason = '', attempts = 0 } = block ?? {}
+  const row = ([first, ...others]: readonly Block[]) => {
+    const { address = '', reason = '', attempts = 0, by = 'turn' } = first ?? {}
     const where = others.length > 0 ? `on ${count(others.length + 1)} hosts: ` : ''
     const total = attempts > 0 ? `${count(attempts)} in the log; ` : ''
-    return `  ${paint('green', harmless(address).padEnd(column))}${cut(total + where + shortened(reason), width - column - 2)}`
+    const text = `${by === 'reflex' ? 'reflex' : 'agent '}  ${total}${where}${harmless(reason.replaceAll(INSTANT, '$1 $2'))}`
+    return `  ${paint('green', harmless(address).padEnd(column))}${cut(text, width - column - 2)}`
   }
-  const part = (title: string, decider: Decider) => {
-    const rows = shown.filter(([block]) => block?.by === decider).map(row)
-    return rows.length > 0 ? [paint('bold', title), ...rows] : []
-  }
-  const more = grouped.length - shown.length
-  return [
-    ...part('Blocked by the reflex', 'reflex'),
-    ...part('Blocked by the agent', 'turn'),
-    ...(more > 0 ? [paint('dim', `  and ${count(more)} more: --json lists them all`)] : []),
-  ]
-}
-
-/** The skill's first input names its subject. */
-function toApprove({ approvals }: Summary, { width, paint, kept }: Place & { kept: boolean }): string[] {
-  if (approvals.length === 0) return []
-  const inner = width - 2
-  const rows = approvals.slice(0, MOST_APPROVALS).map(({ skill_id, inputs, scope, why }) => {
-    const about = Object.values(inputs).find((value) => typeof value === 'string') ?? ''
-    return cut(harmless(`${skill_id} ${about} in ${scope}: ${why}`), inner)
-  })
-  const how = kept
-    ? 'Approve it on the page Approvals of the dashboard, or by the command below.'
-    : 'The server has ended. npm run demo -- --keep leaves it up and prints the command that approves it.'
-  return [
-    paint('bold', 'Waiting for approval'),
-    ...rows.map((row) => `  ${paint('yellow', row)}`),
-    ...wrap(how, inner).map((line) => `  ${line}`),
-  ]
-}
-
-function said({ said: text }: Summary, { width, paint }: Place): string[] {
-  if (text === null) return []
-  return [paint('bold', 'What the agent said last'), ...wrap(cut(shortened(text), MOST_SAID), width - 2).map((line) => `  ${line}`)]
-}
-
-function nothingBlocked({ by_turn }: Summary['events']): string {
-  if (by_turn === 0) return 'Nothing was blocked: no line of this log is one that sshd writes about a login.'
-  return 'Nothing was blocked: no public address failed 5 times within 10 minutes.'
-}
-
-function dead({ dead_letters }: Summary, { width, paint }: Place): string[] {
-  const inner = width - 2
-  const why = `We sent one event that fails on purpose: the condition of ${FAILING_SCOPE} divides by zero. After ${FAILING_ATTEMPTS} attempts it is a dead letter (GET /v1/dlq):`
-  const letters = dead_letters.map(({ event_id, error }) => `${event_id}: ${shortened(error)}`)
-  return [
-    paint('bold', 'Dead letters'),
-    ...wrap(why, inner).map((line) => `  ${line}`),
-    ...letters.flatMap((letter) => wrap(letter, inner).map((line) => `  ${paint('yellow', line)}`)),
-  ]
+  const more = found.length > shown.length ? [`  and ${count(found.length - shown.length)} more: --json lists them all`] : []
+  return shown.length > 0 ? [paint('bold', 'Blocked'), ...shown.map(row), ...more] : []
 }
 
 function next({ file }: Summary, paint: Paint): string[] {
   const commands = [
-    ['npm run demo -- --speed 50', 'watch it, 50 lines a second'],
-    ['npm run demo -- --keep', 'then talk to the server with curl'],
+    ['npm run demo -- --keep', 'see it in the dashboard, and approve'],
     ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
     [REFLEX_FILE, 'read the reflex'],
     [SKILL_FOLDER, 'read the skills'],
@@ -169,4 +128,22 @@ function next({ file }: Summary, paint: Paint): string[] {
   ] as const
   const column = Math.max(...commands.map(([command]) => command.length)) + 2
   return [paint('bold', 'Try next'), ...commands.map(([command, what]) => `  ${paint('cyan', command.padEnd(column))}${what}`)]
+}
+
+/** The address, and commands to paste into another terminal. */
+export function howToTalk({ url, key, approvals }: { url: string; key: string } & Pick<Summary, 'approvals'>): string[] {
+  const approve = approvals.slice(0, 1).map(({ id }) => `curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/${id}/approve`)
+  return [
+    `The server is up until you press Ctrl-C. Its dashboard: ${url}, with this key:`,
+    '',
+    key,
+    '',
+    'In another terminal:',
+    '',
+    `KEY=${key} URL=${url}`,
+    `curl -s -H "Authorization: Bearer $KEY" $URL/v1/incidents`,
+    ...approve,
+    '',
+    `Every route: ${url}/v1/docs`,
+  ]
 }

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
 import { type Api, refused } from './api.ts'
 import { CliError } from './cli-error.ts'
 import { sseParser } from './sse.ts'
@@ -56,4 +57,18 @@ async function readStream(api: Api, path: string, { last, signal, seen }: Reader
   } finally {
     clearTimeout(timer)
   }
+}
+
+const MOST_PAGE = 1000
+
+/** Every entry of a scope's log that was written until now, oldest first. */
+export async function wholeLog(api: Api, scope: string, signal: AbortSignal): Promise<LogEntry[]> {
+  const entries: LogEntry[] = []
+  for (let after: string | null = '0'; after !== null;) {
+    const path: string = `/v1/scopes/${encodeURIComponent(scope)}/log?limit=${MOST_PAGE}&after=${after}`
+    const { items, next_cursor } = await api.json<Page<LogEntry>>(path, { signal })
+    entries.push(...items)
+    after = next_cursor
+  }
+  return entries
 }

@@ -15,13 +15,6 @@ export function harmless(text: string): string {
 /** Truncates to a width, with a mark. */
 export const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`)
 
-/** Truncates in the middle: an error's end often says most. */
-export function cutMiddle(text: string, width: number): string {
-  if (text.length <= width) return text
-  const tail = Math.floor((width - 1) / 2)
-  return `${text.slice(0, Math.max(0, width - 1 - tail))}…${tail > 0 ? text.slice(-tail) : ''}`
-}
-
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
@@ -34,17 +27,6 @@ export const dollars = (usd: number | null): string => (usd === null ? 'price un
 export function money(usd: number, unpriced: number): string {
   if (unpriced === 0) return dollars(usd)
   return usd === 0 ? `price unknown (${counted(unpriced, 'call')})` : `${dollars(usd)} + ${counted(unpriced, 'call')} of unknown price`
-}
-
-export function bar(share: number, width: number): string {
-  const full = Math.round(Math.min(1, Math.max(0, share)) * width)
-  return '█'.repeat(full) + '░'.repeat(width - full)
-}
-
-/** `a, b and 3 more`. */
-export function listed(names: readonly string[], most: number): string {
-  if (names.length <= most) return names.join(', ')
-  return `${names.slice(0, most).join(', ')} and ${count(names.length - most)} more`
 }
 
 /** Wraps at spaces into lines of at most `width`; a longer word gets its own line. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { FAILING_CONDITION } from '../../../cli/demo/failing-scope.ts'
+import { FAILING_CONDITION } from '../../../cli/demo/run.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 import { seedDemo } from './seed.ts'

@@ -19,9 +19,6 @@ export const ignored = (): LogEntry =>
   entry({ kind: 'event-ended', status: 'ignored', attempts: 0, outcome: { by: 'filter' }, error: null })
 export const considered = (): LogEntry =>
   entry({ kind: 'event-ended', status: 'completed', attempts: 1, outcome: { by: 'turn', turn_id: 'turn', log_seq: 9 }, error: null })
-export const buried = (error: string): LogEntry =>
-  entry({ kind: 'event-ended', status: 'dead_lettered', attempts: 2, outcome: { by: 'failure', reason: error }, error })
-export const retried = (error: string): LogEntry => entry({ kind: 'event-retried', attempts: 1, error, due_at: head.at })
 export const turnStarted = (count: number): LogEntry =>
   entry({
     kind: 'turn-started',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { lineEvent, scopeOf } from '../../../cli/demo/log-event.ts'
+import { lineEvent, scopeOf } from '../../../cli/demo/read-log.ts'
 
 const NOW = Date.parse('2026-11-21T08:00:00Z')
 const LINE = 'Nov 20 06:55:46 LabSZ sshd[24200]: Invalid user webmaster from 173.234.31.186'

@@ -1,49 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { howToTalk } from '../../../cli/demo/keep.ts'
-import { report } from '../../../cli/demo/report.ts'
-import { summarise, type Summary } from '../../../cli/demo/summary.ts'
+import { howToTalk, report } from '../../../cli/demo/report.ts'
+import type { Summary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
-import { defaultSettings } from '../../../src/contract/settings/settings.ts'
-import type { ScopeState } from '../../../src/contract/scope.ts'
-import { busyState } from './demo-state.ts'
+import { summaryOf } from './demo-state.ts'
 
-const counters: ScopeState['counters'] = {
-  accepted: 5,
-  duplicates: 0,
-  completed: 4,
-  ignored: 1,
-  dead_lettered: 0,
-  cancelled: 0,
-  retried: 0,
-  turns: 2,
-  turns_failed: 0,
-  reflex_actions: 0,
-  effects: 1,
-  effects_failed: 0,
-  model_calls: 1,
-  input_tokens: 200,
-  output_tokens: 50,
-  cost_usd: 0,
-  unpriced_calls: 0,
-}
-const scope: ScopeState = {
-  scope: 'ssh/web-1',
-  agent: 'ssh-guard',
-  settings: defaultSettings,
-  fired: { share: 0, decided: 0, model_calls: 1 },
-  inbox: { pending: 0, processing: 0, delayed: 0 },
-  context: { events: 0 },
-  counters,
-  turn: null,
-  llm_tokens_remaining: null,
-  waiting_for_model: null,
-  sockets: 0,
-  outbox: { waiting: 0, last_error: null },
-  archive: null,
-  spans: null,
-  parked: [],
-  last_seq: 9,
-}
 const letter = {
   id: '1',
   scope: 'demo/failing',
@@ -54,33 +14,10 @@ const letter = {
 }
 
 const summary = (change: Partial<Summary> = {}): Summary => ({
-  ...summarise({
-    file: 'examples/ssh-auth.log',
-    left_out: {},
-    speed: null,
-    state: busyState(),
-    scopes: [scope],
-    dead_letters: [{ ...letter, error: 'Error: division by zero\n\n>    1 | 1 / 0' }],
-    approvals: [],
-    times: { start: 5000, send: 900, work: 1000, dead_letter: 20, all: 6100 },
-  }),
+  ...summaryOf({ dead_letters: [{ ...letter, error: 'Error: division by zero\n\n>    1 | 1 / 0' }] }),
   ...change,
 })
-const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept, curve: null })
-
-describe('the summary', () => {
-  test('counts by the scopes’ own counters', () => {
-    const { events, decisions, blocked_by, reflexes, events_per_second, model, scopes } = summary()
-    const counts = { accepted: 5, ignored: 1, by_reflex: 1, by_turn: 3, dead_lettered: 0, cancelled: 0, retried: 0, duplicates: 0 }
-    expect(events).toEqual(counts)
-    expect(decisions).toEqual({ all: 2, by_reflex: 1, by_turn: 1, without_model: 1 })
-    expect(blocked_by).toEqual({ reflex: 1, turn: 1 })
-    expect(reflexes).toMatchObject({ 'ssh-brute-force': { fired: 1, passed: 2, mean_us: 80, median_us: 0 } })
-    expect(events_per_second).toBe(5)
-    expect(model).toMatchObject({ name: 'offline', asked: false, note: 'an offline stand-in answered: rules, no network', calls: 1 })
-    expect(scopes).toEqual([{ scope: 'ssh/web-1', agent: 'ssh-guard', counters }])
-  })
-})
+const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept, curve: ['the curve'] })
 
 describe('the report', () => {
   test('says what was read and blocked, that no model was asked, and what to do next', () => {
@@ -89,33 +26,23 @@ describe('the report', () => {
       '1 of 2 decisions took no model call; an offline stand-in (rules, no network)',
       'answered the other one.',
       '',
-      '  events    5 = 1 filtered out + 1 by reflex + 3 by turn',
+      '  events    5 = 1 filtered out + 1 by reflex + 3 by turn; 5 a second',
       '  reflexes  ssh-brute-force: 1 fired, 2 passed, 80 µs each',
-      '  turns     1: 1 acted, 0 found nothing; windows of 2 to 2 events',
+      '  turns     1: 1 acted; windows of 2 to 2 events',
       '  model     offline stand-in; 1 call (about 250 tokens with a real model)',
       '  skills    incident.open: 1 ran, 1 refused; network.block: 1 to be approved',
-      '  effects   2 started: 2 done',
-      '  blocked   2 addresses: 1 by a reflex, 1 by the agent',
-      '  rate      5 events/s, from the first request to the last outcome',
-      '  time      6.10 s: start 5.00 s, events 1.00 s, dead letter 20 ms',
-      "            turns 5 ms (model 5 ms, effects 5 ms), reflexes' effects 5 ms",
+      '  blocked   1 by a reflex, 1 by the agent',
+      '  dead      fails-on-purpose of demo/failing, after 2 attempts: Error: divisio…',
+      '  time      6.10 s: start 5.00 s, events 1.00 s',
       '',
-      'Blocked by the reflex',
-      '  192.0.2.9    3 failed logins from Dec 10 07:10:02 to 07:10:09 as "oracle"',
-      'Blocked by the agent',
-      '  203.0.113.7  6 failed logins from Dec 10 07:13:43 to 07:13:56 as "root"',
+      'Blocked',
+      '  192.0.2.9    reflex  3 failed logins from 12-10 07:10:02 to 12-10 07:10:09 a…',
+      '  203.0.113.7  agent   6 failed logins from 12-10 07:13:43 to 12-10 07:13:56 a…',
       '',
-      'What the agent said last',
-      '  blocked it',
-      '',
-      'Dead letters',
-      '  We sent one event that fails on purpose: the condition of demo/failing',
-      '  divides by zero. After 2 attempts it is a dead letter (GET /v1/dlq):',
-      '  fails-on-purpose: Error: division by zero',
+      'the curve',
       '',
       'Try next',
-      '  npm run demo -- --speed 50                watch it, 50 lines a second',
-      '  npm run demo -- --keep                    then talk to the server with curl',
+      '  npm run demo -- --keep                    see it in the dashboard, and approve',
       '  npm run demo -- --file /var/log/auth.log  read your own log',
       '  examples/reflexes/ssh-brute-force.js      read the reflex',
       '  examples/skills/                          read the skills',
@@ -151,6 +78,7 @@ describe('the report', () => {
     const block = { address: '203.0.113.9', reason: 'again and again', at: '', by: 'turn' as const, attempts: 7 }
     const lines = text(
       summary({
+        blocked_by: { reflex: 0, turn: 1 },
         blocked: [
           { ...block, scope: 'ssh/a' },
           { ...block, scope: 'ssh/b' },
@@ -158,7 +86,7 @@ describe('the report', () => {
       }),
     )
     expect(lines[0]).toContain('blocked 1 address.')
-    expect(lines).toContain('  203.0.113.9  7 in the log; on 2 hosts: again and again')
+    expect(lines).toContain('  203.0.113.9  agent   7 in the log; on 2 hosts: again and again')
   })
 
   test('says where nothing was blocked, and why', () => {
@@ -190,12 +118,22 @@ describe('the report', () => {
 
   test('names what waits for approval; the command that approves it comes with a server that is kept', () => {
     const lines = text(summary({ approvals: [waiting] }), 200)
-    expect(lines).toContain('  network.block 203.0.113.0/24 in ssh/web-1: 3 addresses attacked')
-    expect(lines.join('\n')).toContain('npm run demo -- --keep leaves it up')
+    expect(lines).toContain('  approve   network.block 203.0.113.0/24 in ssh/web-1: 3 addresses attacked')
+    expect(lines.join('\n')).toContain('npm run demo -- --keep ')
     expect(lines.join('\n')).not.toContain('/approve')
-    const kept = howToTalk({ url: 'http://127.0.0.1:1', key: 'k', scope: 'ssh/web-1', approvals: [waiting] })
+    const kept = howToTalk({ url: 'http://127.0.0.1:1', key: 'k', approvals: [waiting] })
     expect(kept).toContain('curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/a-1/approve')
     expect(text(summary({ approvals: [waiting] }), 80, true).join('\n')).not.toContain('/approve')
+  })
+
+  test('untrusted input cannot control the terminal', () => {
+    const evil = '\u001b[2J\u0007'
+    const block = { address: evil, reason: evil, scope: 's', at: '', by: 'turn' as const, attempts: 1 }
+    const dead_letters = [{ ...letter, error: evil }]
+    const approvals = [{ ...waiting, inputs: { network: evil }, why: evil }]
+    const printed = text(summary({ file: evil, blocked: [block], dead_letters, approvals }), 200).join('')
+    // oxlint-disable-next-line no-control-regex -- control characters are what must not be there
+    expect(printed).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/)
   })
 
   test('does not tell to keep a server that is kept', () => {

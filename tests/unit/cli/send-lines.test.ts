@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { lineEvent } from '../../../cli/demo/log-event.ts'
+import { lineEvent } from '../../../cli/demo/read-log.ts'
 import { batches } from '../../../cli/lib/batches.ts'
 import { assertProperty } from '../../support/property.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { LiveScreen } from '../../../cli/lib/live-screen.ts'
 import { isTerminal, painter } from '../../../cli/lib/paint.ts'
-import { bar, count, counted, cut, cutMiddle, dollars, duration, harmless, listed, wrap } from '../../../cli/lib/text.ts'
+import { count, counted, cut, dollars, duration, harmless, wrap } from '../../../cli/lib/text.ts'
 
 const ESC = '\u001b['
 
@@ -62,9 +62,8 @@ describe('the live screen', () => {
 })
 
 describe('words and numbers', () => {
-  test('are cut to their place, at the end or in the middle', () => {
+  test('are cut to their place', () => {
     expect([cut('abcdef', 6), cut('abcdef', 4), cut('abcdef', 0)]).toEqual(['abcdef', 'abc…', '…'])
-    expect([cutMiddle('abcdefgh', 8), cutMiddle('abcdefgh', 5), cutMiddle('abcdefgh', 2)]).toEqual(['abcdefgh', 'ab…gh', 'a…'])
   })
 
   test('read as a person would say them', () => {
@@ -76,8 +75,6 @@ describe('words and numbers', () => {
     ])
     expect([duration(12.4), duration(1234), duration(59_940), duration(61_000)]).toEqual(['12 ms', '1.23 s', '59.9 s', '1 min 1 s'])
     expect([dollars(0), dollars(0.01234), dollars(null)]).toEqual(['$0', '$0.0123', 'price unknown'])
-    expect([listed(['a', 'b'], 2), listed(['a', 'b', 'c'], 1)]).toEqual(['a, b', 'a and 2 more'])
-    expect([bar(0, 3), bar(0.5, 4), bar(2, 3)]).toEqual(['░░░', '██░░', '███'])
   })
 
   test('are wrapped at spaces; a longer word stands alone', () => {

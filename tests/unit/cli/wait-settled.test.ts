@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSettled } from '../../../cli/demo/wait-settled.ts'
+import { isSettled } from '../../../cli/demo/run.ts'
 import { ZERO } from '../../../src/scope/storage/counters.ts'
 
 const state = (counts: { accepted: number; completed: number; ignored: number; dead_lettered: number; cancelled: number }) => ({
