@@ -1,62 +1,31 @@
 import { arrivalOf, noTurn, type Meeting } from '../agent/overlap.ts'
-import { oncePer } from '../base/once-per.ts'
 import { parseAction, type Action } from '../contract/action.ts'
-import { isAsked } from '../contract/decisions/event.ts'
-import type { Arrival } from '../contract/event-record.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
-import { historyOf, type Decision, type Fire, type Step } from '../reflexes/decide.ts'
-import type { Judged } from './inbox/event-row.ts'
+import type { Decision, Step } from '../reflexes/decide.ts'
+import type { Applied, Feature, Next } from './feature.ts'
 import { asksModel, stateAfter } from './inbox/state-after.ts'
 import type { Log } from './log/log.ts'
-import type { Actions } from './reflexes/actions.ts'
-import { actsOf, type ReflexVersion } from '../contract/reflex.ts'
 import { tellFailure } from './log/failures.ts'
 import { meaningOf } from './log/pass-detail.ts'
-import { childHead, headOf, reflexHead, scopeHead } from './log/spans.ts'
+import { headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
-import type { Decisions } from './turns/decisions/decisions.ts'
-import type { Stopped } from './turns/turn-lane.ts'
-import type { Audits } from './turns/dry/audits.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
-/** Work to do after decisions commit. */
-export type Next =
-  | { do: 'think'; urgent?: boolean; interrupts?: boolean }
-  | { do: 'run-jobs' }
-  | ({ do: 'stop-turn' } & Stopped)
-  | { do: 'say'; content: string; event_id: string }
+export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & { features: readonly Feature[] }
+/** `via` is null for events that are already stored. `agent` is the name of the scope's agent. */
+type How = { via: Via | null; meeting: Meeting; agent: string }
 
-export type ApplyParts = Pick<
-  Lanes,
-  | 'scope'
-  | 'inbox'
-  | 'memory'
-  | 'log'
-  | 'log_parts'
-  | 'basis'
-  | 'records'
-  | 'proving'
-  | 'licence_use'
-  | 'settlement'
-  | 'turns'
-  | 'toolbox'
-  | 'agent'
-> & {
-  actions: Actions
-  decisions: Decisions
-  audits: Audits
-}
-/** `via` is null for events that are already stored. */
-type How = { via: Via | null; meeting: Meeting }
-type Applied = { decision: Decision; row: Judged; fired_seq: number; arrival: Arrival | null; asks: boolean }
-
-/** Writes decisions in one unit: log, inbox, context, settlements, trials and actions. */
-export function apply(unit: Unit, decisions: readonly Decision[], { via, meeting }: How, parts: ApplyParts): Next[] {
-  const { inbox, settlement } = parts
+/**
+ * Writes decisions in one unit: log, inbox, context and settlements. Then features follow each
+ * decision, in the order of their list: actions, audits, trials and calls of the decision model.
+ */
+export function apply(unit: Unit, decisions: readonly Decision[], how: How, parts: ApplyParts): Next[] {
+  const { inbox, settlement, features } = parts
+  const { via } = how
   const basis = via ? parts.basis(unit) : null
-  const applied = decisions.map((decision) => record(unit, decision, { via, meeting, basis }, parts))
+  const applied = decisions.map((decision) => record(unit, decision, { ...how, basis }, parts))
   const rows = applied.map(({ row }) => row)
   if (via) inbox.insert(unit, rows)
   else
@@ -69,20 +38,30 @@ export function apply(unit: Unit, decisions: readonly Decision[], { via, meeting
     const row = { seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id, attempts }
     if (outcome && status !== 'pending' && status !== 'processing') settlement.ended(unit, [row], { status, outcome })
   }
-  retryFailed(unit, decisions, parts)
-  const next = applied.flatMap((one) => act(unit, one, parts))
+  retryFailed(unit, decisions, how.agent, parts)
+  const next = applied.flatMap((one) => followed(unit, one, features))
   const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
   return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next
 }
 
+/** Has the features follow a decision: first its action, then the rest. */
+function followed(unit: Unit, one: Applied, features: readonly Feature[]): Next[] {
+  const { acted } = one.decision
+  const next: Next[] = []
+  if (acted && !acted.reused) for (const feature of features) next.push(...(feature.acted?.(unit, acted, one) ?? []))
+  for (const feature of features) feature.applied?.(unit, one)
+  if (one.asks) for (const feature of features) next.push(...(feature.asked?.(unit, one) ?? []))
+  return next
+}
+
 const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unperceived'])
 
-/** Logs a decision, counts its runs and joins its event to the context. */
+/** Logs a decision, has its runs counted and joins its event to the context. */
 function record(
   unit: Unit,
   decision: Decision,
-  { via, meeting, basis }: How & { basis: string | null },
-  { log, log_parts, memory, records, proving, licence_use, agent, decisions }: ApplyParts,
+  { via, meeting, agent, basis }: How & { basis: string | null },
+  { log, memory, features }: ApplyParts,
 ): Applied {
   const { one, steps, acted, perceived, consumed } = decision
   const { event } = one
@@ -104,22 +83,16 @@ function record(
     })
   else if (in_context) unit.log({ ...headOf(event), kind: 'event-joined' })
   const shown = new Set<string>()
-  const used = licence_use.acted(unit, acted, () => proving.savings)
-  const seqs = steps.map((step) => unit.log({ ...entryOf(step, decision, { log, shown }), ...(step.fire === acted && used) }))
-  for (const { id, version, state, ran, fire, passed } of steps) {
-    if (ran) {
-      proving.ran(unit, ran, state)
-      // Every reader of the log would read it.
-      if (!ran.version.sealed) log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
-    }
-    if (fire && state) records.fired(historyOf(fire.version, state), fire, { at: unit.now, event_id: event.id })
-    if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) proving.heldBack({ id, version })
-  }
+  const counted = acted && !acted.reused ? features.map((feature) => feature.fired?.(unit, acted)) : []
+  const told = Object.assign({}, ...counted) as object
+  const seqs = steps.map((step) => unit.log({ ...entryOf(step, decision, { log, shown }), ...(step.fire === acted && told) }))
+  for (const step of steps) for (const feature of features) feature.ran?.(unit, step, decision)
   if (in_context) memory.add(one)
   if (acted && !acted.reused && acted.action.action_type === 'set_scratch') memory.setScratch(unit, acted.action.key, acted.action.value)
   const fired_seq = seqs[steps.findIndex(({ fire }) => fire === acted)] ?? 0
-  const no_turn = noTurn(arrival, agent().name)
-  const asks = asksModel(decision) || (arrival !== null && !acted && no_turn === null && decisions.takes(event))
+  const no_turn = noTurn(arrival, agent)
+  const waits = arrival !== null && !acted && no_turn === null
+  const asks = asksModel(decision) || (waits && features.some((feature) => feature.takes?.(event)))
   const row = {
     stored: one,
     in_context,
@@ -129,82 +102,23 @@ function record(
   return { decision, row, fired_seq, arrival, asks }
 }
 
-/** The code that ran, for replays: a deleted reflex stays as long as the log that names it. */
-const programOf = oncePer(({ id, version, state, code }: ReflexVersion) => ({ id, version, state, code }))
-
 /** Retries or dead-letters events on which a filter failed. Logs each failure once. */
-function retryFailed(unit: Unit, decisions: readonly Decision[], { scope, agent, inbox, settlement, log }: ApplyParts): void {
+function retryFailed(unit: Unit, decisions: readonly Decision[], agent: string, { inbox, settlement, log }: ApplyParts): void {
   const failed = decisions.flatMap(({ one, failure }) => {
     if (!failure) return []
     const { text } = log.masks.of(one.event.meta.trace_id)
     return [{ one, error: text(failure.error), stack: failure.stack && text(failure.stack) }]
   })
   for (const group of Map.groupBy(failed, ({ error, stack }) => `${error}\n${stack}`).values()) {
-    const [{ error, stack } = { error: '', stack: null }] = group
+    const [first] = group
+    if (!first) continue
+    const { error, stack } = first
     const event_ids = group.map(({ one }) => one.event.id)
-    const log_seq = unit.log({ ...scopeHead(), event_ids, kind: 'filter-failed', agent: agent().name, error, stack })
-    tellFailure({ what: 'A filter failed', scope, event_ids, error, stack })
+    const log_seq = unit.log({ ...scopeHead(), event_ids, kind: 'filter-failed', agent, error, stack })
+    tellFailure({ what: 'A filter failed', scope: first.one.event.scope, event_ids, error, stack })
     const failure = settlement.failure(unit, error, log_seq)
     const seqs = group.map(({ one }) => one.seq)
     settlement.failed(unit, inbox.failPerceiving(unit, seqs, failure), failure)
-  }
-}
-
-/** Executes an immediate action or queues it for the effect lane, and compares trials. */
-function act(unit: Unit, { decision, row, fired_seq, asks }: Applied, parts: ApplyParts): Next[] {
-  const { proving, actions, toolbox } = parts
-  const { one, acted, steps } = decision
-  const next: Next[] = []
-  if (acted && !acted.reused) {
-    unit.count({ reflex_actions: 1 })
-    const { action, permitted, version } = acted
-    const preempted = action.preempt ? parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
-    if (preempted) next.push({ do: 'stop-turn', ...preempted })
-    actions.add(unit, acted, one, fired_seq)
-    if (parts.audits.draw(unit, decision, fired_seq) || permitted.lane) next.push({ do: 'run-jobs' })
-    if (!permitted.lane) {
-      next.push(...actAtOnce(unit, acted, decision, parts))
-      proving.acted(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
-    }
-  }
-  if (asks) {
-    parts.decisions.add(unit, one)
-    next.push({ do: 'run-jobs' })
-  }
-  const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
-  if (trials.length === 0) return next
-  const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, toolbox.keyOf) : null
-  // A reflex that acts by proof teaches nobody: its own mistakes would prove others.
-  proving.watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
-  const { event, seq } = one
-  const waits = asks || (row.in_context && row.status === 'pending')
-  if (!acts && !waits) proving.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
-  return next
-}
-
-/** `set_scratch` needs no work: the scratch has it already. */
-function actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision, { log, turns }: ApplyParts): Next[] {
-  const head = childHead(reflexHead(event, version.id))
-  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
-  switch (action.action_type) {
-    case 'reply':
-      unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
-      return [{ do: 'say', content: action.content, event_id: event.id }]
-    case 'ignore':
-      return []
-    case 'set_scratch': {
-      const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
-      unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })
-      return []
-    }
-    case 'cancel_turn': {
-      const cancelled = turns.cancel(unit, action.reason, { by: `reflex:${version.id}` })
-      return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
-    }
-    case 'escalate':
-      return isAsked(event) ? [] : [{ do: 'think', urgent: true }]
-    default:
-      throw new Error(`the action ${action.action_type} is not done at once`)
   }
 }
 

@@ -3,7 +3,8 @@ import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
 import { decide, FUEL_PER_BATCH, type Situation } from '../reflexes/decide.ts'
-import { apply, type ApplyParts, type Next } from './apply.ts'
+import { apply, type ApplyParts } from './apply.ts'
+import type { Next } from './feature.ts'
 import { CALLER, together, type Work } from './upkeep/guard.ts'
 import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
@@ -12,7 +13,7 @@ import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
 type LoopParts = ApplyParts &
-  Pick<Lanes, 'guard' | 'view' | 'jobs' | 'reflex_sync' | 'settings' | 'unit' | 'now'> & {
+  Pick<Lanes, 'agent' | 'turns' | 'guard' | 'view' | 'jobs' | 'reflex_sync' | 'settings' | 'unit' | 'now'> & {
     sockets: Pick<Sockets, 'reply'>
     situation: (now: number, fuel: number) => Situation
   }
@@ -105,13 +106,13 @@ export class Loop {
 
   /** Decides on events in order, and applies each part before a decision that changes the chain. */
   #react(unit: Unit, events: readonly Stored[], via: Via | null): Next[] {
-    const { situation, memory } = this.#parts
+    const { situation, memory, agent } = this.#parts
     const next: Next[] = []
-    const meeting = this.#meeting()
+    const how = { via, meeting: this.#meeting(), agent: agent().name }
     let [rest, fuel_left] = [events, FUEL_PER_BATCH]
     while (rest.length > 0) {
       const { decisions, fuel } = decide(rest, situation(unit.now, fuel_left))
-      next.push(...apply(unit, decisions, { via, meeting }, this.#parts))
+      next.push(...apply(unit, decisions, how, this.#parts))
       rest = rest.slice(decisions.length)
       fuel_left = fuel
     }

@@ -1,5 +1,7 @@
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import { existingKeys } from '../store/access/keys.ts'
+import type { Feature } from './feature.ts'
+import { keepingPrograms } from './log/log-parts.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
 import { ScopeEventStore } from './inbox/event-store.ts'
@@ -60,13 +62,25 @@ function composeLive(parts: Skilled) {
 }
 type Live = Skilled & ReturnType<typeof composeLive>
 
-/** Wires the loop, and the handlers of the work that it starts. */
+/** Wires the loop with its features, and the handlers of the work that it starts. */
 function composeLoop(parts: Live) {
-  const { skills, turns } = parts
+  const { skills, turns, alarm } = parts
   const actions = new Actions(parts)
   const decisions = new Decisions({ ...parts, actions })
   const audits = new Audits(parts)
-  const loop = new Loop({ ...parts, actions, decisions, audits, situation: composeSituation(parts) })
+  const features: Feature[] = [
+    parts.market_feature,
+    actions.queueing,
+    // Before an action changes what a turn would have seen.
+    audits,
+    actions.atOnce,
+    parts.proving,
+    keepingPrograms(parts.log_parts),
+    decisions,
+    parts.parked,
+  ]
+  for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
+  const loop = new Loop({ ...parts, features, situation: composeSituation({ ...parts, features }) })
   handleActions({
     ...parts,
     accept: (events) => loop.accept(events, 'reflex'),

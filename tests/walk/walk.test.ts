@@ -36,8 +36,8 @@ const QUESTIONS: Record<string, Place[]> = {
     },
     {
       walk: 'uncertified',
-      file: 'src/scope/reflexes/certificates.ts',
-      name: 'obstacle',
+      file: 'src/scope/reflexes/may-act.ts',
+      name: 'unproven',
       text: 'NEVER_COMPARED',
       says: 'the reason, by the certificate of the version in this scope.',
     },

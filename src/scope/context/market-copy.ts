@@ -1,4 +1,7 @@
-import type { MarketView } from '../../contract/market/view.ts'
+import type { MarketView, UsedLicence } from '../../contract/market/view.ts'
+import type { Feature } from '../feature.ts'
+import { ownedBy, type OwnedReflexes } from '../reflexes/versions.ts'
+import type { LicenceUse } from '../replication/licence-use.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 
@@ -51,3 +54,21 @@ export class MarketCopy {
 
 const reflexesIn = (references: readonly string[]): string[] =>
   references.flatMap((reference) => (reference.startsWith('reflex:') ? [reference.slice('reflex:'.length)] : []))
+
+type FeatureParts = {
+  licence_use: LicenceUse
+  market: Pick<MarketCopy, 'view' | 'owned'>
+  owned: Pick<OwnedReflexes, 'ids'>
+  savings: () => UsedLicence['saves']
+}
+
+/** The market on the way of an event: actions need a licence, and reflexes see the account. */
+export const marketFeature = ({ licence_use, market, owned, savings }: FeatureParts): Feature => ({
+  name: 'market',
+  mayAct: (version, at) => licence_use.obstacle(version, at),
+  fired: (unit, fire) => (fire.version.licences ? licence_use.acted(unit, fire, savings) : null),
+  context: () => {
+    const { account, pending_purchases, pending_contracts } = market.view
+    return { balance: account.balance, pending_purchases, pending_contracts, owned_artifacts: ownedBy(owned, market) }
+  },
+})

@@ -1,9 +1,15 @@
+import type { Agent } from '../../agent/define-agent.ts'
 import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
+import { oncePer } from '../../base/once-per.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 import { iso } from '../../base/time.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Env } from '../../env.ts'
 import { partHash } from '../../traces/part-hash.ts'
+import type { Feature } from '../feature.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Log } from './log.ts'
@@ -105,3 +111,29 @@ function storable(text: string, hash = partHash(text)): { text: string; hash: st
   if (fitsBytes(text, limits.log_entry_bytes)) return { text, hash }
   return { text: JSON.stringify({ not_logged: { bytes: byteLength(text), hash } }), hash }
 }
+
+/** The basis of a scope's decisions. Entries name it by its hash. */
+type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }
+type BasisParts = { env: Env; agent: () => Agent; settings: () => Settings; log_parts: LogParts }
+
+/** Stores the basis in force, and returns its hash. */
+export function basisOf({ env, agent, settings, log_parts }: BasisParts): (unit: Unit) => string {
+  let current: Basis | undefined
+  return (unit) => {
+    const { name, version = null } = agent()
+    if (current?.settings !== settings() || current.agent.name !== name)
+      current = { agent: { name, version }, deployment: env.CF_VERSION_METADATA?.id ?? null, settings: settings() }
+    return log_parts.put(unit, current)
+  }
+}
+
+/** Keeps the code that ran, for replays: it stays as long as the log that names it. */
+export const keepingPrograms = (log_parts: LogParts): Feature => ({
+  name: 'replays',
+  ran: (unit, { ran }) => {
+    // Every reader of the log would read sealed code.
+    if (ran && !ran.version.sealed) log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
+  },
+})
+
+const programOf = oncePer(({ id, version, state, code }: ReflexVersion) => ({ id, version, state, code }))

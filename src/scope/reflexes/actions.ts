@@ -1,9 +1,10 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Action } from '../../contract/action.ts'
+import type { Action, LaneWork } from '../../contract/action.ts'
+import { isAsked } from '../../contract/decisions/event.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import type { LaneWork } from '../../contract/action.ts'
 import type { Risk } from '../../contract/reports/certificate.ts'
-import type { Fire } from '../../reflexes/decide.ts'
+import type { Decision, Fire } from '../../reflexes/decide.ts'
+import type { Feature, Next } from '../feature.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
@@ -27,7 +28,7 @@ export type LaneAction = {
   proof: { event_type: string; risk: Risk } | null
 }
 
-type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks'>
+type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 
 /**
  * Queues reflex actions. An action that changes only this scope is applied in the unit that accepts
@@ -46,6 +47,55 @@ export class Actions {
     const { jobs, toolbox } = this.#parts
     const waiting = jobs.payloads<LaneAction>('action', '$.work.tool', tool)
     return waiting.some(({ work }) => work.kind === 'tool' && toolbox.keyOf(tool, work.input)?.idempotence_key === key)
+  }
+
+  /** Preempts a turn, and queues the action or keeps its key. */
+  get queueing(): Feature {
+    return {
+      name: 'queued actions',
+      acted: (unit, fire, { decision, fired_seq }) => {
+        const { action, permitted, version } = fire
+        unit.count({ reflex_actions: 1 })
+        const preempted = action.preempt ? this.#parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
+        this.add(unit, fire, decision.one, fired_seq)
+        return [...(preempted ? [{ do: 'stop-turn' as const, ...preempted }] : []), ...(permitted.lane ? [RUN_JOBS] : [])]
+      },
+    }
+  }
+
+  /** Carries out what changes only this scope. */
+  get atOnce(): Feature {
+    return {
+      name: 'immediate actions',
+      acted: (unit, fire, { decision }) => (fire.permitted.lane ? [] : this.#actAtOnce(unit, fire, decision)),
+    }
+  }
+
+  /** `set_scratch` needs no work: the scratch has it already. */
+  #actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision): Next[] {
+    const { log, turns } = this.#parts
+    const head = childHead(reflexHead(event, version.id))
+    // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
+    switch (action.action_type) {
+      case 'reply':
+        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
+        return [{ do: 'say', content: action.content, event_id: event.id }]
+      case 'ignore':
+        return []
+      case 'set_scratch': {
+        const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
+        unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })
+        return []
+      }
+      case 'cancel_turn': {
+        const cancelled = turns.cancel(unit, action.reason, { by: `reflex:${version.id}` })
+        return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
+      }
+      case 'escalate':
+        return isAsked(event) ? [] : [{ do: 'think', urgent: true }]
+      default:
+        throw new Error(`the action ${action.action_type} is not done at once`)
+    }
   }
 
   /** Queues lane work, or stores the key of an action that is already done. */
@@ -76,5 +126,7 @@ export class Actions {
     this.#parts.jobs.add(unit, { kind: kindOf(work), key: uuidv7(), payload, locks })
   }
 }
+
+const RUN_JOBS = { do: 'run-jobs' } as const
 
 export const kindOf = (work: LaneWork): JobKind => (work.kind === 'skill' ? 'plan' : 'action')

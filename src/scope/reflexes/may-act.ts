@@ -4,14 +4,14 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { expiry, idleSince, obstacle } from '../../proof/certificate.ts'
 import { riskIn } from '../../agent/decisions/middle.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
-import type { LicenceUse } from '../replication/licence-use.ts'
+import type { Feature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from './certificates.ts'
 import type { ReflexVersions } from './versions.ts'
 
 type Parts = Pick<Ground, 'settings'> & {
   programs: Pick<ReflexVersions, 'find' | 'isSuspended'>
-  licence_use: Pick<LicenceUse, 'obstacle'>
+  features: readonly Pick<Feature, 'mayAct'>[]
   certificates: Pick<Certificates, 'of' | 'teacher'>
   toolbox: Pick<Toolbox, 'all' | 'keyOf'>
 }
@@ -27,7 +27,8 @@ export type Act = { event_type: string; action: Action | null }
  *
  * 1. The chain no longer has the version, or it no longer acts there. Only a queued action asks
  *    this: `decide` takes its versions from the chain.
- * 2. Its licences have all expired, or are used up. A queued action was counted on one already.
+ * 2. A feature objects. To the market, its licences have all expired, or are used up. A queued
+ *    action was counted on one already.
  * 3. The setting `learning.mode` holds back what acts by proof.
  * 4. It has no certificate here, or the certificate lapsed, expired or is of another slow path.
  * 5. Its action on such an event is refuted, not proven yet, or in doubt since its proof.
@@ -45,9 +46,11 @@ export class MayAct {
   /** For a version of the chain that decides on an event. */
   mayAct(version: ReflexVersion, { event_type, action }: Act, at: number): string | null {
     if (!version.by_proof) return null
-    const { licence_use, toolbox } = this.#parts
-    const unlicensed = licence_use.obstacle(version, at)
-    if (unlicensed !== null) return unlicensed
+    const { features, toolbox } = this.#parts
+    for (const feature of features) {
+      const reason = feature.mayAct?.(version, at) ?? null
+      if (reason !== null) return reason
+    }
     if (action) return this.unproven(version, { event_type, risk: riskIn(toolbox, action) }, at)
     const reasons = risks.map((risk) => this.unproven(version, { event_type, risk }, at))
     return reasons.includes(null) ? null : (reasons[0] ?? null)

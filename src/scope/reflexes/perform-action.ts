@@ -79,7 +79,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
       if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
       ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
       effects.forgetTurn(id)
-      if (status !== 'reused' && !withheld) proving.acted(ending, { id: reflex_id, version }, { ok, saves: true })
+      if (status !== 'reused' && !withheld) proving.actionEnded(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
         const outcome: Outcome = isMiddle(reflex_id)
           ? { by: 'decision', log_seq }

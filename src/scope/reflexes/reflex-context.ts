@@ -8,16 +8,14 @@ import type { Budget } from '../turns/budget.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
 import type { Shown } from '../../reflexes/context/context-json.ts'
-import type { MarketCopy } from '../context/market-copy.ts'
-import type { OwnedReflexes } from './versions.ts'
+import type { Feature } from '../feature.ts'
 import type { Database } from '../storage/database.ts'
 
 type Parts = {
   windows: Windows
   budget: Budget
   agent: () => Agent
-  owned: Pick<OwnedReflexes, 'ids'>
-  market: Pick<MarketCopy, 'view' | 'owned'>
+  features: readonly Pick<Feature, 'context'>[]
   turns: { readonly current: { since: number } | null }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
@@ -32,26 +30,26 @@ export class ReflexContexts {
 
   /** Builds an event's context, then each reflex's own variant. */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
-    const { windows, budget, agent, owned, market, turns } = this.#parts
-    const { account, pending_purchases, pending_contracts } = market.view
+    const { windows, budget, agent, features, turns } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
     const turn = turns.current
     windows.add(event, now, stored.seq)
     const base: ReflexContext = {
       agent_id: agent().name,
       tick: stored.seq,
-      balance: account.balance,
+      balance: 0,
       llm_tokens_remaining: budget.remaining(),
       recent_events: recentOf(context.events, event),
-      pending_purchases,
-      pending_contracts,
-      owned_artifacts: ownedBy(owned, market),
+      pending_purchases: [],
+      pending_contracts: [],
+      owned_artifacts: [],
       event,
       window: windows.counts(now, event),
       recent_actions: [],
       scratch: context.scratch,
       thinking: turn && { since: new Date(turn.since).toISOString() },
     }
+    for (const feature of features) Object.assign(base, feature.context?.())
     const recent_events = this.#texts(base.recent_events, stored)
     const json = ContextJson.of(base, { event: stored.text, recent_events })
     const seen = (recent_actions: RecentAction[]): Shown => {
@@ -70,10 +68,6 @@ export class ReflexContexts {
     return Array.from(texts.values())
   }
 }
-
-/** Ids of what the scope's agent wrote, then of what it bought. */
-export const ownedBy = (written: Pick<OwnedReflexes, 'ids'>, { owned: bought }: Pick<MarketCopy, 'owned'>): readonly string[] =>
-  bought.length === 0 ? written.ids : Array.from(new Set([...written.ids, ...bought]))
 
 /** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
 export class Windows {

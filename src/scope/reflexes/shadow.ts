@@ -1,13 +1,14 @@
 import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { toolCallOf, type Action } from '../../contract/action.ts'
-import type { Decision, ReflexVersion } from '../../contract/reflex.ts'
+import { actsOf, type Decision, type ReflexVersion } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { type Traits, traitsOf } from '../../proof/novelty.ts'
 import { shapeOf } from '../../proof/shape.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { countRun } from '../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../reflexes/promotion.ts'
-import type { Step } from '../../reflexes/decide.ts'
+import { historyOf, type Fire, type Step } from '../../reflexes/decide.ts'
+import type { Applied, Feature } from '../feature.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../log/spans.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
@@ -15,6 +16,7 @@ import type { ReflexVersions } from './versions.ts'
 import type { Records } from './stats.ts'
 import type { Promotions } from './promotions.ts'
 import { riskIn } from '../../agent/decisions/middle.ts'
+import type { UsedLicence } from '../../contract/market/view.ts'
 import type { LicenceUse } from '../replication/licence-use.ts'
 import type { Judgements, Verdict } from '../learning/judgements.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -43,7 +45,8 @@ type Comparison = {
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
 /** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
-export class Proving {
+export class Proving implements Feature {
+  readonly name = 'proof'
   readonly #parts: Parts
   #waiting: number
 
@@ -52,8 +55,32 @@ export class Proving {
     this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
   }
 
+  ran(unit: Unit, { id, version, state, ran, fire, passed }: Step, { one }: Applied['decision']): void {
+    if (ran) this.#count(unit, ran, state)
+    const on = { at: unit.now, event_id: one.event.id }
+    if (fire && state) this.#parts.records.fired(historyOf(fire.version, state), fire, on)
+    if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) this.#heldBack({ id, version })
+  }
+
+  acted(unit: Unit, { action, permitted, version }: Fire): [] {
+    if (!permitted.lane) this.actionEnded(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
+    return []
+  }
+
+  /** Compares the trials on an event with the reflex that acted, or has them wait for a turn. */
+  applied(unit: Unit, { decision: { one, acted, steps }, row, asks }: Applied): void {
+    const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
+    if (trials.length === 0) return
+    const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, this.#parts.toolbox.keyOf) : null
+    // A reflex that acts by proof teaches nobody: its own mistakes would prove others.
+    this.#watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
+    const { event, seq } = one
+    const waits = asks || (row.in_context && row.status === 'pending')
+    if (!acts && !waits) this.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
+  }
+
   /** Counts a run. `refused` actions are those this scope does not allow. */
-  ran(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>, state: Step['state']): void {
+  #count(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>, state: Step['state']): void {
     const known = this.#parts.records.of(version)
     const { metrics } = known
     countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
@@ -67,13 +94,13 @@ export class Proving {
   }
 
   /** Counts a run that a cooldown or a rate limit suppressed. */
-  heldBack(of: { id: string; version: number }): void {
+  #heldBack(of: { id: string; version: number }): void {
     const version = this.#parts.programs.find(of)
     if (version) this.#parts.records.of(version).metrics.held_back += 1
   }
 
   /** Counts an ended action. `saves`: it spared a turn. */
-  acted(unit: Unit, of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
+  actionEnded(unit: Unit, of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
     const version = this.#parts.programs.find(of)
     // The version has left the chain.
     if (!version) return
@@ -85,18 +112,18 @@ export class Proving {
       trial.failed += 1
     } else if (saves) {
       this.#save(metrics)
-      this.#parts.licence_use.saved(unit, version)
+      if (version.licences) this.#parts.licence_use.saved(unit, version)
     }
     this.#judge(unit, version)
   }
 
   /** Compares shadow actions with a reflex's decision now, or with the turn's later. */
-  watch(
+  #watch(
     unit: Unit,
     { seq, event }: Stored,
     trials: readonly { version: ReflexVersion; action: Action }[],
     decision: Decision | null,
-    teaches = true,
+    teaches: boolean,
   ): void {
     for (const { version, action } of trials) {
       // The author may have known this event, so agreement proves nothing.
@@ -249,19 +276,18 @@ export class Proving {
 
   /** Counts the average cost of a turn as saved, since no turn sees the event. */
   #save(metrics: ReturnType<Records['of']>['metrics']): void {
-    const { model_calls, tokens, cost_usd } = this.savings
+    const { model_calls, tokens, cost_usd } = savingsOf(this.#parts)
     metrics.model_calls_saved += model_calls
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
+}
 
-  /** The average cost of the turns so far, which an action that spares one saves. */
-  get savings(): { model_calls: number; tokens: number; cost_usd: number } {
-    const { agent, statistics } = this.#parts
-    if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
-    // The counters have the model calls of dry turns, too.
-    const { turns, model_calls, tokens, cost_usd } = statistics.turns
-    const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
-    return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
-  }
+/** The average cost of the turns so far, which an action that spares one saves. */
+export function savingsOf({ agent, statistics }: Pick<Ground, 'agent' | 'statistics'>): NonNullable<UsedLicence['saves']> {
+  if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
+  // The counters have the model calls of dry turns, too.
+  const { turns, model_calls, tokens, cost_usd } = statistics.turns
+  const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
+  return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
 }

@@ -18,7 +18,7 @@ import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { reflexToolNames } from './guidance.ts'
-import { ownedBy } from './reflex-context.ts'
+import { ownedBy } from './versions.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 

@@ -163,3 +163,7 @@ export class OwnedReflexes {
     this.#ids = ids
   }
 }
+
+/** Ids of what the scope's agent wrote, then of what it bought. */
+export const ownedBy = (written: Pick<OwnedReflexes, 'ids'>, { owned: bought }: { owned: readonly string[] }): readonly string[] =>
+  bought.length === 0 ? written.ids : Array.from(new Set([...written.ids, ...bought]))

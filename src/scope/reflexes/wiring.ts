@@ -2,6 +2,7 @@ import type { Certificate } from '../../contract/reports/certificate.ts'
 import { tellCertificates } from '../../store/artifacts/certificates.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import type { Situation } from '../../reflexes/decide.ts'
+import type { Feature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Budget } from '../turns/budget.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
@@ -10,14 +11,14 @@ import { ActionKeys } from './action-keys.ts'
 import { LicenceUse } from '../replication/licence-use.ts'
 import { Certificates } from './certificates.ts'
 import { MayAct } from './may-act.ts'
-import { MarketCopy } from '../context/market-copy.ts'
+import { MarketCopy, marketFeature } from '../context/market-copy.ts'
 import { Windows, ReflexContexts } from './reflex-context.ts'
 import { permit } from '../../agent/permit.ts'
 import { Promotions } from './promotions.ts'
 import { isMarketEvent } from '../../contract/market/view.ts'
 import { Recordings } from './recordings.ts'
 import { Judgements } from '../learning/judgements.ts'
-import { Proving } from './shadow.ts'
+import { Proving, savingsOf } from './shadow.ts'
 import { ReflexSync } from './sync.ts'
 import { Teachers } from './teachers.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
@@ -41,7 +42,8 @@ export function composeReflexes(parts: Ground) {
   certificates.onLapse((unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}))
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
-  const may_act = new MayAct({ ...parts, programs, licence_use, certificates, toolbox })
+  const market_feature = marketFeature({ licence_use, market, owned, savings: () => savingsOf(parts) })
+  const may_act = new MayAct({ ...parts, programs, features: [market_feature], certificates, toolbox })
   const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers, may_act })
   const judgements = new Judgements({
     ...parts,
@@ -58,6 +60,7 @@ export function composeReflexes(parts: Ground) {
     toolbox,
     teachers,
     certificates,
+    market_feature,
     may_act,
     promotions,
     proving,
@@ -70,7 +73,7 @@ export function composeReflexes(parts: Ground) {
   }
 }
 
-type Parts = Reflexes & { budget: Budget; turns: { readonly current: { since: number } | null } }
+type Parts = Reflexes & { features: readonly Feature[]; budget: Budget; turns: { readonly current: { since: number } | null } }
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {

@@ -35,9 +35,9 @@ export class LicenceUse {
   }
 
   /** Counts an action of a reflex; null without a licence. */
-  acted(unit: Unit, acted: Fire | null, savings: () => UsedLicence['saves']): { licence: UsedLicence } | null {
-    const deal_id = acted && !acted.reused ? this.fired(unit, acted.version) : null
-    return deal_id === null ? null : { licence: { deal_id, saves: acted?.action.action_type === 'escalate' ? null : savings() } }
+  acted(unit: Unit, { version, action }: Fire, savings: () => UsedLicence['saves']): { licence: UsedLicence } | null {
+    const deal_id = this.fired(unit, version)
+    return deal_id === null ? null : { licence: { deal_id, saves: action.action_type === 'escalate' ? null : savings() } }
   }
 
   /** Counts an action, or the start of a run. Returns the id of the deal. */

@@ -1,3 +1,4 @@
+import type { Agent } from '../../agent/define-agent.ts'
 import { setReflexState } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
@@ -6,11 +7,15 @@ import { backoff, pauses } from '../../base/backoff.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { insertApproval, recordApprovedRuns, withdrawApproval, type Withdrawal } from '../../store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
 import { replicateMarket, type MarketSetting } from './market-setting.ts'
+import type { Inbox } from '../inbox/inbox.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
+import type { Guard } from '../upkeep/guard.ts'
+import type { SpanExport } from './span-export.ts'
 import type { Database } from '../storage/database.ts'
 import type { EventReplica } from './event-replica.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
@@ -86,6 +91,28 @@ const demoted = ({ id, version, hash, state, state_reason }: ReflexVersion): Rev
   artifact: `reflex:${id}@${version}`,
   hash,
   reason: `${id}@${version} is ${state}: ${state_reason ?? 'demoted'}`.slice(0, 500),
+})
+
+type Reported = {
+  scope: string
+  database: Database
+  settings: Settings
+  agent: Agent
+  inbox: Inbox
+  guard: Guard
+  spans: SpanExport | null
+}
+
+/** The scope's row in D1, beside what its model does. */
+export const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Reported) => ({
+  scope,
+  agent: agent.name,
+  open: inbox.open,
+  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
+  parked: guard.count,
+  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
+  spans_exported: spans?.state.exported ?? 0,
+  spans_dropped: spans?.state.dropped ?? 0,
 })
 
 /** `due`: when it has to be sent although nothing else changes. */

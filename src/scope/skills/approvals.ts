@@ -11,6 +11,7 @@ import type { EntryHead } from '../../contract/log-entry.ts'
 import { approvalHead } from '../log/spans.ts'
 import { tellApproval, type HeldRun } from './approval-events.ts'
 import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
+import type { Feature } from '../feature.ts'
 import type { Unit } from '../storage/unit.ts'
 import { hashOf } from '../../proof/identity.ts'
 import type { Promotion, PromotionQuestion, WaitingPromotion } from '../reflexes/promotions.ts'
@@ -56,7 +57,8 @@ type ApprovalParts = Pick<
  * If the process dies before D1 has the question, it is asked again. A decision that did not arrive
  * is found by the next poll.
  */
-export class ParkedRuns {
+export class ParkedRuns implements Feature {
+  readonly name = 'approvals'
   readonly #parts: ApprovalParts
   #poll_at: number | null
   #polling = false
@@ -65,7 +67,6 @@ export class ParkedRuns {
   constructor(parts: ApprovalParts) {
     this.#parts = parts
     this.#poll_at = this.#any() ? parts.now() : null
-    parts.alarm.source(() => this.#poll_at)
     parts.promotions.onAsk({
       ask: (unit, question) => this.#askPromotion(unit, question),
       waiting: (of) => this.#promotions(of),
@@ -73,7 +74,11 @@ export class ParkedRuns {
     })
   }
 
-  get due(): boolean {
+  due(): number | null {
+    return this.#poll_at
+  }
+
+  get isDue(): boolean {
     return this.#poll_at !== null && this.#poll_at <= this.#parts.now()
   }
 

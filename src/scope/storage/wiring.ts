@@ -11,19 +11,19 @@ import { ContextRows } from '../inbox/context-rows.ts'
 import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
-import { basisOf } from '../log/basis.ts'
 import { dropObject } from '../log/failures.ts'
 import { Follower } from '../log/follower.ts'
 import { Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/trace-marks.ts'
-import { LogParts } from '../log/log-parts.ts'
+import { basisOf, LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
-import { Outbox, topicsOf } from '../replication/outbox.ts'
-import { reportOf } from '../context/scope-report.ts'
+import { Outbox, reportOf, topicsOf } from '../replication/outbox.ts'
 import { SpanExport } from '../replication/span-export.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { Statistics } from '../statistics/statistics.ts'
+import { modelReport } from '../turns/model-calls.ts'
+import { askAtIn } from '../turns/model-outage.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import { Counters } from './counters.ts'
@@ -53,7 +53,8 @@ function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard
   const target = otlpTargetOf(env)
   const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch, now })
   const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
-  const reported = () => reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans })
+  const model = () => modelReport(database, inbox.open > 0 ? askAtIn(database) : null)
+  const reported = () => ({ ...reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans }), ...model() })
   const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })

@@ -4,7 +4,7 @@ import type { AgentDeps } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
-import type { Turn } from './turn.ts'
+import type { Stopped, Turn } from './turn.ts'
 import type { Ending } from '../../agent/turn-ending.ts'
 import { MOST_INTERRUPTS } from '../../agent/overlap.ts'
 import { HEARTBEAT_MS, TurnClaims } from './claims.ts'
@@ -21,9 +21,6 @@ type Parts = LedgerParts &
   Pick<Reflexes, 'scope' | 'env' | 'alarm'> & {
     hide: (text: string) => string
   }
-
-/** A turn that has ended on disk, and whose trigger must be stopped. */
-export type Stopped = { turn: Turn; why: string }
 
 /** The turn lane: starts and stops turns, at most one at a time (G4). */
 export class Turns {

@@ -37,6 +37,9 @@ export type Turn = {
   warnings: string[]
 }
 
+/** A turn that has ended on disk, and whose trigger must be stopped. */
+export type Stopped = { turn: Turn; why: string }
+
 /** Times are in ms since the turn's start. */
 export type Readings = { clock: number[]; done: boolean[]; offered: string[] }
 

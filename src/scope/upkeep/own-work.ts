@@ -58,7 +58,7 @@ export class OwnWork {
     loop.perceiveWaiting()
     turns.consider()
     jobs.wake()
-    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.due && parked.poll()]
+    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked.isDue && parked.poll()]
     await alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
   }
 

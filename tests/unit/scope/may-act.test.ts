@@ -34,7 +34,7 @@ function scopeWith({ licence, mode = 'auto', certificate = proven(), now = teach
   return new MayAct({
     settings,
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
-    licence_use: { obstacle: () => licence ?? null },
+    features: [{}, { mayAct: () => licence ?? null }],
     certificates: { of: () => certificate, teacher: now },
     toolbox: { all: {}, keyOf: () => null },
   })

@@ -6,6 +6,8 @@ import type { Decision } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../../../models/decisions/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../../../models/decisions/resolve.ts'
 import { ownPricesOf } from '../../../models/own-prices.ts'
+import type { Event } from '../../../core/event.ts'
+import type { Applied, Feature, Next } from '../../feature.ts'
 import type { Stored } from '../../inbox/event-row.ts'
 import type { Job } from '../../jobs.ts'
 import type { Unit } from '../../storage/unit.ts'
@@ -33,7 +35,8 @@ const decisionOf = ({ result }: DecisionCall & { ok: true }): Decision => ({
  * written in the unit that accepts the event, which it holds, and deleted in the unit that ends the
  * event. After a crash in between, the model is asked again.
  */
-export class Decisions {
+export class Decisions implements Feature {
+  readonly name = 'decision model'
   readonly #parts: MiddleParts
   readonly #middle: Middle
 
@@ -49,14 +52,14 @@ export class Decisions {
     })
   }
 
-  /** True if the decision model decides on the event before a turn does. */
-  takes(event: Stored['event']): boolean {
+  takes(event: Event): boolean {
     return this.#middle.takes(event)
   }
 
-  /** In the unit that stores the event. */
-  add(unit: Unit, { seq }: Pick<Stored, 'seq'>): void {
+  asked(unit: Unit, { decision }: Applied): Next[] {
+    const { seq } = decision.one
     this.#parts.jobs.add(unit, { kind: 'decision', key: String(seq), payload: { seq } satisfies Asking })
+    return [{ do: 'run-jobs' }]
   }
 
   async #run(job: Job<Asking>): Promise<{ again_ms: number } | void> {

@@ -7,6 +7,7 @@ import { countAct, occasionOf } from '../../../proof/draw.ts'
 import { noveltyOf, traitsOf } from '../../../proof/novelty.ts'
 import type { Decision, Fire } from '../../../reflexes/decide.ts'
 import type { Event } from '../../../core/event.ts'
+import type { Applied, Feature, Next } from '../../feature.ts'
 import { childHead, headOf } from '../../log/spans.ts'
 import type { OwnAct } from '../../learning/judgements.ts'
 import type { Reflexes } from '../../reflexes/wiring.ts'
@@ -28,18 +29,23 @@ const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_t
  * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
  * is added in the unit of the decision, with what a turn would have seen then.
  */
-export class Audits {
+export class Audits implements Feature {
+  readonly name = 'audits'
   readonly #parts: Parts
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
+  acted(unit: Unit, fire: Fire, { decision, fired_seq }: Applied): Next[] {
+    this.#parts.judgements.guarded(unit, fire.version, decision.one.event, decision.one.seq)
+    return this.#draw(unit, fire, decision, fired_seq) ? [{ do: 'run-jobs' }] : []
+  }
+
   /** True if the decision is audited. */
-  draw(unit: Unit, { one: { event, seq }, acted, steps }: Decision, log_seq: number): boolean {
-    const { agent, settings, memory, jobs, judgements } = this.#parts
-    if (acted && !acted.reused) judgements.guarded(unit, acted.version, event, seq)
-    if (!acted || acted.reused || NEVER.has(acted.action.action_type)) return false
+  #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: Decision, log_seq: number): boolean {
+    const { agent, settings, memory, jobs } = this.#parts
+    if (NEVER.has(acted.action.action_type)) return false
     if (agent().trigger === null && !isAsked(event)) return false
     // A person's version is audited only while the scope learns.
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
