@@ -11,13 +11,26 @@ import type { Storage } from './storage.ts'
 import type { Redaction } from './tools/tool-log.ts'
 import type { ToolPolicies } from './tools/tool-proxy.ts'
 
+export type ControlPlaneConfig = {
+  url: string
+  key: string
+  fetch?: typeof fetch
+  /** Patterns of the tools that its skills may use here; all by default. */
+  tools?: readonly string[]
+  /**
+   * The runs of its skills that wait in `approvals`, whatever their manifests say: `effects`, the
+   * default, those with a tool that is not `repeatable` by its policy.
+   */
+  approval?: 'effects' | 'always' | 'never'
+}
+
 export type ReflexConfig = {
   project: string
   compat?: { env?: readonly string[]; toolset?: string; repo?: string }
   /** A file is for `createReflex` of `reflex-agents/wrap/node`. */
   storage?: 'memory' | Storage
   /** A deployment whose skills and policy this process follows: docs/control-plane.md. */
-  control_plane?: { url: string; key: string; fetch?: typeof fetch }
+  control_plane?: ControlPlaneConfig
   /** Skill cards in the bulletin, up to five. */
   k_cards?: number
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */

@@ -2,11 +2,13 @@ import { messageOf } from '../base/error-text.ts'
 import type { FeedItem } from '../contract/control-plane/skill-feed.ts'
 import { MOST_TELEMETRY_SKILLS } from '../contract/control-plane/telemetry.ts'
 import { manifestOf } from '../skills/feed-item.ts'
+import { pushApproval, unlistedTool } from '../skills/gate/pushed.ts'
+import type { Manifest } from '../skills/manifest/manifest.ts'
 import type { RunStatus } from '../skills/runner/ports.ts'
 import type { SessionPorts } from '../skills/session/ports.ts'
 import { ControlPlane } from '../tools/control-plane/client.ts'
 import { NO_VERDICTS, Verdicts, type KeptVerdicts } from '../tools/control-plane/verdicts.ts'
-import { placeIn, type ReflexConfig } from './config.ts'
+import { placeIn, type ControlPlaneConfig, type ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
 import type { Storage } from './storage.ts'
 
@@ -22,6 +24,8 @@ type Position = { feed: string; revision: number; names: string[]; error: string
 /** Runs by the start of their hour, and by skill. */
 type Counts = Record<string, Record<string, { calls: number; success: number }>>
 type Parts = { storage: Storage; registry: SkillRegistry }
+/** The limits of its skills here. */
+type Limits = Pick<ControlPlaneConfig, 'tools' | 'approval'> & { onlyReads: (tool: string) => boolean }
 
 /**
  * A control plane as the host's storage follows it. While it is away, the stored skills and
@@ -29,6 +33,7 @@ type Parts = { storage: Storage; registry: SkillRegistry }
  */
 export class FollowedControlPlane {
   readonly #parts: Parts
+  readonly #limits: Limits
   readonly #client: ControlPlane
   readonly #feed: string
   readonly #now: () => number
@@ -38,9 +43,10 @@ export class FollowedControlPlane {
   /** Asks for a verdict before a skill runs. */
   readonly port: Pick<SessionPorts, 'controlPlane'>
 
-  constructor(config: ReflexConfig, { url, key, fetch: send }: NonNullable<ReflexConfig['control_plane']>, parts: Parts) {
-    const { project, now = Date.now, newId = () => crypto.randomUUID() } = config
+  constructor(config: ReflexConfig, { url, key, fetch: send, ...limits }: ControlPlaneConfig, parts: Parts) {
+    const { project, tool_policies = {}, now = Date.now, newId = () => crypto.randomUUID() } = config
     this.#parts = parts
+    this.#limits = { ...limits, onlyReads: (tool) => tool_policies[tool]?.repeatable === true }
     this.#client = new ControlPlane({ url, key, project }, send)
     this.#feed = JSON.stringify([url, project])
     this.#now = now
@@ -56,7 +62,33 @@ export class FollowedControlPlane {
       now,
     })
     const place = placeIn(config)
-    this.port = { controlPlane: async (asked) => verdicts.of(asked, place) }
+    this.port = {
+      controlPlane: async (asked) => {
+        const pushed = this.#pushed(asked)
+        const refusal = pushed && this.#refusal(pushed)
+        if (refusal !== null) return { verdict: 'deny', reason: refusal, asked_at: null, cached: false }
+        const approval = pushed && this.#approval(pushed)
+        const verdict = await verdicts.of(asked, place)
+        return approval === null ? verdict : { ...verdict, approval }
+      },
+    }
+  }
+
+  /** The skill, if it came from the control plane. */
+  #pushed({ skill_id, version }: { skill_id: string; version: string }): Manifest | null {
+    const { storage, registry } = this.#parts
+    const names = storage.control.get<Position>('skills')?.names ?? []
+    return names.includes(`${skill_id}@${version}`) ? (registry.find(skill_id, version)?.manifest ?? null) : null
+  }
+
+  #refusal(skill: Manifest): string | null {
+    const tool = unlistedTool(skill, this.#limits.tools ?? ['*'])
+    return tool === undefined ? null : `it uses ${tool}, which control_plane.tools of this process does not list`
+  }
+
+  #approval(skill: Manifest): string | null {
+    const { approval, onlyReads } = this.#limits
+    return pushApproval({ REFLEX_CONTROL_PLANE_APPROVAL: approval }, skill, onlyReads)
   }
 
   /** Synchronizes in the background if the last time is long ago. */
@@ -95,7 +127,7 @@ export class FollowedControlPlane {
     } catch (error) {
       const reason = messageOf(error).slice(0, 500)
       if (known.error === null) this.#log('degraded', 'the skills that came from it are used', reason)
-      control.put('skills', { ...known, error: reason } satisfies Position)
+      control.put('skills', { ...known, names: control.get<Position>('skills')?.names ?? known.names, error: reason } satisfies Position)
       return false
     }
   }
@@ -111,7 +143,7 @@ export class FollowedControlPlane {
       const page = await this.#client.skills(at)
       if (page.revision < at) return this.#take({ feed, revision: 0, names: [...owned], error })
       for (const item of page.items)
-        if (await this.#takeItem(item, owned)) seen.add(nameOf(item))
+        if (await this.#takeItem(item, { feed, owned })) seen.add(nameOf(item))
         else seen.delete(nameOf(item))
       at = page.revision
       if (!page.more) break
@@ -121,18 +153,31 @@ export class FollowedControlPlane {
   }
 
   /** Returns true if the version is active afterwards. */
-  async #takeItem(item: FeedItem, owned: Set<string>): Promise<boolean> {
+  async #takeItem(item: FeedItem, { feed, owned }: { feed: string; owned: Set<string> }): Promise<boolean> {
     const { registry } = this.#parts
     const read = item.manifest === null ? null : await manifestOf(item)
     if (!read?.ok) return false
     // A skill of this process is not replaced.
     const others = registry.list().some(({ manifest: { id, version } }) => id === item.id && !owned.has(`${id}@${version}`))
     if (others) return false
+    const name = nameOf(item)
+    const isNew = !owned.has(name)
+    // Known as the control plane's before it may run, whatever becomes of this synchronization.
+    if (isNew) this.#keepNames(feed, owned.add(name))
     const registered = registry.register(read.manifest)
-    if (!registered.ok) return false
-    owned.add(nameOf(item))
+    if (!registered.ok) {
+      if (isNew && owned.delete(name)) this.#keepNames(feed, owned)
+      return false
+    }
     if (registered.skill.state !== 'active') registry.setState(item.id, item.version, 'active')
     return true
+  }
+
+  #keepNames(feed: string, owned: ReadonlySet<string>): void {
+    const { control } = this.#parts.storage
+    const stored = control.get<Position>('skills')
+    const known = stored?.feed === feed ? stored : { feed, revision: 0, error: null }
+    control.put('skills', { ...known, names: [...owned] } satisfies Position)
   }
 
   #withdraw(name: string): void {

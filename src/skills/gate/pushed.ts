@@ -12,16 +12,19 @@ type Skill = Pick<Manifest, 'id' | 'version' | 'plan'>
 const toolsOf = ({ plan }: Skill): string[] => [...new Set([...plan.steps, ...plan.compensation].map(({ tool }) => tool))]
 
 /** Without the variable everything is listed. */
-function isListed(said: string | undefined, name: string): boolean {
-  const patterns = said?.split(',').flatMap((one) => (one.trim() === '' ? [] : [one.trim()])) ?? ['*']
-  return patterns.some((pattern) => matchesScope(pattern, name))
-}
+const patternsOf = (said = '*'): string[] => said.split(',').flatMap((one) => (one.trim() === '' ? [] : [one.trim()]))
+
+const isListed = (patterns: readonly string[], name: string): boolean => patterns.some((pattern) => matchesScope(pattern, name))
+
+/** A tool of a skill's plan that none of the patterns matches. */
+export const unlistedTool = (skill: Skill, patterns: readonly string[]): string | undefined =>
+  toolsOf(skill).find((tool) => !isListed(patterns, tool))
 
 /** Why a skill of the control plane may not run in a scope; null if it may. */
 export function pushRefusal(variables: PushedVariables, scope: string, skill: Skill): string | null {
-  if (!isListed(variables.REFLEX_CONTROL_PLANE_SCOPES, scope))
+  if (!isListed(patternsOf(variables.REFLEX_CONTROL_PLANE_SCOPES), scope))
     return `REFLEX_CONTROL_PLANE_SCOPES of this deployment does not list the scope ${scope}`
-  const tool = toolsOf(skill).find((name) => !isListed(variables.REFLEX_CONTROL_PLANE_TOOLS, name))
+  const tool = unlistedTool(skill, patternsOf(variables.REFLEX_CONTROL_PLANE_TOOLS))
   return tool === undefined ? null : `it uses ${tool}, which REFLEX_CONTROL_PLANE_TOOLS of this deployment does not list`
 }
 

@@ -17,6 +17,8 @@ export type ToolPolicy = {
   redact?: readonly string[]
   /** Names an effect that happens once: a repeated key returns the last good output. */
   idempotence_key?: (input: unknown) => string | null
+  /** It has no side effects: skills of a control plane that call it need no approval for it. */
+  repeatable?: boolean
   cost_usd?: number | ((input: unknown, output: unknown) => number)
 }
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { ReflexConfig } from '../../../src/standalone/config.ts'
 import { hashJson } from '../../../src/base/json.ts'
 import { fileStorage } from '../../../src/standalone/node/index.ts'
 import { saveNote, world } from './fixtures.ts'
@@ -37,13 +38,21 @@ function controlPlane(...versions: Version[]) {
 
 const note: Version = { id: 'note.save', version: '1.0.0', manifest: saveNote, revision: 1 }
 
-/** A process with that control plane, over one file. */
-function processOver(plane: ReturnType<typeof controlPlane>, file = path.join(folder, `${++files}.sqlite`)) {
+type Limits = Pick<NonNullable<ReflexConfig['control_plane']>, 'tools' | 'approval'> & Pick<ReflexConfig, 'tool_policies' | 'policy_mode'>
+
+/** A process with that control plane, over one file. Its skills need no approval by default. */
+function processOver(
+  plane: ReturnType<typeof controlPlane>,
+  file = path.join(folder, `${++files}.sqlite`),
+  { tool_policies = {}, policy_mode = 'enforce', ...limits }: Limits = { approval: 'never' },
+) {
   const clock = { now: Date.parse('2026-11-21T05:30:00Z') }
   const here = world({
     skills: [],
     compat: { env: ['prod'] },
-    control_plane: plane.config,
+    control_plane: { ...plane.config, ...limits },
+    tool_policies,
+    policy_mode,
     storage: fileStorage(file),
     now: () => (clock.now += 1),
     newId: () => crypto.randomUUID(),
@@ -163,6 +172,64 @@ describe('a process with a control plane', () => {
     plane.config.fetch = () => new Promise(() => {})
     const here = processOver(plane)
     expect(here.reflex.session().bulletin('a note')).toBe('')
+  })
+})
+
+describe('what a skill of a control plane may do in a process', () => {
+  const limited = async (limits: Limits, version: Version = note) => {
+    const plane = controlPlane(version)
+    const here = processOver(plane, undefined, limits)
+    await here.reflex.sync()
+    return { ...here, plane }
+  }
+
+  test.each<Limits>([{}, { policy_mode: 'observe' }, { approval: 'always', tool_policies: { 'notes.save': { repeatable: true } } }])(
+    'waits for a person with %j, and runs once one approved',
+    async (limits) => {
+      const { propose, reflex, saved } = await limited(limits)
+      const { status, approval_id } = await propose()
+      expect([status, saved]).toEqual(['needs_approval', []])
+      expect(await reflex.approvals.approve(approval_id ?? '')).toMatchObject({ status: 'ok' })
+      expect(saved).toEqual(['milk'])
+    },
+  )
+
+  test.each<Limits>([{ tool_policies: { 'notes.save': { repeatable: true } } }, { approval: 'never' }])(
+    'runs at once with %j',
+    async (limits) => {
+      expect(await (await limited(limits)).propose()).toMatchObject({ status: 'ok' })
+    },
+  )
+
+  test('is refused where it uses a tool that the process does not list', async () => {
+    const { propose, plane } = await limited({ approval: 'never', tools: ['mail.*'] })
+    expect(await propose()).toMatchObject({ status: 'refused', reason: expect.stringContaining('control_plane.tools') })
+    expect(plane.paths()).not.toContain('/v1/policy/check')
+    expect(await (await limited({ approval: 'never', tools: ['notes.*'] })).propose()).toMatchObject({ status: 'ok' })
+  })
+
+  test('waits as well where the synchronization that took it broke off, and in the next process', async () => {
+    const plane = controlPlane(note)
+    const send = plane.config.fetch
+    // The first page is taken, the second is out of reach.
+    plane.config.fetch = async (input, init) => {
+      const answer = await send(input, init)
+      if (!new URL(new Request(input).url).pathname.endsWith('/skills/sync')) return answer
+      if (plane.asked.length > 1) throw new Error('down')
+      return Response.json({ ...(await answer.json<object>()), more: true })
+    }
+    const before = processOver(plane, undefined, {})
+    expect(await before.reflex.sync()).toBe(false)
+    expect(before.reflex.registry.find('note.save')).toMatchObject({ state: 'active' })
+    expect(await before.propose()).toMatchObject({ status: 'needs_approval' })
+    before.reflex.close()
+    expect(await processOver(plane, before.file, {}).propose()).toMatchObject({ status: 'needs_approval' })
+  })
+
+  test('waits for nobody where the skill is one of the process', async () => {
+    const { reflex, propose } = await limited({}, { ...note, id: 'note.other', manifest: { ...saveNote, id: 'note.other' } })
+    reflex.registry.register(saveNote)
+    expect(await propose()).toMatchObject({ status: 'ok' })
   })
 })
 
