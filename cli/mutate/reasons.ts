@@ -76,6 +76,42 @@ export const reasons: readonly Reason[] = [
     why: 'Node has no such function: the Worker tests run it.',
     changes: [["typeof crypto.subtle.timingSafeEqual === 'function'", 'false']],
   },
+  {
+    file: 'src/http/auth/authenticate.ts',
+    why: 'The same: a header has no line break, a token is never empty, and what throws counts as a possible key.',
+    changes: [
+      ['/^bearer +(\\S.*)$/i', '/^bearer +(\\S.*)/i'],
+      ['admin_key !== undefined', 'true'],
+      ['any_key === undefined', 'false'],
+    ],
+  },
+  {
+    file: 'src/http/auth/ticket.ts',
+    why: 'The same: a text that has the form of a ticket has both parts. A ticket that is issued is far shorter than the bound.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['ticket.length <= LONGEST', 'ticket.length < LONGEST'],
+      ['payload === undefined', 'false'],
+      ['signature === undefined', 'false'],
+    ],
+  },
+  {
+    file: 'src/http/auth/ticket.ts',
+    why: 'It derives the key again, or lets it be exported: no caller gets the key itself.',
+    changes: [
+      ['derived?.secret === secret', 'false'],
+      ['false', 'true'],
+      ['{ secret, key }', '{}'],
+    ],
+  },
+  {
+    file: 'src/proof/sprt.ts',
+    why: 'The same: sums of rounded logarithms do not meet a bar exactly.',
+    changes: [
+      ['evidence >= accept', 'evidence > accept'],
+      ['evidence <= Math.log(bar.refuse)', 'evidence < Math.log(bar.refuse)'],
+    ],
+  },
 ]
 
 /** The same for breaks by hand, by their ids. */

@@ -173,6 +173,23 @@ describe('runAgent', () => {
     ])
   })
 
+  test('adds no retried event that is in memory beside others', async () => {
+    const { store, agent } = setUp({ settled: 2 })
+    await store.publish(buildEvent({ id: 'a' }))
+    const { seen, trigger } = sightings()
+    const failing = async (context: DecisionContext) => {
+      await trigger(context)
+      if (seen.length === 1) throw new Error('once more')
+      return null
+    }
+    const memory = new DecisionContext({ scope: 'default', events: [buildEvent({ id: 'b' })] })
+    await runAgent({ ...agent, trigger: failing, context: memory })
+    expect(seen).toEqual([
+      ['b', 'a'],
+      ['b', 'a'],
+    ])
+  })
+
   test('waits for its lock no longer than until its signal aborts', async () => {
     const { store, statuses, agent, controller } = setUp({ settled: 1 })
     const locks = new ScopedLocks()

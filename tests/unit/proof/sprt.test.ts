@@ -87,3 +87,8 @@ test('a teacher that contradicts itself lowers the bar, and no further than chan
   expect(chanceOfProof(bar, observed(0.99))).toBeGreaterThanOrEqual(0.95)
   expect(chanceOfProof(barFor('inside'), observed(0.99))).toBeLessThan(0.4)
 })
+
+test('a bar that already is as high as the setting demands stays', () => {
+  expect(barFor('inside', { least: 0.95 })).toEqual(barFor('inside'))
+  expect(barFor('inside', { least: 0.951 })).toMatchObject({ poor: 0.951, accept: 20 })
+})

@@ -65,6 +65,23 @@ describe('authenticate', () => {
     expect(await authenticate('Bearer correct horse', { ...configured, keys: down })).toMatchObject({ ok: true })
   })
 
+  test('takes the admin key without the spaces around it', async () => {
+    expect(await authenticate('Bearer correct horse', { ...configured, admin_key: ' correct horse ' })).toMatchObject({ ok: true })
+  })
+
+  test('says that the lookup fails, and not that no key is configured, where both may be', async () => {
+    const credentials = { admin_key: undefined, keys: down, any_key: async () => false }
+    expect(await authenticate(`Bearer ${created.key}`, credentials)).toMatchObject({ reason: 'unavailable' })
+  })
+
+  test('asks whether it may look for an id, and only for one', async () => {
+    const before_look = vi.fn<(id?: string) => Promise<void>>(async () => {})
+    await authenticate('Bearer guess', { ...configured, before_look })
+    expect(before_look).not.toHaveBeenCalled()
+    await authenticate(`Bearer ${created.key}`, { ...configured, before_look })
+    expect(before_look.mock.calls).toEqual([[created.id]])
+  })
+
   test('hashes as often for an unknown id as for a known one', async () => {
     const digest = vi.spyOn(crypto.subtle, 'digest')
     const countFor = async (key: string) => {

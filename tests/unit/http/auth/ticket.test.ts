@@ -27,6 +27,18 @@ describe('a ticket', () => {
     expect(await verifyTicket(null, scope, ticket, now)).toBeNull()
   })
 
+  test('is refused where there is no secret, also if it was signed with the word for that', async () => {
+    const { ticket } = await issue({}, 'null')
+    expect(await verifyTicket('null', scope, ticket, now)).not.toBeNull()
+    expect(await verifyTicket(null, scope, ticket, now)).toBeNull()
+  })
+
+  test('is refused if it is longer than any that is issued', async () => {
+    const long = 's'.repeat(3000)
+    const { ticket } = await issue({ scope: long })
+    expect(await verifyTicket('secret', long, ticket, now)).toBeNull()
+  })
+
   test('is refused with any character changed, added or left out', async () => {
     const { ticket } = await issue()
     const place = fc.integer({ min: 0, max: ticket.length - 1 })
