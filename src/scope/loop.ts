@@ -29,7 +29,8 @@ const PERCEIVE_BATCH = 1000
  * 4. act: actions run at once or wait for the effect lane. `apply` writes 1 to 4 in one unit.
  * 5. think: after the commit, `follow` starts a turn, which runs the agent's trigger.
  * 6. settle: the end of the turn or action gives the event its only outcome (G1).
- * 7. replicate: the outbox copies the outcome to D1.
+ * 7. replicate: what follows the log (`Follower`) counts and notes it after the commit, and the
+ *    outbox copies the outcome to D1.
  *
  * The object's output gate holds the acknowledgement until the unit is on disk. After a crash
  * before that, nothing was answered or stored; after it, the event is pending or has its outcome.

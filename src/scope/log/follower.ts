@@ -1,5 +1,6 @@
 import { logError } from '../../base/warn.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
+import type { StateChange } from '../storage/database.ts'
 import type { Log } from './log.ts'
 
 /** A committed entry, its place in the log, and the time of its unit in ms. */
@@ -11,9 +12,11 @@ export type Follows = {
   from: number
   /** Gets entries in order. What it writes is one transaction with its own `from`. */
   follow: (entries: readonly Committed[]) => void
+  /** The next unit stores these with its own changes: they include what was followed before it. */
+  changes?: () => StateChange[]
 }
 
-type Parts = { log: Pick<Log, 'entries' | 'listen'>; scope: string }
+type Parts = { log: Pick<Log, 'last' | 'entries' | 'listen'>; scope: string }
 
 /**
  * Passes committed entries to those that follow the log: from memory while the object lives, from
@@ -33,12 +36,17 @@ export class Follower {
 
   /** Adds a follower, which first gets what it has missed. */
   add(one: Follows): void {
-    const missed = this.#parts.log.entries(one.from + 1, Number.POSITIVE_INFINITY)
+    const { log } = this.#parts
+    const missed = one.from < log.last ? log.entries(one.from + 1, Number.POSITIVE_INFINITY) : []
     this.#pass(
       one,
       missed.map((entry) => ({ seq: entry.seq, at: Date.parse(entry.at), entry })),
     )
     this.#all.push(one)
+  }
+
+  changes(): StateChange[] {
+    return this.#all.flatMap((one) => one.changes?.() ?? [])
   }
 
   #pass(one: Follows, entries: readonly Committed[]): void {

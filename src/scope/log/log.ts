@@ -38,7 +38,6 @@ export class Log {
   readonly #hider: SecretHider
   readonly masks: Masks
   readonly #listeners: LogListener[] = []
-  readonly #appended: ((entries: readonly NewEntry[]) => void)[] = []
   #last: number
   /** Entries of the open unit of work, which are not in the table yet. */
   #unwritten: Line[] = []
@@ -91,24 +90,18 @@ export class Log {
     this.#listeners.push(listener)
   }
 
-  /** `appended` is called with new entries, in the transaction that writes them. */
-  onAppend(appended: (entries: readonly NewEntry[]) => void): void {
-    this.#appended.push(appended)
-  }
-
   /** Appends entries for `Unit.log`, at the time of the unit. Returns the `seq` of the first. */
   append(entries: readonly NewEntry[], now = this.#now()): number {
     const first = this.#last + 1
     if (entries.length === 0) return first
     const at = new Date(now).toISOString()
-    const shown = entries.map((entry) => this.masks.entry(withoutMarks(entry)))
-    for (const entry of shown) {
+    for (const appended of entries) {
+      const entry = this.masks.entry(withoutMarks(appended))
       const line = lineOf({ seq: (this.#last += 1), at, ...entry }, this.#contextOf(entry))
       const text = this.#hider.text(line.text)
       this.#unwritten.push(text === line.text ? line : { seq: line.seq, text })
       this.#unannounced.push({ seq: line.seq, at: now, text, entry })
     }
-    for (const appended of this.#appended) appended(shown)
     return first
   }
 

@@ -1,10 +1,11 @@
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
 import { replicateCalls } from '../../store/traces/calls.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
+import type { Committed, Follows } from '../log/follower.ts'
 import { cleanedJson, type Log } from '../log/log.ts'
 import { noChanges, noteEntry, type Changes, type Traits } from './traits.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
@@ -30,7 +31,7 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyo
 type Parts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
   database: Database
-  log: Pick<Log, 'last' | 'read' | 'entry' | 'onAppend' | 'clean'>
+  log: Pick<Log, 'last' | 'read' | 'entry' | 'clean'>
   db: D1Database
   now: () => number
   scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
@@ -44,12 +45,17 @@ type Parts = {
  * D1 has a change, it is replicated again; if it dies before the watermark is written, D1 sees the
  * same revision twice and ignores it.
  */
-export class EventReplica {
+export class EventReplica implements Follows {
+  readonly name = 'replica'
+  /** It reads the log between its mark and this entry itself, when it replicates. */
+  readonly from: number
   readonly #parts: Parts
   #mark: number
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
   #held = noChanges()
+  /** The last entry that was followed. */
+  #seq: number
   #portion: Portion | null = null
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
@@ -61,8 +67,7 @@ export class EventReplica {
   constructor(parts: Parts) {
     this.#parts = parts
     this.#mark = parts.database.read(MARK, 0)
-    this.#held_from = parts.log.last
-    parts.log.onAppend((entries) => this.#appended(entries))
+    this.from = this.#held_from = this.#seq = parts.log.last
   }
 
   /** `changed` is called after each change that D1 does not have yet. */
@@ -95,13 +100,14 @@ export class EventReplica {
     return [...this.#held.events.keys(), ...(this.#portion?.events ?? []).map(({ id }) => id)]
   }
 
-  #appended(entries: readonly NewEntry[]): void {
-    const first = this.#parts.log.last - entries.length + 1
-    const at = this.#parts.now()
-    for (const [index, entry] of entries.entries()) noteEntry(this.#held, entry, { seq: first + index, at })
+  follow(entries: readonly Committed[]): void {
+    for (const { entry, ...place } of entries) {
+      noteEntry(this.#held, entry, place)
+      this.#seq = place.seq
+    }
     if (this.#size > MOST_HELD) {
       this.#held = noChanges()
-      this.#held_from = this.#parts.log.last
+      this.#held_from = this.#seq
     }
     this.#changed()
   }
@@ -130,7 +136,7 @@ export class EventReplica {
     if (this.#mark >= this.#held_from) {
       const changes = this.#held
       this.#held = noChanges()
-      return { events: this.#sized(changes), changes, reaches: log.last }
+      return { events: this.#sized(changes), changes, reaches: this.#seq }
     }
     const entries = log.read(this.#mark, BATCH, this.#held_from + 1)
     const changes = noChanges()

@@ -2,10 +2,13 @@ import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import type { Json } from '../../base/json.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { hopsOfSender, noticeId, type Alert, type Notice } from '../../contract/reports/notice.ts'
 import type { NoticeType } from '../../contract/settings/webhooks.ts'
 import { inBackground } from '../log/failures.ts'
+import type { Committed, Follows } from '../log/follower.ts'
 import { scopeHead } from '../log/spans.ts'
+import type { StateChange } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Ground } from '../storage/wiring.ts'
 
@@ -15,40 +18,82 @@ const MOST_WAITING = 1000
 const MOST_BYTES = 16_000
 /** Ids of alerts that are remembered. */
 const MOST_ALERTS = 100
+/** Bounds the entries that are read again on waking. */
+const ENTRIES_PER_MARK = 2000
 
 export type WaitingNotice = { webhook: string; notice: Notice }
 type Found = { type: NoticeType; data: Record<string, Json> }
-/** `budget`: the spent budget that was reported. */
-type Kept = { dropped: number; budget: Json; alerts: string[] }
+/** `event_id`: the event that it reports on. */
+type Dated = Found & { at: number; event_id?: string | undefined }
+/** `budget`: the spent budget that was reported. `seq`: the entry up to which all is reported. */
+type Kept = { dropped: number; budget: Json; alerts: string[]; seq?: number }
 const KEY = 'notices'
 const NOTHING_KEPT: Kept = { dropped: 0, budget: null, alerts: [] }
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'jobs' | 'unit' | 'settings' | 'now'>
+type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jobs' | 'unit' | 'settings'>
 
 /**
- * Notices for the scope's webhooks. Each is a job, added in the unit that logs what it reports, so
- * that neither exists without the other. `send-notice.ts` delivers them.
+ * Notices for the scope's webhooks. Each is a job. Those of log entries are added after the commit,
+ * in one unit with the mark up to which the log is reported: each entry is reported once.
+ * `send-notice.ts` delivers them.
  */
-export class Notices {
+export class Notices implements Follows {
+  readonly name = 'notices'
+  readonly from: number
   readonly #parts: Parts
+  /** The last entry that was followed, and the mark on disk. */
+  #seq: number
+  #marked: number
+  /** The webhooks that the mark is for: entries before it are not reported to others. */
+  #webhooks: Settings['webhooks'] | null
   #added = false
 
   constructor(parts: Parts) {
     this.#parts = parts
-    parts.log.onAppend((entries) => this.#appended(entries))
-    // After the commit, when the unit is closed.
-    parts.log.listen(() => {
-      if (!this.#added) return
-      this.#added = false
-      inBackground(Promise.resolve().then(() => parts.jobs.run()))
-    })
+    const { settings, log, follower } = parts
+    const { seq } = this.#kept()
+    const { webhooks } = settings()
+    this.from = this.#seq = this.#marked = webhooks.length === 0 ? log.last : (seq ?? log.last)
+    this.#webhooks = seq === undefined ? null : webhooks
+    follower.add(this)
+    // The scope runs all its jobs on waking.
+    this.#added = false
+  }
+
+  follow(entries: readonly Committed[]): void {
+    const { webhooks } = this.#parts.settings()
+    this.#seq = entries.at(-1)?.seq ?? this.#seq
+    const wanted = new Set(webhooks.flatMap(({ on }) => on))
+    const found = wanted.size === 0 ? [] : entries.flatMap(foundIn).filter(({ type }) => wanted.has(type))
+    if (found.length > 0)
+      this.#parts.unit((unit) => {
+        for (const one of found) this.#add(unit, one)
+        unit.write(...this.#mark())
+      })
+    if (!this.#added) return
+    this.#added = false
+    inBackground(Promise.resolve().then(() => this.#parts.jobs.run()))
+  }
+
+  /** Stores the mark before the first entry that webhooks may want, and then rarely. */
+  changes(): StateChange[] {
+    const { webhooks } = this.#parts.settings()
+    const is_same = webhooks === this.#webhooks && this.#seq - this.#marked < ENTRIES_PER_MARK
+    return webhooks.length === 0 || is_same ? [] : [this.#mark()]
+  }
+
+  #mark(): StateChange {
+    this.#marked = this.#seq
+    this.#webhooks = this.#parts.settings().webhooks
+    return [KEY, { ...this.#kept(), seq: this.#seq }]
   }
 
   /** Called in the unit that asks. Of the questions, only runs have a log entry. */
   approvalRequested(unit: Unit, { id, created_at, expires_at, ...request }: ApprovalRequest): void {
     const { scope: _scope, requested_key: _key, ...asked } = request
     const times = { created_at: new Date(created_at).toISOString(), expires_at: new Date(expires_at).toISOString() }
-    this.#add(unit, { type: 'approval.requested', data: { approval_id: id, ...asked, ...times } as Record<string, Json> })
+    const data = { approval_id: id, ...asked, ...times } as Record<string, Json>
+    this.#add(unit, { type: 'approval.requested', data, at: unit.now })
   }
 
   /** Logs and reports an alert once. False if it was raised before. */
@@ -67,14 +112,7 @@ export class Notices {
     return kept.dropped
   }
 
-  #appended(entries: readonly NewEntry[]): void {
-    if (this.#parts.settings().webhooks.length === 0) return
-    const found = entries.flatMap((entry) => noticesOf(entry).map((one) => ({ ...one, event_id: entry.event_ids[0] })))
-    if (found.length > 0) this.#parts.unit((unit) => found.forEach((one) => this.#add(unit, one)))
-  }
-
-  /** `event_id`: the event that it reports on. */
-  #add(unit: Unit, { type, data, event_id }: Found & { event_id?: string | undefined }): void {
+  #add(unit: Unit, { type, data, at, event_id }: Dated): void {
     const { scope, settings, jobs } = this.#parts
     const webhooks = settings().webhooks.filter(({ on }) => on.includes(type))
     if (webhooks.length === 0 || (type === 'budget.spent' && !this.#isNewBudget(unit, data['detail'] ?? null))) return
@@ -85,7 +123,7 @@ export class Notices {
     }
     const hops = hopsOf(unit, event_id)
     for (const { name } of webhooks) {
-      const notice: Notice = { id: noticeId(hops + 1), type, at: unit.now, data: bounded({ scope, ...data }) }
+      const notice: Notice = { id: noticeId(hops + 1), type, at, data: bounded({ scope, ...data }) }
       jobs.add(unit, { kind: 'notice', key: notice.id, payload: { webhook: name, notice } satisfies WaitingNotice })
     }
     this.#added = true
@@ -113,6 +151,8 @@ function hopsOf(unit: Unit, event_id: string | undefined): number {
 
 type EntryOf<Kind extends NewEntry['kind']> = Extract<NewEntry, { kind: Kind }>
 type Reporters = { [Kind in NewEntry['kind']]?: (entry: EntryOf<Kind>) => Found[] }
+
+const foundIn = ({ entry, at }: Committed): Dated[] => noticesOf(entry).map((one) => ({ ...one, at, event_id: entry.event_ids[0] }))
 
 /** The notices that a log entry calls for. */
 export function noticesOf(entry: NewEntry): Found[] {

@@ -5,6 +5,7 @@ import type { LogEntry } from '../../contract/log-entry.ts'
 import { otlpRequest, otlpSpan } from '../../traces/otlp.ts'
 import { isWanted, type OtlpTarget } from '../../traces/otlp-target.ts'
 import { SpanBuffer, type EndedSpan } from '../../traces/span-buffer.ts'
+import type { Follows } from '../log/follower.ts'
 import type { Log } from '../log/log.ts'
 import type { Database } from '../storage/database.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
@@ -38,7 +39,7 @@ type Parts = {
   target: OtlpTarget
   scope: string
   database: Database
-  log: Pick<Log, 'last' | 'read' | 'onAppend'>
+  log: Pick<Log, 'last' | 'read'>
   alarm: Pick<Alarm, 'cover' | 'rearm'>
   fetch: typeof fetch
   now: () => number
@@ -49,7 +50,10 @@ type Parts = {
  * mark has what was not exported. Nothing waits for the collector. If the process dies before the
  * mark is written, spans are sent again; a collector recognizes them by their ids.
  */
-export class SpanExport {
+export class SpanExport implements Follows {
+  readonly name = 'spans'
+  /** It reads the log up to here itself, when it exports. */
+  readonly from: number
   readonly #parts: Parts
   #buffer = new SpanBuffer()
   #stored: Stored
@@ -66,7 +70,11 @@ export class SpanExport {
     const { database, log, now } = parts
     this.#stored = database.read<Stored | null>(KEY, null) ?? { mark: this.#firstMark(), since: null, exported: 0, dropped: 0 }
     this.#due = this.waiting > 0 ? now() : null
-    log.onAppend(() => (this.#due ??= now() + GATHER_MS))
+    this.from = log.last
+  }
+
+  follow(): void {
+    this.#due ??= this.#parts.now() + GATHER_MS
   }
 
   /** A scope that had a log before it had a collector exports the last hour. */

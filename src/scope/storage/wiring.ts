@@ -61,7 +61,7 @@ function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
   if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const follower = new Follower({ log, scope })
-  follower.add(statistics)
+  for (const one of [statistics, replica, spans]) if (one) follower.add(one)
   return { spans, trace_marks, replica, outbox, statistics, follower }
 }
 
@@ -85,11 +85,11 @@ export function composeGround(host: Host) {
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const copies = composeCopies({ ...host, db, now, fetch: outbound, log, alarm, guard, inbox, settings, agent })
-  const { statistics, outbox } = copies
+  const { follower, outbox } = copies
   const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
-  const unit = unitOfWork({ database, log, counters, buffered: [records, statistics], deferred, guard, alarm, changed, reset, now })
+  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, changed, reset, now })
   return {
     ...host,
     now,

@@ -2,11 +2,15 @@ import * as fc from 'fast-check'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Bucket } from '../../../src/contract/reports/statistics.ts'
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
+import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
+import type { Jobs } from '../../../src/scope/jobs.ts'
 import { Follower, type Follows } from '../../../src/scope/log/follower.ts'
 import { Log } from '../../../src/scope/log/log.ts'
 import { scopeHead } from '../../../src/scope/log/spans.ts'
+import { Notices, type WaitingNotice } from '../../../src/scope/replication/notices.ts'
 import { Statistics } from '../../../src/scope/statistics/statistics.ts'
 import { Counters } from '../../../src/scope/storage/counters.ts'
+import type { Database } from '../../../src/scope/storage/database.ts'
 import { Deferred, unitOfWork } from '../../../src/scope/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -19,20 +23,46 @@ beforeEach(() => void failures.mockReset())
 const accepted: NewEntry = { ...scopeHead(), kind: 'event-accepted', event_type: 'test.note', source: 'test', via: 'http' }
 const trimmed = (count: number): NewEntry => ({ ...scopeHead(), kind: 'context-trimmed', count, context_limit: 1 })
 
-/** A scope on its disk. `died`: with what an object has not done yet when it dies. */
+const ended = (id: string): NewEntry => ({
+  ...scopeHead(),
+  event_ids: [id],
+  kind: 'event-ended',
+  status: 'completed',
+  attempts: 1,
+  outcome: { by: 'perceive', reason: 'no trigger' },
+  error: null,
+})
+const noticeIn = (payload: string) => (JSON.parse(payload) as WaitingNotice).notice.data['event_id']
+const jobsOf = (database: Database) =>
+  part<Jobs>({
+    add: (_unit, { kind, key, payload }) =>
+      void database.all(
+        "INSERT INTO jobs (kind, key, payload, locks, attempts) VALUES (?, ?, ?, '[]', 1)",
+        kind,
+        key,
+        JSON.stringify(payload),
+      ),
+    run: () => {},
+  })
+
+/** The disk of a scope with a webhook, and its clock. */
 function scopeOnDisk() {
-  const { database } = openScopeStorage()
+  const { database, rowsOf } = openScopeStorage()
   const clock = { now: Date.UTC(2026, 10, 24) }
   const now = () => clock.now
-  /** An object that wakes. Without a follower, it dies between the commit and the following. */
-  const wake = ({ follows = true } = {}) => {
+  const settings = {
+    ...defaultSettings,
+    webhooks: [{ name: 'ops', url: 'https://a.example', secret: 'S', on: ['event.ended'] }],
+  } as Settings
+  /** An object that wakes. If not all follow, it dies before that, or in the middle of it. */
+  const wake = (follows: 'all' | 'statistics' | 'none' = 'all') => {
     const log = new Log(database, now)
     const statistics = new Statistics({ database, log, db: part<D1Database>({}), scope: 'test', now, has_trigger: () => true })
     const unit = unitOfWork({
       database,
       log,
       counters: new Counters(database),
-      buffered: [statistics],
+      buffered: [{ changes: () => follower.changes() }],
       deferred: new Deferred(),
       guard: { failed: () => {} },
       alarm: { by: () => {} },
@@ -41,10 +71,15 @@ function scopeOnDisk() {
       now,
     })
     const follower = new Follower({ log, scope: 'test' })
-    if (follows) follower.add(statistics)
+    const dead = (one: Follows): Follows => ({ name: one.name, from: one.from, follow: () => {}, changes: () => one.changes?.() ?? [] })
+    follower.add(follows === 'none' ? dead(statistics) : statistics)
+    const notifying = part<Follower>({ add: (one) => follower.add(follows === 'all' ? one : dead(one)) })
+    void new Notices({ scope: 'test', database, log, follower: notifying, unit, jobs: jobsOf(database), settings: () => settings })
     return { log, unit, statistics, follower }
   }
-  return { clock, wake }
+  const noticed = () =>
+    rowsOf("SELECT payload FROM jobs WHERE kind = 'notice' ORDER BY seq").map(({ payload }) => noticeIn(String(payload)))
+  return { clock, wake, settings, noticed }
 }
 
 describe('what follows the log', () => {
@@ -124,47 +159,72 @@ describe('what follows the log', () => {
 })
 
 type Life = {
-  entries: NewEntry[]
+  entries: ('accepted' | 'ended' | 'trimmed')[]
   many: number
-  dies: 'no' | 'before the commit' | 'before following' | 'after following'
+  dies: 'no' | 'before the commit' | 'before following' | 'in the middle' | 'after following'
   passes_ms: number
 }
 const life: fc.Arbitrary<Life> = fc.record({
-  entries: fc.array(fc.constantFrom(accepted, trimmed(1)), { maxLength: 3 }),
+  entries: fc.array(fc.constantFrom('accepted', 'ended', 'trimmed'), { maxLength: 3 }),
   // Some units are so large that the next one stores the buckets.
   many: fc.integer({ min: 0, max: 19 }).map((roll) => (roll === 0 ? 2100 : 0)),
-  dies: fc.constantFrom('no', 'no', 'before the commit', 'before following', 'after following'),
+  dies: fc.constantFrom('no', 'no', 'before the commit', 'before following', 'in the middle', 'after following'),
   passes_ms: fc.constantFrom(0, 1, MINUTE_MS),
 })
 
-/** Accepted events of the newest minute with entries, and of all: as written, and as counted. */
-function countedOver(lives: readonly Life[]) {
-  const { clock, wake } = scopeOnDisk()
+/**
+ * Accepted events of the newest minute with entries, and of all, and ends of events: as written,
+ * and as counted and reported.
+ */
+function followedOver(lives: readonly Life[]) {
+  const { clock, wake, noticed } = scopeOnDisk()
+  const ends: string[] = []
   let object = wake()
   let [minute, in_minute, in_all] = [0, 0, 0]
   return lives.map(({ entries, many, dies, passes_ms }) => {
-    const all = [...entries, ...Array.from({ length: many }, () => trimmed(1))]
-    if (dies === 'before following') object = wake({ follows: false })
+    const made = entries.map((kind) => (kind === 'accepted' ? accepted : kind === 'ended' ? ended(crypto.randomUUID()) : trimmed(1)))
+    const all = [...made, ...Array.from({ length: many }, () => trimmed(1))]
+    if (dies === 'before following') object = wake('none')
+    if (dies === 'in the middle') object = wake('statistics')
     if (dies !== 'before the commit' && all.length > 0) {
       object.unit((open) => open.log(...all))
-      const accepts = entries.filter((entry) => entry === accepted).length
+      ends.push(...made.flatMap(({ kind, event_ids }) => (kind === 'event-ended' ? event_ids : [])))
+      const accepts = made.filter((entry) => entry === accepted).length
       if (minute !== Math.floor(clock.now / MINUTE_MS)) in_minute = 0
       ;[minute, in_minute, in_all] = [Math.floor(clock.now / MINUTE_MS), in_minute + accepts, in_all + accepts]
     }
     if (dies !== 'no') object = wake()
     clock.now += passes_ms
     const count = (bucket: Bucket) => object.statistics.values('scope', bucket)['']?.['accepted'] ?? 0
-    return { written: [in_minute, in_all], counted: [count('minute'), count('all')] }
+    return { written: [in_minute, in_all, ...ends], followed: [count('minute'), count('all'), ...noticed()] }
   })
 }
 
-describe('the statistics', () => {
-  test('are those of the log, wherever the object dies around a commit and what follows it', () => {
+describe('statistics and notices', () => {
+  test('are those of the log, each once and in order, wherever the object dies around a commit and what follows it', () => {
     assertProperty(
       'scope/follower',
       fc.property(fc.array(life, { maxLength: 12 }), (lives) => {
-        for (const { written, counted } of countedOver(lives)) expect(counted).toEqual(written)
+        for (const { written, followed } of followedOver(lives)) expect(followed).toEqual(written)
       }),
+      { numRuns: 40 },
     )
+  })
+})
+
+describe('notices', () => {
+  test('tell of nothing before their webhooks were set, also after a death', () => {
+    const { wake, settings, noticed } = scopeOnDisk()
+    const { webhooks } = settings
+    wake().unit((open) => open.log(ended('told')))
+    settings.webhooks = []
+    const { unit } = wake()
+    unit((open) => open.log(ended('to nobody')))
+    settings.webhooks = [...webhooks]
+    unit((open) => open.log(trimmed(1)))
+    const dying = wake('none')
+    dying.unit((open) => open.log(ended('told late')))
+    wake()
+    expect(noticed()).toEqual(['told', 'told late'])
   })
 })

@@ -25,14 +25,12 @@ function scopeWith(variables: OtlpVariables = {}) {
   const received: OtlpSpan[][] = []
   const world = { answer: ok, requests: 0, floor: 0 }
   const target = otlpTargetOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example', ...variables })!
-  let appended = () => {}
   const log = part<Log>({
     get last() {
       return entries.length
     },
     read: (after: number, limit: number, before?: number) =>
       entries.filter(({ seq }) => seq > Math.max(after, world.floor) && seq < (before ?? Number.POSITIVE_INFINITY)).slice(0, limit),
-    onAppend: (listener: () => void) => void (appended = listener),
   })
   const database = part<Database>({
     read: <Value>(key: string, otherwise: Value) => (stored.has(key) ? (JSON.parse(stored.get(key) as string) as Value) : otherwise),
@@ -62,7 +60,7 @@ function scopeWith(variables: OtlpVariables = {}) {
         const head = { parent_id: null, event_ids: [], duration_ms: null }
         entries.push({ seq, text: JSON.stringify({ seq, at: new Date(clock.now).toISOString(), ...head, ...entry }) })
       }
-      appended()
+      one.spans.follow()
     },
     /** Lets what is due happen. */
     async flush() {
