@@ -449,8 +449,8 @@ export const breaks: readonly Break[] = [
     id: 'a1',
     file: 'src/http/auth/key-cache.ts',
     what: 'a stale key answers beyond 10 minutes',
-    from: 'Math.min(now() + RETRY_MS, entry.read_at + STALE_MS)',
-    to: 'now() + RETRY_MS',
+    from: 'Math.min(now() + backoff(pauses.read), entry.read_at + STALE_MS)',
+    to: 'now() + backoff(pauses.read)',
   },
   {
     id: 'z1',
