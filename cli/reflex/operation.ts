@@ -38,7 +38,12 @@ export function addOperation(parent: Command, op: AnyOperation, instead?: Instea
   )
 }
 
-const parsers = { whole: wholeNumber, instant: (text: string) => instant(text), time: isoTime }
+const parsers = {
+  whole: wholeNumber,
+  whole_or_any: (text: string) => (text === 'any' ? text : wholeNumber(text)),
+  instant: (text: string) => instant(text),
+  time: isoTime,
+}
 
 function optionOf([flags, help, { is, choices, standard, required } = {}]: Flag): Option {
   const option = new Option(flags, help).makeOptionMandatory(required === true)

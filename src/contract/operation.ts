@@ -93,7 +93,7 @@ export type Fields = Readonly<Record<string, unknown>>
 export type Flag = readonly [flags: string, help: string, more?: FlagDetails]
 type FlagDetails = {
   field?: string
-  is?: 'whole' | 'instant' | 'time'
+  is?: 'whole' | 'whole_or_any' | 'instant' | 'time'
   choices?: readonly string[]
   standard?: string | readonly string[]
   required?: true

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { Option, type Command } from 'commander'
-import { reportGroups, type Account, type LedgerAudit, type LedgerReport } from '../../../src/contract/market/account.ts'
-import type { Transfer, TransferResult } from '../../../src/contract/market/transfer.ts'
+import { reportGroups, type LedgerReport } from '../../../src/contract/market/account.ts'
+import type { TransferResult } from '../../../src/contract/market/transfer.ts'
+import { audit, find, list, statement } from '../../../src/contract/operations/ledger.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { given } from '../market/given.ts'
-import { pages, route } from '../pages.ts'
+import { addOperation } from '../operation.ts'
+import { route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
-import { fields, table, written, type Column } from '../table.ts'
-import { limitOption, timeOption, wholeNumber } from '../values.ts'
+import { fields, table, type Column } from '../table.ts'
+import { timeOption, wholeNumber } from '../values.ts'
 import { remediesFor } from './remedies.ts'
 
 const HELP = `
@@ -20,25 +22,11 @@ Examples:
   reflex ledger post order-17 --amount 3
   reflex ledger statement scope:shop/berlin`
 
-const accountColumns: Column<Account>[] = [
-  { title: 'BALANCE', of: ({ balance }) => balance },
-  { title: 'AVAILABLE', of: ({ available }) => available },
-  { title: 'ACCOUNT', of: ({ id, closed }) => (closed ? `${id} (closed)` : id) },
-]
 const sumColumns: Column<LedgerReport['items'][number]>[] = [
   { title: 'PAID', of: ({ debits }) => debits },
   { title: 'RECEIVED', of: ({ credits }) => credits },
   { title: 'TRANSFERS', of: ({ transfers }) => transfers },
   { title: 'OF', of: ({ group }) => group },
-]
-const transferColumns: Column<Transfer>[] = [
-  { title: 'AT', of: ({ at }) => at },
-  { title: 'AMOUNT', of: ({ amount }) => amount },
-  { title: 'KIND', of: ({ kind }) => kind },
-  { title: 'FROM', of: ({ debit }) => debit },
-  { title: 'TO', of: ({ credit }) => credit },
-  { title: 'ID', of: ({ id }) => id },
-  { title: 'MEMO', of: ({ memo }) => memo },
 ]
 
 export function addLedger(program: Command): void {
@@ -48,39 +36,7 @@ export function addLedger(program: Command): void {
 }
 
 function addReading(ledger: Command): void {
-  ledger
-    .command('accounts')
-    .description('List accounts')
-    .addOption(limitOption())
-    .action(
-      handler(async ({ api, print, signal }, { limit }: { limit: number }) => {
-        print.page(
-          await pages<Account>(api(), { parts: ['ledger', 'accounts'], limit, most: 1000, signal }),
-          accountColumns,
-          'No account is open yet.',
-        )
-      }),
-    )
-  ledger
-    .command('account <id>')
-    .description('Show an account')
-    .action(
-      handler(async ({ api, print, signal }, id: string) => {
-        const account = await api().json<Account>(route(['ledger', 'accounts', id]), { signal })
-        const { limits, ...sums } = account
-        print.result(account, (paint) => fields({ ...sums, limits: limits && JSON.stringify(limits) }, paint))
-      }),
-    )
-  ledger
-    .command('statement <id>')
-    .description('List the transfers of an account, oldest first')
-    .addOption(limitOption())
-    .action(
-      handler(async ({ api, print, signal }, id: string, { limit }: { limit: number }) => {
-        const parts = ['ledger', 'accounts', id, 'statement']
-        print.page(await pages<Transfer>(api(), { parts, limit, most: 1000, signal }), transferColumns, 'No transfer yet.')
-      }),
-    )
+  for (const op of [list, find, statement]) addOperation(ledger, op)
   ledger
     .command('report <id>')
     .description('Sum the payments of an account, as D1 has them')
@@ -88,18 +44,7 @@ function addReading(ledger: Command): void {
     .addOption(timeOption('since', 'paid at or after a time'))
     .addOption(timeOption('until', 'paid before a time'))
     .action(handler(report))
-  ledger
-    .command('audit')
-    .description('Recompute all from the history; exit with 1 if it does not add up')
-    .action(
-      handler(async ({ api, print, signal }): Promise<Outcome> => {
-        const audit = await api().json<LedgerAudit>(route(['ledger', 'audit']), { signal })
-        const { problems, checkpoint, ...sums } = audit
-        const left = { left: checkpoint?.transfers ?? 0, checkpoint: checkpoint?.digest ?? null }
-        print.result(audit, (paint) => [...fields({ ...sums, ...left }, paint), ...problems.map((problem) => written(problem))])
-        return audit.ok ? undefined : 1
-      }),
-    )
+  addOperation(ledger, audit)
 }
 
 type Range = { by: string; since?: string; until?: string }

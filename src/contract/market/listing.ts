@@ -15,6 +15,7 @@ export function artifactIn(reference: string): { kind: ArtifactKind; id: string;
 }
 
 export const goodsKinds = ['licence', 'copy', 'ownership'] as const
+export const listingSorts = ['rank', 'price', 'newest', 'agreement', 'saved', 'fires'] as const
 
 export const licenceTerms = z.strictObject({
   days: z.int().min(1).max(3650).optional().describe('The licence ends after this time.'),

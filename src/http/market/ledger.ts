@@ -1,91 +1,30 @@
-import { z } from '@hono/zod-openapi'
 import { warn } from '../../base/warn.ts'
-import { account, ledgerAudit } from '../../contract/market/account.ts'
 import { LEDGER, type LedgerCaller } from '../../contract/market/ledger-api.ts'
 import {
-  accountId,
   ESCROW,
   GENESIS,
   misshapen,
-  MOST_TRANSFERS,
-  newMint,
-  newTransfer,
-  transferResult,
   type NewTransfer,
   type Transfer,
   type TransferFailure,
   type TransferResult,
 } from '../../contract/market/transfer.ts'
+import { audit, find, list, mint, send } from '../../contract/operations/ledger.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
 import type { Env } from '../../env.ts'
 import type { Accounts } from '../../market/accounts.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged, pageLimit } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { forbidden, invalid, notFound, tooMany } from '../problems/refusals.ts'
 import { accountsNamed, isAdminOfAll, mayActFor, readableAccount } from './account-access.ts'
-
-const route = routes('Ledger')
-export const accountPath = z.object({ id: accountId })
-export const pageQuery = z.object({
-  limit: pageLimit(1000),
-  cursor: z.string().max(300).optional(),
-  after: z.string().max(300).optional().describe('The same as `cursor`.'),
-})
-const results = z.object({ results: z.array(transferResult) })
-
-const send = route('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip', {
-  description:
-    'One transfer, or up to 1,000 in an array, which one transaction makes in order. An id has one outcome, for ever: the same transfer again is answered `exists`, and one that failed stays failed. ' +
-    'An id from before the retention of the ledger fails with `id_used_long_ago`. ' +
-    'The key must be the one whose account pays, or an operator of the scope that pays; with `void`, that is paid.',
-  ...guard({ roles: ['publisher'], body: 'json' }),
-  request: {
-    body: jsonRequest(z.union([newTransfer, z.array(newTransfer).min(1).max(MOST_TRANSFERS)]), {
-      id: 'invoice-17',
-      debit: 'scope:shop',
-      credit: 'scope:cook',
-      amount: 5,
-    }),
-  },
-  responses: { 200: json(results, 'The results, in order.'), ...problems(400, 413, 415) },
-})
-
-const mint = route('post /v1/ledger/mint', 'mintScrip', 'Make new scrip', {
-  description:
-    'A transfer from `genesis`, for admins of all scopes (`*`). What they mint for an account of a tenant is the budget of that tenant, whose operators transfer it on. ' +
-    'For an account that is not known yet (404) nothing is made, and the same mint succeeds later.',
-  ...guard({ roles: ['admin'], body: 'json' }),
-  request: { body: jsonRequest(newMint, { id: 'mint-1', to: 'scope:shop', amount: 1000 }) },
-  responses: { 200: json(results, 'The result.'), ...problems(400, 404, 413, 415) },
-})
-
-const list = route('get /v1/ledger/accounts', 'listAccounts', 'List accounts', {
-  description: 'For viewers of all scopes.',
-  ...guard({ roles: ['viewer'] }),
-  request: { query: pageQuery },
-  responses: { 200: json(paged(account), 'A page, by id.'), ...problems(400) },
-})
-
-const find = route('get /v1/ledger/accounts/{id}', 'getAccount', 'Get an account', {
-  description: 'For viewers of its scope, and for the key whose account it is. `genesis` and `escrow` are for viewers of all scopes.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: accountPath },
-  responses: { 200: json(account, 'The account.'), ...problems(400, 404) },
-})
-
-const audit = route('get /v1/ledger/audit', 'auditLedger', 'Recompute the ledger from its history', {
-  description: 'For viewers of all scopes.',
-  ...guard({ roles: ['viewer'] }),
-  responses: { 200: json(ledgerAudit, 'The sums, and what does not add up.'), ...problems() },
-})
 
 const ledgerOf = (env: Env) => env.LEDGER.getByName(LEDGER)
 type Caller = { env: Env; principal: Principal }
 
-export const ledgerRoutes = resource()
-  .openapi(send, async (c) => {
-    const asked = [c.req.valid('json')].flat()
+export const ledgerRoutes = resource().openapiRoutes([
+  serve(send, async (c, { body }) => {
+    const asked = [body].flat()
     const errors = asked.flatMap((one, index) => {
       const message = misshapen(one)
       return message === null ? [] : [{ index, path: '', message }]
@@ -98,11 +37,10 @@ export const ledgerRoutes = resource()
     const by = { ...callerOf(c.var.principal, accounts), ends, empties: isAdminOfAll(c.var.principal) }
     const made = await ledgerOf(c.env).transfer(meant, by)
     demandRoom(c.var.principal, made[0])
-    return c.json({ results: made }, 200)
-  })
-  .openapi(mint, async (c) => {
+    return { results: made }
+  }),
+  serve(mint, async (c, { body: asked }) => {
     const { principal } = c.var
-    const asked = c.req.valid('json')
     if (!isAdminOfAll(principal))
       throw forbidden(
         `The key ${principal.name} does not mint: that is for admins of all scopes. Ask one of them to mint a budget for an account of yours, and transfer from it.`,
@@ -113,24 +51,24 @@ export const ledgerRoutes = resource()
     demandRoom(principal, result)
     if (result.reason === 'credit_account_not_found') throw notYet(asked.to)
     warn({ message: 'scrip was minted', by: principal.name, ...asked, status: result.status })
-    return c.json({ results: [result] }, 200)
-  })
-  .openapi(list, async (c) => {
+    return { results: [result] }
+  }),
+  serve(list, async (c, { query: { limit, cursor, after } }) => {
     demandAll(c.var.principal)
-    const { limit, cursor, after } = c.req.valid('query')
     const { items, next } = await ledgerOf(c.env).accounts({ after: cursor ?? after ?? null, limit })
-    return c.json({ items, next_cursor: next }, 200)
-  })
-  .openapi(find, async (c) => {
-    const id = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
+    return { items, next_cursor: next }
+  }),
+  serve(find, async (c, { params }) => {
+    const id = await readableAccount({ env: c.env, principal: c.var.principal }, params.id)
     const found = await ledgerOf(c.env).account(id)
     if (!found) throw noAccount(id)
-    return c.json(found, 200)
-  })
-  .openapi(audit, async (c) => {
+    return found
+  }),
+  serve(audit, (c) => {
     demandAll(c.var.principal)
-    return c.json(await ledgerOf(c.env).audit(), 200)
-  })
+    return ledgerOf(c.env).audit()
+  }),
+])
 
 const DAY_S = 86_400
 

@@ -1,63 +1,36 @@
-import { z } from '@hono/zod-openapi'
 import { warn } from '../../base/warn.ts'
-import { ledgerReport, reportGroups } from '../../contract/market/account.ts'
 import { LEDGER } from '../../contract/market/ledger-api.ts'
-import { transfer, type Transfer } from '../../contract/market/transfer.ts'
+import type { Transfer } from '../../contract/market/transfer.ts'
+import { report, statement } from '../../contract/operations/ledger.ts'
 import type { Env } from '../../env.ts'
 import { copiedStatement, reportOf } from '../../store/market/ledger.ts'
 import { storeOf } from '../../store/store.ts'
-import { guard, json, problems, resource, routes } from '../describe/describe.ts'
-import { paged } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { invalid, unavailable } from '../problems/refusals.ts'
 import { readableAccount } from './account-access.ts'
-import { accountPath, noAccount, pageQuery } from './ledger.ts'
+import { noAccount } from './ledger.ts'
 
-const route = routes('Ledger')
 const DAY_MS = 86_400_000
 const STANDARD_DAYS = 30
 
-const statement = route('get /v1/ledger/accounts/{id}/statement', 'getStatement', 'List the transfers of an account, oldest first', {
-  description: 'From the copy in D1, and what is newer from the ledger itself: a transfer that was answered is in it.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: accountPath, query: pageQuery },
-  responses: { 200: json(paged(transfer), 'A page.'), ...problems(400, 404) },
-})
-
-const time = z.iso.datetime({ offset: true }).optional()
-
-const report = route('get /v1/ledger/accounts/{id}/report', 'getLedgerReport', 'Sum the payments of an account', {
-  description:
-    'By day, code or counterparty, at most 1,000 groups: the newest days, else the largest sums. From the copy in D1, which follows within about a second; `as_of` says up to where.',
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    params: accountPath,
-    query: z.object({
-      by: z.enum(reportGroups).default('day').describe('What the sums are grouped by.'),
-      since: time.describe('30 days before `until`, if unset.'),
-      until: time.describe('Now, if unset.'),
-    }),
-  },
-  responses: { 200: json(ledgerReport, 'The sums.'), ...problems(400, 404) },
-})
-
-export const statementRoutes = resource()
-  .openapi(statement, async (c) => {
-    const id = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
-    const { limit, cursor, after } = c.req.valid('query')
+export const statementRoutes = resource().openapiRoutes([
+  serve(statement, async ({ env, var: { principal } }, { params, query: { limit, cursor, after } }) => {
+    const id = await readableAccount({ env, principal }, params.id)
     const from = cursor ?? after ?? '0'
     if (!/^\d{1,15}$/.test(from)) throw invalid('Pass the next_cursor of the previous page.')
-    await demandAccount(c.env, id)
-    return c.json(await statementOf(c.env, id, { after: Number(from), limit }), 200)
-  })
-  .openapi(report, async (c) => {
-    const account = await readableAccount({ env: c.env, principal: c.var.principal }, c.req.valid('param').id)
-    await demandAccount(c.env, account)
-    const { by, ...asked } = c.req.valid('query')
+    await demandAccount(env, id)
+    return statementOf(env, id, { after: Number(from), limit })
+  }),
+  serve(report, async ({ env, var: { principal } }, { params, query: { by, ...asked } }) => {
+    const account = await readableAccount({ env, principal }, params.id)
+    await demandAccount(env, account)
     const until = asked.until === undefined ? Date.now() : Date.parse(asked.until)
     const since = asked.since === undefined ? until - STANDARD_DAYS * DAY_MS : Date.parse(asked.since)
     const range = { since: new Date(since).toISOString(), until: new Date(until).toISOString() }
-    return c.json({ account, by, ...range, ...(await reportOf(storeOf(c.env), { account, by, ...range })) }, 200)
-  })
+    return { account, by, ...range, ...(await reportOf(storeOf(env), { account, by, ...range })) }
+  }),
+])
 
 async function demandAccount(env: Env, id: string): Promise<void> {
   if (!(await env.LEDGER.getByName(LEDGER).account(id))) throw noAccount(id)

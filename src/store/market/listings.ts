@@ -1,7 +1,7 @@
 import { and, eq, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../base/byte-length.ts'
-import type { FoundListing, Listing, ProvenFigures } from '../../contract/market/listing.ts'
+import type { listingSorts, FoundListing, Listing, ProvenFigures } from '../../contract/market/listing.ts'
 import { listings } from './tables.ts'
 
 /** A listing as of a change of the Ledger. `revision` grows with each change of the listing. */
@@ -34,7 +34,6 @@ const UPSERT = `INSERT INTO listings
 const SEAL = `UPDATE artifact_versions SET sealed = 1, revision = (SELECT max(revision) + 1 FROM artifact_versions)
   WHERE sealed = 0 AND (kind, id, version) IN (SELECT ${NAMED} FROM (SELECT value->'listing' AS l FROM json_each(?1)))`
 
-export const listingSorts = ['rank', 'price', 'newest', 'agreement', 'saved', 'fires'] as const
 export type ListingSort = (typeof listingSorts)[number]
 
 /** The sort key of each order, rising; ties are in the order of ids. */
