@@ -1,6 +1,4 @@
-import { count, counted } from '../../src/base/counted.ts'
-
-export { count, counted }
+export { count, counted, dollars, duration, money } from '../../src/base/amounts.ts'
 
 /**
  * One line without control characters: log lines, names and errors contain strangers' text, which
@@ -14,20 +12,6 @@ export function harmless(text: string): string {
 
 /** Truncates to a width, with a mark. */
 export const cut = (text: string, width: number): string => (text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`)
-
-export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
-  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`
-}
-
-export const dollars = (usd: number | null): string => (usd === null ? 'price unknown' : usd === 0 ? '$0' : `$${usd.toFixed(4)}`)
-
-/** A sum that leaves out calls whose price is unknown says how many those are. */
-export function money(usd: number, unpriced: number): string {
-  if (unpriced === 0) return dollars(usd)
-  return usd === 0 ? `price unknown (${counted(unpriced, 'call')})` : `${dollars(usd)} + ${counted(unpriced, 'call')} of unknown price`
-}
 
 /** Wraps at spaces into lines of at most `width`; a longer word gets its own line. */
 export function wrap(text: string, width: number): string[] {

@@ -120,7 +120,7 @@ export type CommandOf<Answer> = {
   /** A list as a table. `most`: the largest page; null: there is one page. */
   table?: {
     columns: readonly Column<Items<Answer>>[]
-    empty: string | ((path: readonly string[]) => string)
+    empty: string | ((path: readonly string[], fields: Fields) => string)
     most?: number | null
     limit?: number
   }

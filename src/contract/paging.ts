@@ -18,3 +18,4 @@ const ageCursor = z
 /** The query of a list ordered by age; `cursor` is parsed to the place where the page starts. */
 export const byAge = <Filters extends z.ZodRawShape>(filters: Filters) =>
   z.object({ ...filters, limit: pageLimit(1000), cursor: ageCursor.optional() })
+export const search = z.string().min(1).max(200).optional().describe('Case-insensitive search in ids and descriptions.')

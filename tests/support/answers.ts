@@ -192,6 +192,44 @@ const sums = {
   until: later,
   items: [{ group: '2026-11-22', debits: 1, credits: 2, transfers: 3 }],
 }
+const scope = {
+  scope: 'shop/berlin',
+  agent: 'chat',
+  open: 2,
+  turn_since: null,
+  parked: 0,
+  asks_model_at: later,
+  accepted: 9,
+  fire_share: null,
+  cost_usd: 0.0123,
+  unpriced_model_calls: 2,
+  updated_at: at,
+}
+const reflex = {
+  id: 'greet',
+  version: 2,
+  state: 'active',
+  owner: 'agent:shop',
+  description: 'greets',
+  idle: null,
+  acts: 1,
+}
+const skill = { id: 'deploy.app', version: '1.0.0', state: 'active', owner: 'agent:shop', description: 'deploys' }
+const run = { run_id: 'run-1', scope: 'shop/berlin', status: 'failed', by: 'ci', started_at: at, ended_at: later, found: 2, answer: null }
+const summary = {
+  trace_id: trace,
+  scopes: ['shop/berlin', 'shop/paris'],
+  agents: ['chat'],
+  status: 'completed',
+  started_at: at,
+  ended_at: later,
+  duration_ms: 1234,
+  events: 1,
+  first_event: { id: 'event-1', scope: 'shop/berlin', type: 'order.new' },
+  kinds: ['turn', 'gate'],
+  skills: ['deploy.app'],
+}
+const logged = { timestamp: at, status: 'completed', partial: true, scope: 'shop/berlin', type: 'order.new', id: 'event-1', error: null }
 const page = (...items: object[]) => ({ items, next_cursor: null })
 
 /** A server's answers by method and path. A list has one page. */
@@ -237,6 +275,17 @@ export const answers: Readonly<Record<string, unknown>> = {
   'GET /v1/dlq/letter-2': { ...letter, event: undefined, payload: 'not\u001bJSON', stack: null },
   'POST /v1/dlq/letter-1/retry': { id: 'letter-1', scope: 'shop/berlin', event_id: 'event-1', status: 'retried' },
   'POST /v1/dlq/retry': { retried: 2, failed: [{ id: 'letter-9', reason: 'it holds no event' }] },
+  'GET /v1/scopes': page(scope, { ...scope, scope: 'idle', open: 0, asks_model_at: null }),
+  'POST /v1/scopes/shop%2Fberlin/cancel': { cancelled: true, turn_id: 'turn-1', events: 2 },
+  'POST /v1/scopes/idle/cancel': { cancelled: false, turn_id: null, events: 0 },
+  'POST /v1/scopes/shop%2Fberlin/ask-model': { asked: true, tries: 3, waiting_for_model: null },
+  'POST /v1/scopes/idle/ask-model': { asked: false, tries: null, waiting_for_model: null },
+  'GET /v1/reflexes': page(reflex, { ...reflex, acts: null }, { ...reflex, idle: { why: 'no chain' } }, { ...reflex, acts: 2 }),
+  'GET /v1/skills': page(skill, { ...skill, state: 'candidate' }),
+  'POST /v1/skills/deploy.app%401.0.0/state': skill,
+  'GET /v1/learn/runs': page(run, { ...run, status: 'done', answer: 'it learned' }),
+  'GET /v1/traces': page(summary, { ...summary, first_event: null, duration_ms: null }),
+  'GET /v1/events': page(logged, { ...logged, partial: false, error: 'it failed' }),
   'DELETE /v1/dlq/letter-1': null,
   'DELETE /v1/dlq/letter-2': null,
 }

@@ -1,15 +1,11 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import {
-  evidenceParts,
-  type evidencePlace,
-  type learnRun,
-  type listedRun,
-  type startedRun,
-} from '../../../src/contract/reports/learning/runs.ts'
+import { evidenceParts, type evidencePlace, type learnRun, type startedRun } from '../../../src/contract/reports/learning/runs.ts'
+import { list as runs } from '../../../src/contract/operations/learn-runs.ts'
 import { Refused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
+import { addOperation } from '../operation.ts'
 import { pages, route } from '../pages.ts'
 import { proofLines, type Proof } from '../reflex/show.ts'
 import { handler, type Outcome, type Session } from '../session.ts'
@@ -18,7 +14,6 @@ import { limitOption, wholeNumber } from '../values.ts'
 
 type Run = z.infer<typeof learnRun>
 type Candidate = Run['candidates'][number]
-type Listed = z.infer<typeof listedRun>
 type Place = z.infer<typeof evidencePlace>
 
 const SNAPSHOT_HELP = `
@@ -47,13 +42,7 @@ export function addLearnRuns(learn: Command): void {
     .option('--no-wait', 'print the run and return')
     .addHelpText('after', SNAPSHOT_HELP)
     .action(handler(snapshot))
-  learn
-    .command('runs')
-    .description('List runs, newest first')
-    .option('--scope <scope>', 'of one scope')
-    .addOption(new Option('--status <status>', 'with one status').choices(['running', 'done', 'failed']))
-    .addOption(limitOption())
-    .action(handler(list))
+  addOperation(learn, runs)
   learn
     .command('show <run> [candidate]')
     .description('Show what a run learned and rejected, or one candidate with its code')
@@ -84,23 +73,6 @@ async function snapshot({ api, print, signal }: Session, scope: string, { window
     }
     signal.throwIfAborted()
   }
-}
-
-const columns: Column<Listed>[] = [
-  { title: 'RUN', of: ({ run_id }) => run_id },
-  { title: 'SCOPE', of: ({ scope }) => scope },
-  { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => (status === 'failed' ? 'red' : 'dim') },
-  { title: 'BY', of: ({ by }) => by },
-  { title: 'STARTED', of: ({ started_at }) => started_at },
-  { title: 'FOUND', of: ({ found }) => found },
-  { title: 'ANSWER', of: ({ answer }) => answer },
-]
-
-type List = { scope?: string; status?: string; limit: number }
-
-async function list({ api, print, signal }: Session, { limit, ...query }: List): Promise<void> {
-  const found = await pages<Listed>(api(), { parts: ['learn', 'runs'], query, limit, most: 1000, signal })
-  print.page(found, columns, 'No run matches.')
 }
 
 const places: Column<Place>[] = [

@@ -1,7 +1,7 @@
 import { operations, type CommandOf, type Resource } from '../operation.ts'
 import { paged } from '../paging.ts'
 import { contract, contractReason, newContract, type Contract } from '../market/service.ts'
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/amounts.ts'
 import { accountQuery, idPath } from './shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })

@@ -3,7 +3,7 @@ import { operations } from '../operation.ts'
 import { deal, dealReason, type Deal, type DealState } from '../market/deal.ts'
 import { newOffer, type ListingTerms } from '../market/listing.ts'
 import { paged } from '../paging.ts'
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/amounts.ts'
 import { accountQuery, idPath } from './shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })

@@ -4,7 +4,7 @@ import { accountId } from '../market/transfer.ts'
 import { newTrial, trialReport } from '../market/trial.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit } from '../paging.ts'
-import { counted } from '../../base/counted.ts'
+import { counted } from '../../base/amounts.ts'
 import { termsText } from './deals.ts'
 import { idPath } from './shared.ts'
 

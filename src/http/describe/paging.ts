@@ -1,8 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Place, PageOf } from '../../store/page-by-bytes.ts'
 
-export const search = z.string().min(1).max(200).optional().describe('Case-insensitive search in ids and descriptions.')
-
 type Listed<Row, Item> = { present: (row: Row) => Item; cursor: (row: Row) => Place | string }
 
 /** A page of a store as a response. `cursor` names the position after a row. */

@@ -77,6 +77,21 @@ dlq retry --all --limit 2
 dlq retry --scope shop/berlin
 dlq retry
 dlq discard letter-1 letter-2
+scope list
+scope list --state open --limit 3
+scope cancel shop/berlin
+scope cancel idle --reason astray
+scope ask shop/berlin
+scope ask idle
+reflex list
+reflex list --search greet --state active
+skill list --search deploy --state active
+skill activate deploy.app@1.0.0
+skill activate deploy.app@1.0.0 --state deprecated --reason old
+learn runs --scope shop/berlin --status done
+trace list
+trace list --scope shop/berlin --agent chat --kind turn --skill deploy.app --status completed --min-duration 5 --since 2026-11-20 --until 2026-11-22 --limit 2
+events list --scope shop/berlin --type order.new --status pending --partial --since 2026-11-20 --until 2026-11-22
 `
 
 const anyId = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g

@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { counted, money } from '../../base/amounts.ts'
+import { operations } from '../operation.ts'
+import { paged, pageLimit, search } from '../paging.ts'
+import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary } from '../scope.ts'
+import { scopePath } from './shared.ts'
+
+const operation = operations({ tag: 'Scopes', roles: ['viewer'], scoped: true })
+const onAll = operations({ tag: 'Scopes', roles: ['viewer'] })
+
+export const list = onAll('get /v1/scopes', 'listScopes', 'List scopes, by name', {
+  query: z.object({
+    search: search.describe('Case-insensitive search in the names of scopes and their agents.'),
+    state: z
+      .enum(scopeStates)
+      .optional()
+      .describe('Only scopes with open events, with a turn in flight, with parked work, or whose events wait for the model.'),
+    limit: pageLimit(1000),
+    cursor: z.string().max(128).default(''),
+  }),
+  answers: { 200: [paged(scopeSummary), 'A page.'] },
+  command: {
+    usage: 'list',
+    flags: [['--state <state>', 'only with open events, a turn, parked work, or waiting for the model', { choices: scopeStates }]],
+    table: {
+      columns: [
+        { title: 'SCOPE', of: ({ scope }) => scope },
+        { title: 'AGENT', of: ({ agent }) => agent },
+        { title: 'OPEN', of: ({ open }) => open, colour: ({ open }) => (open > 0 ? 'yellow' : null) },
+        { title: 'MODEL', of: ({ asks_model_at: at }) => (at ? `asked at ${at}` : ''), colour: () => 'yellow' },
+        { title: 'COST', of: ({ cost_usd, unpriced_model_calls }) => money(cost_usd, unpriced_model_calls) },
+        { title: 'UPDATED', of: ({ updated_at }) => updated_at },
+      ],
+      empty: (_, fields) => (fields['state'] === undefined ? 'There are no scopes.' : 'No scope is in this state.'),
+    },
+  },
+})
+
+export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scope's state", {
+  description: 'Inbox depths, the turn in flight, counters and settings. A scope without events is empty; it is never reported as missing.',
+  params: scopePath,
+  answers: { 200: [scopeState, 'The state.'] },
+})
+
+export const settingsSchema = onAll('get /v1/settings/schema', 'getSettingsSchema', 'Get the JSON Schema of the settings', {
+  description:
+    'For editors and forms: each setting with its description, examples and the default that holds unless the agent has another one.',
+  answers: { 200: [z.record(z.string(), z.unknown()), 'JSON Schema, draft 2020-12.'] },
+})
+
+export const context = operation('get /v1/scopes/{scope}/context', 'getContext', 'Get the DecisionContext', {
+  description:
+    'The working memory of the scope: the events since the last action, oldest first, and the scratch. A page holds the newest ' +
+    '`limit` events, at most 4 MB; pass its `next_cursor` as `cursor` for older ones. With `at`, it is rebuilt from the log, ' +
+    'as it was after that entry; 404 if the log has no such entry, or retention has deleted what the context is made from.',
+  params: scopePath,
+  query: z.object({
+    limit: pageLimit(10_000, 1000).describe('Number of events, newest first.'),
+    cursor: z.coerce.number<string>().int().min(1).optional(),
+    at: z.coerce
+      .number<string>()
+      .int()
+      .min(0)
+      .optional()
+      .describe('The `seq` of an entry of the log; 0 for the empty context before the first.'),
+  }),
+  answers: { 200: [contextView, 'The context.'] },
+  problems: [404, 503],
+})
+
+export const archive = operation(
+  'get /v1/scopes/{scope}/archive',
+  'listArchivedFiles',
+  "List the archive's files of a scope, oldest first",
+  {
+    description: 'The manifest of what retention has moved to the archive. docs/archive.md describes the files.',
+    params: scopePath,
+    query: z.object({ limit: pageLimit(1000), cursor: z.coerce.number<string>().int().min(0).default(0) }),
+    answers: { 200: [paged(archivedFile), 'A page.'] },
+  },
+)
+
+export const cancel = operation('post /v1/scopes/{scope}/cancel', 'cancelTurn', 'Stop the turn in flight', {
+  description: 'Durable: the turn stays cancelled across a restart. Its events end as `cancelled`. The body is optional.',
+  roles: ['operator'],
+  params: scopePath,
+  body: z.strictObject({ reason: z.string().min(1).max(1000).default('cancelled by an operator') }),
+  takes: 'defaulted',
+  example: { reason: 'it went astray' },
+  answers: {
+    200: [
+      z.object({ cancelled: z.boolean(), turn_id: z.string().nullable(), events: z.int() }),
+      'The cancelled turn, if one was in flight.',
+    ],
+  },
+  command: {
+    usage: 'cancel <scope>',
+    help: 'Stop the turn in flight; its events end as cancelled',
+    flags: [['--reason <text>', 'why, for the log']],
+    shows: ({ cancelled, turn_id, events }) => [
+      cancelled ? `Cancelled the turn ${turn_id} with ${counted(events, 'event')}.` : 'No turn is in flight.',
+    ],
+  },
+})
+
+export const askModel = operation('post /v1/scopes/{scope}/ask-model', 'askModelNow', 'Have a scope that waits for the model ask it now', {
+  description: 'The scope would ask by itself at `waiting_for_model.until`. The log says who asked. Without an outage nothing happens.',
+  roles: ['operator'],
+  params: scopePath,
+  answers: {
+    200: [
+      z.object({
+        asked: z.boolean().describe('Whether the scope waited for the model.'),
+        tries: z.int().nullable().describe('Turns that had failed to reach the model; null if it did not wait.'),
+        waiting_for_model: modelWait.nullable().describe('Until the answer comes, it still waits.'),
+      }),
+      'It asks now, if it waited.',
+    ],
+  },
+  command: {
+    usage: 'ask <scope>',
+    shows: ({ asked, tries }, [scope]) => [
+      asked ? `${scope} asks the model now, after ${counted(tries ?? 0, 'failed turn')}.` : `${scope} does not wait for the model.`,
+    ],
+  },
+})
