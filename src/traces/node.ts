@@ -1,7 +1,7 @@
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { Span, SpanKind, SpanStatus } from '../contract/reports/trace.ts'
-import { describe } from './describe.ts'
-import { spanKindOf, type Said } from './said.ts'
+import type { Said } from './entries/said.ts'
+import { describe, spanKindOf } from './entries/table.ts'
 import { queueSpan, runSpan, stepSpan } from './span-id.ts'
 
 /** An entry of a scope's log. */

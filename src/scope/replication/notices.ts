@@ -1,10 +1,10 @@
 import type { ApprovalRequest } from '../../contract/control-plane/approval.ts'
 import type { Json } from '../../base/json.ts'
 import { byteLength } from '../../base/byte-length.ts'
-import type { NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { hopsOfSender, noticeId, type Alert, type Notice } from '../../contract/reports/notice.ts'
-import type { NoticeType } from '../../contract/settings/webhooks.ts'
+import type { Found } from '../../traces/entries/kind.ts'
+import { noticesOf } from '../../traces/entries/table.ts'
 import { inBackground } from '../log/failures.ts'
 import type { Committed, Follows } from '../log/follower.ts'
 import { scopeHead } from '../log/spans.ts'
@@ -22,7 +22,6 @@ const MOST_ALERTS = 100
 const ENTRIES_PER_MARK = 2000
 
 export type WaitingNotice = { webhook: string; notice: Notice }
-type Found = { type: NoticeType; data: Record<string, Json> }
 /** `event_id`: the event that it reports on. */
 type Dated = Found & { at: number; event_id?: string | undefined }
 /** `budget`: the spent budget that was reported. `seq`: the entry up to which all is reported. */
@@ -149,29 +148,7 @@ function hopsOf(unit: Unit, event_id: string | undefined): number {
   return hopsOfSender(unit.first<{ sender: string | null }>(sql, event_id)?.sender ?? '')
 }
 
-type EntryOf<Kind extends NewEntry['kind']> = Extract<NewEntry, { kind: Kind }>
-type Reporters = { [Kind in NewEntry['kind']]?: (entry: EntryOf<Kind>) => Found[] }
-
 const foundIn = ({ entry, at }: Committed): Dated[] => noticesOf(entry).map((one) => ({ ...one, at, event_id: entry.event_ids[0] }))
-
-/** The notices that a log entry calls for. */
-export function noticesOf(entry: NewEntry): Found[] {
-  const report = reporters[entry.kind] as ((one: NewEntry) => Found[]) | undefined
-  return report?.(entry) ?? []
-}
-
-const reporters: Reporters = {
-  'event-ended': ({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }) => {
-    const data = { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
-    const dead: Found[] = status === 'dead_lettered' ? [{ type: 'event.dead_lettered', data }] : []
-    return [{ type: 'event.ended', data }, ...dead]
-  },
-  'reflex-moved': ({ reflex_id, version, from, to, reason }) =>
-    from === 'active' && to !== 'active' ? [{ type: 'reflex.demoted', data: { reflex_id, version, from, to, reason } }] : [],
-  'turn-ended': ({ status, turn_id, trace_id, error }) =>
-    status === 'refused' ? [{ type: 'budget.spent', data: { turn_id, trace_id, detail: error } }] : [],
-  'alert-raised': ({ alert_id, name, summary, details }) => [{ type: 'alert.raised', data: { alert_id, name, summary, details } }],
-}
 
 function bounded(data: Record<string, Json>): Record<string, Json> {
   if (byteLength(JSON.stringify(data)) <= MOST_BYTES) return data

@@ -1,7 +1,7 @@
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { bitOf, PARTIAL } from '../../contract/reports/trace.ts'
 import type { CallReport } from '../../store/traces/calls.ts'
-import { spanKindOf } from '../../traces/said.ts'
+import { spanKindOf } from '../../traces/entries/table.ts'
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
 export type Traits = { log_from: number; kinds: number; skills: string }

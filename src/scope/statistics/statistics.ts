@@ -8,11 +8,12 @@ import {
   type Family,
   type Values,
 } from '../../contract/reports/statistics.ts'
+import { foldEntry } from '../../traces/entries/table.ts'
+import { addTurn, emptyFold, type Add, type FoldRecord } from '../../traces/entries/tally.ts'
 import { writeStatistics } from '../../store/statistics/query.ts'
 import type { Committed, Follows } from '../log/follower.ts'
 import type { Log } from '../log/log.ts'
 import type { Database, StateChange } from '../storage/database.ts'
-import { addTurn, emptyFold, foldEntry, type Add, type FoldRecord } from './fold.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'
