@@ -5,7 +5,7 @@ import { withDefaults, type Event } from '../../src/core/event.ts'
 import { moveClockTo } from '../../testing/clock.ts'
 import { call, fetchRaw, request, scopePath } from '../support/http.ts'
 import { write } from '../support/reflex-chain.ts'
-import { freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
+import { freshScope, note, send, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 import { skill } from '../support/two-step-skill.ts'
 import worker, { app } from '../support/worker.ts'
 import { beginRecording, endRecording, quiet, type Entered } from './entered.ts'
@@ -119,11 +119,9 @@ async function approval(): Promise<Entered[]> {
   await until(() => asked.first('n'), 'it waits for a person')
   await quiet()
   expect(await call(`/v1/approvals/${body.approval_id}/approve`, { json: {} })).toMatchObject({ status: 200 })
-  const ended = `SELECT count(*) AS n FROM log WHERE entries LIKE '%"skill-applied"%'`
-  const runs = () => inObject(stubOf(scope), ({ storage }) => Number(storage.sql.exec(ended).one()['n']))
-  await until(runs, 'it has run')
-  // The scope reports it to D1 a moment later.
-  await quiet(500)
+  const ended = env.DB.prepare(`SELECT run->>'status' <> 'running' AS ended FROM approvals WHERE id = ?`).bind(body.approval_id)
+  await until(() => ended.first('ended'), 'D1 has the end of its run')
+  await quiet()
   return endRecording()
 }
 
