@@ -10,7 +10,7 @@ import { table, written } from './table.ts'
 import { timeOption } from './values.ts'
 import type { NewEntry } from '../../src/contract/log-entry.ts'
 import { foldEntry } from '../../src/traces/entries/table.ts'
-import { emptyFold, type Add } from '../../src/traces/entries/tally.ts'
+import { emptyFold, type Add } from '../../src/traces/entries/kind.ts'
 import { openStandalone } from './standalone-file.ts'
 import { entriesOf } from './trace/standalone.ts'
 

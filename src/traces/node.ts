@@ -1,6 +1,6 @@
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { Span, SpanKind, SpanStatus } from '../contract/reports/trace.ts'
-import type { Said } from './entries/said.ts'
+import type { Said } from './entries/kind.ts'
 import { describe, spanKindOf } from './entries/table.ts'
 import { queueSpan, runSpan, stepSpan } from './span-id.ts'
 

@@ -9,7 +9,7 @@ import {
   type Values,
 } from '../../contract/reports/statistics.ts'
 import { foldEntry } from '../../traces/entries/table.ts'
-import { addTurn, emptyFold, type Add, type FoldRecord } from '../../traces/entries/tally.ts'
+import { addTurn, emptyFold, type Add, type FoldRecord } from '../../traces/entries/kind.ts'
 import { writeStatistics } from '../../store/statistics/query.ts'
 import type { Committed, Follows } from '../log/follower.ts'
 import type { Log } from '../log/log.ts'

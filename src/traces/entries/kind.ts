@@ -1,9 +1,10 @@
 import type { Json } from '../../base/json.ts'
+import type { DecisionMade } from '../../contract/decisions/entry.ts'
 import type { EntryHead, EntryKind, LogEntry, NewEntry, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { Family } from '../../contract/reports/statistics.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
 import type { NoticeType } from '../../contract/settings/webhooks.ts'
-import type { Said } from './said.ts'
-import type { Tally } from './tally.ts'
+import { sampleBucket } from '../../reflexes/metrics.ts'
 
 /** The fields of a session's entries are as the session writes them. */
 export type SkillEntry = EntryHead & { readonly kind: SkillEntryKind } & Readonly<Record<string, unknown>>
@@ -22,3 +23,103 @@ type KindOf<Kind extends EntryKind> = {
 }
 export type EveryKind = { [Kind in EntryKind]: KindOf<Kind> }
 export type Kinds = Partial<EveryKind>
+
+/** An entry's contribution to its span. A span that begins runs until an entry gives it an end. */
+export type Said = {
+  kind?: SpanKind
+  name?: string
+  begins?: true
+  ends?: 'ok' | 'error'
+  /** Ends with the last of its children. */
+  contains?: true
+  attributes: Record<string, unknown>
+}
+
+export const ended = (ok: boolean) => (ok ? ('ok' as const) : ('error' as const))
+export const errorType = (ok: boolean, type: unknown) => (ok ? {} : { 'error.type': type })
+
+export const note = (name: string, attributes: Record<string, unknown> = {}): Said => ({ name, ends: 'ok', attributes })
+
+/** The judgement of a decision model's answer: the action, or why a turn decides. */
+export const middleOf = (middle: DecisionMade['middle']) =>
+  middle && {
+    'reflex.decision.id': middle.decision_id,
+    'reflex.version': middle.version,
+    'reflex.decision.probability': middle.score,
+    'reflex.decision.threshold': middle.threshold,
+    'reflex.decision.left': middle.left,
+    'reflex.decision.detail': middle.detail,
+    'reflex.action': middle.action,
+  }
+
+const TIMED_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7/
+
+/** The time in the queue: an id that was made with its event begins with the time in ms. */
+export function queued(id: string, at: string): Record<string, unknown> {
+  if (!TIMED_ID.test(id)) return {}
+  const sent = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+  return { 'reflex.event.queued_ms': Math.max(0, Date.parse(at) - sent) }
+}
+
+/** A bought reflex: the deal, and the average turn of the scope, which it spared. */
+export const licenceOf = ({ licence }: Extract<LogEntry, { kind: 'reflex-fired' }>) =>
+  licence && {
+    'reflex.licence.deal': licence.deal_id,
+    ...(licence.saves && {
+      'reflex.licence.saved_model_calls': licence.saves.model_calls,
+      'reflex.licence.saved_tokens': licence.saves.tokens,
+      'reflex.licence.saved_usd': licence.saves.cost_usd,
+    }),
+  }
+
+type Used = Extract<LogEntry, { kind: 'turn-ended' | 'model-called' | 'decision-made' | 'dry-turn-ended' }>
+export const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: Used) => ({
+  'gen_ai.usage.input_tokens': input_tokens,
+  'gen_ai.usage.output_tokens': output_tokens,
+  'reflex.cost_usd': cost_usd,
+})
+
+export type Counts = Record<string, number>
+/** Adds to the open buckets. A count named `max_…` is compared instead. */
+export type Add = (family: Family, label: string, counts: Counts) => void
+
+/** The running turn, as far as its end is counted with what happened in it. */
+type OpenTurn = {
+  span_id: string
+  /** The first card of its bulletin, if it had one. */
+  first: string | null
+  has_bulletin: boolean
+  /** `pending`: proposals that did not run successfully. */
+  skills: Record<string, { runs: number; ok: number; pending: number }>
+}
+export type FoldRecord = {
+  turn: OpenTurn | null
+  /** Failures in a row, by skill. */
+  streaks: Record<string, number>
+  /** Sums over all turns, whose averages are what a reflex saves. */
+  sums: { turns: number; model_calls: number; tokens: number; cost_usd: number }
+}
+
+export const emptyFold = (): FoldRecord => ({ turn: null, streaks: {}, sums: { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 } })
+
+/** `record`: what later entries are counted with. */
+export type Tally = { record: FoldRecord; add: Add; has_trigger: boolean }
+
+export const sample = (name: string, value: number): Counts => ({ [`${name}.${sampleBucket(value)}`]: 1 })
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export const turnOf = ({ turn }: FoldRecord, parent_id: string | null): OpenTurn | null => (turn?.span_id === parent_id ? turn : null)
+
+export const inTurn = ({ skills }: OpenTurn, id: string) => (skills[id] ??= { runs: 0, ok: 0, pending: 0 })
+
+/** The sums with a turn, if the entry ends one. */
+export function addTurn(sums: FoldRecord['sums'], entry: NewEntry): FoldRecord['sums'] {
+  if (entry.kind !== 'turn-ended') return sums
+  const { model_calls, input_tokens, output_tokens, cost_usd } = entry.usage
+  return {
+    turns: sums.turns + 1,
+    model_calls: sums.model_calls + model_calls,
+    tokens: sums.tokens + input_tokens + output_tokens,
+    cost_usd: sums.cost_usd + (cost_usd ?? 0),
+  }
+}

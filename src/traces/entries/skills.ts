@@ -1,6 +1,5 @@
 import type { Kinds, SkillEntry } from './kind.ts'
-import { ended, note, type Said } from './said.ts'
-import { inTurn, sample, textOf, turnOf, type Counts, type Tally } from './tally.ts'
+import { ended, inTurn, note, sample, textOf, turnOf, type Counts, type Said, type Tally } from './kind.ts'
 
 const skill = ({ skill_id, version }: SkillEntry) => ({ 'gen_ai.skill.name': skill_id, 'reflex.skill.version': version })
 const run = (entry: SkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow', ...skill(entry), 'reflex.run.id': entry['run_id'] })

@@ -1,13 +1,425 @@
+import type { Json } from '../../base/json.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
-import { events } from './events.ts'
-import type { EveryKind, Found } from './kind.ts'
-import { reflexes } from './reflexes.ts'
-import { note, type Said } from './said.ts'
+import {
+  addTurn,
+  ended,
+  errorType,
+  licenceOf,
+  middleOf,
+  note,
+  queued,
+  sample,
+  turnOf,
+  usageOf,
+  type Counts,
+  type EntryOf,
+  type EveryKind,
+  type Found,
+  type Kinds,
+  type Said,
+  type Tally,
+} from './kind.ts'
 import { skills } from './skills.ts'
-import type { Tally } from './tally.ts'
-import { turns } from './turns.ts'
-import { upkeep } from './upkeep.ts'
+/** Events, and requests that are the root of what follows. */
+const events = {
+  'event-accepted': {
+    span: 'event',
+    said: ({ at, event_type, source, via, event_ids: [id = ''] }, scope) => ({
+      name: `process ${scope}`,
+      begins: true,
+      attributes: {
+        'messaging.system': 'reflex',
+        'messaging.operation.type': 'process',
+        'messaging.operation.name': 'process',
+        'messaging.destination.name': scope,
+        'messaging.message.id': id,
+        'reflex.event.type': event_type,
+        'reflex.event.source': source,
+        'reflex.event.via': via,
+        ...(via === 'queue' && queued(id, at)),
+      },
+    }),
+    counts: (_entry, { add }) => add('scope', '', { accepted: 1 }),
+  },
+  'event-retried': {
+    span: 'event',
+    said: ({ attempts, error }) => ({ attributes: { 'reflex.event.attempts': attempts, 'reflex.event.retried_for': error } }),
+    counts: (_entry, { add }) => add('scope', '', { retried: 1 }),
+  },
+  'event-ended': {
+    span: 'event',
+    said: ({ status, attempts, outcome, error }) => {
+      const ok = status === 'completed' || status === 'ignored'
+      const of = { 'reflex.event.status': status, 'reflex.event.attempts': attempts, 'reflex.outcome': outcome }
+      return { ends: ended(ok), attributes: { ...of, ...errorType(ok, status), ...(error !== null && { 'error.message': error }) } }
+    },
+    counts: ({ status, outcome }, context) => {
+      const by = outcome.by === 'turn' && outcome.idle ? 'condition' : outcome.by
+      context.add('scope', '', { [status]: 1, [`by_${by}`]: 1 })
+      if (outcome.by === 'reflex') countDecided(outcome.reflex_id, { ...context, reused: outcome.reused === true })
+    },
+    notices: ({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }) => {
+      const data = { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
+      const dead: Found[] = status === 'dead_lettered' ? [{ type: 'event.dead_lettered', data }] : []
+      return [{ type: 'event.ended', data }, ...dead]
+    },
+  },
+  'event-reopened': {
+    span: 'event',
+    said: ({ by, traceparent }, scope) => ({
+      name: `process ${scope}`,
+      begins: true,
+      attributes: { 'reflex.event.reopened_by': by, 'reflex.event.reopened_traceparent': traceparent },
+    }),
+  },
+  'event-discarded': {
+    span: 'event',
+    said: ({ by, traceparent }) => ({
+      attributes: { 'reflex.event.discarded_by': by, 'reflex.event.discarded_traceparent': traceparent },
+    }),
+  },
+  'event-joined': { span: 'event', said: () => ({ attributes: {} }) },
+  'event-claimed': {
+    span: 'event',
+    said: ({ by, lease_until }) => ({ attributes: { 'reflex.event.claimed_by': by, 'reflex.event.lease_until': lease_until } }),
+  },
+  'event-returned': { span: 'event', said: ({ why }) => ({ attributes: { 'reflex.event.returned_for': why } }) },
+  'call-received': {
+    span: 'call',
+    said: ({ call, name, by }) => ({
+      name: `${call === 'skill' ? 'propose' : 'call'} ${name}`,
+      contains: true,
+      attributes: { 'reflex.call': call, 'enduser.id': by, [call === 'tool' ? 'gen_ai.tool.name' : `gen_ai.${call}.name`]: name },
+    }),
+  },
+  'filter-failed': {
+    span: 'filter',
+    said: ({ agent, error }) => ({
+      name: `filter ${agent}`,
+      ends: 'error',
+      attributes: { 'gen_ai.agent.name': agent, 'error.type': 'filter_failed', 'error.message': error },
+    }),
+  },
+} satisfies Kinds
+
+const tool = ({ tool: name, effect_id }: { tool: string; effect_id: string }) => ({
+  'gen_ai.operation.name': 'execute_tool',
+  'gen_ai.tool.name': name,
+  'gen_ai.tool.call.id': effect_id,
+  ...(name?.startsWith('mcp.') && { 'mcp.method.name': 'tools/call' }),
+})
+
+/** Turns, and what they ask of models and tools. */
+const turns = {
+  'turn-started': {
+    span: 'turn',
+    said: ({ turn_id, agent, attempts, considered, saw }, scope) => ({
+      name: `invoke_agent ${agent}`,
+      begins: true,
+      attributes: {
+        'gen_ai.operation.name': 'invoke_agent',
+        'gen_ai.agent.name': agent,
+        'gen_ai.conversation.id': scope,
+        'reflex.turn.id': turn_id,
+        'reflex.turn.attempts': attempts,
+        'reflex.turn.considered': considered,
+        'reflex.turn.saw': saw,
+      },
+    }),
+    counts: ({ span_id }, { record }) => {
+      record.turn = { span_id, first: null, has_bulletin: false, skills: {} }
+    },
+  },
+  'turn-ended': {
+    span: 'turn',
+    said: (entry) => {
+      const { turn_id, status, result, error, acts } = entry
+      const ok = status === 'result' || status === 'none' || status === 'waiting'
+      const of = { 'reflex.turn.id': turn_id, 'reflex.turn.status': status, 'reflex.turn.result': result, 'reflex.turn.acts': acts }
+      const failure = { ...errorType(ok, status), ...(error !== null && { 'error.message': error }) }
+      return { ends: ended(ok), attributes: { ...of, ...usageOf(entry), ...failure } }
+    },
+    counts: (entry, context) => endTurn(entry, context),
+    notices: ({ status, turn_id, trace_id, error }) =>
+      status === 'refused' ? [{ type: 'budget.spent', data: { turn_id, trace_id, detail: error } }] : [],
+  },
+  'turn-cancelled': {
+    span: 'turn',
+    said: ({ reason, by, traceparent }) => ({
+      attributes: { 'reflex.turn.cancelled_by': by, 'reflex.turn.cancelled_for': reason, 'reflex.turn.cancelled_traceparent': traceparent },
+    }),
+  },
+  'dry-turn-ended': {
+    span: 'shadow',
+    said: (entry) => {
+      const { agent, turn_id, why, status, result, error, did } = entry
+      const ok = status === 'result' || status === 'none'
+      const of = { 'reflex.turn.id': turn_id, 'reflex.turn.dry': why, 'reflex.turn.status': status, 'reflex.turn.result': result }
+      const failure = { ...errorType(ok, status), ...(error !== null && { 'error.message': error }) }
+      return { name: `dry_run ${agent}`, ends: ended(ok), attributes: { ...of, 'reflex.turn.acts': did, ...usageOf(entry), ...failure } }
+    },
+    counts: ({ usage }, { add }) => add('scope', '', { dry_turns: 1, dry_turn_cost_usd: usage.cost_usd ?? 0 }),
+  },
+  'model-called': {
+    span: 'model',
+    said: (entry) => {
+      const { model, status, prompt, prompt_hash, content, finish_reason, error } = entry
+      return {
+        name: `chat ${model}`,
+        ends: status === 'ok' ? 'ok' : 'error',
+        attributes: {
+          'gen_ai.operation.name': 'chat',
+          'gen_ai.request.model': model,
+          ...(finish_reason !== null && { 'gen_ai.response.finish_reasons': [finish_reason] }),
+          ...usageOf(entry),
+          'gen_ai.output.messages': content,
+          'reflex.prompt_hash': prompt_hash,
+          'reflex.prompt_parts': prompt,
+          ...errorType(status === 'ok', 'model_failed'),
+          ...(error !== null && { 'error.message': error }),
+        },
+      }
+    },
+    counts: countCall,
+  },
+  'model-lost': { span: 'note', said: ({ kind, error }) => note(kind, { 'error.message': error }) },
+  'model-restored': { span: 'note', said: ({ kind, waited_ms }) => note(kind, { 'reflex.waited_ms': waited_ms }) },
+  'model-hurried': { span: 'note', said: ({ kind, by }) => note(kind, { 'reflex.by': by }) },
+  'decision-made': {
+    span: 'model',
+    said: (entry) => {
+      const { model, answered_by, status, answers, error, middle } = entry
+      const of = {
+        'gen_ai.operation.name': 'decide',
+        'gen_ai.request.model': model,
+        'gen_ai.response.model': answered_by,
+        ...middleOf(middle),
+      }
+      const failure = { ...errorType(status === 'ok', 'model_failed'), ...(error !== null && { 'error.message': error }) }
+      return {
+        name: `decide ${model}`,
+        ends: ended(status === 'ok'),
+        attributes: { ...of, ...usageOf(entry), 'reflex.decision.answers': answers, ...failure },
+      }
+    },
+    counts: (entry, context) => {
+      countCall(entry, context)
+      const { middle } = entry
+      if (middle) context.add('reflex', middle.decision_id, { runs: 1, fires: middle.left === null ? 1 : 0 })
+    },
+  },
+  'effect-started': {
+    span: 'effect',
+    said: (entry) => {
+      const { tool: name, input, cause, idempotence_key } = entry
+      const of = { 'gen_ai.tool.call.arguments': input, 'reflex.effect.cause': cause, 'reflex.idempotence_key': idempotence_key }
+      return { name: `execute_tool ${name}`, begins: true, attributes: { ...tool(entry), ...of } }
+    },
+  },
+  'effect-ended': {
+    span: 'effect',
+    said: (entry) => {
+      const { tool: name, status, output, error } = entry
+      const ok = status === 'ok' || status === 'reused'
+      const of = { ...tool(entry), 'gen_ai.tool.call.result': output, 'reflex.effect.status': status, ...errorType(ok, status) }
+      return {
+        name: `execute_tool ${name}`,
+        ends: ended(ok),
+        attributes: { ...of, ...(error !== null && { 'error.message': error }) },
+      }
+    },
+    counts: ({ status, tool }, { add }) => {
+      const failed = status === 'ok' || status === 'reused' ? 0 : 1
+      add('scope', '', { effects: 1, effects_failed: failed })
+      add('tool', tool, { calls: 1, failed })
+    },
+  },
+  'reply-sent': {
+    span: 'reply',
+    said: ({ content, reflex_id }) => ({
+      name: 'reply',
+      ends: 'ok',
+      attributes: { 'gen_ai.output.type': 'text', 'gen_ai.output.messages': content, 'reflex.id': reflex_id },
+    }),
+  },
+} satisfies Kinds
+
+const reflex = ({ reflex_id, version }: { reflex_id: string; version: number | null }) => ({
+  'reflex.id': reflex_id,
+  'reflex.version': version,
+})
+
+/** Reflexes, and what is known of their decisions. */
+const reflexes = {
+  'reflex-fired': {
+    span: 'reflex',
+    said: (entry) => ({
+      name: `reflex ${entry.reflex_id}`,
+      ends: 'ok',
+      attributes: {
+        ...reflex(entry),
+        'reflex.state': entry.state,
+        'reflex.fired': true,
+        'reflex.action': entry.action,
+        'reflex.fuel': entry.fuel,
+        ...licenceOf(entry),
+      },
+    }),
+    counts: ({ reflex_id, state, duration_us }, { add }) => {
+      add('scope', '', sample('reflex_us', duration_us))
+      if (state === 'shadow') return add('reflex', reflex_id, { runs: 1, shadow_fires: 1 })
+      add('reflex', reflex_id, { runs: 1, fires: 1 })
+      add('scope', '', { fires: 1 })
+    },
+  },
+  'reflex-passed': {
+    span: 'reflex',
+    said: (entry) => {
+      const { reason, error, fuel, state } = entry
+      const ok = reason !== 'error' && reason !== 'limit' && reason !== 'invalid_action'
+      const why = { 'reflex.pass_reason': reason, 'reflex.reason': entry.detail }
+      const of = { ...reflex(entry), 'reflex.state': state, 'reflex.fired': false, ...why, 'reflex.fuel': fuel }
+      const failure = { ...errorType(ok, reason), ...(error !== null && { 'error.message': error }) }
+      return { name: `reflex ${entry.reflex_id}`, ends: ended(ok), attributes: { ...of, ...failure } }
+    },
+    counts: ({ reflex_id, reason, duration_us }, { add }) => {
+      add('scope', '', sample('reflex_us', duration_us))
+      add('reflex', reflex_id, { runs: 1, errors: reason === 'error' || reason === 'limit' || reason === 'invalid_action' ? 1 : 0 })
+    },
+  },
+  'action-ended': {
+    span: 'action',
+    said: (entry) => {
+      const ok = entry.status === 'ok' || entry.status === 'reused'
+      const of = { ...reflex(entry), 'reflex.action.type': entry.action_type, 'reflex.action.status': entry.status }
+      const failure = { ...errorType(ok, entry.status), ...(entry.error !== null && { 'error.message': entry.error }) }
+      return { name: `action ${entry.action_type}`, ends: ended(ok), contains: true, attributes: { ...of, ...failure } }
+    },
+  },
+  'reflex-compared': {
+    span: 'shadow',
+    said: (entry) => ({
+      name: `compare ${entry.reflex_id}`,
+      ends: 'ok',
+      attributes: { ...reflex(entry), 'reflex.action': entry.action, 'reflex.decision': entry.decision, 'reflex.agreed': entry.agreed },
+    }),
+  },
+  'reflex-audited': {
+    span: 'shadow',
+    said: (entry) => {
+      const { own, decided, agreed, judged_by, by, reason } = entry
+      const of = {
+        ...reflex(entry),
+        'reflex.action': own,
+        'reflex.decision': decided,
+        'reflex.agreed': agreed,
+        'reflex.judged_by': judged_by,
+      }
+      return { name: `audit ${entry.reflex_id}`, ends: 'ok', attributes: { ...of, 'enduser.id': by, 'reflex.reason': reason } }
+    },
+    counts: ({ reflex_id, judged_by, agreed }, { add }) => {
+      const counts =
+        judged_by === 'audit' ? { audits: 1, audits_disagreed: agreed === false ? 1 : 0 } : { corrections: agreed === false ? 1 : 0 }
+      add('reflex', reflex_id, counts)
+      add('scope', '', counts)
+    },
+  },
+  'decision-judged': {
+    span: 'note',
+    said: ({ kind, right, reply, reason, by }) =>
+      note(kind, { 'reflex.agreed': right, 'enduser.id': by, 'reflex.reason': reason, 'gen_ai.output.messages': reply }),
+  },
+  'reflex-overruled': {
+    span: 'note',
+    said: (entry) => note(entry.kind, { ...reflex(entry), 'reflex.reason': entry.reason }),
+    counts: ({ reflex_id }, { add }) => add('reflex', reflex_id, { overruled: 1 }),
+  },
+  'reflex-moved': {
+    span: 'note',
+    said: (entry) =>
+      note(entry.kind, { ...reflex(entry), 'reflex.from': entry.from, 'reflex.to': entry.to, 'reflex.reason': entry.reason }),
+    counts: ({ reflex_id, from, to }, { add }) => {
+      if (from !== 'active' || to === 'active') return
+      add('reflex', reflex_id, { evictions: 1 })
+      add('scope', '', { evictions: 1 })
+    },
+    notices: ({ reflex_id, version, from, to, reason }) =>
+      from === 'active' && to !== 'active' ? [{ type: 'reflex.demoted', data: { reflex_id, version, from, to, reason } }] : [],
+  },
+  'certificate-changed': {
+    span: 'note',
+    said: (entry) =>
+      note(entry.kind, {
+        ...reflex(entry),
+        'reflex.change': entry.change,
+        'reflex.event.type': entry.event_type,
+        'reflex.reason': entry.reason,
+      }),
+  },
+  'teacher-changed': {
+    span: 'note',
+    said: ({ kind, teacher, reason }) =>
+      note(kind, { 'gen_ai.request.model': teacher.model, 'gen_ai.agent.version': teacher.agent_version, 'reflex.reason': reason }),
+  },
+  'scratch-set': {
+    span: 'note',
+    said: ({ kind, key, value, reflex_id }) =>
+      note(kind, { 'reflex.id': reflex_id, 'reflex.scratch.key': key, 'reflex.scratch.value': value }),
+  },
+} satisfies Kinds
+
+const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): Said => ({
+  name: `${kind} ${timer_name}`,
+  ends: 'ok',
+  attributes: { 'reflex.timer.name': timer_name },
+})
+
+/** The scope itself. */
+const upkeep = {
+  'replay-done': {
+    span: 'note',
+    said: ({ mode, compared, changed, unknown, by }) =>
+      note('replay', {
+        'reflex.replay.mode': mode,
+        'reflex.replay.compared': compared,
+        'reflex.replay.changed': changed,
+        'reflex.replay.unknown': unknown,
+        'enduser.id': by,
+      }),
+    counts: ({ mode, compared, changed }, { add }) => {
+      if (mode === 'pinned') add('scope', '', { replayed: compared, replayed_otherwise: changed })
+    },
+  },
+  'settings-changed': {
+    span: 'settings',
+    said: ({ by, patch }) => ({
+      name: 'settings',
+      ends: 'ok',
+      attributes: { 'enduser.id': by, 'reflex.settings.patch': patch },
+    }),
+  },
+  'timer-set': { span: 'timer', said: timer },
+  'timer-removed': { span: 'timer', said: timer },
+  'timer-skipped': { span: 'timer', said: timer },
+  'clock-corrected': { span: 'note', said: ({ kind, ahead_ms }) => note(kind, { 'reflex.ahead_ms': ahead_ms }) },
+  'work-parked': {
+    span: 'note',
+    said: ({ kind, work, reason }) => ({ ...note(kind, { 'reflex.work': work, 'error.message': reason }), ends: 'error' }),
+  },
+  'alert-raised': {
+    span: 'note',
+    said: ({ kind, name, summary }) => ({ ...note(kind, { 'reflex.alert': name, 'error.message': summary }), ends: 'error' }),
+    notices: ({ alert_id, name, summary, details }) => [{ type: 'alert.raised', data: { alert_id, name, summary, details } }],
+  },
+  'notice-ended': {
+    span: 'note',
+    said: ({ kind, notice_type, webhook, status }) =>
+      note(kind, { 'reflex.notice': notice_type, 'reflex.webhook': webhook, 'reflex.status': status }),
+    counts: ({ status }, { add }) => add('scope', '', { notices: 1, notices_failed: status === 'delivered' ? 0 : 1 }),
+  },
+  'context-trimmed': { span: 'note', said: ({ kind, count }) => note(kind, { 'reflex.count': count }) },
+} satisfies Kinds
 
 /** Every kind of log entries. Spans, statistics and notices are projections of this table. */
 const table: EveryKind = { ...events, ...turns, ...reflexes, ...skills, ...upkeep }
@@ -32,3 +444,62 @@ export const foldEntry = (entry: NewEntry, tally: Tally): void => byName.get(ent
 
 /** The notices that a log entry calls for. */
 export const noticesOf = (entry: NewEntry): Found[] => byName.get(entry.kind)?.notices?.(entry) ?? []
+
+/**
+ * Counts the average cost of a turn as saved, since no turn sees the event. A reused action saves
+ * nothing again.
+ */
+function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, reused }: Tally & { reused: boolean }): void {
+  const counts: Counts = { decided: 1 }
+  if (has_trigger && !reused) {
+    const share = (sum: number) => (sums.turns === 0 ? 0 : sum / sums.turns)
+    counts['saved_model_calls'] = sums.turns === 0 ? 1 : share(sums.model_calls)
+    counts['saved_tokens'] = share(sums.tokens)
+    counts['saved_cost_usd'] = share(sums.cost_usd)
+  }
+  add('reflex', reflex_id, counts)
+  add('scope', '', counts)
+}
+
+function countCall(
+  { status, usage: { input_tokens, output_tokens, cost_usd } }: EntryOf<'model-called' | 'decision-made'>,
+  { add }: Tally,
+): void {
+  add('scope', '', {
+    model_calls: 1,
+    model_failures: status === 'ok' ? 0 : 1,
+    input_tokens,
+    output_tokens,
+    model_cost_usd: cost_usd ?? 0,
+    unpriced_calls: cost_usd === null ? 1 : 0,
+  })
+}
+
+function endTurn(entry: EntryOf<'turn-ended'>, { record, add }: Tally): void {
+  const { status, duration_ms, span_id, usage } = entry
+  const cost_usd = usage.cost_usd ?? 0
+  record.sums = addTurn(record.sums, entry)
+  const turn = turnOf(record, span_id)
+  record.turn = null
+  const measured: Counts = {
+    turns: 1,
+    turn_cost_usd: cost_usd,
+    ...(duration_ms !== null && { turn_time_ms: duration_ms, ...sample('turn_ms', duration_ms) }),
+  }
+  const used = Object.entries(turn?.skills ?? {})
+  const counts: Counts = {
+    ...measured,
+    turns_failed: status === 'failed' || status === 'timeout' ? 1 : 0,
+    refused: status === 'refused' ? 1 : 0,
+  }
+  if (turn?.has_bulletin && used.some(([, { ok }]) => ok > 0)) {
+    counts['ranked'] = 1
+    counts['ranked_first'] = turn.first !== null && (turn.skills[turn.first]?.ok ?? 0) > 0 ? 1 : 0
+  }
+  for (const [id, { runs, pending }] of used) {
+    const fallbacks = status === 'result' ? Math.max(0, pending) : 0
+    add('skill', id, { ...(runs > 0 && measured), fallbacks })
+    counts['fallbacks'] = (counts['fallbacks'] ?? 0) + fallbacks
+  }
+  add('scope', '', counts)
+}
