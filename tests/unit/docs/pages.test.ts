@@ -54,6 +54,12 @@ describe('the documentation', () => {
     expect(unknown).toEqual([])
   })
 
+  test.each(all)('%s has no cell of a table with more than 60 words: a heading and paragraphs read better', (page) => {
+    const cells = Array.from(withoutCode(page).matchAll(/^\|(.*)\|$/gm), ([, row = '']) => row.split(/(?<!\\)\|/)).flat()
+    const long = cells.filter((cell) => cell.trim().split(/\s+/).length > 60)
+    expect(long).toEqual([])
+  })
+
   test('the README fits on 150 lines and leads to each page', () => {
     const readme = readFileSync('README.md', 'utf8')
     expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
