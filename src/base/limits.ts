@@ -37,6 +37,11 @@ export const limits = {
   /** Unacknowledged bytes sent to a socket; a mark asks the client to acknowledge. */
   unread_bytes: 512 * 1024,
   mark_bytes: 64 * 1024,
+  /** Sent to sockets whose clients have returned no mark, before one is closed. */
+  unconfirmed_bytes: 16 * 1024 * 1024,
+  unconfirmed_bytes_per_scope: 32 * 1024 * 1024,
+  /** The assumed reading of such a client in a quarter of a second. */
+  assumed_bytes: 1024 * 1024,
   /** Size of one write to a stream. */
   stream_page_bytes: 256 * 1024,
   ticket_ms: 60_000,

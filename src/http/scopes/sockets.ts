@@ -23,7 +23,7 @@ const socket = route('get /v1/scopes/{scope}/ws', 'openSocket', 'Open a WebSocke
     `entry, or of \`open\` if no entry has arrived. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}) ` +
     'within a minute of use; reconnecting with that key is rejected. After every 64 kB the scope sends `{"type": "mark", "sent"}`: **return it unchanged** once ' +
     `the preceding frames are processed. The scope sends at most ${limits.unread_bytes / 1024} kB beyond the last returned mark, and continues from the log when the next one is returned. ` +
-    `If no mark is returned for 30 s, or none at all for 5 s, the socket is closed with ${tooFarBehind.code}; \`?after=SEQ\` resumes without a gap. A socket accepts ${limits.socket_messages_per_second} messages per second; ` +
+    `If no mark is returned for 30 s, the socket is closed with ${tooFarBehind.code}; \`?after=SEQ\` resumes without a gap. A client that never returns a mark is sent 4 MB a second, and closed with ${tooFarBehind.code} after ${limits.unconfirmed_bytes / 1024 / 1024} MB. A socket accepts ${limits.socket_messages_per_second} messages per second; ` +
     `further messages are answered with an error. A key may have at most ${limits.connections_per_key} open sockets and streams per scope (429).`,
   ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
   request: {

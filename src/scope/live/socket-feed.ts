@@ -6,7 +6,8 @@ import type { Log } from '../log/log.ts'
 /**
  * The state of a socket across hibernation. `cursor` is the last `seq` sent during catch-up.
  * `live_after` is the last entry it does not need. `sent`, `marked` and `read` count bytes: in all,
- * up to the last mark, and up to the last returned mark.
+ * up to the last mark, and up to the last returned mark. `assumed`: up to where a client that has
+ * never returned a mark is taken to have read. Sockets of an older version do not have it.
  */
 export type Attachment = Omit<Connect, 'after'> & {
   cursor: number | null
@@ -14,20 +15,23 @@ export type Attachment = Omit<Connect, 'after'> & {
   sent: number
   marked: number
   read: number
+  assumed?: number
   closing: boolean
 }
 type Entry = { seq: number; text: string }
 type Parts = { log: Log; now: () => number }
 
 const PAGE = 500
-/** The wait for a mark, from a client that never returned one and from one that has. */
-const PATIENCE_MS = { unknown: 5000, known: 30_000 } as const
-const CHECK_MS = 1000
+/** The wait for a mark, from a client that has returned one before. */
+const PATIENCE_MS = 30_000
+const CHECK_MS = 250
 
 /**
  * Sends at the pace of the clients. The runtime buffers without a limit, so a mark that the client
  * returns follows every 64 kB. A socket with too much unread data waits for its mark, then catches
- * up from the log. Without a mark it is closed and may resume.
+ * up from the log. Without a mark it is closed and may resume. A client that has never returned a
+ * mark may only read: it is sent 4 MB a second, and closed when a client that reads nothing would
+ * hold too much memory.
  */
 export class SocketFeed {
   readonly #parts: Parts
@@ -112,6 +116,7 @@ export class SocketFeed {
     const attachment = this.of(socket)
     if (!attachment || bytes <= attachment.read) return
     attachment.read = Math.min(bytes, attachment.marked)
+    delete attachment.assumed
     socket.serializeAttachment(attachment)
     this.#stalled.delete(socket)
     if (attachment.cursor !== null) this.follow(socket)
@@ -162,18 +167,30 @@ export class SocketFeed {
     if (!this.#stalled.has(socket)) this.#stalled.set(socket, this.#parts.now())
     if (this.#checking) return
     this.#checking = true
-    setTimeout(() => this.#closeStalled(), CHECK_MS)
+    setTimeout(() => this.#checkStalled(), CHECK_MS)
   }
 
-  #closeStalled(): void {
+  #checkStalled(): void {
     this.#checking = false
     for (const [socket, since] of this.#stalled) {
       const attachment = this.of(socket)
-      const patience = attachment?.read === 0 ? PATIENCE_MS.unknown : PATIENCE_MS.known
       if (!attachment) this.#stalled.delete(socket)
-      else if (this.#parts.now() - since >= patience) this.#close(socket, attachment)
+      else if (attachment.read === 0) this.#assumeRead(socket, attachment)
+      else if (this.#parts.now() - since >= PATIENCE_MS) this.#close(socket, attachment)
       else this.#wait(socket)
     }
+  }
+
+  /** Continues to send without marks, while the bytes that may be unread are bounded. */
+  #assumeRead(socket: WebSocket, attachment: Attachment): void {
+    const others = Array.from(this.#attachments.values()).filter((other) => other.read === 0)
+    const unconfirmed = others.reduce((sum, { sent }) => sum + sent, 0)
+    if (attachment.sent >= limits.unconfirmed_bytes || unconfirmed >= limits.unconfirmed_bytes_per_scope)
+      return this.#close(socket, attachment)
+    this.#stalled.delete(socket)
+    attachment.assumed = Math.min(attachment.sent, (attachment.assumed ?? 0) + limits.assumed_bytes)
+    socket.serializeAttachment(attachment)
+    this.follow(socket)
   }
 
   /** The socket counts until it has closed: its unread data takes memory. */
@@ -185,7 +202,7 @@ export class SocketFeed {
   }
 }
 
-const unread = ({ sent, read }: Attachment): number => sent - read
+const unread = ({ sent, read, assumed = 0 }: Attachment): number => sent - Math.max(read, assumed)
 const frame = (entry: string): string => `{"type":"log","entry":${entry}}`
 const SENDING_FAILED = { code: 1011, reason: 'sending failed' }
 

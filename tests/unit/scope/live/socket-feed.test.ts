@@ -60,19 +60,59 @@ test('a socket that sends its marks back is sent the whole log, and never more a
   expect(close).not.toHaveBeenCalled()
 })
 
-test('a socket that sends no mark back is sent no more than the limit, and closed; it stays counted until it is gone', async () => {
+test('a client that only reads is sent the whole log, in order', async () => {
+  const { open } = feedOf()
+  const { seqs, close } = open(0)
+  await vi.advanceTimersByTimeAsync(3000)
+  expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+  expect(close).not.toHaveBeenCalled()
+})
+
+test('a live client that only reads hears what comes after its first megabytes', async () => {
+  const { feed, open } = feedOf()
+  const { seqs, close } = open(null)
+  for (let from = 0; from < ENTRIES; from += 10) {
+    feed.push(entries.slice(from, from + 10))
+    await vi.advanceTimersByTimeAsync(50)
+  }
+  await vi.advanceTimersByTimeAsync(3000)
+  expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+  expect(close).not.toHaveBeenCalled()
+})
+
+test('a client that never returns a mark is closed once it could hold too much; it stays counted until it is gone', async () => {
   const { feed, open } = feedOf()
   const { socket, bytes, close } = open(0)
-  await vi.advanceTimersByTimeAsync(3000)
-  expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
-  expect(close).not.toHaveBeenCalled()
-  await vi.advanceTimersByTimeAsync(4000)
+  for (let round = 0; round < 100 && close.mock.calls.length === 0; round += 1) {
+    await vi.advanceTimersByTimeAsync(500)
+    const attachment = feed.of(socket)
+    if (attachment) attachment.cursor = 0
+    feed.follow(socket)
+  }
   expect(close).toHaveBeenCalledWith(4008, expect.stringContaining('?after=SEQ'))
+  const most = limits.unconfirmed_bytes + limits.unread_bytes + limits.assumed_bytes + 30_000
+  expect(bytes.sent).toBeLessThan(most)
   feed.push(entries)
-  expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
+  expect(bytes.sent).toBeLessThan(most)
   expect(feed.size).toBe(1)
   feed.forget(socket)
   expect(feed.size).toBe(0)
+})
+
+test('clients that return no mark hold a bounded amount together', async () => {
+  const { feed, open } = feedOf()
+  const all = Array.from({ length: 40 }, () => open(0))
+  for (let round = 0; round < 40; round += 1) {
+    await vi.advanceTimersByTimeAsync(500)
+    for (const { socket } of all) {
+      const attachment = feed.of(socket)
+      if (attachment) attachment.cursor = 0
+      feed.follow(socket)
+    }
+  }
+  const sent = all.reduce((sum, { bytes }) => sum + bytes.sent, 0)
+  expect(sent).toBeLessThan(limits.unconfirmed_bytes_per_scope + all.length * (limits.assumed_bytes + limits.unread_bytes + 30_000))
+  expect(all.every(({ close }) => close.mock.calls.length === 1)).toBe(true)
 })
 
 test('a live socket that falls behind catches up from the log, without gap or repetition', async () => {

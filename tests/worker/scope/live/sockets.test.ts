@@ -16,7 +16,7 @@ type Frame = {
   content?: string
 }
 
-async function connect(scope: string, connect: Partial<Connect> = {}) {
+async function connect(scope: string, connect: Partial<Connect> = {}, { returns_marks = true } = {}) {
   const headers = {
     upgrade: 'websocket',
     'x-reflex-connect': JSON.stringify({
@@ -32,7 +32,7 @@ async function connect(scope: string, connect: Partial<Connect> = {}) {
   const { webSocket: socket, status } = await stubOf(scope).fetch('https://scope/ws', { headers })
   expect(status).toBe(101)
   if (!socket) throw new Error('no socket')
-  return { socket, ...framesOf<Frame>(socket) }
+  return { socket, ...framesOf<Frame>(socket, { returns_marks }) }
 }
 
 describe('a WebSocket', () => {
@@ -119,6 +119,22 @@ describe('a WebSocket', () => {
     await evict(stub)
     await until(async () => frames.at(-1)?.entry?.seq === last_seq, 'the end of the log')
     expect(new Set(frames.slice(1).map(({ entry }) => entry?.seq)).size).toBe(last_seq)
+  })
+
+  test('of a client that only reads hears megabytes, and what comes after them', async () => {
+    const scope = freshScope()
+    const stub = stubOf(scope)
+    await acting('return null', {}, scope)
+    for (let batch = 0; batch < 3; batch += 1)
+      await sendAndSettle(stub, ...Array.from({ length: 10 }, () => note(scope, 'x'.repeat(30_000))))
+    const { frames } = await connect(scope, { after: 0 }, { returns_marks: false })
+    const before = (await stub.state()).last_seq
+    await until(async () => frames.findLast(({ entry }) => entry)?.entry?.seq === before, 'the end of the log')
+    await sendAndSettle(stub, note(scope, 'after'))
+    const { last_seq } = await stub.state()
+    await until(async () => frames.findLast(({ entry }) => entry)?.entry?.seq === last_seq, 'the newest entry')
+    const seqs = frames.flatMap(({ entry }) => (entry ? [entry.seq] : []))
+    expect(seqs).toEqual(Array.from({ length: last_seq }, (_, index) => index + 1))
   })
 
   test('is answered for each of many messages in their order, and they are taken together', async () => {
