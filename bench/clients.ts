@@ -1,10 +1,10 @@
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { EventRecord } from '../src/contract/event-record.ts'
 import type { Page } from '../src/contract/scope-api.ts'
-import type { RangeProgress, RangeReport } from '../src/contract/reports/replay.ts'
+import type { RangeProgress, RangeReport } from '../src/features/replay/contract/replay.ts'
 import type { ScopeState } from '../src/contract/scope.ts'
 import type { Trace } from '../src/contract/reports/trace.ts'
-import type { statistics } from '../src/contract/reports/statistics.ts'
+import type { statistics } from '../src/features/statistics/contract/statistics.ts'
 import type { z } from 'zod'
 
 /** wrangler's proxy answers so if it reused a connection that workerd was closing. */

@@ -1,6 +1,6 @@
 import type { Event } from './core/event.ts'
-import type { LedgerApi } from './contract/market/ledger-api.ts'
-import type { LearnerApi } from './contract/reports/learning/learner-api.ts'
+import type { LedgerApi } from './features/market/contract/ledger-api.ts'
+import type { LearnerApi } from './features/learning/contract/learner-api.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /**

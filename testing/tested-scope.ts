@@ -2,7 +2,7 @@ import { alarmsByClock } from './clock.ts'
 import { setUpOf } from './set-ups.ts'
 import type { AgentRegistry } from '../src/agent/define-agent.ts'
 import type { Env } from '../src/env.ts'
-import { ScopeObject } from '../src/scope/scope.ts'
+import { ScopeObject } from '../src/engine/scope.ts'
 
 /** A scope by the clock of the tests. A test may have set its agent. */
 export class TestedScope extends ScopeObject {

@@ -1,5 +1,5 @@
 import type { LogEntry } from '../../src/contract/log-entry.ts'
-import type { ReplayReport } from '../../src/contract/reports/replay.ts'
+import type { ReplayReport } from '../../src/features/replay/contract/replay.ts'
 import type { ReflexClient } from '../clients.ts'
 import { median, type Figure } from '../figure.ts'
 

@@ -1,9 +1,9 @@
 import { testSkill } from '../../src/skills/ci/ci.ts'
-import { compilePattern } from '../../src/learning/skills/compile.ts'
-import { mine, type Pattern } from '../../src/learning/skills/mine.ts'
+import { compilePattern } from '../../src/features/learning/skills/compile.ts'
+import { mine, type Pattern } from '../../src/features/learning/skills/mine.ts'
 import { factsOf } from '../../src/tools/tool-facts.ts'
-import type { Act, Trace } from '../../src/learning/skills/trace.ts'
-import { unitHash } from '../../src/proof/draw.ts'
+import type { Act, Trace } from '../../src/features/learning/skills/trace.ts'
+import { unitHash } from '../../src/features/proof/evidence/draw.ts'
 import type { Figure } from '../figure.ts'
 
 const TRACES = 10_000

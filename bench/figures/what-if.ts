@@ -1,4 +1,4 @@
-import type { RangeProgress, RangeReport } from '../../src/contract/reports/replay.ts'
+import type { RangeProgress, RangeReport } from '../../src/features/replay/contract/replay.ts'
 import { ended, until, type ReflexClient } from '../clients.ts'
 import type { Figure } from '../figure.ts'
 import { batches, chatMessage, concurrently } from '../load.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { EpisodeAct, Saw } from '../../src/learning/episode.ts'
+import type { EpisodeAct, Saw } from '../../src/features/learning/episode.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { WindowCounts } from '../../src/reflexes/reflex-context.ts'
 import type { JsonFields } from '../../src/base/json.ts'

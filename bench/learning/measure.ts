@@ -1,8 +1,8 @@
-import type { EpisodeAct } from '../../src/learning/episode.ts'
+import type { EpisodeAct } from '../../src/features/learning/episode.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { drawOf, hashOf } from './draw.ts'
 import type { Input, Item } from './inputs.ts'
-import { same } from '../../src/learning/run/policy.ts'
+import { same } from '../../src/features/learning/run/policy.ts'
 import { type Ask, LearningScope } from './scope.ts'
 
 /** `decided`: without the teacher; `agreed`: of these, like the label; `calls`: its answers. */

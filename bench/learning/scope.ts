@@ -1,6 +1,6 @@
-import type { Episode, EpisodeAct } from '../../src/learning/episode.ts'
-import { type Learned, learnReflexes } from '../../src/learning/reflexes/learn.ts'
-import type { LearnedReflex } from '../../src/learning/reflexes/write.ts'
+import type { Episode, EpisodeAct } from '../../src/features/learning/episode.ts'
+import { type Learned, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
+import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
 import {
   coverageOf,
   FIRST,
@@ -15,10 +15,10 @@ import {
   stratumOfAct,
   withoutForgotten,
   worthAsking,
-} from '../../src/learning/run/policy.ts'
-import { sprt } from '../../src/proof/sprt.ts'
+} from '../../src/features/learning/run/policy.ts'
+import { sprt } from '../../src/features/proof/evidence/sprt.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
-import { countAct, occasionOf } from '../../src/proof/draw.ts'
+import { countAct, occasionOf } from '../../src/features/proof/evidence/draw.ts'
 import {
   auditsOf,
   countAudited,

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { z } from 'zod'
-import type { learnRun, StartedRun } from '../../src/contract/reports/learning/runs.ts'
+import type { learnRun, StartedRun } from '../../src/features/learning/contract/runs.ts'
 import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import type { Api } from '../lib/api.ts'
 import { CliError } from '../lib/cli-error.ts'

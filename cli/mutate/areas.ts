@@ -6,8 +6,8 @@ const unit = (...folders: string[]): string[] => folders.map((folder) => `tests/
 
 /** The areas that run in Node, with the unit tests that may notice a break. */
 export const areas: Readonly<Record<string, Area>> = {
-  proof: { files: ['src/proof/**/*.ts'], tests: unit('proof') },
-  ledger: { files: ['src/ledger/**/*.ts'], tests: unit('market', 'ledger') },
+  proof: { files: ['src/features/proof/evidence/**/*.ts'], tests: unit('proof') },
+  ledger: { files: ['src/features/market/ledger/**/*.ts'], tests: unit('market', 'ledger') },
   gate: { files: ['src/skills/gate/**/*.ts'], tests: unit('skills') },
   runner: { files: ['src/skills/runner/**/*.ts'], tests: unit('skills') },
   core: { files: ['src/core/**/*.ts'], tests: unit('core') },
@@ -25,7 +25,7 @@ export const areas: Readonly<Record<string, Area>> = {
     tests: unit('reflexes', 'agents', 'replay'),
   },
   replay: {
-    files: ['src/replay/{report,recorded-chain,recorded-effects,bounded-sandbox}.ts', 'src/replay/what-if/changes.ts'],
+    files: ['src/features/replay/{report,recorded-chain,recorded-effects,bounded-sandbox}.ts', 'src/features/replay/what-if/changes.ts'],
     tests: unit('replay', 'traces'),
   },
 }

@@ -42,7 +42,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/proof/binomial.ts',
+    file: 'src/features/proof/evidence/binomial.ts',
     why: 'The same number: equal terms add up in either order, the search ends at 1, and one more halving is below what a double resolves.',
     changes: [
       ['term > highest', 'term >= highest'],
@@ -53,7 +53,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/proof/numbers.ts',
+    file: 'src/features/proof/evidence/numbers.ts',
     why: 'The same: a word has no digit in it, and a token without a separator is the number itself.',
     changes: [
       ['/^\\d/', '/\\d/'],
@@ -105,7 +105,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/proof/sprt.ts',
+    file: 'src/features/proof/evidence/sprt.ts',
     why: 'The same: sums of rounded logarithms do not meet a bar exactly.',
     changes: [
       ['evidence >= accept', 'evidence > accept'],

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { policy, promotions } from '../../src/contract/operations/promotions.ts'
+import { policy, promotions } from '../../src/features/control-plane/operations/promotions.ts'
 import { timers } from '../../src/contract/operations/timers.ts'
 import { version } from '../lib/package.ts'
 import { addKeys } from './access/keys.ts'

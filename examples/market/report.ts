@@ -1,7 +1,7 @@
 import { bucketsOf, curveText, per100 } from '../../cli/learning/curve.ts'
 import type { Paint } from '../../cli/lib/paint.ts'
 import { count, counted, harmless, wrap } from '../../cli/lib/text.ts'
-import type { ListingTerms } from '../../src/contract/market/listing.ts'
+import type { ListingTerms } from '../../src/features/market/contract/listing.ts'
 import { ROYALTY_PERCENT } from './resale.ts'
 import { BUYER, SELLER, THIRD } from './steps.ts'
 import type { Story } from './trade.ts'

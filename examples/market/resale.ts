@@ -1,7 +1,7 @@
 import { Refused, type Api } from '../../cli/lib/api.ts'
-import type { Deal } from '../../src/contract/market/deal.ts'
-import type { Listing } from '../../src/contract/market/listing.ts'
-import type { Transfer } from '../../src/contract/market/transfer.ts'
+import type { Deal } from '../../src/features/market/contract/deal.ts'
+import type { Listing } from '../../src/features/market/contract/listing.ts'
+import type { Transfer } from '../../src/features/market/contract/transfer.ts'
 import { accountPath, agree, BUYER, SELLER, THIRD, until, type Watch } from './steps.ts'
 
 const COPY_PRICE = 60

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Api } from '../../cli/lib/api.ts'
 import { CliError } from '../../cli/lib/cli-error.ts'
-import type { Account } from '../../src/contract/market/account.ts'
-import type { Deal } from '../../src/contract/market/deal.ts'
+import type { Account } from '../../src/features/market/contract/account.ts'
+import type { Deal } from '../../src/features/market/contract/deal.ts'
 
 /** It learns, and sells. */
 export const SELLER = 'desk/lisbon'

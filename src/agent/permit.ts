@@ -6,11 +6,11 @@ import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { parseEvent } from '../events/parse-event.ts'
 import { toolCallOf, type Action, type ToolCall } from '../contract/action.ts'
-import { isAsked, type DecisionAsked } from '../contract/decisions/event.ts'
+import { isAsked, type DecisionAsked } from '../features/decisions/contract/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
 import type { Permission } from '../contract/action.ts'
-import { answersIn } from './decisions/answers.ts'
+import { answersIn } from '../features/decisions/agent/answers.ts'
 import type { Toolbox } from './toolbox.ts'
 
 type Asked = {

@@ -1,8 +1,8 @@
 import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
-import { decisionAsked } from '../contract/decisions/event.ts'
-import { approvalEnded } from '../contract/control-plane/approval-event.ts'
+import { decisionAsked } from '../features/decisions/contract/event.ts'
+import { approvalEnded } from '../features/approvals/contract/approval-event.ts'
 import { namedTypes } from '../core/filter.ts'
-import { matchesScope } from '../contract/settings/scope-pattern.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'
 import { prompted } from './prompted.ts'
 

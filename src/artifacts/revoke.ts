@@ -1,6 +1,6 @@
 import { messageOf } from '../base/error-text.ts'
 import { warn } from '../base/warn.ts'
-import { LEDGER, type Revocation } from '../contract/market/ledger-api.ts'
+import { LEDGER, type Revocation } from '../features/market/contract/ledger-api.ts'
 import type { Env } from '../env.ts'
 
 /** Ends the licences of a version that runs no more. If the Ledger is away, the sweep does it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Decider } from './control-plane/approval.ts'
-import { matchesScope, scopePattern } from './settings/scope-pattern.ts'
+import type { Decider } from '../features/approvals/contract/approval.ts'
+import { matchesScope, scopePattern } from './scope-pattern.ts'
 
 /** The id under which the deployment's admin key acts; it has no row in D1. */
 export const ADMIN_KEY_ID = 'admin'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
 import { action, toolCallOf, type Action } from './action.ts'
-import type { ScopeLicence } from './market/view.ts'
+import type { ScopeLicence } from '../features/market/contract/view.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()

@@ -1,9 +1,9 @@
 import type { ReflexMetrics } from '../contract/reports/reflex-report.ts'
 import { toolCallOf, type Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
-import type { Certificate, Risk, Stratum } from '../contract/reports/certificate.ts'
-import { doubtIn } from '../proof/certificate.ts'
-import { barFor, sprt, type Proof } from '../proof/sprt.ts'
+import type { Certificate, Risk, Stratum } from '../features/proof/contract/certificate.ts'
+import { doubtIn } from '../features/proof/evidence/certificate.ts'
+import { barFor, sprt, type Proof } from '../features/proof/evidence/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { Run } from './sandbox.ts'
 

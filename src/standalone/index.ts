@@ -1,7 +1,7 @@
 export { CutOff } from '../tools/may-have-happened.ts'
 export { createReflex, type Reflex } from './reflex.ts'
 export type { ReflexConfig } from './config.ts'
-export type { LearnedSnapshot, SnapshotOptions } from '../learning/snapshot.ts'
+export type { LearnedSnapshot, SnapshotOptions } from '../features/learning/snapshot.ts'
 export { HttpToolError, type HttpToolDefinition, type HttpToolOptions } from '../tools/http-request.ts'
 export { httpTool, httpTools } from './tools/http-tools.ts'
 export { mcpTools, type McpServer } from '../tools/mcp-tools.ts'

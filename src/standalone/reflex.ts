@@ -1,6 +1,6 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { type LanguageModel, type ToolSet, ToolLoopAgent, type ToolLoopAgentSettings } from 'ai'
-import type { LearnedSnapshot, SnapshotOptions } from '../learning/snapshot.ts'
+import type { LearnedSnapshot, SnapshotOptions } from '../features/learning/snapshot.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { languageModel } from '../skills/model/language-model.ts'
 import { ModelTurn, type ModelTurnOptions, type Answer } from '../skills/model/model-turn.ts'
@@ -292,7 +292,7 @@ export function createReflex(config: ReflexConfig): Reflex {
     log: storage.log,
     async learnSnapshot(options) {
       // Loaded on use: most processes never learn.
-      const { learnFromLog } = await import('../learning/snapshot.ts')
+      const { learnFromLog } = await import('../features/learning/snapshot.ts')
       const latest = (id: string) => registry.find(id)?.manifest ?? null
       return learnFromLog({ log: storage.log, place: placeIn(config), labels: goal_labels ?? [], roles, latest }, options)
     },

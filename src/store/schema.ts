@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses, type ApprovalRun } from '../contract/control-plane/approval.ts'
-import { buckets, families } from '../contract/reports/statistics.ts'
-import { hookSchemes, type NewHook } from '../contract/settings/hook.ts'
+import { approvalStatuses, type ApprovalRun } from '../features/approvals/contract/approval.ts'
+import { buckets, families } from '../features/statistics/contract/statistics.ts'
+import { hookSchemes, type NewHook } from '../features/hooks/contract/hook.ts'
 
 /**
  * The log of events, replicated from the scopes. `seq` begins with the time at which the event was

@@ -2,7 +2,7 @@ import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
-import { fireShare } from '../contract/reports/statistics.ts'
+import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { within } from './events.ts'
 import { scopes, statistics } from './schema.ts'
 

@@ -1,5 +1,5 @@
 import type { Anchor } from '../contract/settings/anchors.ts'
-import { matchesScope } from '../contract/settings/scope-pattern.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
 
 const plain = (text: string): string => text.normalize('NFKC').trim().toLowerCase()
 

@@ -1,4 +1,4 @@
-import { isLaid } from '../../src/scope/storage/lay-schema.ts'
+import { isLaid } from '../../src/engine/storage/lay-schema.ts'
 import { CRASH, crash, inObject, stubOf } from './scopes.ts'
 
 /** Just before the journal's write number `at`, which is never made, or just after it. */

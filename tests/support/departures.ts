@@ -1,9 +1,9 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import path from 'node:path'
 import type { Env } from '../../src/env.ts'
-import type { Transfer } from '../../src/contract/market/transfer.ts'
-import { departures } from '../../src/market/departures.ts'
-import { copyTransfers } from '../../src/store/market/ledger.ts'
+import type { Transfer } from '../../src/features/market/contract/transfer.ts'
+import { departures } from '../../src/features/market/departures.ts'
+import { copyTransfers } from '../../src/features/market/store/ledger.ts'
 import { openLedger } from './ledger.ts'
 
 const DAY = 86_400_000

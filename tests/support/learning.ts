@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import type { Batch } from '../../src/learning/run/steps-of-run.ts'
+import type { Batch } from '../../src/features/learning/run/steps-of-run.ts'
 import { call as act, history as historyOf } from '../unit/learning/histories.ts'
 import { histories } from './histories.ts'
 import { call } from './http.ts'

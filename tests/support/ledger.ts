@@ -1,7 +1,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { layTables } from '../../src/ledger/lay-tables.ts'
-import { Ledger } from '../../src/ledger/ledger.ts'
-import { LEDGER_TABLES } from '../../src/ledger/tables.ts'
+import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
+import { Ledger } from '../../src/features/market/ledger/ledger.ts'
+import { LEDGER_TABLES } from '../../src/features/market/ledger/tables.ts'
 
 /** A ledger in SQLite of Node. `before` is called before each statement, for crashes. */
 export function openLedger(file = ':memory:', before: () => void = () => {}, most: { failures?: number; bytes?: number } = {}) {

@@ -1,10 +1,10 @@
-import type { Goods } from '../../src/contract/market/ledger-api.ts'
-import type { NewListing, NewOffer } from '../../src/contract/market/listing.ts'
-import { layTables } from '../../src/ledger/lay-tables.ts'
-import { Ledger } from '../../src/ledger/ledger.ts'
-import { Deals } from '../../src/market/deals/deals.ts'
-import { LIMITS, type Limits } from '../../src/market/limits.ts'
-import { TABLES } from '../../src/market/tables.ts'
+import type { Goods } from '../../src/features/market/contract/ledger-api.ts'
+import type { NewListing, NewOffer } from '../../src/features/market/contract/listing.ts'
+import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
+import { Ledger } from '../../src/features/market/ledger/ledger.ts'
+import { Deals } from '../../src/features/market/deals/deals.ts'
+import { LIMITS, type Limits } from '../../src/features/market/limits.ts'
+import { TABLES } from '../../src/features/market/tables.ts'
 import { ObjectSql } from './object-sql.ts'
 
 export const START = Date.parse('2026-11-23T00:00:00Z')

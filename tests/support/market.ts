@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
-import type { Listing } from '../../src/contract/market/listing.ts'
+import type { Listing } from '../../src/features/market/contract/listing.ts'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
-import { writeListings } from '../../src/store/market/listings.ts'
+import { writeListings } from '../../src/features/market/store/listings.ts'
 
 export const buildListing = (
   { id, version, hash }: Pick<ReflexVersion, 'id' | 'version' | 'hash'>,

@@ -1,4 +1,4 @@
-import type { NewTransfer } from '../../src/contract/market/transfer.ts'
+import type { NewTransfer } from '../../src/features/market/contract/transfer.ts'
 
 type Pending = {
   id: string

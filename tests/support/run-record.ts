@@ -1,4 +1,4 @@
-import { isLaid } from '../../src/scope/storage/lay-schema.ts'
+import { isLaid } from '../../src/engine/storage/lay-schema.ts'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { ProposalResult } from '../../src/skills/session/result.ts'
 import type { Life } from './crash-at-write.ts'

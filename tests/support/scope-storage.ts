@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { Database } from '../../src/scope/storage/database.ts'
+import { Database } from '../../src/engine/storage/database.ts'
 
 const folder = 'migrations/scope'
 const schema = readdirSync(folder)

@@ -3,24 +3,44 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SEEDS } from '../support/property.ts'
 
-/** From top to bottom: a file imports from its own room or from rooms on lower floors. */
+/**
+ * From top to bottom: a file imports from its own room or from rooms on lower floors. A folder of a
+ * feature that `STOREYS` names stands in a room of the house.
+ */
 const FLOORS = [
   ['index.ts', 'package.ts'],
   ['worker.ts'],
-  ['http', 'scope', 'standalone'],
-  ['market'],
-  ['learning'],
-  ['replay'],
+  ['http', 'engine', 'standalone'],
+  ['features/market', 'features/control-plane'],
+  ['features/learning'],
+  ['features/replay'],
   ['artifacts'],
-  ['skills', 'agent'],
-  ['tools', 'events', 'ledger'],
-  ['traces'],
+  ['skills', 'agent', 'features/control-plane/client'],
+  ['tools', 'events', 'features/market/ledger', 'features/traces/spans'],
+  ['traces', 'features/archive/file'],
   ['store', 'reflexes', 'expressions', 'env.ts'],
-  ['proof'],
+  ['features/proof/evidence'],
   ['contract', 'models'],
   ['base'],
   ['core'],
 ]
+/** Folders of a feature, with their room. `scope`: what runs in the object of a scope. */
+const STOREYS: Readonly<Record<string, string>> = {
+  contract: 'contract',
+  operations: 'contract',
+  store: 'store',
+  events: 'events',
+  scope: 'engine',
+  http: 'http',
+  agent: 'agent',
+  models: 'models',
+}
+function roomOf(file: string): string {
+  const [first = '', feature = '', part = ''] = file.split('/')
+  if (first !== 'features') return first
+  const own = `features/${feature}/${part}`
+  return STOREYS[part] ?? (floorOf(own) >= 0 ? own : `features/${feature}`)
+}
 const floorOf = (room: string): number => FLOORS.findIndex((rooms) => rooms.includes(room))
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
 const importsOf = (file: string, imports = /from '(\.{1,2}\/[^']+)'/g): string[] =>
@@ -28,10 +48,10 @@ const importsOf = (file: string, imports = /from '(\.{1,2}\/[^']+)'/g): string[]
 
 describe('the house', () => {
   test.each(files)('%s imports downwards only', (file) => {
-    const [room = ''] = file.split('/')
+    const room = roomOf(file)
     expect(floorOf(room), `src/${room} has no floor`).toBeGreaterThanOrEqual(0)
     for (const target of importsOf(file)) {
-      const [other = ''] = target.split('/')
+      const other = roomOf(target)
       if (other === room || other === '..') continue
       expect(floorOf(other), `${file} imports ${target}`).toBeGreaterThan(floorOf(room))
     }
@@ -39,7 +59,7 @@ describe('the house', () => {
 
   test('the scope and the HTTP interface reach what learns by RPC: it runs in an object of its own', () => {
     const importing = files.filter(
-      (file) => /^(?:scope|http)\//.test(file) && importsOf(file).some((target) => target.startsWith('learning/')),
+      (file) => /^(?:engine|http)$/.test(roomOf(file)) && importsOf(file).some((target) => roomOf(target) === 'features/learning'),
     )
     expect(importing).toEqual([])
   })
@@ -71,7 +91,9 @@ describe('the dashboard', () => {
   test('imports types of the contract alone from the Worker: none of its code is sent to a browser', () => {
     const importing = sources.filter((file) => {
       const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '((?:\.\.\/)+src\/[^']+)'/gm)]
-      return imports.some(([, type, target = '']) => !type || !target.includes('/src/contract/'))
+      return imports.some(
+        ([, type, target = '']) => !type || !/\/src\/(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target),
+      )
     })
     expect(importing).toEqual([])
   })
@@ -89,7 +111,7 @@ describe('the tables of a scope', () => {
   test('are written by one folder each', () => {
     const written = /\b(?:INTO|UPDATE|DELETE FROM) "?([a-z_]+)"?/g
     const writers = new Map<string, Set<string>>()
-    for (const file of files.filter((name) => name.startsWith('scope/'))) {
+    for (const file of files.filter((name) => roomOf(name) === 'engine')) {
       for (const [, table = ''] of readFileSync(path.join('src', file), 'utf8').matchAll(written))
         writers.set(table, (writers.get(table) ?? new Set()).add(path.dirname(file)))
     }
@@ -136,11 +158,11 @@ describe('imports', () => {
 
   test('form no circle of folders within a room, types aside; each wiring file stands by itself', () => {
     const placeOf = (file: string): string =>
-      file.split('/').length <= 2 || path.basename(file) === 'wiring.ts' ? file : path.dirname(file)
+      path.dirname(file) === roomOf(file) || path.basename(file) === 'wiring.ts' ? file : path.dirname(file)
     const graph = new Map<string, string[]>()
     for (const file of files) {
       const targets = importsOf(file, /^import (?!type )[^;]*?from '(\.{1,2}\/[^']+)'/gm)
-      const others = targets.filter((target) => target.split('/')[0] === file.split('/')[0]).map(placeOf)
+      const others = targets.filter((target) => roomOf(target) === roomOf(file)).map(placeOf)
       const known = graph.get(placeOf(file)) ?? []
       graph.set(placeOf(file), [...known, ...others.filter((other) => other !== placeOf(file))])
     }
@@ -164,7 +186,7 @@ describe('shapes on the wire', () => {
     [...readFileSync(path.join('src', file), 'utf8').matchAll(named)].map(([, meta, openapi]) => meta ?? openapi ?? '')
 
   test('get their names in contract/ only', () => {
-    const elsewhere = files.filter((file) => !file.startsWith('contract/') && namesIn(file).length > 0)
+    const elsewhere = files.filter((file) => roomOf(file) !== 'contract' && namesIn(file).length > 0)
     expect(elsewhere).toEqual([])
   })
 
@@ -176,7 +198,7 @@ describe('shapes on the wire', () => {
 
   test('need no HTTP framework: the client and other processes import them, too', () => {
     const importing = files.filter(
-      (file) => /^(contract|base)\//.test(file) && /from '(@hono\/|hono)/.test(readFileSync(path.join('src', file), 'utf8')),
+      (file) => /^(contract|base)$/.test(roomOf(file)) && /from '(@hono\/|hono)/.test(readFileSync(path.join('src', file), 'utf8')),
     )
     expect(importing).toEqual([])
   })

@@ -6,9 +6,9 @@ import { buildRegistry } from '../../src/agent/registry.ts'
 import type { Toolbox } from '../../src/agent/toolbox.ts'
 import { toolSet } from '../../src/agent/tool-set.ts'
 import { createApp } from '../../src/http/app.ts'
-import type { DeskParts } from '../../src/market/tools/desk.ts'
-import { marketTools } from '../../src/market/tools/tools.ts'
-import { reflexTools } from '../../src/scope/reflexes/tools.ts'
+import type { DeskParts } from '../../src/features/market/tools/desk.ts'
+import { marketTools } from '../../src/features/market/tools/tools.ts'
+import { reflexTools } from '../../src/engine/reflexes/tools.ts'
 
 // Node has no modules of WebAssembly, and nothing here runs a reflex.
 vi.mock('../../src/reflexes/engine/sandbox.wasm', () => ({ default: {} }))

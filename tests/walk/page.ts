@@ -70,14 +70,14 @@ const answered = ({ question, lines }: Answer): string =>
 export const pageOf = (measured: readonly Measured[], answers: readonly Answer[], known: ReadonlyMap<string, Sum>): string => `\
 # The way of an event
 
-\`src/scope/loop.ts\` tells the loop: accept → perceive → react → act → think → settle → replicate. This
+\`src/engine/loop.ts\` tells the loop: accept → perceive → react → act → think → settle → replicate. This
 page lists the files that four requests enter. \`npm run docs:walk\` measures it and writes this page: each
 function of \`src/\` reports when it is entered, while the real Worker runs. Files are in the order in which
 they are first entered, each with its functions in that order, and with the line and the comment of the
 first function, as most of three runs go. A *stop* is a file that is entered from another one. The numbers are ceilings, which
 a test holds; \`npm run docs:walk\` lowers them.
 
-The folders of \`src/scope/\`: \`storage/\` (SQLite and the unit of work), \`log/\`, \`inbox/\` (the only writer
+The folders of \`src/engine/\`: \`storage/\` (SQLite and the unit of work), \`log/\`, \`inbox/\` (the only writer
 of events), \`context/\`, \`reflexes/\`, \`effects/\` (the lane of tool calls and its journal), \`turns/\`,
 \`skills/\`, \`live/\` (sockets and streams), \`settings/\`, \`replication/\` (to D1) and \`upkeep/\` (alarm, guard,
 timers, retention). \`wiring.ts\` builds a scope layer by layer, each part from those before it.

@@ -12,14 +12,14 @@ const QUESTIONS: Record<string, Place[]> = {
   'Where is the outcome of an event written?': [
     {
       walk: 'burst',
-      file: 'src/scope/inbox/inbox.ts',
+      file: 'src/engine/inbox/inbox.ts',
       name: 'end',
       text: 'UPDATE events SET status = ?2, outcome = ?3',
       says: 'the row of the event, in the unit of work that ends it.',
     },
     {
       walk: 'burst',
-      file: 'src/scope/inbox/settlement.ts',
+      file: 'src/engine/inbox/settlement.ts',
       name: 'endedEntries',
       text: `kind: 'event-ended'`,
       says: 'the entry of the log, in the same unit.',
@@ -36,7 +36,7 @@ const QUESTIONS: Record<string, Place[]> = {
     },
     {
       walk: 'uncertified',
-      file: 'src/scope/reflexes/may-act.ts',
+      file: 'src/engine/reflexes/may-act.ts',
       name: 'unproven',
       text: 'NEVER_COMPARED',
       says: 'the reason, by the certificate of the version in this scope.',

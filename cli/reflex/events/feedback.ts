@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Judged } from '../../../src/contract/reports/audit.ts'
+import type { Judged } from '../../../src/features/proof/contract/audit.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'

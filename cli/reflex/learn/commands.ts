@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { Candidate, Learned } from '../../../src/learning/skills/learn.ts'
+import type { Candidate, Learned } from '../../../src/features/learning/skills/learn.ts'
 import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
-import type { Trace } from '../../../src/learning/skills/trace.ts'
-import type { Recording } from '../../../src/replay/recording.ts'
+import type { Trace } from '../../../src/features/learning/skills/trace.ts'
+import type { Recording } from '../../../src/features/replay/recording.ts'
 import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
@@ -53,8 +53,8 @@ async function learnFrom({ print }: Session, files: string[], options: Options):
   const [recordings, turns, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
     recordingsIn(exported),
     turnsOf(own),
-    import('../../../src/learning/episodes/recordings.ts'),
-    import('../../../src/learning/skills/learn.ts'),
+    import('../../../src/features/learning/episodes/recordings.ts'),
+    import('../../../src/features/learning/skills/learn.ts'),
     import('../../../src/skills/manifest/manifest.ts'),
   ])
   const traces = [...recordings.flatMap(tracesOf), ...turns]

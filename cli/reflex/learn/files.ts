@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import type { Learned } from '../../../src/learning/reflexes/learn.ts'
-import type { Trace } from '../../../src/learning/skills/trace.ts'
-import type { Skipped } from '../../../src/learning/episodes/reader.ts'
-import type { Recording } from '../../../src/replay/recording.ts'
+import type { Learned } from '../../../src/features/learning/reflexes/learn.ts'
+import type { Trace } from '../../../src/features/learning/skills/trace.ts'
+import type { Skipped } from '../../../src/features/learning/episodes/reader.ts'
+import type { Recording } from '../../../src/features/replay/recording.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
@@ -24,7 +24,7 @@ Example:
 
 /** The recordings of exported files. */
 export async function recordingsIn(files: readonly string[]): Promise<Recording[]> {
-  const { openRecordings } = await import('../../../src/replay/recording.ts')
+  const { openRecordings } = await import('../../../src/features/replay/recording.ts')
   const recordings: Recording[] = []
   for (const file of files) {
     const opened = await openRecordings(readFileSync(file, 'utf8'))
@@ -36,7 +36,7 @@ export async function recordingsIn(files: readonly string[]): Promise<Recording[
 
 /** The latest turns in each file of a standalone process. */
 export async function turnsOf(files: readonly string[]): Promise<Trace[]> {
-  const { readStandalone } = await import('../../../src/learning/episodes/standalone.ts')
+  const { readStandalone } = await import('../../../src/features/learning/episodes/standalone.ts')
   const opened = await Promise.all(files.map(openStandalone))
   return opened.flatMap(({ log }) => readStandalone(log, { place: NOWHERE, labels: [], most: MOST_TURNS }).traces)
 }
@@ -63,8 +63,8 @@ async function learnFrom({ print }: Session, files: string[], { trusted, output 
     throw new UsageError(`${process_file} belongs to a standalone process: it has no events that a reflex could decide on.`)
   const [recordings, { readRecordings }, { learnReflexes }] = await Promise.all([
     recordingsIn(files),
-    import('../../../src/learning/episodes/recordings.ts'),
-    import('../../../src/learning/reflexes/learn.ts'),
+    import('../../../src/features/learning/episodes/recordings.ts'),
+    import('../../../src/features/learning/reflexes/learn.ts'),
   ])
   const { episodes, skipped } = readRecordings(recordings)
   const learned = learnReflexes(episodes, { trusted: new Set(trusted) })

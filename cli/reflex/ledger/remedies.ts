@@ -1,4 +1,4 @@
-import type { TransferFailure } from '../../../src/contract/market/transfer.ts'
+import type { TransferFailure } from '../../../src/features/market/contract/transfer.ts'
 
 const OPENS =
   'An account opens with its first transfer, once its scope or key exists: reflex scope list, reflex keys list. A new scope is known after a second.'

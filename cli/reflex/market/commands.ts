@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { contracts } from '../../../src/contract/operations/contracts.ts'
-import { accept, cancel, find as findDeal, list, offer, refund, reject } from '../../../src/contract/operations/deals.ts'
-import { close, create, find, search, tryOut } from '../../../src/contract/operations/listings.ts'
+import { contracts } from '../../../src/features/market/operations/contracts.ts'
+import { accept, cancel, find as findDeal, list, offer, refund, reject } from '../../../src/features/market/operations/deals.ts'
+import { close, create, find, search, tryOut } from '../../../src/features/market/operations/listings.ts'
 import { addOperation, addResource } from '../operation.ts'
 
 const HELP = `

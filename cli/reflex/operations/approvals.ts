@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { approve, find, list, nameOf, reject } from '../../../src/contract/operations/approvals.ts'
+import { approve, find, list, nameOf, reject } from '../../../src/features/approvals/operations/approvals.ts'
 import { addNoun, addOperation } from '../operation.ts'
 import type { Page } from '../printer.ts'
 import { openStandalone } from '../standalone-file.ts'

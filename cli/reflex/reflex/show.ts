@@ -1,4 +1,4 @@
-import type { Certificate } from '../../../src/contract/reports/certificate.ts'
+import type { Certificate } from '../../../src/features/proof/contract/certificate.ts'
 import { route } from '../pages.ts'
 import type { Page } from '../printer.ts'
 import type { Session } from '../session.ts'

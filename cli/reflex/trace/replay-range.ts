@@ -4,8 +4,8 @@ import {
   type RangeReport,
   type ReplayExample,
   type ReplaySide,
-} from '../../../src/contract/reports/replay.ts'
-import type { Spent } from '../../../src/contract/reports/what-if.ts'
+} from '../../../src/features/replay/contract/replay.ts'
+import type { Spent } from '../../../src/features/replay/contract/what-if.ts'
 import { refused } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'

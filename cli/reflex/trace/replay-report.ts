@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../../src/base/json.ts'
-import type { RangeReport, ReplayMode, ReplayReport, ReplaySide } from '../../../src/contract/reports/replay.ts'
+import type { RangeReport, ReplayMode, ReplayReport, ReplaySide } from '../../../src/features/replay/contract/replay.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { count, counted, cut, dollars, duration } from '../../lib/text.ts'
 import { table, written, type Column } from '../table.ts'

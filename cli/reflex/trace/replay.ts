@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { Option, type Command } from 'commander'
 import { isJsonFields } from '../../../src/base/json.ts'
-import type { ReplayReport } from '../../../src/contract/reports/replay.ts'
+import type { ReplayReport } from '../../../src/features/replay/contract/replay.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import { handler, type Outcome, type Session } from '../session.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
-import { accountId } from '../market/transfer.ts'
+import { accountId } from '../../features/market/contract/transfer.ts'
 import { pageLimit } from '../paging.ts'
 
 export const idPath = z.object({ id: z.string().min(1).max(128) })

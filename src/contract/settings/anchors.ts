@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { setting } from './setting.ts'
+import { setting } from '../setting.ts'
 
 const pattern = z.string().trim().min(1).max(256)
 

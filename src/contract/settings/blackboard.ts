@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { setting } from './setting.ts'
+import { setting } from '../setting.ts'
 
 const anyFields = z.record(z.string().min(1).max(128), z.json())
 const roles = z.array(z.string().min(1).max(64), 'must be a list of roles, such as ["operator"]').max(32)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { objectSchema } from './json-schema.ts'
-import { setting } from './setting.ts'
+import { setting } from '../setting.ts'
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 

@@ -4,7 +4,7 @@ import { isJsonFields, type JsonFields } from '../../base/json.ts'
 import { requestSlots, type SlottedRequest } from '../../base/slots.ts'
 import { fitsBytes } from '../../base/byte-length.ts'
 import { objectSchema } from './json-schema.ts'
-import { setting } from './setting.ts'
+import { setting } from '../setting.ts'
 
 const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'must be the name of a header')
 export const secretName = z

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { setting } from './setting.ts'
+import { setting } from '../setting.ts'
 
 /** The settings by which skills fit a scope, and that choose between them. */
 export const skillSettings = {

@@ -2,9 +2,9 @@ import type { ListedReflex } from '../../artifacts/kinds.ts'
 import { actingReflexesFor } from '../../artifacts/look-up.ts'
 import { iso } from '../../base/time.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
-import type { Certificate } from '../../contract/reports/certificate.ts'
-import { idleSince } from '../../proof/certificate.ts'
-import { certificatesOfAll } from '../../store/artifacts/certificates.ts'
+import type { Certificate } from '../../features/proof/contract/certificate.ts'
+import { idleSince } from '../../features/proof/evidence/certificate.ts'
+import { certificatesOfAll } from '../../features/proof/store/certificates.ts'
 
 type Idle = { since: string | null; reason: string }
 type Proof = { version: number; scope: string; certificate: Certificate }

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { limits } from '../../base/limits.ts'
 import { hasRole, type Principal } from '../../contract/principal.ts'
-import { feedback, judged } from '../../contract/reports/audit.ts'
+import { feedback, judged } from '../../features/proof/contract/audit.ts'
 import { type EventReceipt, eventRecord, eventStatuses, outcomes, receipts } from '../../contract/event-record.ts'
 import type { Page, Waited } from '../../contract/scope-api.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, scopePath } from '../describe/describe.ts'

@@ -6,8 +6,8 @@ import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
-import { MANY_VERSIONS } from '../../store/statistics/evict-skills.ts'
-import { countVersions } from '../../store/statistics/query.ts'
+import { MANY_VERSIONS } from '../../features/statistics/store/evict-skills.ts'
+import { countVersions } from '../../features/statistics/store/query.ts'
 import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5

@@ -1,13 +1,13 @@
-import { LEDGER } from '../../contract/market/ledger-api.ts'
+import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import { z } from '@hono/zod-openapi'
 import { modelCalls } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
-import { ledgerDays } from '../../market/limits.ts'
-import { decisionModelProblem } from '../../models/decisions/resolve.ts'
+import { ledgerDays } from '../../features/market/limits.ts'
+import { decisionModelProblem } from '../../features/decisions/models/resolve.ts'
 import { ownPricesProblem } from '../../models/own-prices.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
-import { controlPlane, controlPlaneReport } from './control-plane.ts'
+import { controlPlane, controlPlaneReport } from '../../features/control-plane/http/control-plane.ts'
 import { deployment, deploymentReport } from './deployment.ts'
 import {
   deadLetterCounts,

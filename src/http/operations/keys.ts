@@ -1,6 +1,6 @@
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
-import { LEDGER } from '../../contract/market/ledger-api.ts'
+import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import { create, list, own, remove } from '../../contract/operations/keys.ts'
 import { baseRoles, coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'

@@ -1,7 +1,7 @@
 import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
 import type { Requested } from '../../contract/log-entry.ts'
-import { LEDGER } from '../../contract/market/ledger-api.ts'
+import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'

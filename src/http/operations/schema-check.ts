@@ -1,7 +1,7 @@
 import { getTableColumns, getTableName, is } from 'drizzle-orm'
 import { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { messageOf } from '../../base/error-text.ts'
-import * as control_plane from '../../store/artifacts/control-plane-tables.ts'
+import * as control_plane from '../../features/control-plane/store/tables.ts'
 import * as artifacts from '../../store/artifacts/tables.ts'
 import * as others from '../../store/schema.ts'
 

@@ -1,4 +1,4 @@
-import { CONTROL_PLANE } from '../../contract/control-plane/policy.ts'
+import { CONTROL_PLANE } from '../../contract/policy.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import { compareVersions } from '../../base/semantic-version.ts'
 import { isCompatible } from '../manifest/compat.ts'

@@ -1,4 +1,4 @@
-import type { ControlPlaneVerdict } from '../../contract/control-plane/policy.ts'
+import type { ControlPlaneVerdict } from '../../contract/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import type { ProbeCall, Probes } from '../cel/probes.ts'

@@ -1,5 +1,5 @@
 import type { JsonFields } from '../../base/json.ts'
-import type { PolicyQuestion, PolicyVerdict } from '../../contract/control-plane/policy.ts'
+import type { PolicyQuestion, PolicyVerdict } from '../../contract/policy.ts'
 import { baseRoles, hasRole } from '../../contract/principal.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import { compileExpression } from '../cel/expression.ts'

@@ -1,4 +1,4 @@
-import { matchesScope } from '../../contract/settings/scope-pattern.ts'
+import { matchesScope } from '../../contract/scope-pattern.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Compat, Manifest } from './manifest.ts'
 import type { Check, Need, Place, StageOutcome } from '../gate/decision.ts'

@@ -1,5 +1,5 @@
 import type { Json, JsonFields } from '../../base/json.ts'
-import type { ControlPlaneVerdict } from '../../contract/control-plane/policy.ts'
+import type { ControlPlaneVerdict } from '../../contract/policy.ts'
 import type { GateDecision, GateRequest } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import { maskOf, type Mask } from '../gate/mask.ts'

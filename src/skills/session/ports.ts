@@ -1,6 +1,6 @@
 import type { Result } from '../../base/result.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/control-plane/policy.ts'
+import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
 import type { Probes } from '../cel/probes.ts'

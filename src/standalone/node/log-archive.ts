@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
-import { decodeArchive, encodeArchive, idHash, type Line } from '../../traces/archive-file.ts'
+import { decodeArchive, encodeArchive, idHash, type Line } from '../../features/archive/file/archive-file.ts'
 import type { LogEntry, LogStore, Sql } from '../rows.ts'
 
 /** Entries of days before the last `keep_days` are moved to files in `folder`. */

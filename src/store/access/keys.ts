@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { patternMatchesSql } from '../../contract/settings/scope-pattern.ts'
+import { patternMatchesSql } from '../../contract/scope-pattern.ts'
 import { olderThan, type Place, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 

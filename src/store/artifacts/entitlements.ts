@@ -1,8 +1,8 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactKind } from '../../contract/artifact.ts'
-import type { ScopeLicence } from '../../contract/market/view.ts'
-import { matchesScope, prefixOf } from '../../contract/settings/scope-pattern.ts'
+import type { ScopeLicence } from '../../features/market/contract/view.ts'
+import { matchesScope, prefixOf } from '../../contract/scope-pattern.ts'
 import { entitlements } from './tables.ts'
 
 export type Entitlement = typeof entitlements.$inferSelect

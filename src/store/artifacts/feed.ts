@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
-import { matchesScope } from '../../contract/settings/scope-pattern.ts'
+import { matchesScope } from '../../contract/scope-pattern.ts'
 import { entitlementsOf, runnable, type Entitlement } from './entitlements.ts'
 import { isPattern, ownersPatterns } from './patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'

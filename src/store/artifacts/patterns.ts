@@ -1,7 +1,7 @@
 import { and, eq, or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ArtifactKind } from '../../contract/artifact.ts'
-import { overlaps, prefixOf } from '../../contract/settings/scope-pattern.ts'
+import { overlaps, prefixOf } from '../../contract/scope-pattern.ts'
 import { artifactPatterns, artifacts, artifactVersions, entitlements } from './tables.ts'
 
 /** Sorts after every character of a pattern. */

@@ -1,9 +1,9 @@
 import type { Json } from '../../base/json.ts'
-import type { DecisionMade } from '../../contract/decisions/entry.ts'
+import type { DecisionMade } from '../../features/decisions/contract/entry.ts'
 import type { EntryHead, EntryKind, LogEntry, NewEntry, SkillEntryKind } from '../../contract/log-entry.ts'
-import type { Family } from '../../contract/reports/statistics.ts'
+import type { Family } from '../../features/statistics/contract/statistics.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
-import type { NoticeType } from '../../contract/settings/webhooks.ts'
+import type { NoticeType } from '../../features/notices/contract/setting.ts'
 import { sampleBucket } from '../../reflexes/metrics.ts'
 
 /** The fields of a session's entries are as the session writes them. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import type { TransferResult } from '../../../src/contract/market/transfer.ts'
+import type { TransferResult } from '../../../src/features/market/contract/transfer.ts'
 import { openLedger } from '../../support/ledger.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'reflex-'))

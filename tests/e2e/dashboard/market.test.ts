@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
-import type { FoundListing } from '../../../src/contract/market/listing.ts'
+import type { FoundListing } from '../../../src/features/market/contract/listing.ts'
 import { agreementsNeeded } from '../../../src/reflexes/promotion.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { scriptedModel } from '../scripted-model.ts'

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { leaveDemo } from '../../../cli/demo/run.ts'
 import type { Summary } from '../../../cli/demo/summary.ts'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
-import type { learnRun } from '../../../src/contract/reports/learning/runs.ts'
+import type { learnRun } from '../../../src/features/learning/contract/runs.ts'
 import { ADMIN_KEY, ask, eventually, scopePath } from '../api.ts'
 
 /** The state that `npm run demo` leaves. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { LedgerAudit } from '../../../src/contract/market/account.ts'
+import type { LedgerAudit } from '../../../src/features/market/contract/account.ts'
 import { ADMIN_KEY, type KillableServer } from './server.ts'
 import type { Answered, Operation, Traffic } from './traffic.ts'
 

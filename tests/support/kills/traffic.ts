@@ -1,6 +1,6 @@
-import type { Deal } from '../../../src/contract/market/deal.ts'
-import type { Listing } from '../../../src/contract/market/listing.ts'
-import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
+import type { Deal } from '../../../src/features/market/contract/deal.ts'
+import type { Listing } from '../../../src/features/market/contract/listing.ts'
+import type { NewTransfer } from '../../../src/features/market/contract/transfer.ts'
 
 export const SCOPES = ['kills/a', 'kills/b', 'kills/c', 'kills/d']
 export const ACCOUNTS = [...SCOPES.map((scope) => `scope:${scope}`), 'key:maker']

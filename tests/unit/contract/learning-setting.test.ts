@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { defaultLearning, effectiveLearning, mergeLearning } from '../../../src/contract/settings/learning.ts'
+import { defaultLearning, effectiveLearning, mergeLearning } from '../../../src/features/learning/contract/setting.ts'
 import { defaultSettings, mergeSettings, settingsPatch } from '../../../src/contract/settings/settings.ts'
 
 test('learning is off unless it is set', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { alertsOf, type Seen } from '../../../src/events/alerts.ts'
+import { alertsOf, type Seen } from '../../../src/features/notices/events/alerts.ts'
 
 const HOUR = 3_600_000
 const now = Date.parse('2026-11-22T10:30:00Z')

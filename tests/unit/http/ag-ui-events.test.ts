@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
-import { RunEvents } from '../../../src/http/scopes/ag-ui-events.ts'
+import { RunEvents } from '../../../src/features/protocols/http/ag-ui/ag-ui-events.ts'
 
 const run = { threadId: 't', runId: 'r', event_id: 'e-1', approval_id: null }
 const at = '2026-11-22T10:00:00.000Z'

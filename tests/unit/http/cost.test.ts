@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { costOf, rates } from '../../../src/http/scopes/cost.ts'
+import { costOf, rates } from '../../../src/features/statistics/http/cost.ts'
 
 /** Dollars per million of a row of the table, in batches and alone. */
 function measured(what: string): { low: number; high: number } {

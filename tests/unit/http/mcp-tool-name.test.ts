@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { idOf, toolName } from '../../../src/http/protocols/mcp/tool-name.ts'
+import { idOf, toolName } from '../../../src/features/protocols/http/mcp/tool-name.ts'
 import { skillId } from '../../../src/skills/manifest/names.ts'
 
 /** Every id of at most six of these characters, and the same behind what is too long for a name. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { decisionOf } from '../../../src/learning/episodes/reader.ts'
-import type { EpisodeAct } from '../../../src/learning/episode.ts'
+import { decisionOf } from '../../../src/features/learning/episodes/reader.ts'
+import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { event } from '../agents/agent-fixtures.ts'
 
 const done = { ok: true, cost_usd: 0, duration_ms: 1 }

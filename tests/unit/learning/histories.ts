@@ -1,5 +1,5 @@
 import type { JsonFields } from '../../../src/base/json.ts'
-import type { Episode, EpisodeAct } from '../../../src/learning/episode.ts'
+import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 
 type Fields = { type?: string } & JsonFields

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Episode, EpisodeAct } from '../../../src/learning/episode.ts'
-import { learnReflexes, type LearnOptions } from '../../../src/learning/reflexes/learn.ts'
+import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
+import { learnReflexes, type LearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { RangeRecording } from '../../../src/contract/scope-api.ts'
 import type { Event } from '../../../src/core/event.ts'
-import type { Episode } from '../../../src/learning/episode.ts'
-import { readEpisodes, type EpisodeSource } from '../../../src/learning/episodes/read.ts'
+import type { Episode } from '../../../src/features/learning/episode.ts'
+import { readEpisodes, type EpisodeSource } from '../../../src/features/learning/episodes/read.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const START = Date.parse('2026-11-21T05:00:00.000Z')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Episode } from '../../../src/learning/episode.ts'
-import { LearnerStore } from '../../../src/learning/run/store.ts'
+import type { Episode } from '../../../src/features/learning/episode.ts'
+import { LearnerStore } from '../../../src/features/learning/run/store.ts'
 import { ObjectSql } from '../../support/object-sql.ts'
 
 test('a learner keeps 24 MB of episodes, counted in bytes and not in letters', () => {

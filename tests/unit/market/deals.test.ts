@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { layTables } from '../../../src/ledger/lay-tables.ts'
-import { DEAL_TABLES } from '../../../src/market/deals/tables.ts'
+import { layTables } from '../../../src/features/market/ledger/lay-tables.ts'
+import { DEAL_TABLES } from '../../../src/features/market/deals/tables.ts'
 import { goodsOf, TestMarket } from '../../support/market-in-memory.ts'
 import { ObjectSql } from '../../support/object-sql.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { NewTransfer } from '../../../src/contract/market/transfer.ts'
-import type { Ledger } from '../../../src/ledger/ledger.ts'
+import type { NewTransfer } from '../../../src/features/market/contract/transfer.ts'
+import type { Ledger } from '../../../src/features/market/ledger/ledger.ts'
 import { openLedger, passOf } from '../../support/ledger.ts'
 import { assertProperty } from '../../support/property.ts'
 

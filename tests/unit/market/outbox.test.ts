@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
-import { layTables } from '../../../src/ledger/lay-tables.ts'
-import { Outbox, type GivenUp, type Item, type Topic } from '../../../src/market/outbox.ts'
-import { TABLES } from '../../../src/market/tables.ts'
+import { layTables } from '../../../src/features/market/ledger/lay-tables.ts'
+import { Outbox, type GivenUp, type Item, type Topic } from '../../../src/features/market/outbox.ts'
+import { TABLES } from '../../../src/features/market/tables.ts'
 import { ObjectSql } from '../../support/object-sql.ts'
 
 /** An outbox with one topic, in which the keys `bad…` fail while `isBroken`. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { rankOf } from '../../../src/market/discovery/measure.ts'
-import { noFigures } from '../../../src/store/market/listings.ts'
+import { rankOf } from '../../../src/features/market/discovery/measure.ts'
+import { noFigures } from '../../../src/features/market/store/listings.ts'
 
 test('the reasons of a rank group digits, and say why more calls than events can be saved', () => {
   const { because } = rankOf({ ...noFigures, scopes: 1, fires: 1430, model_calls_saved_per_1000: 1799 })

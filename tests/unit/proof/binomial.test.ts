@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { binomialTail, clopperPearsonHigh, clopperPearsonLow, wilsonHigh, wilsonLow } from '../../../src/proof/binomial.ts'
+import {
+  binomialTail,
+  clopperPearsonHigh,
+  clopperPearsonLow,
+  wilsonHigh,
+  wilsonLow,
+} from '../../../src/features/proof/evidence/binomial.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** P(X <= k) with exact binomial coefficients. */

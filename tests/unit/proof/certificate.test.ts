@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/contract/reports/certificate.ts'
+import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/features/proof/contract/certificate.ts'
 import {
   allow,
   idleSince,
@@ -13,8 +13,8 @@ import {
   why,
   type Change,
   type Observation,
-} from '../../../src/proof/certificate.ts'
-import { noveltyOf } from '../../../src/proof/novelty.ts'
+} from '../../../src/features/proof/evidence/certificate.ts'
+import { noveltyOf } from '../../../src/features/proof/evidence/novelty.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }

@@ -8,10 +8,10 @@ import {
   emptyTaught,
   teachShape,
   unseenShare,
-} from '../../../src/proof/drift.ts'
-import type { AuditOccasion } from '../../../src/contract/reports/audit.ts'
-import { countAct, isAudited, occasionOf, unitHash } from '../../../src/proof/draw.ts'
-import { barFor } from '../../../src/proof/sprt.ts'
+} from '../../../src/features/proof/evidence/drift.ts'
+import type { AuditOccasion } from '../../../src/features/proof/contract/audit.ts'
+import { countAct, isAudited, occasionOf, unitHash } from '../../../src/features/proof/evidence/draw.ts'
+import { barFor } from '../../../src/features/proof/evidence/sprt.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** Audits until the alarm, at most `most`. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { beginIdentity, linesOf, showIdentity, type Identity, type Shown } from '../../../src/proof/identity.ts'
+import { beginIdentity, linesOf, showIdentity, type Identity, type Shown } from '../../../src/features/proof/evidence/identity.ts'
 
 /** The changes, by the number of the turn at which each was noticed. */
 function changesOf(turns: readonly Shown[]): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { noValues, noveltyOf, teachValues, traitsOf, type Traits, type Values } from '../../../src/proof/novelty.ts'
+import { noValues, noveltyOf, teachValues, traitsOf, type Traits, type Values } from '../../../src/features/proof/evidence/novelty.ts'
 
 const sent = (sender: string, ...numbers: [place: string, value: number][]): Traits => ({
   sender,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Risk } from '../../../src/contract/reports/certificate.ts'
-import { barFor, sprt, type Bar } from '../../../src/proof/sprt.ts'
+import type { Risk } from '../../../src/features/proof/contract/certificate.ts'
+import { barFor, sprt, type Bar } from '../../../src/features/proof/evidence/sprt.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** The exact probability of `proven` for something that agrees with probability `rate`. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Certificate, Risk } from '../../../src/contract/reports/certificate.ts'
+import type { Certificate, Risk } from '../../../src/features/proof/contract/certificate.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
-import { openCertificate, proceed } from '../../../src/proof/certificate.ts'
+import { openCertificate, proceed } from '../../../src/features/proof/evidence/certificate.ts'
 import { agreementsNeeded, promotable as promotableBy, riskOf, shouldDemote, wayToAct } from '../../../src/reflexes/promotion.ts'
 
 const passed = (error = 0, limit = 0, invalid_action = 0) => ({ null: 0, error, limit, invalid_action })

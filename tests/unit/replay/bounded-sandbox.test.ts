@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { unboundedComputing } from '../../../src/base/computing.ts'
-import { BoundedSandbox } from '../../../src/replay/bounded-sandbox.ts'
-import { Unrecorded } from '../../../src/replay/report.ts'
+import { BoundedSandbox } from '../../../src/features/replay/bounded-sandbox.ts'
+import { Unrecorded } from '../../../src/features/replay/report.ts'
 import type { Sandbox } from '../../../src/reflexes/sandbox.ts'
 
 test('a replay runs a program no more that a limit stopped three times, but runs others', () => {

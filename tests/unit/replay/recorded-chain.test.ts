@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import { FUEL_PER_BATCH, FUEL_PER_RUN } from '../../../src/reflexes/decide.ts'
-import { fuelLeft } from '../../../src/replay/recorded-chain.ts'
+import { fuelLeft } from '../../../src/features/replay/recorded-chain.ts'
 
 type Step = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 const passed = (fuel: number, reason: string | null = null) => ({ kind: 'reflex-passed', fuel, reason }) as Step

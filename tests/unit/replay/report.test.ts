@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { equivalenceOf } from '../../../src/contract/reports/replay.ts'
-import { Comparison } from '../../../src/replay/report.ts'
+import { equivalenceOf } from '../../../src/features/replay/contract/replay.ts'
+import { Comparison } from '../../../src/features/replay/report.ts'
 
 const at = (span_id: string) => ({ span_id })
 

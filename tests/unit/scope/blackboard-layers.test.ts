@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { BlackboardLayers } from '../../../src/scope/skills/blackboard-layers.ts'
-import { scopeHead } from '../../../src/scope/log/spans.ts'
+import { BlackboardLayers } from '../../../src/engine/skills/blackboard-layers.ts'
+import { scopeHead } from '../../../src/engine/log/spans.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const head = scopeHead()

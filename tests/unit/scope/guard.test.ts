@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Database } from '../../../src/scope/storage/database.ts'
-import { Guard, MOST_DEATHS, together } from '../../../src/scope/upkeep/guard.ts'
-import type { Unit } from '../../../src/scope/storage/unit.ts'
+import type { Database } from '../../../src/engine/storage/database.ts'
+import { Guard, MOST_DEATHS, together } from '../../../src/engine/upkeep/guard.ts'
+import type { Unit } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const event = { kind: 'event', id: '7' } as const

@@ -1,10 +1,10 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Alarm } from '../../../src/scope/upkeep/alarm.ts'
-import type { Database } from '../../../src/scope/storage/database.ts'
-import type { Guard, Work } from '../../../src/scope/upkeep/guard.ts'
-import { Jobs, type Job, type JobHandler, type JobKind } from '../../../src/scope/jobs.ts'
-import type { Unit, UnitOfWork } from '../../../src/scope/storage/unit.ts'
+import type { Alarm } from '../../../src/engine/upkeep/alarm.ts'
+import type { Database } from '../../../src/engine/storage/database.ts'
+import type { Guard, Work } from '../../../src/engine/upkeep/guard.ts'
+import { Jobs, type Job, type JobHandler, type JobKind } from '../../../src/engine/jobs.ts'
+import type { Unit, UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 let sqlite: DatabaseSync

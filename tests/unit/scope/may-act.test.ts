@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { authorOf } from '../../../src/agent/decisions/middle.ts'
+import { authorOf } from '../../../src/features/decisions/agent/middle.ts'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Certificate, Teacher } from '../../../src/contract/reports/certificate.ts'
+import type { Certificate, Teacher } from '../../../src/features/proof/contract/certificate.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { openCertificate, proceed, reject } from '../../../src/proof/certificate.ts'
-import { MayAct } from '../../../src/scope/reflexes/may-act.ts'
+import { openCertificate, proceed, reject } from '../../../src/features/proof/evidence/certificate.ts'
+import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
 const where = { event_type: 'note', risk: 'inside' } as const

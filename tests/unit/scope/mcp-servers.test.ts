@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { McpServers } from '../../../src/scope/effects/declared-tools.ts'
+import { McpServers } from '../../../src/engine/effects/declared-tools.ts'
 import { mcpAnswer } from '../../support/mock-fetch.ts'
 import { part } from '../agents/agent-fixtures.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { Alarm, Due } from '../../../src/scope/upkeep/alarm.ts'
-import type { Database } from '../../../src/scope/storage/database.ts'
-import { Outbox } from '../../../src/scope/replication/outbox.ts'
-import type { UnitOfWork } from '../../../src/scope/storage/unit.ts'
+import type { Alarm, Due } from '../../../src/engine/upkeep/alarm.ts'
+import type { Database } from '../../../src/engine/storage/database.ts'
+import { Outbox } from '../../../src/engine/replication/outbox.ts'
+import type { UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */

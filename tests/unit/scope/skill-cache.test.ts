@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { SkillCache } from '../../../src/scope/skills/skill-cache.ts'
+import { SkillCache } from '../../../src/engine/skills/skill-cache.ts'
 import { defaultSettings } from '../../../src/contract/settings/settings.ts'
 
 beforeEach(() => vi.useFakeTimers())

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { BucketRow, Values } from '../../../src/contract/reports/statistics.ts'
+import type { BucketRow, Values } from '../../../src/features/statistics/contract/statistics.ts'
 import type { LogEntry, NewEntry } from '../../../src/contract/log-entry.ts'
-import { Follower } from '../../../src/scope/log/follower.ts'
-import type { Logged, LogListener } from '../../../src/scope/log/log.ts'
-import { Statistics } from '../../../src/scope/statistics/statistics.ts'
-import type { Database } from '../../../src/scope/storage/database.ts'
+import { Follower } from '../../../src/engine/log/follower.ts'
+import type { Logged, LogListener } from '../../../src/engine/log/log.ts'
+import { Statistics } from '../../../src/features/statistics/scope/statistics.ts'
+import type { Database } from '../../../src/engine/storage/database.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const START = Date.UTC(2026, 10, 22, 10, 0, 0)

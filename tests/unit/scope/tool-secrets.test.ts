@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { DeclaredTools } from '../../../src/scope/effects/declared-tools.ts'
+import { DeclaredTools } from '../../../src/engine/effects/declared-tools.ts'
 import { patchRefusal, secretHosts, secretOf, secretsNamedIn, useRefusal } from '../../../src/tools/tool-secrets.ts'
 import { part } from '../agents/agent-fixtures.ts'
 

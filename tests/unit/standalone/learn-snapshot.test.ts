@@ -64,7 +64,7 @@ describe('a snapshot of what a process did', () => {
     const script = [resultOf(proposal('milk')), resultOf('Done.')]
     await reflex.wrapModel(new MockLanguageModelV4({ doGenerate: async () => script.shift() ?? resultOf('?') })).doGenerate(asked)
     expect(await reflex.learnSnapshot({ window: 2 })).toMatchObject({ episodes: { read: 2 } })
-    const { readStandalone } = await import('../../../src/learning/episodes/standalone.ts')
+    const { readStandalone } = await import('../../../src/features/learning/episodes/standalone.ts')
     const { traces } = readStandalone(reflex.log, { place: { agent: '', agent_version: '' }, labels: [], most: 2 })
     expect(traces).toMatchObject([
       { goal: { text: 'Please ship ref-2' }, acts: [{ name: 'build' }, { name: 'ship' }], usage: { model_calls: 3, tokens: 39 } },

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hashJson } from '../../../src/base/json.ts'
-import { bundle, openRecordings, type Recording } from '../../../src/replay/recording.ts'
+import { bundle, openRecordings, type Recording } from '../../../src/features/replay/recording.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const text = readFileSync('tests/golden/turn-model-tools.trace.json', 'utf8').trim()

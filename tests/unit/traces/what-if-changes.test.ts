@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isForeign } from '../../../src/replay/what-if/changes.ts'
+import { isForeign } from '../../../src/features/replay/what-if/changes.ts'
 
 describe('a replay hashes no value that its caller chose', () => {
   test.each([

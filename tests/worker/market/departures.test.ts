@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
-import type { NewTransfer, Transfer } from '../../../src/contract/market/transfer.ts'
+import { LEDGER } from '../../../src/features/market/contract/ledger-api.ts'
+import type { NewTransfer, Transfer } from '../../../src/features/market/contract/transfer.ts'
 import { call, problem } from '../../support/http.ts'
 import { inObject, runAlarm, until } from '../../support/scopes.ts'
 

@@ -1,8 +1,8 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
-import type { NewTransfer, Transfer } from '../../../src/contract/market/transfer.ts'
+import { LEDGER } from '../../../src/features/market/contract/ledger-api.ts'
+import type { NewTransfer, Transfer } from '../../../src/features/market/contract/transfer.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { runAlarm, until } from '../../support/scopes.ts'
 

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { LEDGER } from '../../../src/contract/market/ledger-api.ts'
+import { LEDGER } from '../../../src/features/market/contract/ledger-api.ts'
 import { call } from '../../support/http.ts'
 import { buildListing } from '../../support/market.ts'
 import { acting } from '../../support/reflex-chain.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { seal, type Recording } from '../../../src/replay/recording.ts'
+import { seal, type Recording } from '../../../src/features/replay/recording.ts'
 import { triggerOf } from '../../golden/behaviours.ts'
 import { scenarios } from '../../golden/scenarios.ts'
 import { call } from '../../support/http.ts'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Candidate, EvidencePart, Place } from '../../../../src/contract/reports/learning/runs.ts'
+import type { Candidate, EvidencePart, Place } from '../../../../src/features/learning/contract/runs.ts'
 import { hasRole, part, query } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { LoadedList } from '../../ui/feedback.tsx'

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
-import type { learnRun } from '../../../../src/contract/reports/learning/runs.ts'
+import type { learnRun } from '../../../../src/features/learning/contract/runs.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'

@@ -1,6 +1,6 @@
-import type { Account } from '../../../../src/contract/market/account.ts'
-import type { Deal } from '../../../../src/contract/market/deal.ts'
-import type { Transfer } from '../../../../src/contract/market/transfer.ts'
+import type { Account } from '../../../../src/features/market/contract/account.ts'
+import type { Deal } from '../../../../src/features/market/contract/deal.ts'
+import type { Transfer } from '../../../../src/features/market/contract/transfer.ts'
 import { part, query, useGet, hasRole, post } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, Loaded, LoadedList, ErrorBox } from '../../ui/feedback.tsx'
@@ -14,7 +14,7 @@ import { Time } from '../../ui/time.tsx'
 import { AccountLink, Path, scrip, contractLink } from './links.tsx'
 import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
-import type { Contract } from '../../../../src/contract/market/service.ts'
+import type { Contract } from '../../../../src/features/market/contract/service.ts'
 import { submitted, useAction } from '../../api/use-action.ts'
 
 /** The contracts of a scope's account, and a form for a new one. */

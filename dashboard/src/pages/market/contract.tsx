@@ -1,4 +1,4 @@
-import type { Contract } from '../../../../src/contract/market/service.ts'
+import type { Contract } from '../../../../src/features/market/contract/service.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { TraceLink } from '../../ui/links.tsx'

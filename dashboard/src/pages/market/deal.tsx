@@ -1,4 +1,4 @@
-import type { Deal } from '../../../../src/contract/market/deal.ts'
+import type { Deal } from '../../../../src/features/market/contract/deal.ts'
 import { part, useGet, hasRole, request } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { count } from '../../ui/numbers.ts'

@@ -1,5 +1,5 @@
 import { useLocation } from 'preact-iso'
-import type { FoundListing } from '../../../../src/contract/market/listing.ts'
+import type { FoundListing } from '../../../../src/features/market/contract/listing.ts'
 import { query } from '../../api/index.ts'
 import { submitted } from '../../api/use-action.ts'
 import { usePages } from '../../api/use-pages.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { statisticsSummary } from '../../../../src/contract/reports/statistics.ts'
+import type { statisticsSummary } from '../../../../src/features/statistics/contract/statistics.ts'
 import type { Health } from '../../api/health.ts'
 import { bytes, percent } from '../../ui/numbers.ts'
 import { duration } from '../../ui/time.tsx'

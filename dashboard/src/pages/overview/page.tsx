@@ -1,6 +1,6 @@
 import './overview.css'
 import type { z } from 'zod'
-import type { statistics } from '../../../../src/contract/reports/statistics.ts'
+import type { statistics } from '../../../../src/features/statistics/contract/statistics.ts'
 import { query, useGet, type Data } from '../../api/index.ts'
 import type { Health } from '../../api/health.ts'
 import { Loaded, Empty } from '../../ui/feedback.tsx'

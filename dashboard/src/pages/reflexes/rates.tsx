@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
-import type { statistics } from '../../../../src/contract/reports/statistics.ts'
+import type { statistics } from '../../../../src/features/statistics/contract/statistics.ts'
 import { query, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { Select } from '../../ui/form.tsx'

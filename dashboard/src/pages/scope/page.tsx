@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ScopeCost } from '../../../../src/contract/reports/cost.ts'
+import type { ScopeCost } from '../../../../src/features/statistics/contract/cost.ts'
 import type { ScopeState, ModelWait } from '../../../../src/contract/scope.ts'
 import { hasRole, part, useGet, post } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'

@@ -18,7 +18,7 @@ import type { Span, Trace, TraceSummary } from '../../../../src/contract/reports
 import { TraceLink } from '../../ui/links.tsx'
 import { Entries } from '../reflex/entries.tsx'
 import { reasonsOf, textOf } from '../trace/spans.ts'
-import type { promotion } from '../../../../src/contract/control-plane/promotion.ts'
+import type { promotion } from '../../../../src/features/control-plane/contract/promotion.ts'
 import type { CiReport, skillTest } from '../../../../src/contract/reports/skill-test.ts'
 import { useAction } from '../../api/use-action.ts'
 import { usePages } from '../../api/use-pages.ts'

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useLocation, useRoute } from 'preact-iso'
-import type { ReplayReport } from '../../../../src/contract/reports/replay.ts'
+import type { ReplayReport } from '../../../../src/features/replay/contract/replay.ts'
 import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
 import { post, query, requestText, useGet, part } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
@@ -17,7 +17,7 @@ import { below, firstOf, pathTo, numberOf, textOf } from './spans.ts'
 import { Waterfall } from './waterfall.tsx'
 import { Report } from './report.tsx'
 import { WhatIf } from './what-if.tsx'
-import type { Deal } from '../../../../src/contract/market/deal.ts'
+import type { Deal } from '../../../../src/features/market/contract/deal.ts'
 
 const DEAL = 'reflex.licence.deal'
 /** A bought reflex acted. */

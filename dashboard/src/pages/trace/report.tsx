@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { RangeReport, ReplayReport, ReplaySide } from '../../../../src/contract/reports/replay.ts'
+import type { RangeReport, ReplayReport, ReplaySide } from '../../../../src/features/replay/contract/replay.ts'
 import { TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'

@@ -6,7 +6,7 @@ import { bodyOf } from '../../../../cli/reflex/trace/replay.ts'
 import { leftOf, together } from '../../../../cli/reflex/trace/replay-range.ts'
 import { rangeLines } from '../../../../cli/reflex/trace/replay-report.ts'
 import { plainPaint } from '../../../../cli/lib/paint.ts'
-import type { RangeReport, ReplayExample } from '../../../../src/contract/reports/replay.ts'
+import type { RangeReport, ReplayExample } from '../../../../src/features/replay/contract/replay.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'replay-'))
 function file(name: string, text: string): string {

@@ -1,6 +1,6 @@
 import { McpServer } from '@modelcontextprotocol/server'
 import { expect, test, vi } from 'vitest'
-import { answerOnce } from '../../../../src/http/protocols/mcp/transport.ts'
+import { answerOnce } from '../../../../src/features/protocols/http/mcp/transport.ts'
 import { Problem } from '../../../../src/contract/problem.ts'
 
 const modern = {

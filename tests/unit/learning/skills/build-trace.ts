@@ -1,4 +1,4 @@
-import type { Act, Trace } from '../../../../src/learning/skills/trace.ts'
+import type { Act, Trace } from '../../../../src/features/learning/skills/trace.ts'
 
 export const call = (name: string, input: Act['input'] = {}, fields: Partial<Act> = {}): Act => ({
   kind: 'tool',

@@ -1,5 +1,5 @@
 import { factsOf } from '../../../../src/tools/tool-facts.ts'
-import type { Trace } from '../../../../src/learning/skills/trace.ts'
+import type { Trace } from '../../../../src/features/learning/skills/trace.ts'
 import { call, times, trace } from './build-trace.ts'
 
 /** The tools of the deployment example, as a model called them before there were skills. */

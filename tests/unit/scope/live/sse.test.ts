@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
-import type { Log } from '../../../../src/scope/log/log.ts'
-import { Streams } from '../../../../src/scope/live/sse.ts'
+import type { Log } from '../../../../src/engine/log/log.ts'
+import { Streams } from '../../../../src/engine/live/sse.ts'
 import { part } from '../../agents/agent-fixtures.ts'
 
 const PATIENCE_MS = 60_000

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PolicyQuestion } from '../../../../src/contract/control-plane/policy.ts'
+import type { PolicyQuestion } from '../../../../src/contract/policy.ts'
 import { judgePolicy, type PolicyCase } from '../../../../src/skills/gate/judge-policy.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { NOW } from '../gate-request.ts'

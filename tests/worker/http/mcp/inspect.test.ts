@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MOST_CHARACTERS } from '../../../../src/http/protocols/mcp/inspect/shown.ts'
+import { MOST_CHARACTERS } from '../../../../src/features/protocols/http/mcp/inspect/shown.ts'
 import { call, keyFor, message, problem, scopePath } from '../../../support/http.ts'
 import { askModern } from '../../../support/mcp.ts'
 import { freshScope } from '../../../support/scopes.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { TOOLS_PER_PAGE } from '../../../../src/http/protocols/mcp/server.ts'
+import { TOOLS_PER_PAGE } from '../../../../src/features/protocols/http/mcp/server.ts'
 import { call, callWith, keyFor, problem, scopePath } from '../../../support/http.ts'
 import { ask, post, toolsOf, useTool } from '../../../support/mcp.ts'
 import { freshId } from '../../../support/reflexes.ts'

@@ -1,4 +1,4 @@
-import { readEpisodes, scopeSource } from '../../../../src/learning/episodes/read.ts'
+import { readEpisodes, scopeSource } from '../../../../src/features/learning/episodes/read.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { call, keyFor, problem, scopePath, type Answer } from '../../../support/http.ts'
 import { outside, type OutsideRequest } from '../../../support/mock-fetch.ts'

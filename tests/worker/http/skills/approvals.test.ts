@@ -1,8 +1,8 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
-import type { ApprovalRequest } from '../../../../src/contract/control-plane/approval.ts'
+import type { ApprovalRequest } from '../../../../src/features/approvals/contract/approval.ts'
 import { sweep } from '../../../../src/events/sweep.ts'
-import { decideApproval, expireApprovals, findApproval, insertApproval } from '../../../../src/store/approvals.ts'
+import { decideApproval, expireApprovals, findApproval, insertApproval } from '../../../../src/features/approvals/store/approvals.ts'
 import { call, callWith, keyFor, problem } from '../../../support/http.ts'
 import { freshScope } from '../../../support/scopes.ts'
 

@@ -1,11 +1,11 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
-import { reflexToolNames } from '../../../../src/scope/reflexes/guidance.ts'
+import { reflexToolNames } from '../../../../src/engine/reflexes/guidance.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { calls, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
-import { emptyView } from '../../../../src/scope/context/market-copy.ts'
+import { emptyView } from '../../../../src/features/market/scope/market-copy.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
 

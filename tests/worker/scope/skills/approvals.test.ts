@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { decideApproval } from '../../../../src/store/approvals.ts'
+import { decideApproval } from '../../../../src/features/approvals/store/approvals.ts'
 import { live } from '../../../support/crash-at-write.ts'
 import { call, keyFor, problem } from '../../../support/http.ts'
 import {
@@ -19,7 +19,7 @@ import {
 import { behaviours, effectGates, effects } from '../../../support/test-agents.ts'
 import { acting } from '../../../support/reflex-chain.ts'
 import { propose, skill, twoSteps } from '../../../support/two-step-skill.ts'
-import { findApproval } from '../../../../src/store/approvals.ts'
+import { findApproval } from '../../../../src/features/approvals/store/approvals.ts'
 
 const did = (scope: string) => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 const BOTH = ['first x', 'second x']

@@ -1,9 +1,9 @@
 import { env } from 'cloudflare:workers'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { followControlPlane } from '../../../../src/artifacts/control-plane/follow.ts'
+import { followControlPlane } from '../../../../src/features/control-plane/follow.ts'
 import { skills } from '../../../../src/artifacts/kinds.ts'
-import type { KeptVerdicts } from '../../../../src/tools/control-plane/verdicts.ts'
-import { readControlPlane } from '../../../../src/store/artifacts/control-plane.ts'
+import type { KeptVerdicts } from '../../../../src/features/control-plane/client/verdicts.ts'
+import { readControlPlane } from '../../../../src/features/control-plane/store/control-plane.ts'
 import {
   activeThere,
   clientEnv,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
-import { authorOf } from '../../../../src/agent/decisions/middle.ts'
+import { authorOf } from '../../../../src/features/decisions/agent/middle.ts'
 import type { Span } from '../../../../src/contract/reports/trace.ts'
 import { certify } from '../../../support/certificates.ts'
 import { call } from '../../../support/http.ts'

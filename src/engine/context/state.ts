@@ -1,0 +1,111 @@
+import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
+import type { Event } from '../../core/event.ts'
+import { fireShare } from '../../features/statistics/contract/statistics.ts'
+import { namedTypes } from '../../core/filter.ts'
+import { decisionModelName } from '../../features/decisions/models/resolve.ts'
+import { modelName } from '../../models/resolve-model.ts'
+import type { Collaborators } from '../wiring.ts'
+
+export { contextAt } from './past-context.ts'
+
+export async function stateOf(parts: Collaborators): Promise<ScopeState> {
+  const {
+    archive,
+    history,
+    scope,
+    view,
+    counters,
+    turns,
+    store,
+    log,
+    sockets,
+    outbox,
+    spans,
+    guard,
+    memory,
+    budget,
+    outage,
+    secret_settings,
+    now,
+  } = parts
+  const turn = turns.current
+  return {
+    scope,
+    agent: store.agent.name,
+    settings: await secret_settings.settled(store.settings),
+    inbox: view.depth(now()),
+    context: { events: memory.count },
+    counters: counters.counts,
+    fired: firedOf(parts),
+    turn: turn?.held ? { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length } : null,
+    llm_tokens_remaining: budget.remaining(),
+    waiting_for_model: outage.state,
+    sockets: sockets.count,
+    outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
+    spans: spans?.state ?? null,
+    archive: archive && { files: history.newest, last_error: archive.lastError },
+    parked: guard.list(),
+    last_seq: log.last,
+  }
+}
+
+/** From the statistics that D1 has, too, so that no page disagrees with another. */
+function firedOf({ statistics }: Collaborators): ScopeState['fired'] {
+  const { decided = 0, model_calls = 0 } = statistics.values('scope', 'all')[''] ?? {}
+  return { share: fireShare(decided, model_calls), decided, model_calls }
+}
+
+/** Without redacted values. */
+export function contextOf({ scope, memory, log, hider }: Collaborators, limit: number, before?: number): ContextView {
+  const { created_at, last_action_at, scratch } = memory.live
+  const { events, first, more } = memory.page(limit, before)
+  const quotes = log.masks.ofAll(memory.live.events)
+  const shown = (value: unknown) => hider.value(quotes.value(log.clean(value)))
+  return {
+    scope,
+    created_at: new Date(created_at).toISOString(),
+    last_action_at: last_action_at === null ? null : new Date(last_action_at).toISOString(),
+    events: shown(events) as Event[],
+    count: memory.count,
+    scratch: shown(scratch) as typeof scratch,
+    next_cursor: more ? String(first) : null,
+  }
+}
+
+export function metricsOf({ scope, counters, records, certificates }: Collaborators) {
+  const reflexes = records.all().map((entry) => ({ ...entry, certificate: certificates.of({ ...entry, id: entry.reflex_id }) }))
+  return { scope, counters: counters.counts, reflexes }
+}
+
+export function chainOf({ scope, store, programs, toolbox, middle_proof, env, may_act, now }: Collaborators): ScopeChain {
+  const { agent, settings } = store
+  const { consumer, decision_model: asked } = settings
+  return {
+    scope,
+    agent: { name: agent.name, version: agent.version ?? null },
+    consumer,
+    filters: { count: agent.filters.length, types: [...new Set(agent.filters.flatMap(namedTypes))] },
+    reflexes: programs.links.map(({ reference, acting, earlier, watching, absent }) => {
+      const idle = acting && may_act.idle(acting, now())
+      const acts = idle === null ? acting : earlier
+      return {
+        id: reference.id,
+        version: acts?.version ?? null,
+        watching: (idle === null ? watching[0] : acting)?.version ?? null,
+        by_proof: acts?.by_proof ?? false,
+        absent: absent?.detail ?? (idle === null ? null : `version ${acting?.version} does not act: ${idle}`),
+        cooldown_s: reference.cooldown_s ?? null,
+        rate: reference.rate ?? null,
+      }
+    }),
+    decision_model: asked
+      ? {
+          name: asked.name,
+          model: asked.model ?? decisionModelName(env),
+          types: asked.types ?? null,
+          threshold: middle_proof.threshold(asked),
+        }
+      : null,
+    turn: agent.trigger && { model: modelName(env, settings), tools: Array.from(toolbox.allowed) },
+  }
+}

@@ -1,0 +1,276 @@
+import { v7 as uuidv7 } from 'uuid'
+import { argumentsHash, isGlobalKey } from '../../tools/tool-keys.ts'
+import type { ScopedLocks } from '../../core/scoped-locks.ts'
+import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
+import { hideInError } from '../../base/secrets.ts'
+import type { Json } from '../../base/json.ts'
+import type { AnchoredCall } from '../../features/market/contract/payment.ts'
+import { anchorsTouched, AwaitsPerson, whyAnchored } from '../../tools/anchors.ts'
+import { CutOff } from '../../tools/may-have-happened.ts'
+import type { StepEnd } from '../../skills/runner/ports.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import {
+  callKey,
+  fillSecrets,
+  type Filled,
+  effectInput,
+  effectKey,
+  effectWork,
+  stepOf,
+  succeeded,
+  type EffectPlace,
+  type EffectRequest,
+  type EffectResult,
+  type HeldEffect,
+} from './effect.ts'
+import { tracedFetch } from '../../events/traceparent.ts'
+import { childHead, scopeHead } from '../log/spans.ts'
+import { toolFailure } from '../log/failures.ts'
+import type { Unit } from '../storage/unit.ts'
+import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
+import type { GlobalKeys } from './global-keys.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
+
+/** Maximum time that an aborted tool may keep the lane. */
+const GRACE_MS = 2000
+
+type Used = 'scope' | 'env' | 'settings' | 'action_keys' | 'log' | 'unit' | 'toolbox' | 'fetch' | 'now' | 'trace_marks'
+type LaneParts = Pick<Reflexes, Used> & {
+  journal: EffectJournal
+  global_keys: GlobalKeys
+  locks: ScopedLocks
+}
+/** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
+type ReadyRequest = EffectRequest & { filled: Filled }
+/** An effect in the lane. `place` is null if it has no journal row. */
+/** Returns the id of the approval; null if an equal question waits already. */
+type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
+type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
+type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
+
+/**
+ * The effect lane: one effect of this scope at a time (G4), each journalled before and after (G8).
+ *
+ * If the process dies before the first write, nothing happened. Between the two, the effect ends as
+ * `unknown`: with an idempotency key it runs again under that key, without one it is never repeated
+ * automatically. After the second write, a repeated turn gets the recorded output.
+ */
+export class EffectLane {
+  readonly journal: EffectJournal
+  readonly #parts: LaneParts
+  /** Recorded effects that a turn has reused: the same call twice in one turn is two effects. */
+  readonly #reused = new Map<string, Set<string>>()
+
+  #ask: AskForCall = () => Promise.reject(new Error('nobody asks people'))
+
+  constructor(parts: LaneParts) {
+    this.#parts = parts
+    this.journal = parts.journal
+  }
+
+  /** Runs a tool, or answers from the journal. Throws for invalid input, and if the tool throws. */
+  async run(request: EffectRequest): Promise<unknown> {
+    const held = await this.hold(request)
+    this.#parts.unit((unit) => held.close(unit), effectWork(request))
+    if (held.thrown) throw held.thrown.error
+    return held.output
+  }
+
+  /** Like `run`, but the caller writes the end together with its consequences. */
+  async hold(request: EffectRequest): Promise<HeldEffect> {
+    const filled = fillSecrets(this.#parts, request)
+    const parsed = effectInput({ ...request, input: filled.input })
+    const input = filled.names.length > 0 ? request.input : parsed
+    await this.#demandPerson({ ...request, input }, parsed)
+    const leave = await this.#enter(request.signal)
+    try {
+      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed } }, leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /** Registers what asks a person for the call of a turn or a reflex. */
+  onAnchored(ask: AskForCall): void {
+    this.#ask = ask
+  }
+
+  /** Throws if the call touches an anchor, and nobody allowed it. */
+  async #demandPerson({ tool, input, turn_id, step, head, signal, approved = false }: EffectRequest, called_with: unknown): Promise<void> {
+    const anchors = approved ? [] : anchorsTouched(this.#parts.settings().anchors, { tool, input: called_with })
+    if (anchors.length === 0) return
+    signal.throwIfAborted()
+    const why = `${tool} ${whyAnchored(anchors)}`
+    if (step) throw new Error(`${why}: set policy.needs_approval_if of the skill, since this was not known before its run`)
+    if (turn_id === null) throw new Error(why)
+    const approval_id = await this.#ask({ tool, input: input as AnchoredCall['input'], anchors }, why, head)
+    throw new AwaitsPerson(
+      `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
+    )
+  }
+
+  /** Runs work that is not a tool in the lane, so that it overlaps no effect (G4). */
+  async exclusively<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    return this.#parts.locks.run('effects', work, { signal })
+  }
+
+  /** Marks unfinished effects as unknown, after a crash. `quiet` omits the log entry. */
+  recover(unit: Unit, quiet = false): void {
+    const error = 'the server died while this effect ran: check whether it happened'
+    const lost = this.#parts.journal.loseStarted(unit, error)
+    unit.count({ effects: lost.length })
+    if (quiet) return
+    for (const { id, tool, key, log_seq } of lost) {
+      const { trace_id, span_id, parent_id, event_ids, event_count } = this.#parts.log.entry(log_seq) ?? scopeHead()
+      const head = { trace_id, span_id, parent_id, event_ids, ...(event_count !== undefined && { event_count }), duration_ms: null }
+      unit.log({ ...head, kind: 'effect-ended', effect_id: id, tool, status: 'unknown', output: null, error, idempotence_key: key })
+    }
+  }
+
+  forgetTurn(turn_id: string): void {
+    this.#reused.delete(turn_id)
+  }
+
+  /** Resolves once the lane is free, with a function that leaves it. */
+  #enter(signal: AbortSignal): Promise<() => void> {
+    const entered = Promise.withResolvers<() => void>()
+    const left = Promise.withResolvers<void>()
+    const hold = () => {
+      entered.resolve(left.resolve)
+      return left.promise
+    }
+    this.#parts.locks.run('effects', hold, { signal }).catch(entered.reject)
+    return entered.promise
+  }
+
+  async #inLane(request: ReadyRequest, leave: () => void): Promise<HeldEffect> {
+    request.signal.throwIfAborted()
+    const { journal, global_keys, scope, unit, now } = this.#parts
+    const own = effectKey(request, scope)
+    const arguments_hash = argumentsHash(request.input)
+    const place = this.#placeOf(request)
+    const claimed = own !== null && place && request.definition.idempotence_key && isGlobalKey(own) ? { key: own, place } : null
+    const earlier = claimed ? await global_keys.claimEffect(request, claimed, journal) : this.#earlier(request, arguments_hash, own)
+    const key = own ?? callKey(request.definition, earlier, place)
+    if (earlier?.status === 'ok') return this.#reuse(request, earlier, { key, leave })
+    if (earlier?.status === 'unknown' && key === null) {
+      throw new Error(`effect ${request.tool} may have happened in an earlier attempt and has no idempotency key: it is not repeated`)
+    }
+    const head = childHead(request.head)
+    const started = now()
+    const begun = unit((begin) => this.#begin(begin, request, { place, key, arguments_hash, head, started }), effectWork(request))
+    const called = await this.#call(request, key, head)
+    return { ...called, close: (end, step) => (this.#end(end, request, { begun, result: called.result, step }), leave()) }
+  }
+
+  /** The effect's journal row. A call that only reads has none. */
+  #placeOf({ step, definition, turn_id }: ReadyRequest): EffectPlace | null {
+    return step ?? (definition.repeatable ? null : this.#parts.journal.nextPlace(turn_id ?? `call:${uuidv7()}`))
+  }
+
+  #begin(unit: Unit, request: ReadyRequest, effect: Omit<BegunEffect, 'id'> & { arguments_hash: string }): BegunEffect {
+    const { place, key, arguments_hash, head, started } = effect
+    const id = place ? effectId(place) : uuidv7()
+    const step = request.step && stepOf(request.step)
+    const log_seq = unit.log({
+      ...head,
+      kind: 'effect-started',
+      effect_id: id,
+      tool: request.tool,
+      input: this.#shown(request.input, request),
+      idempotence_key: key,
+      cause: request.cause,
+      ...(step && { step }),
+    })
+    if (place) this.#parts.journal.begin(unit, { ...place, tool: request.tool, arguments_hash, key, log_seq, started_at: started })
+    return { id, place, key, head, started }
+  }
+
+  async #call(request: ReadyRequest, key: string | null, head: EntryHead): Promise<Omit<HeldEffect, 'close'>> {
+    const { now, env, scope, settings, log, trace_marks } = this.#parts
+    const fetch = tracedFetch(this.#parts.fetch, head, () => trace_marks.of(head))
+    const { tool, definition, filled } = request
+    const { hider, names: secrets } = filled
+    const call = { env, fetch, scope, parameters: settings().parameters, idempotence_key: key, secrets, now, trace: head }
+    let stopped = false
+    let work: Promise<unknown> = Promise.resolve()
+    try {
+      const returned = await withDeadline(
+        (signal) => {
+          signal.addEventListener('abort', () => (stopped = true), { once: true })
+          return (work = definition.execute(filled.input, { ...call, signal }))
+        },
+        { signal: request.signal, timeout_ms: definition.timeout_ms ?? request.timeout_ms, what: `effect ${tool}` },
+      )
+      // A host may echo a secret: hide it from the model and the journal.
+      const output = hider.value(returned)
+      return { result: succeeded(output), output }
+    } catch (error) {
+      hideInError(error, hider)
+      // An aborted tool may still be running: the lane waits for it briefly (G4).
+      if (stopped) await Promise.race([work.catch(() => null), scheduler.wait(GRACE_MS)])
+      // A stopped effect has an unknown outcome; one that failed by itself reports it.
+      const status = stopped || error instanceof CutOff ? 'unknown' : 'failed'
+      const failure = toolFailure(request, scope, error, log.masks.of(head.trace_id))
+      return { result: { status, output: null, ...failure }, output: null, thrown: { error } }
+    }
+  }
+
+  #end(unit: Unit, request: ReadyRequest, { begun, result, step }: EndedEffect): void {
+    const { journal, global_keys } = this.#parts
+    const { place, head, started } = begun
+    if (place) journal.end(unit, place, result, step)
+    unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
+    unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
+    if (place) global_keys.settleEffect(place, result, unit.now)
+    if (result.status === 'ok') releaseUndone(unit, this.#parts, request.definition, request.input)
+  }
+
+  #reuse(
+    request: ReadyRequest,
+    { id, output, error }: RecordedEffect,
+    { key, leave }: { key: string | null; leave: () => void },
+  ): HeldEffect {
+    const { turn_id, step } = request
+    if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(id))
+    const recorded: unknown = output === null ? null : JSON.parse(output)
+    const result: EffectResult = { status: 'reused', output: recorded, error }
+    const close: HeldEffect['close'] = (unit, end) => {
+      unit.log({ ...childHead(request.head), ...this.#endEntry(request, { id, key }, result) })
+      if (step && end) this.#parts.journal.endStep(unit, step, end)
+      leave()
+    }
+    return { result, output: recorded, close }
+  }
+
+  #endEntry(request: EffectRequest, { id, key }: { id: string; key: string | null }, { status, output, error, stack, told }: EffectResult) {
+    return {
+      kind: 'effect-ended' as const,
+      effect_id: id,
+      tool: request.tool,
+      status,
+      ...(status === 'reused' && { input: this.#shown(request.input, request) }),
+      output: this.#shown(output ?? null, request),
+      error: error === null ? null : String(hidden(error, request)),
+      idempotence_key: key,
+      ...(stack && { stack: String(hidden(stack, request)) }),
+      ...told,
+    } satisfies Partial<NewEntry>
+  }
+
+  #shown(value: unknown, request: EffectRequest): unknown {
+    return this.#parts.log.clean(hidden(value, request), request.head.trace_id)
+  }
+
+  /** Finds the same call of an earlier attempt. Plans match steps by place. */
+  #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string, key: string | null): RecordedEffect | undefined {
+    if (key !== null) return this.#parts.journal.byKey(tool, key)
+    if (turn_id === null || step) return undefined
+    const reused = this.#reused.get(turn_id) ?? new Set()
+    const same = this.#parts.journal.sameCalls({ owner: turn_id, earlier: earlier_turns, tool, arguments_hash })
+    return same.find(({ id }) => !reused.has(id))
+  }
+}
+
+const hidden = (value: unknown, { hide }: Pick<EffectRequest, 'hide'>): unknown => (hide ? hide(value as Json) : value)

@@ -1,0 +1,39 @@
+import { ScopedLocks } from '../../core/scoped-locks.ts'
+import { EventOutcomes } from '../inbox/event-outcomes.ts'
+import { Settlement } from '../inbox/settlement.ts'
+import { TurnRows } from '../inbox/turn-rows.ts'
+import { Waiters } from '../inbox/waiters.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
+import { MiddleProof } from '../../features/decisions/scope/middle-proof.ts'
+import { composeModelAccess } from '../turns/model-access.ts'
+import { Turns } from '../turns/turn-lane.ts'
+import { Notices } from '../../features/notices/scope/notices.ts'
+import { handleNotices } from '../../features/notices/scope/send-notice.ts'
+import { Timers } from '../upkeep/timers.ts'
+import { DoneKeys } from './done-keys.ts'
+import { EffectJournal } from './effect-journal.ts'
+import { EffectLane } from './effect-lane.ts'
+import { GlobalKeys } from './global-keys.ts'
+
+export type Lanes = Reflexes & ReturnType<typeof composeLanes>
+
+/** Wires the lanes of effects and turns, and how their ends settle events. */
+export function composeLanes(parts: Reflexes) {
+  const { database, alarm, view } = parts
+  const access = composeModelAccess(parts)
+  const waiters = new Waiters()
+  const settlement = new Settlement({ ...parts, waiters })
+  const done_keys = new DoneKeys(database)
+  const journal = new EffectJournal({ database, done_keys })
+  const global_keys = new GlobalKeys(parts)
+  const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks() })
+  const middle_proof = new MiddleProof(parts)
+  const turns = new Turns({ ...parts, ...access, middle_proof, rows: new TurnRows(database), settlement, effects })
+  const timers = new Timers(parts)
+  const notices = new Notices(parts)
+  handleNotices({ ...parts, notices })
+  const outcomes = new EventOutcomes({ ...parts, ...access, turns })
+  alarm.source((at) => view.nextDue(at))
+  alarm.source(() => timers.nextDue())
+  return { ...access, waiters, settlement, done_keys, global_keys, effects, middle_proof, turns, timers, outcomes, notices }
+}

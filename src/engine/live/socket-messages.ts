@@ -1,0 +1,180 @@
+import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import type { FieldError } from '../../base/check-json.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import { type ApprovalDecision, type Decider, approvalDecision } from '../../features/approvals/contract/approval.ts'
+import type { Accepted } from '../../contract/scope-api.ts'
+import type { Event } from '../../core/event.ts'
+import { declaredTypes } from '../../events/declared-types.ts'
+import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
+import type { ApprovalDecisions } from '../../features/approvals/scope/approval-decisions.ts'
+import type { KeyCheck } from './key-check.ts'
+import { MessageRate, SocketBatches, type Message } from './socket-batches.ts'
+import type { Attachment } from './socket-feed.ts'
+import type { Sockets } from './sockets.ts'
+import type { Lanes } from '../effects/wiring.ts'
+import { z } from 'zod'
+import { jsonValue } from '../../base/json.ts'
+import { fromZod } from '../../contract/problem.ts'
+
+type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
+  sockets: Pick<Sockets, 'feed'>
+  key_check: Pick<KeyCheck, 'used'>
+  accept: (events: Event[]) => Accepted
+  approval_decisions: Pick<ApprovalDecisions, 'take'>
+}
+
+/** Messages from sockets. Acknowledged events are durable: the output gate holds the answer. */
+export class SocketMessages {
+  readonly #parts: Parts
+  readonly #batches = new SocketBatches<WebSocket>((messages) => this.#take(messages))
+  readonly #rates = new WeakMap<WebSocket, MessageRate>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  message(socket: WebSocket, message: string | ArrayBuffer): void {
+    const attachment = this.#parts.sockets.feed.of(socket)
+    if (!attachment) return
+    this.#parts.key_check.used()
+    const read = readMark(message)
+    if (read !== null) return this.#parts.sockets.feed.seen(socket, read)
+    this.#batches.add(this.#read(socket, attachment, message))
+  }
+
+  closed(socket: WebSocket): void {
+    this.#parts.sockets.feed.forget(socket)
+    this.#batches.forget(socket)
+  }
+
+  #rules({ source, key_id }: Attachment): EventRules {
+    const { agents, scope, hider, now, settings } = this.#parts
+    return {
+      union: agents.eventSchema,
+      types: agents.eventTypes,
+      declared: declaredTypes(settings().event_types),
+      defaults: { now: now(), source },
+      sender: senderOf(key_id),
+      scope,
+      secrets: hider,
+    }
+  }
+
+  /** Errors are answered in order, too, so that clients can match them. */
+  #read(socket: WebSocket, attachment: Attachment, message: string | ArrayBuffer): Message<WebSocket> {
+    const { connection_id, may_send, decides_as } = attachment
+    const other = (answer: () => void) => ({ socket, bytes: 0, kind: 'other' as const, answer })
+    const refused = (text: string) => other(() => this.#refuse(socket, [{ path: '', message: text }]))
+    if (!may_send) return refused('this key may only receive here: sending needs the role publisher')
+    if (!this.#rate(socket).take(this.#parts.now()) || this.#batches.full(socket)) return refused(TOO_FAST)
+    const input = readSocketInput(message, connection_id, this.#rules(attachment))
+    if (!input.ok) return other(() => this.#refuse(socket, input.errors, input.id))
+    if (input.kind === 'decision') return other(() => void this.#decide(socket, input.decision, decides_as))
+    const bytes = typeof message === 'string' ? byteLength(message) : message.byteLength
+    return { socket, bytes, kind: 'event', event: input.event }
+  }
+
+  #rate(socket: WebSocket): MessageRate {
+    const known = this.#rates.get(socket)
+    const rate = known ?? new MessageRate(limits.socket_messages_per_second, this.#parts.now())
+    if (!known) this.#rates.set(socket, rate)
+    return rate
+  }
+
+  #take(messages: readonly Message<WebSocket>[]): void {
+    const answers = this.#accept(messages.flatMap((message) => (message.kind === 'event' ? [message.event] : [])))
+    let event = 0
+    for (const message of messages) {
+      if (message.kind === 'other') {
+        message.answer()
+        continue
+      }
+      const answer = answers[event]
+      event += 1
+      if (answer?.ok)
+        this.#parts.sockets.feed.deliver(message.socket, JSON.stringify({ type: 'ack', id: message.event.id, status: answer.status }))
+      else this.#refuse(message.socket, [{ path: '', message: answer?.why ?? NOT_WRITTEN }], message.event.id)
+    }
+  }
+
+  /** Accepts all in one write, or each alone if that fails. */
+  #accept(events: Event[]): Answer[] {
+    if (events.length === 0) return []
+    try {
+      const accepted = this.#parts.accept(events)
+      if (accepted.ok) return accepted.receipts.map(({ status }) => ({ ok: true, status }))
+      if (events.length === 1) {
+        const { depth, limit } = accepted
+        return [{ ok: false, why: `the inbox is full (${depth} of ${limit}); send the event again later` }]
+      }
+    } catch (error) {
+      if (events.length === 1) return [{ ok: false, why: `${NOT_WRITTEN}: ${messageOf(error)}` }]
+    }
+    return events.flatMap((event) => this.#accept([event]))
+  }
+
+  async #decide(socket: WebSocket, decision: ApprovalDecision, by: Decider | null): Promise<void> {
+    const id = decision.approval_id
+    if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
+    const answer = await this.#parts.approval_decisions.take(decision, by)
+    if (!answer.ok) return this.#refuse(socket, [{ path: '', message: answer.message }], id)
+    this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'ack', id, status: answer.status }))
+  }
+
+  #refuse(socket: WebSocket, errors: FieldError[], id: string | null = null): void {
+    this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'error', ...(id === null ? {} : { id }), errors }))
+  }
+}
+
+type Answer = { ok: true; status: string } | { ok: false; why: string }
+const TOO_FAST = `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted`
+const NOT_WRITTEN = 'the event could not be written; send it again later'
+
+const mark = z.object({ type: z.literal('mark'), sent: z.int().min(0) })
+const LONGEST_MARK = 100
+
+/** A `mark` that came back: how many bytes the client has read. */
+export function readMark(message: string | ArrayBuffer): number | null {
+  if (typeof message !== 'string' || message.length > LONGEST_MARK || !message.includes('"mark"')) return null
+  return mark.safeParse(jsonValue(message)).data?.sent ?? null
+}
+
+/** `id` is the id of the refused event or approval, if it could be read. */
+export type SocketInput =
+  | { ok: true; kind: 'event'; event: Event }
+  | { ok: true; kind: 'decision'; decision: ApprovalDecision }
+  | { ok: false; id: string | null; errors: FieldError[] }
+
+const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
+
+/** Parses a message: an event, `{"content": "…"}` or a decision on an approval. Never throws. */
+export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
+  if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
+  if (!fitsBytes(message, limits.body_bytes)) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
+  let value: unknown
+  try {
+    value = JSON.parse(message)
+  } catch (error) {
+    return refused(`not JSON: ${messageOf(error)}`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refused('send one event, or {"content": "…"}, as a JSON object')
+  const input = value as Record<string, unknown>
+  if (input['type'] === 'approve' || input['type'] === 'reject') return readDecision(input)
+  const shorthand = !('type' in input) && 'content' in input
+  const chat = { connection_id, source: `ws:${connection_id}`.slice(0, 128), ...input, type: 'ws.message' }
+  const parsed = parseEvent(shorthand ? chat : input, rules)
+  return parsed.ok ? { ok: true, kind: 'event', event: parsed.event } : { ok: false, id: idIn(input, 'id'), errors: parsed.errors }
+}
+
+function readDecision(input: Record<string, unknown>): SocketInput {
+  const parsed = approvalDecision.safeParse(input)
+  if (parsed.success) return { ok: true, kind: 'decision', decision: parsed.data }
+  return { ok: false, id: idIn(input, 'approval_id'), errors: fromZod(parsed.error) }
+}
+
+function idIn(input: Record<string, unknown>, field: string): string | null {
+  const id = input[field]
+  return typeof id === 'string' ? id.slice(0, 128) : null
+}

@@ -1,0 +1,132 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { Action, LaneWork } from '../../contract/action.ts'
+import { isAsked } from '../../features/decisions/contract/event.ts'
+import type { EntryHead } from '../../contract/log-entry.ts'
+import type { Risk } from '../../features/proof/contract/certificate.ts'
+import type { Decision, Fire } from '../../reflexes/decide.ts'
+import type { Feature, Next } from '../feature.ts'
+import type { Stored } from '../inbox/event-row.ts'
+import type { JobKind } from '../jobs.ts'
+import { childHead, reflexHead, under } from '../log/spans.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
+import { riskIn } from '../../features/decisions/agent/middle.ts'
+
+/** An action as stored in its job. */
+export type LaneAction = {
+  seq: number
+  reflex_id: string
+  version: number
+  idempotence_key: string | null
+  work: LaneWork
+  head: EntryHead
+  /** The log entry of the firing. */
+  log_seq: number
+  action_type: Action['action_type']
+  consume: boolean
+  /** The type and risk for which the version must be proven; null if it acts without a proof. */
+  proof: { event_type: string; risk: Risk } | null
+}
+
+type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
+
+/**
+ * Queues reflex actions. An action that changes only this scope is applied in the unit that accepts
+ * the event. Any other is a job: it takes the effect lane beside a running turn, and its event is
+ * held until it ends. A plan takes the lane step by step. `handleActions` executes the jobs.
+ */
+export class Actions {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** True if a job, running or queued, calls this tool under this key. */
+  waits(tool: string, key: string): boolean {
+    const { jobs, toolbox } = this.#parts
+    const waiting = jobs.payloads<LaneAction>('action', '$.work.tool', tool)
+    return waiting.some(({ work }) => work.kind === 'tool' && toolbox.keyOf(tool, work.input)?.idempotence_key === key)
+  }
+
+  /** Preempts a turn, and queues the action or keeps its key. */
+  get queueing(): Feature {
+    return {
+      name: 'queued actions',
+      acted: (unit, fire, { decision, fired_seq }) => {
+        const { action, permitted, version } = fire
+        unit.count({ reflex_actions: 1 })
+        const preempted = action.preempt ? this.#parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
+        this.add(unit, fire, decision.one, fired_seq)
+        return [...(preempted ? [{ do: 'stop-turn' as const, ...preempted }] : []), ...(permitted.lane ? [RUN_JOBS] : [])]
+      },
+    }
+  }
+
+  /** Carries out what changes only this scope. */
+  get atOnce(): Feature {
+    return {
+      name: 'immediate actions',
+      acted: (unit, fire, { decision }) => (fire.permitted.lane ? [] : this.#actAtOnce(unit, fire, decision)),
+    }
+  }
+
+  /** `set_scratch` needs no work: the scratch has it already. */
+  #actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision): Next[] {
+    const { log, turns } = this.#parts
+    const head = childHead(reflexHead(event, version.id))
+    // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
+    switch (action.action_type) {
+      case 'reply':
+        unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id: version.id, content: action.content })
+        return [{ do: 'say', content: action.content, event_id: event.id }]
+      case 'ignore':
+        return []
+      case 'set_scratch': {
+        const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
+        unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id: version.id })
+        return []
+      }
+      case 'cancel_turn': {
+        const cancelled = turns.cancel(unit, action.reason, { by: `reflex:${version.id}` })
+        return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
+      }
+      case 'escalate':
+        return isAsked(event) ? [] : [{ do: 'think', urgent: true }]
+      default:
+        throw new Error(`the action ${action.action_type} is not done at once`)
+    }
+  }
+
+  /** Queues lane work, or stores the key of an action that is already done. */
+  add(unit: Unit, fire: Fire, stored: Stored, log_seq: number): void {
+    const { action, permitted, version } = fire
+    if (permitted.lane) this.#enqueue(unit, fire, permitted.work, stored, log_seq)
+    else if (action.idempotence_key !== undefined) this.#parts.action_keys.keep(unit, version.id, action.idempotence_key, null)
+  }
+
+  #enqueue(unit: Unit, { action, version }: Fire, work: LaneWork, { seq, event }: Stored, log_seq: number): void {
+    const { action_type, consume = false, idempotence_key = null } = action
+    const head = childHead(reflexHead(event, version.id))
+    const of = { reflex_id: version.id, version: version.version, idempotence_key }
+    const payload: LaneAction = {
+      seq,
+      ...of,
+      work: work.kind === 'event' ? { kind: 'event', event: under(head, work.event, this.#parts.trace_marks.of(head)) } : work,
+      head,
+      log_seq,
+      action_type,
+      consume,
+      proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action) } : null,
+    }
+    const locks = [
+      ...(work.kind === 'skill' ? [`skill ${work.skill_id}`] : []),
+      ...(idempotence_key === null ? [] : [`key ${version.id} ${idempotence_key}`]),
+    ]
+    this.#parts.jobs.add(unit, { kind: kindOf(work), key: uuidv7(), payload, locks })
+  }
+}
+
+const RUN_JOBS = { do: 'run-jobs' } as const
+
+export const kindOf = (work: LaneWork): JobKind => (work.kind === 'skill' ? 'plan' : 'action')

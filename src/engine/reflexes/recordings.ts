@@ -1,0 +1,220 @@
+import type { Event } from '../../core/event.ts'
+import { byteLength } from '../../base/byte-length.ts'
+import { isFields } from '../../base/check-json.ts'
+import { limits } from '../../base/limits.ts'
+import type { Outcome } from '../../contract/event-record.ts'
+import { type Decision, type Recording, actsOf } from '../../contract/reflex.ts'
+import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { Database } from '../storage/database.ts'
+import { serving } from '../storage/serving.ts'
+import type { MarketCopy } from '../../features/market/scope/market-copy.ts'
+import { ownedBy } from './versions.ts'
+import type { Log } from '../log/log.ts'
+import type { Toolbox } from '../../agent/toolbox.ts'
+import { shownOf } from '../../reflexes/context/fitted.ts'
+import { sandboxLimits } from '../../reflexes/sandbox.ts'
+
+const MOST_COUNTED = 1000
+/** Steps that a rebuilt context counts as, between the rests of the scope. */
+const STEPS_OF_CONTEXT = 2
+const PAGE_BYTES = 1_000_000
+/** Log entries of a chain per event: an active and a shadow version of each reflex. */
+const MOST_ENTRIES = 2 * limits.chain_length
+
+type Row = {
+  seq: number
+  id: string
+  payload: string
+  accepted_at: number
+  outcome: string | null
+  chain_seq: number | null
+}
+type Seen = Pick<Row, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
+type Counted = { at: number; type: string; source: string }
+type Span = { since: number; after: number; limit: number }
+type Shown = { event: Event; at: number; scratch: Record<string, unknown> }
+type Page = { recordings: string[]; next: number | null }
+type Parts = {
+  database: Database
+  log: Log
+  agent: () => Agent
+  toolbox: Toolbox
+  owned: { readonly ids: readonly string[] }
+  market: MarketCopy
+}
+
+/**
+ * Recorded events, contexts and decisions for evaluating a reflex on the past. A context is read
+ * from the log if the chain ran, else rebuilt from the inbox.
+ */
+export class Recordings {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Reads events accepted since `since` (ms) after place `after`, oldest first, without filtered
+   * ones. A page holds at most `limit` events or about 1 MB, since reading it blocks the scope.
+   */
+  read(request: Span): Page {
+    const recordings: string[] = []
+    let left = PAGE_BYTES
+    const newest = new Newest(this.#parts.database)
+    for (const row of this.#rows(request)) {
+      const recording = JSON.stringify(this.#recording(row, newest))
+      recordings.push(recording)
+      left -= byteLength(recording)
+      if (left <= 0 || recordings.length === request.limit) return { recordings, next: row.seq }
+    }
+    return { recordings, next: null }
+  }
+
+  /** Reads the newest `limit` events since `since`, oldest first. */
+  latest(since: number, limit: number): Recording[] {
+    const first = this.#parts.database.first<{ seq: number | null }>(
+      `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
+      limit,
+    )
+    const rows = this.#rows({ since, after: (first?.seq ?? 1) - 1, limit })
+    const newest = new Newest(this.#parts.database)
+    return Array.from(rows, (row) => this.#recording(row, newest))
+  }
+
+  /**
+   * Contexts of events that no reflex saw, by event id. At most about `bytes` of JSON. Others may
+   * call the scope meanwhile.
+   */
+  async rebuilt(ids: readonly string[], bytes: number): Promise<Record<string, unknown>> {
+    const sql = `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events
+      WHERE id IN (SELECT value FROM json_each(?1)) AND chain_seq IS NULL AND status <> 'ignored' ORDER BY seq`
+    const found: [string, unknown][] = []
+    const newest = new Newest(this.#parts.database)
+    let left = bytes
+    const resting = serving()
+    for (const row of this.#parts.database.allOf<Row>(ids, sql)) {
+      await resting.rest(STEPS_OF_CONTEXT)
+      const context = this.#context(row, newest)
+      left -= byteLength(JSON.stringify(context))
+      if (left < 0) break
+      found.push([row.id, context])
+    }
+    return Object.fromEntries(found)
+  }
+
+  #rows({ since, after, limit }: Span): Iterable<Row> {
+    return this.#parts.database.each<Row>(
+      `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
+      after,
+      since,
+      limit,
+    )
+  }
+
+  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row, newest: Newest): Recording {
+    const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
+    const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
+    return {
+      seq,
+      event_id: id,
+      at: new Date(accepted_at).toISOString(),
+      source: logged ? 'recorded' : 'rebuilt',
+      context: logged ?? this.#context({ seq, payload, accepted_at, outcome }, newest),
+      decision: ended && this.#decision(ended),
+    }
+  }
+
+  /** The context that a reflex would have been shown. */
+  #context({ seq, payload, accepted_at: at, outcome }: Seen, newest: Newest): unknown {
+    const scratch = outcome === null ? {} : this.#scratch(JSON.parse(outcome) as Outcome)
+    return this.#parts.log.clean(this.#rebuilt(seq, { event: JSON.parse(payload) as Event, at, scratch }, newest))
+  }
+
+  /** The context that a reflex was shown, from the entries that the chain left about the event. */
+  #logged(id: string, chain_seq: number): ReflexContext | null {
+    for (const entry of this.#parts.log.entries(chain_seq, MOST_ENTRIES)) {
+      const ran = entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed'
+      if (ran && entry.event_ids[0] === id && entry.context) return entry.context as ReflexContext
+    }
+    return null
+  }
+
+  #decision(outcome: Outcome): Decision | null {
+    const entry = 'log_seq' in outcome && outcome.log_seq !== undefined ? this.#parts.log.entry(outcome.log_seq) : null
+    if (outcome.by === 'turn' && entry?.kind === 'turn-ended') return { by: 'turn', acts: entry.acts }
+    if (outcome.by !== 'reflex' || entry?.kind !== 'reflex-fired') return null
+    return { by: 'reflex', acts: actsOf(entry.action, this.#parts.toolbox.keyOf) }
+  }
+
+  /** The scratch that the deciding turn saw. */
+  #scratch(outcome: Outcome): Record<string, unknown> {
+    const { log } = this.#parts
+    const ended = outcome.by === 'turn' && outcome.log_seq !== undefined ? log.entry(outcome.log_seq) : null
+    const started = ended?.kind === 'turn-ended' ? log.entry(ended.started_seq) : null
+    return started?.kind === 'turn-started' && isFields(started.saw.scratch) ? started.saw.scratch : {}
+  }
+
+  #rebuilt(seq: number, { event, at, scratch }: Shown, newest: Newest): ReflexContext {
+    const { database, agent, owned, market } = this.#parts
+    const before = newest.upTo(seq)
+    // Skip events that would not fit into the context.
+    const recent = database.all<{ payload: string }>(
+      `SELECT payload FROM events WHERE seq IN (SELECT seq FROM
+          (SELECT seq, sum(bytes) OVER (ORDER BY seq DESC) AS upto FROM
+            (SELECT seq, octet_length(payload) AS bytes FROM events WHERE seq <= ? AND status <> 'ignored'
+              ORDER BY seq DESC LIMIT ${RECENT_EVENTS}))
+          WHERE upto <= ${sandboxLimits.context_bytes}) ORDER BY seq`,
+      seq,
+    )
+    const within = (span: number): WindowCounts => {
+      const rows = before.filter((row) => row.at >= at - span)
+      return { total: rows.length, by_type: tally(rows.map(({ type }) => type)), by_source: tally(rows.map(({ source }) => source)) }
+    }
+    return shownOf({
+      agent_id: agent().name,
+      tick: seq,
+      balance: market.view.account.balance,
+      llm_tokens_remaining: null,
+      recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
+      // Offers and proposals of that time are not recorded.
+      pending_purchases: [],
+      pending_contracts: [],
+      owned_artifacts: ownedBy(owned, market),
+      event,
+      window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
+      recent_actions: [],
+      scratch,
+      thinking: null,
+    })
+  }
+}
+
+/** The newest events up to a place. The place only rises, so that each event is read once. */
+class Newest {
+  readonly #database: Database
+  #rows: Counted[] = []
+  #read = 0
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  upTo(seq: number): readonly Counted[] {
+    const more = this.#database.all<Counted>(
+      `SELECT accepted_at AS at, type, source FROM events WHERE seq > ? AND seq <= ? AND status <> 'ignored' ORDER BY seq DESC LIMIT ${MOST_COUNTED}`,
+      this.#read,
+      seq,
+    )
+    this.#rows = [...more, ...this.#rows].slice(0, MOST_COUNTED)
+    this.#read = seq
+    return this.#rows
+  }
+}
+
+function tally(names: readonly string[]): Record<string, number> {
+  const sums = new Map<string, number>()
+  for (const name of names) sums.set(name, (sums.get(name) ?? 0) + 1)
+  return Object.fromEntries(sums)
+}

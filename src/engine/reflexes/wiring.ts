@@ -1,0 +1,99 @@
+import type { Certificate } from '../../features/proof/contract/certificate.ts'
+import { tellCertificates } from '../../features/proof/store/certificates.ts'
+import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
+import type { Situation } from '../../reflexes/decide.ts'
+import type { Feature } from '../feature.ts'
+import type { Ground } from '../storage/wiring.ts'
+import type { Budget } from '../turns/budget.ts'
+import { DeclaredTools } from '../effects/declared-tools.ts'
+import { Toolbox } from '../../agent/toolbox.ts'
+import { ActionKeys } from './action-keys.ts'
+import { LicenceUse } from '../../features/market/scope/licence-use.ts'
+import { Certificates } from '../../features/proof/scope/certificates.ts'
+import { MayAct } from './may-act.ts'
+import { MarketCopy, marketFeature } from '../../features/market/scope/market-copy.ts'
+import { Windows, ReflexContexts } from './reflex-context.ts'
+import { permit } from '../../agent/permit.ts'
+import { Promotions } from '../../features/proof/scope/promotions.ts'
+import { isMarketEvent } from '../../features/market/contract/view.ts'
+import { Recordings } from './recordings.ts'
+import { Judgements } from '../../features/proof/scope/judgements.ts'
+import { Proving, savingsOf } from '../../features/proof/scope/shadow.ts'
+import { ReflexSync } from './sync.ts'
+import { Teachers } from '../../features/proof/scope/teachers.ts'
+import { OwnedReflexes, ReflexVersions } from './versions.ts'
+
+export type Reflexes = Ground & ReturnType<typeof composeReflexes>
+
+/** Wires the chain of reflexes, its trials and the tools that its actions may call. */
+export function composeReflexes(parts: Ground) {
+  const { scope, database, settings, unit } = parts
+  const licence_use = new LicenceUse(parts)
+  const programs = new ReflexVersions(database, scope, settings)
+  const reflex_sync = new ReflexSync({ ...parts, versions: programs })
+  const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
+  const owned = new OwnedReflexes(database, unit)
+  const market = new MarketCopy(database)
+  const teachers = new Teachers(parts)
+  const certificates = new Certificates({
+    ...parts,
+    teacher: () => teachers.current(),
+  })
+  certificates.onLapse((unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}))
+  const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
+  parts.outbox.source({ send: () => certificates.report(tell) })
+  const market_feature = marketFeature({ licence_use, market, owned, savings: () => savingsOf(parts) })
+  const may_act = new MayAct({ ...parts, programs, features: [market_feature], certificates, toolbox })
+  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers, may_act })
+  const judgements = new Judgements({
+    ...parts,
+    programs,
+    certificates,
+    toolbox,
+    judge: (unit, version) => promotions.judge(unit, version),
+  })
+  const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions, licence_use })
+  return {
+    licence_use,
+    programs,
+    reflex_sync,
+    toolbox,
+    teachers,
+    certificates,
+    market_feature,
+    may_act,
+    promotions,
+    proving,
+    judgements,
+    windows: new Windows(database),
+    recordings: new Recordings({ ...parts, toolbox, owned, market }),
+    owned,
+    market,
+    action_keys: new ActionKeys({ database, keyOf: toolbox.keyOf }),
+  }
+}
+
+type Parts = Reflexes & { features: readonly Feature[]; budget: Budget; turns: { readonly current: { since: number } | null } }
+
+/** The inputs of decisions. The sandbox is created when the first reflex runs. */
+export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {
+  const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys, may_act } = parts
+  const contexts = new ReflexContexts(parts)
+  return (now, fuel) => ({
+    now,
+    fuel,
+    perceives: settings().consumer !== 'pull',
+    agent: agent().name,
+    filters: agent().filters,
+    reaches: isMarketEvent,
+    context: () => memory.copy(),
+    chain: programs.links,
+    sandbox: isolateSandbox,
+    show: (one, context) => contexts.of(one, context, now),
+    history: (who) => records.history(who),
+    trial: (version) => records.trial(version),
+    mayAct: (version, event_type, action) => may_act.mayAct(version, { event_type, action }, now),
+    permit: (action, asked) => permit(action, { ...asked, scope, agents, toolbox, has_trigger: agent().trigger !== null }),
+    carriedOut: (reflex_id, key) => action_keys.has(reflex_id, key),
+  })
+}

@@ -1,0 +1,262 @@
+import type { Agent } from '../../agent/define-agent.ts'
+import { setReflexState } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
+import type { ApprovalRequest } from '../../features/approvals/contract/approval.ts'
+import { LEDGER, type LicenceUse, type Revocation } from '../../features/market/contract/ledger-api.ts'
+import { backoff, pauses } from '../../base/backoff.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { warn } from '../../base/warn.ts'
+import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Env } from '../../env.ts'
+import { insertApproval, recordApprovedRuns, withdrawApproval, type Withdrawal } from '../../features/approvals/store/approvals.ts'
+import { storeOf } from '../../store/store.ts'
+import { replicateMarket, type MarketSetting } from './market-setting.ts'
+import type { Inbox } from '../inbox/inbox.ts'
+import type { Alarm } from '../upkeep/alarm.ts'
+import type { Guard } from '../upkeep/guard.ts'
+import type { SpanExport } from '../../features/traces/scope/span-export.ts'
+import type { Database } from '../storage/database.ts'
+import type { EventReplica } from './event-replica.ts'
+import type { Unit, UnitOfWork } from '../storage/unit.ts'
+
+/** Changes are batched for this long before they are replicated: D1 lags by about a second. */
+const GATHER_MS = 800
+const MOST_ITEMS = 50
+
+/** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
+export type Topic = 'market' | 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
+/**
+ * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
+ * as the scope knew; null if that is unknown.
+ */
+export type ReflexMove = {
+  id: string
+  version: number
+  from: ReflexState
+  state: ReflexState
+  reason: string
+  by_proof: boolean
+  since: number | null
+}
+/** Ends the reasons of the moves of a scope. */
+export const inScope = (scope: string): string => ` (in scope ${scope})`
+type Item = { key: string; value: string }
+type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
+
+/** Writes each topic to D1 or to its objects. The writes are idempotent. */
+export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): Topics {
+  const db = storeOf(env)
+  return {
+    approvals: async (items) => {
+      for (const { value } of items) {
+        const item = JSON.parse(value) as ApprovalRequest | Withdrawal
+        await ('withdrawn' in item ? withdrawApproval(db, item) : insertApproval(db, item))
+      }
+    },
+    'approved-runs': (items) =>
+      recordApprovedRuns(
+        db,
+        items.map(({ key, value }) => ({ approval_id: key, run: value })),
+      ),
+    'reflex-moves': async (items) => {
+      for (const { value } of items) {
+        const { since, ...move } = JSON.parse(value) as ReflexMove
+        const by = inScope(scope)
+        const moved = await setReflexState(db, {
+          ...move,
+          reason: move.reason + by,
+          unless: since === null ? null : { since, by },
+          now: now(),
+        })
+        await notifyScopes(env, move.id, scope)
+        // If the Ledger is away, the move is sent again, and changes nothing else.
+        if (moved.ok && moved.version.sealed && moved.version.state !== 'active')
+          await env.LEDGER.getByName(LEDGER).revoke(demoted(moved.version))
+      }
+    },
+    'licence-use': (items) => env.LEDGER.getByName(LEDGER).reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),
+    market: async (items) => {
+      for (const { value } of items)
+        await replicateMarket(env.LEDGER.getByName(LEDGER), agentOwner(scope), JSON.parse(value) as MarketSetting)
+    },
+    'released-keys': async (items) => {
+      for (const { key, value } of items) await env.GLOBAL_KEYS.getByName(key).release(JSON.parse(value) as string)
+    },
+  }
+}
+
+/** A version that a scope demotes has lost its certificate there: its licences are refunded. */
+const demoted = ({ id, version, hash, state, state_reason }: ReflexVersion): Revocation => ({
+  artifact: `reflex:${id}@${version}`,
+  hash,
+  reason: `${id}@${version} is ${state}: ${state_reason ?? 'demoted'}`.slice(0, 500),
+})
+
+type Reported = {
+  scope: string
+  database: Database
+  settings: Settings
+  agent: Agent
+  inbox: Inbox
+  guard: Guard
+  spans: SpanExport | null
+}
+
+/** The scope's row in D1, beside what its model does. */
+export const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Reported) => ({
+  scope,
+  agent: agent.name,
+  open: inbox.open,
+  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
+  parked: guard.count,
+  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
+  spans_exported: spans?.state.exported ?? 0,
+  spans_dropped: spans?.state.dropped ?? 0,
+})
+
+/** `due`: when it has to be sent although nothing else changes. */
+export type Source = { send: () => Promise<void>; due?: () => number | null }
+
+type Parts = {
+  database: Database
+  alarm: Alarm
+  now: () => number
+  events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
+  topics: Topics
+}
+
+/**
+ * Replicates a scope's state to D1 in the background: D1 may be unavailable for minutes, and the
+ * scope never waits for it. Events are replicated from the log (`EventReplica`). All other state is
+ * put into a table by the unit of work that changes it, and deleted once D1 has it. If the process
+ * dies in between, it is replicated again, which is idempotent.
+ */
+export class Outbox {
+  readonly #parts: Parts
+  readonly #sources: Source[] = []
+  #due: number | null
+  #flushing: Promise<void> | null = null
+  /** Something changed during a flush that may have missed it. */
+  #changed = false
+  /** The scope has no data yet: its first row lists it in D1. */
+  #is_new: boolean
+  #failures = 0
+  #error: string | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#is_new = !parts.database.laid
+    this.#due = this.waiting > 0 ? parts.now() : null
+    parts.alarm.source(() => this.#dueAt)
+    parts.events.onChange(() => this.#soon())
+    // D1 answered, so the pauses between retries start over.
+    parts.events.resetBackoff(() => (this.#failures = 0))
+  }
+
+  /** Registers state that is replicated with the rest but kept elsewhere, or at its own times. */
+  source(source: Source): void {
+    this.#sources.push(source)
+  }
+
+  /** Number of events (or of log entries that name them) and items that D1 does not have. */
+  get waiting(): number {
+    const items = this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM outbox')?.n ?? 0
+    return this.#parts.events.waiting + items
+  }
+
+  get lastError(): string | null {
+    return this.#error
+  }
+
+  get due(): boolean {
+    return this.#dueAt !== null && this.#dueAt <= this.#parts.now()
+  }
+
+  /** Sources with their own times wait for the next flush, or for the end of a pause. */
+  get #dueAt(): number | null {
+    if (this.#due !== null || this.#flushing) return this.#due
+    const times = this.#sources.map((source) => source.due?.() ?? null).filter((at) => at !== null)
+    return times.length === 0 ? null : Math.min(...times)
+  }
+
+  /** Replicates the value under its key; replaces a value that still waits under the key. */
+  put(unit: Unit, topic: Topic, key: string, value: unknown): void {
+    const text = JSON.stringify(value)
+    unit.all(`INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3`, topic, key, text)
+    this.#soon()
+  }
+
+  get<Value>(topic: Topic, key: string): Value | undefined {
+    const row = this.#parts.database.first<{ value: string }>('SELECT value FROM outbox WHERE topic = ? AND "key" = ?', topic, key)
+    return row && (JSON.parse(row.value) as Value)
+  }
+
+  /** Makes all pending changes due now, for the sweep. */
+  hurry(): void {
+    if (!this.#flushing) this.#due = this.#parts.now()
+  }
+
+  /** Replicates a topic immediately. False if D1 failed; the items are retried with the rest. */
+  async push(topic: Topic): Promise<boolean> {
+    try {
+      await this.#sendItems(topic)
+      return true
+    } catch (error) {
+      warn({ message: 'failed to replicate to D1; will retry', topic, error })
+      return false
+    }
+  }
+
+  /** Sets the alarm that the changes of a unit of work need. */
+  arm(): void {
+    if (this.#is_new) this.#soon()
+    this.#is_new = false
+    const at = this.#dueAt
+    if (at !== null) this.#parts.alarm.by(at)
+  }
+
+  /** Replicates all pending changes. Joins a flush that is running. */
+  flush(unit: UnitOfWork): Promise<void> {
+    return (this.#flushing ??= this.#flush(unit).finally(() => (this.#flushing = null)))
+  }
+
+  #soon(): void {
+    this.#changed = true
+    if (this.#due === null && !this.#flushing) this.#due = this.#parts.now() + GATHER_MS
+  }
+
+  /** Attempts every part, even if others fail. */
+  async #flush(unit: UnitOfWork): Promise<void> {
+    const { alarm, now, events, topics } = this.#parts
+    this.#changed = false
+    this.#due = null
+    const failed: unknown[] = []
+    const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
+    await attempt(() => events.send(unit))
+    for (const topic of Object.keys(topics) as Topic[]) await attempt(() => this.#sendItems(topic))
+    for (const { send } of this.#sources) await attempt(send)
+    if (failed.length === 0) {
+      this.#failures = 0
+      this.#error = null
+      if (this.#changed || this.waiting > 0) this.#due = now() + GATHER_MS
+    } else {
+      this.#failures += 1
+      this.#error = messageOf(failed[0])
+      const pause_ms = backoff(pauses.replication, this.#failures)
+      warn({ message: 'failed to replicate to D1; will retry', pause_ms, error: this.#error })
+      this.#due = now() + pause_ms
+    }
+    alarm.rearm()
+  }
+
+  async #sendItems(topic: Topic): Promise<void> {
+    const { database, topics } = this.#parts
+    for (;;) {
+      const items = database.all<Item>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY "key" LIMIT ?', topic, MOST_ITEMS)
+      if (items.length === 0) return
+      await topics[topic](items)
+      for (const { key, value } of items) database.all('DELETE FROM outbox WHERE topic = ? AND "key" = ? AND value = ?', topic, key, value)
+    }
+  }
+}

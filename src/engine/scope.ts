@@ -1,0 +1,272 @@
+import { streamOfLines } from '../traces/recording-lines.ts'
+import type { ToolCall } from '../contract/action.ts'
+import type { AgentRegistry } from '../agent/registry.ts'
+import type { Env } from '../env.ts'
+import type { Event } from '../core/event.ts'
+import { limits } from '../base/limits.ts'
+import type { Verdict } from '../features/approvals/contract/approval.ts'
+import type * as api from '../contract/scope-api.ts'
+import type { Collaborators } from './wiring.ts'
+import { ConnectedObject } from './live/connected-object.ts'
+import { openScope } from './open.ts'
+import { CALLER } from './upkeep/guard.ts'
+import { OwnWork } from './upkeep/own-work.ts'
+import { reopen } from './inbox/reopen.ts'
+import { rangeOf, recordingOf } from './log/trace-recording.ts'
+import { marketChanged, serve } from '../features/market/scope/market-calls.ts'
+import { chainOf, contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
+import { judge } from '../features/proof/scope/feedback.ts'
+import { adoptSkill, skillGrounds } from '../features/learning/scope/skill-adoption.ts'
+import { askAgain } from '../features/learning/scope/ask-again.ts'
+
+/**
+ * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
+ * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
+ */
+export class ScopeObject extends ConnectedObject implements api.ScopeApi {
+  #parts!: Collaborators
+  #own!: OwnWork
+  readonly #agents: AgentRegistry
+
+  constructor(context: DurableObjectState, env: Env, agents: AgentRegistry) {
+    super(context, env)
+    this.#agents = agents
+    void context.blockConcurrencyWhile(async () => {
+      // Store the failure count before the object is dropped.
+      await this.#wake().catch(async (error: unknown) => {
+        await context.storage.sync()
+        throw error
+      })
+    })
+  }
+
+  async accept(events: Event[], via: api.Via): Promise<api.Accepted> {
+    await this.#parts.reflex_sync.ready()
+    return this.#parts.loop.accept(events, via)
+  }
+
+  async outcomes(asked: string[], timeout_ms: number, sender?: string): Promise<api.Waited> {
+    const { view, waiters, outcomes } = this.#parts
+    const ids = sender === undefined ? asked : view.sentBy(asked, sender)
+    return { settled: await waiters.wait(view.open(ids), Math.min(timeout_ms, limits.wait_ms)), records: outcomes.of(ids) }
+  }
+
+  async state() {
+    return stateOf(this.#parts)
+  }
+
+  async context(limit: number, before?: number) {
+    return contextOf(this.#parts, limit, before)
+  }
+
+  async contextAt(at: number, limit: number, before?: number) {
+    return contextAt(this.#parts, at, { limit, before })
+  }
+
+  async readLog(after: number, limit: number, before?: number, only: api.LogFilter = {}) {
+    return this.#parts.history.log(after, limit, before, only)
+  }
+
+  async recording(of: api.OfTrace | api.LogRange) {
+    const found = await ('trace_id' in of ? recordingOf(this.#parts, of) : rangeOf(this.#parts, of))
+    return found === null ? null : streamOfLines(found)
+  }
+
+  async event(id: string) {
+    return this.#parts.outcomes.record(id)
+  }
+
+  async events(asked: api.EventsAsked) {
+    return JSON.stringify(this.#parts.outcomes.page(asked))
+  }
+
+  async chain() {
+    await this.#parts.reflex_sync.ready()
+    return chainOf(this.#parts)
+  }
+
+  async archivedEvent(id: string) {
+    return this.#parts.history.event(id)
+  }
+
+  async archivedFiles(after: number, limit: number) {
+    return this.#parts.history.files(after, limit)
+  }
+
+  async configure(patch: api.SettingsPatch, by: string, key_id?: string, trace?: api.TraceContext) {
+    return this.#parts.configuration.change(patch, { by, key_id: key_id ?? null, trace })
+  }
+
+  async reflexesChanged(ids: string[]) {
+    this.#parts.unit((unit) => this.#parts.programs.resume(unit, ids))
+    await this.#parts.reflex_sync.refresh()
+  }
+
+  async adopt(learned: api.LearnedVersion) {
+    return this.#parts.adopting.adopt(learned)
+  }
+
+  async skillGrounds() {
+    return JSON.stringify(await skillGrounds(this.#parts))
+  }
+
+  async adoptSkill(learned: string) {
+    return adoptSkill(this.#parts, JSON.parse(learned) as api.LearnedSkill)
+  }
+
+  async recordings(request: { since: number; after: number; limit: number }) {
+    return this.#parts.recordings.read(request)
+  }
+
+  async identify(calls: ToolCall[]) {
+    return calls.map(({ tool, args }) => this.#parts.toolbox.keyOf(tool, args))
+  }
+
+  async metrics() {
+    return metricsOf(this.#parts)
+  }
+
+  async propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, caller: api.ProposalCaller) {
+    return JSON.stringify(await this.#parts.operator_calls.propose(proposal, caller))
+  }
+
+  async bulletin(text: string) {
+    return JSON.stringify(await this.#parts.views.bulletin(text))
+  }
+
+  async skillCall(cause: string, stop?: string) {
+    return this.#parts.operator_calls.run(cause, stop)
+  }
+
+  async skills(page: api.SkillsPageOf) {
+    return JSON.stringify(await this.#parts.views.page(page))
+  }
+
+  async eventTypes() {
+    return JSON.stringify(this.#parts.settings().event_types ?? {})
+  }
+
+  async httpTools() {
+    return JSON.stringify(this.#parts.settings().http_tools)
+  }
+
+  async skillIds() {
+    return this.#parts.views.ids()
+  }
+
+  async approvalDecided(id: string, verdict?: Verdict) {
+    const { parked } = this.#parts
+    await (verdict ? parked.decided(id, verdict) : parked.poll())
+  }
+
+  async approvalOutdated(id: string) {
+    return this.#parts.parked.outdated(id)
+  }
+
+  async claim(request: api.ClaimRequest, by: string) {
+    return this.#parts.unit((unit) => this.#parts.pull.claim(unit, request, by), CALLER)
+  }
+
+  async giveBack(claim_id: string, why: string) {
+    const returned = this.#parts.unit((unit) => this.#parts.pull.giveBack(unit, claim_id, why))
+    this.#parts.alarm.rearm()
+    return returned
+  }
+
+  async ack(tokens: string[]) {
+    return this.#parts.unit((unit) => this.#parts.pull.ack(unit, tokens), CALLER)
+  }
+
+  async nack(token: string, error: string) {
+    return this.#parts.unit((unit) => this.#parts.pull.nack(unit, token, error), CALLER)
+  }
+
+  async cancel(reason: string, by: string, traceparent?: string) {
+    return this.#parts.turns.cancelCurrent(reason, { by, traceparent })
+  }
+
+  async askModel(by: string, trace?: api.TraceContext): Promise<api.Hurried> {
+    const { unit, outage, turns, alarm } = this.#parts
+    const hurried = unit((unit) => outage.hurriedBy(unit, by, trace), CALLER)
+    if (hurried) turns.consider()
+    alarm.rearm()
+    return { tries: hurried?.tries ?? null, waiting_for_model: outage.state }
+  }
+
+  async setTimer(name: string, schedule: api.Schedule, by: string, trace?: api.TraceContext) {
+    const { unit, timers, alarm } = this.#parts
+    const set = unit((unit) => timers.set(unit, name, schedule, { by, trace }), CALLER)
+    if (set.ok) alarm.by(Date.parse(set.timer.next_at))
+    return set
+  }
+
+  async timers() {
+    return this.#parts.timers.list()
+  }
+
+  async timer(name: string) {
+    return this.#parts.timers.get(name)
+  }
+
+  async removeTimer(name: string, by: string, trace?: api.TraceContext) {
+    return this.#parts.unit((unit) => this.#parts.timers.remove(unit, name, { by, trace }), CALLER)
+  }
+
+  async reopen(ids: string[], by: string, traceparent?: string) {
+    return reopen(this.#parts, ids, { by, traceparent })
+  }
+
+  async discard(ids: string[], by: string, traceparent?: string) {
+    return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, { by, traceparent }).map(({ id }) => id))
+  }
+
+  async askAgain(event_ids: string[]) {
+    return JSON.stringify(await askAgain(this.#parts, event_ids))
+  }
+
+  async judge(event_id: string, feedback: api.Feedback, by: string) {
+    return judge(this.#parts, event_id, feedback, by)
+  }
+
+  async callTool(call: api.OperatorCall, by: string) {
+    return this.#parts.operator_calls.call(call, by)
+  }
+
+  async replayed(note: api.ReplayNote, by: string, trace?: api.TraceContext) {
+    this.#parts.operator_calls.replayed(note, by, trace)
+  }
+
+  async workState(work: api.KeyedWork) {
+    return this.#parts.runs.stateOf(work)
+  }
+
+  async raise(alert: api.Alert) {
+    return this.#parts.unit((unit) => this.#parts.notices.raise(unit, alert), CALLER)
+  }
+
+  async marketChanged(view: api.MarketView, events: api.MarketEvent[]) {
+    return marketChanged(this.#parts, view, events)
+  }
+
+  async serve(call: api.ServiceCall) {
+    return serve(this.#parts, call)
+  }
+
+  async poke() {
+    return this.#own.poke()
+  }
+
+  protected override get connections() {
+    return this.#parts
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#parts.alarm.fired(() => this.#own.runDue())
+  }
+
+  async #wake(): Promise<void> {
+    this.#parts = openScope(this.ctx, this.env, this.#agents)
+    this.#own = new OwnWork(this.#parts)
+    await this.#own.onWaking()
+  }
+}

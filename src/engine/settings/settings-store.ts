@@ -1,0 +1,145 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
+import { conditionError } from '../../agent/condition.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import { fitsBytes } from '../../base/byte-length.ts'
+import { checkJson } from '../../base/check-json.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { limits } from '../../base/limits.ts'
+import { marketToolNames } from '../../contract/genesis.ts'
+import type { Refused } from '../../base/result.ts'
+import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
+import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
+import { effectiveLearning } from '../../features/learning/contract/setting.ts'
+import { effectiveMarket } from '../../features/market/contract/setting.ts'
+import { effectiveRetry } from '../../contract/settings/retry.ts'
+import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
+import type { Env } from '../../env.ts'
+import { modelProblem } from '../../models/resolve-model.ts'
+import type { Database } from '../storage/database.ts'
+import { patchRefusal } from '../../tools/tool-secrets.ts'
+import { reflexToolNames } from '../reflexes/guidance.ts'
+import type { Unit } from '../storage/unit.ts'
+
+type Parts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
+
+/** The scope's settings: its own over its agent's over the defaults. */
+export class SettingsStore {
+  readonly #parts: Parts
+  #set: SettingsPatch
+  #agent: Agent
+  #settings: Settings
+  /** Stored settings that are no longer valid, and why. Their defaults apply. */
+  readonly unusable: ReadonlyMap<string, string>
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const usable = this.#usable(parts.database.read<SettingsPatch>('settings', {}))
+    this.#set = usable.set
+    this.unusable = usable.unusable
+    ;[this.#agent, this.#settings] = this.#effective(this.#set)
+  }
+
+  get agent(): Agent {
+    return this.#agent
+  }
+
+  get settings(): Settings {
+    return this.#settings
+  }
+
+  change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {
+    const set = mergeSettings(this.#set, patch)
+    // Check only the patch: a secret that the deployment removes must not block other settings.
+    const wrong = tooLarge(set) ?? this.#wrong(set) ?? patchRefusal(this.#parts.env, patch) ?? this.#unservable(patch) ?? this.#taken(patch)
+    if (wrong !== null) return { ok: false, reason: 'invalid', detail: wrong }
+    unit.write('settings', set)
+    this.#set = set
+    ;[this.#agent, this.#settings] = this.#effective(set)
+    return { ok: true, settings: this.#settings }
+  }
+
+  #wrong({ agent, when, tools, reflexes, http_tools, mcp_servers, blackboard, blackboard_probes }: SettingsPatch): string | null {
+    const { agents } = this.#parts.agents
+    if (agent && !agents.some(({ name }) => name === agent))
+      return `agent: unknown agent "${agent}". Available: ${agents.map(({ name }) => name).join(', ')}.`
+    const error = when ? conditionError(when) : null
+    if (error !== null) return `when: ${error}`
+    // The stored blackboard seeds each turn's, which must not fail then.
+    const seed = checkJson(blackboard ?? {})
+    if (!seed.ok) return `blackboard.${seed.error.path} ${seed.error.message}`
+    const serving = this.#parts.agents.agentOf(this.#parts.scope, agent ?? undefined)
+    const declared = http_tools ?? serving.settings?.http_tools ?? []
+    const servers = (mcp_servers ?? serving.settings?.mcp_servers ?? []).map(({ name }) => `mcp.${name}.`)
+    const unread = blackboard_probes?.find(({ tool, probe }) =>
+      tool === undefined ? !Object.hasOwn(serving.probes ?? {}, probe ?? '') : !declared.some((one) => one.name === tool && onlyReads(one)),
+    )
+    if (unread !== undefined) return `blackboard_probes: ${unread.name}: ${probeFlaw(unread, serving)}`
+    const known = [
+      ...Object.keys(serving.tools),
+      ...declared.map(({ name }) => name),
+      ...servers.map((prefix) => `${prefix}…`),
+      ...reflexToolNames,
+      ...marketToolNames,
+    ]
+    const isKnown = (tool: string) => known.includes(tool) || servers.some((prefix) => tool.startsWith(prefix))
+    const unknown = tools?.find((tool) => !isKnown(tool))
+    if (unknown !== undefined) return `tools: unknown tool "${unknown}" of agent ${serving.name}. Available: ${known.join(', ')}.`
+    const twice = reflexes?.find(({ id }, index) => reflexes.findIndex((other) => other.id === id) !== index)
+    if (twice !== undefined) return `reflexes: ${twice.id} appears twice in the chain`
+    return null
+  }
+
+  #taken({ event_types }: SettingsPatch): string | null {
+    const taken = Object.keys(event_types ?? {}).find((type) => this.#parts.agents.eventTypes.includes(type))
+    return taken === undefined ? null : `event_types: ${taken} is a type of the deployment; choose another name`
+  }
+
+  #unservable({ model }: SettingsPatch): string | null {
+    const problem = model ? modelProblem(model, this.#parts.env) : null
+    return problem === null ? null : `model: ${problem}`
+  }
+
+  /** Drops invalid stored settings: failing would make them uncorrectable. */
+  #usable(kept: SettingsPatch): { set: SettingsPatch; unusable: Map<string, string> } {
+    const unusable = new Map<string, string>()
+    if (this.#flaw(kept) === null) return { set: kept, unusable }
+    // Check each setting alone, only if the whole is invalid, to keep waking cheap.
+    const set: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(kept)) {
+      const flaw = this.#flaw({ [name]: value })
+      if (flaw === null) set[name] = value
+      else unusable.set(name, flaw)
+    }
+    return { set, unusable }
+  }
+
+  #flaw(set: SettingsPatch): string | null {
+    try {
+      this.#effective(set)
+      return null
+    } catch (error) {
+      return messageOf(error)
+    }
+  }
+
+  #effective(set: SettingsPatch): [Agent, Settings] {
+    const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
+    const retry = effectiveRetry([agent.settings ?? {}, set])
+    const learning = effectiveLearning([agent.settings ?? {}, set])
+    const market = effectiveMarket([agent.settings ?? {}, set])
+    const { max_attempts } = retry
+    const merged = { ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, learning, market, agent: agent.name }
+    return [agent, settings.parse(merged)]
+  }
+}
+
+/** Limits the merged settings; each patch is limited by itself. */
+const tooLarge = (set: SettingsPatch): string | null =>
+  fitsBytes(JSON.stringify(set), limits.settings_bytes) ? null : `settings take at most ${limits.settings_bytes} bytes as JSON in all`
+
+const onlyReads = ({ method, repeatable = false }: HttpToolSetting): boolean => method === 'GET' || repeatable
+
+const probeFlaw = ({ tool, probe }: BlackboardProbe, { name, probes = {} }: Agent): string =>
+  tool === undefined
+    ? `the agent ${name} has no probe ${probe}. Available: ${Object.keys(probes).join(', ') || 'none'}.`
+    : `${tool} is not in the setting http_tools as a tool that only reads: a GET, or repeatable.`

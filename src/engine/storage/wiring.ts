@@ -1,0 +1,117 @@
+import type { AgentRegistry } from '../../agent/registry.ts'
+import type { Agent } from '../../agent/define-agent.ts'
+import type { SecretHider } from '../../base/secrets.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Env } from '../../env.ts'
+import { storeOf } from '../../store/store.ts'
+import { otlpTargetOf } from '../../traces/otlp-target.ts'
+import { WorkingMemory } from '../context/working-memory.ts'
+import { deploymentMask } from '../../traces/keyed-hash.ts'
+import { ContextRows } from '../inbox/context-rows.ts'
+import { Inbox } from '../inbox/inbox.ts'
+import { InboxView } from '../inbox/view.ts'
+import { Jobs } from '../jobs.ts'
+import { dropObject } from '../log/failures.ts'
+import { Follower } from '../log/follower.ts'
+import { Log } from '../log/log.ts'
+import { TraceMarksOf } from '../log/trace-marks.ts'
+import { basisOf, LogParts } from '../log/log-parts.ts'
+import { Records } from '../../features/proof/scope/stats.ts'
+import { EventReplica } from '../replication/event-replica.ts'
+import { Outbox, reportOf, topicsOf } from '../replication/outbox.ts'
+import { SpanExport } from '../../features/traces/scope/span-export.ts'
+import { SettingsStore } from '../settings/settings-store.ts'
+import { Statistics } from '../../features/statistics/scope/statistics.ts'
+import { modelReport } from '../turns/model-calls.ts'
+import { askAtIn } from '../turns/model-outage.ts'
+import { Alarm } from '../upkeep/alarm.ts'
+import { Guard } from '../upkeep/guard.ts'
+import { Counters } from './counters.ts'
+import type { Database } from './database.ts'
+import { Deferred, unitOfWork } from './unit.ts'
+
+export type Host = {
+  context: DurableObjectState
+  env: Env
+  scope: string
+  created_at: number
+  database: Database
+  hider: SecretHider
+  agents: AgentRegistry
+}
+export type Ground = ReturnType<typeof composeGround>
+
+type Copied = Host & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
+  log: Log
+  alarm: Alarm
+  guard: Guard
+  inbox: Inbox
+}
+
+/** Wires what follows the log, to copy it or what it counts. */
+function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard, inbox, settings, agent }: Copied) {
+  const target = otlpTargetOf(env)
+  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch, now })
+  const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
+  const model = () => modelReport(database, inbox.open > 0 ? askAtIn(database) : null)
+  const reported = () => ({ ...reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans }), ...model() })
+  const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
+  const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
+  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
+  if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
+  const follower = new Follower({ log, scope })
+  for (const one of [statistics, replica, spans]) if (one) follower.add(one)
+  return { spans, trace_marks, replica, outbox, statistics, follower }
+}
+
+/** Wires what every other part uses: the unit of work, and the state that it writes. */
+export function composeGround(host: Host) {
+  const { context, env, scope, database, hider } = host
+  const now = Date.now
+  // `fetch` throws if called as a method of another object.
+  const outbound: typeof fetch = (input, init) => fetch(input, init)
+  const db = storeOf(env)
+  const store = new SettingsStore(host)
+  const settings = () => store.settings
+  const agent = () => store.agent
+  const counters = new Counters(database)
+  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
+  const log = new Log(database, now, { hider, mask: deploymentMask(env) })
+  log.masks.redact(settings().redact)
+  const log_parts = new LogParts(database, log)
+  const guard = new Guard({ database, now })
+  const inbox = new Inbox(database, hider)
+  const records = new Records(database)
+  const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
+  const copies = composeCopies({ ...host, db, now, fetch: outbound, log, alarm, guard, inbox, settings, agent })
+  const { follower, outbox } = copies
+  const changed = () => outbox.arm()
+  const reset = (error: unknown) => dropObject(context, scope, error)
+  const deferred = new Deferred()
+  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, changed, reset, now })
+  return {
+    ...host,
+    now,
+    random: Math.random,
+    fetch: outbound,
+    db,
+    store,
+    settings,
+    agent,
+    counters,
+    alarm,
+    log,
+    log_parts,
+    basis: basisOf({ env, agent, settings, log_parts }),
+    guard,
+    inbox,
+    view: new InboxView(database),
+    records,
+    ...copies,
+    memory,
+    deferred,
+    unit,
+    jobs: new Jobs({ database, unit, guard, alarm, now }),
+  }
+}

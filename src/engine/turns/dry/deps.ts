@@ -1,0 +1,186 @@
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { AgentDeps } from '../../../agent/define-agent.ts'
+import { FailedCalls } from '../../../agent/failed-calls.ts'
+import { toolSet } from '../../../agent/tool-set.ts'
+import type { DryAct } from '../../../features/proof/contract/audit.ts'
+import type { DecisionContext } from '../../../core/decision-context.ts'
+import type { EventStore } from '../../../core/event-store.ts'
+import type { ToolDefinition } from '../../../tools/define-tool.ts'
+import { argumentsHash } from '../../../tools/tool-keys.ts'
+import type { SessionFor, Skills } from '../../skills/sessions.ts'
+import { effectInput, effectKey } from '../../effects/effect.ts'
+import type { Lanes } from '../../effects/wiring.ts'
+import { actsOf } from '../../../skills/session/owner.ts'
+import type { ProposalSession } from '../../../skills/session/session.ts'
+import { demandReply, followed } from '../deps.ts'
+import type { Turn } from '../turn.ts'
+import { type AskingTurn, turnModel } from '../turn-model.ts'
+
+export type DryParts = Lanes & { skills: Skills; events: Pick<EventStore, 'replay'> }
+export type DryTurn = AskingTurn &
+  Pick<Turn, 'failed_calls' | 'running' | 'warnings'> & {
+    seen: { context: DecisionContext }
+    decided_at: number
+    now: () => number
+    did: DryAct[]
+    /** Turns whose calls without a key are answered as they were. */
+    answers_of: readonly string[]
+    /** Names of the bindings and requests that it used and that could have acted. */
+    refused: string[]
+  }
+
+const RECORDED = { recorded: true, note: 'This is a dry run: the call was recorded, not made.' } as const
+
+/**
+ * The dependencies of a trigger that is asked again: what acts is recorded, and what only reads
+ * runs. A call that was made before is answered with its recorded output.
+ */
+export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps> {
+  const { scope, settings, effects, toolbox, hide, db, env } = parts
+  const { turn_id, signal, acts, did } = turn
+  await toolbox.ready()
+  signal.throwIfAborted()
+  const failures = new FailedCalls(turn, hide)
+  const perform = async (name: string, input: unknown): Promise<unknown> => {
+    signal.throwIfAborted()
+    const found = toolbox.find(name)
+    if (!found.ok) throw new Error(found.detail)
+    const output = await failures.watch({ tool: name, input }, () => answerTo(parts, turn, { tool: name, input, ...found }))
+    signal.throwIfAborted()
+    const keys = toolbox.keyOf(name, input)
+    if (keys) acts.push({ act: 'call_tool', tool: name, ...keys })
+    did.push({ kind: 'tool', name, input })
+    return output
+  }
+  const call = followed(turn, perform)
+  const refuse = refusals(turn)
+  const deps: Omit<AgentDeps, 'model'> = {
+    env: onlyValues(env, refuse),
+    db: onlyReads(db, refuse),
+    scope,
+    store: recordingStore(parts, turn, refuse),
+    signal,
+    turn_id,
+    now: turn.now,
+    call,
+    done: (name, input) => {
+      const key = toolbox.keyOf(name, input)?.idempotence_key
+      return typeof key === 'string' && effects.journal.wasDone(name, key, turn.decided_at)
+    },
+    context: turn.seen.context,
+    attempt: 1,
+    settings: settings(),
+    fetch: onlySafe(parts.fetch, turn, refuse),
+    tools: toolSet(toolbox, call),
+    reply: (content) => {
+      signal.throwIfAborted()
+      demandReply(content)
+      acts.push({ act: 'reply', content })
+      did.push({ kind: 'reply', name: 'reply', input: { content } })
+    },
+    stream: () => signal.throwIfAborted(),
+  }
+  let model: LanguageModelV4 | undefined
+  const get = () => (model ??= turnModel({ ...parts, skills: recordingSkills(parts.skills, turn) }, turn))
+  return Object.defineProperty(deps, 'model', { enumerable: true, get }) as AgentDeps
+}
+
+type Called = { tool: string; input: unknown; definition: ToolDefinition }
+type Refuse = (name: string) => Error
+
+async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, called: Called): Promise<unknown> {
+  const { tool, definition } = called
+  if (definition.repeatable === true) {
+    const { turn_id, head, signal } = turn
+    const request = { ...called, cause: { by: `dry:${turn_id}` }, turn_id: null, earlier_turns: [], head, signal }
+    return effects.run({ ...request, timeout_ms: settings().effect_timeout_ms })
+  }
+  const input = effectInput(called)
+  const key = effectKey({ ...called, input }, scope)
+  const { journal } = effects
+  const arguments_hash = argumentsHash(input)
+  const [unkeyed] = key === null ? journal.sameCalls({ owner: '', earlier: turn.answers_of, tool, arguments_hash }) : []
+  const before = key === null ? unkeyed : journal.byKey(tool, key)
+  return before?.status === 'ok' && before.output !== null ? JSON.parse(before.output) : RECORDED
+}
+
+/** Notes what would have acted, even if the trigger catches the error. */
+const refusals =
+  ({ refused }: DryTurn): Refuse =>
+  (name) => {
+    refused.push(name)
+    return new Error(`${name} may act, and this is a dry run`)
+  }
+
+/** Variables are values; a binding could act. */
+function onlyValues<Env extends object>(env: Env, refuse: Refuse): Env {
+  return new Proxy(env, {
+    get: (target, field) => {
+      const value: unknown = Reflect.get(target, field)
+      if (typeof field === 'symbol' || value === undefined || typeof value === 'string') return value
+      throw refuse(`env.${field}`)
+    },
+  })
+}
+
+const SELECT = /^\s*select\b[^;]*;?\s*$/i
+
+function onlyReads(db: D1Database, refuse: Refuse): D1Database {
+  return {
+    prepare: (sql: string) => {
+      if (!SELECT.test(sql)) throw refuse('db')
+      return db.prepare(sql)
+    },
+    batch: (list: D1PreparedStatement[]) => db.batch(list),
+    exec: () => {
+      throw refuse('db.exec')
+    },
+  } as unknown as D1Database
+}
+
+/** Requests by methods that are safe as HTTP defines it. */
+function onlySafe(fetch: typeof globalThis.fetch, { signal }: DryTurn, refuse: Refuse): typeof globalThis.fetch {
+  return async (input, init) => {
+    const method = (init?.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase()
+    if (method !== 'GET' && method !== 'HEAD') throw refuse(`fetch with ${method}`)
+    return fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
+  }
+}
+
+function recordingStore({ events: store }: DryParts, { signal, acts, did }: DryTurn, refuse: Refuse): EventStore {
+  const refused = (name: string) => async () => {
+    throw refuse(`store.${name}`)
+  }
+  return {
+    publish: async (...events) => {
+      signal.throwIfAborted()
+      acts.push(...events.map(({ type }) => ({ act: 'emit_event' as const, event_type: type })))
+      did.push(...events.map((event): DryAct => ({ kind: 'emit', name: event.type, input: event })))
+      return events.map(({ id, scope }) => ({ id, scope, status: 'accepted' as const }))
+    },
+    subscribe: () => {
+      throw refuse('store.subscribe')
+    },
+    ack: refused('ack'),
+    nack: refused('nack'),
+    replay: (span) => store.replay(span),
+  }
+}
+
+/** The gate decides on proposals, and no skill runs. */
+function recordingSkills(skills: Skills, { acts, did }: DryTurn) {
+  const open = async ({ acts: _acts, ...owner }: SessionFor): Promise<ProposalSession> => {
+    const session = await skills.open(owner)
+    return {
+      bulletin: (text) => session.bulletin(text),
+      propose: async (proposal, request) => {
+        const result = await session.propose(proposal, { ...request, dry_run: true })
+        const own = actsOf(proposal, result)
+        acts.push(...own)
+        if (own.length > 0) did.push({ kind: 'skill', name: proposal.skill_id, input: proposal.inputs })
+        return result
+      },
+    }
+  }
+  return { any: () => skills.any(), agentRoles: skills.agentRoles, open }
+}

@@ -1,0 +1,128 @@
+import { messageOf } from '../../base/error-text.ts'
+import { warn } from '../../base/warn.ts'
+import type { ExpiredEvents } from '../inbox/expired-events.ts'
+import type { ExpiredEntries } from '../log/expired-entries.ts'
+import type { Archive } from '../../features/archive/scope/archive.ts'
+import { together } from './guard.ts'
+import type { SkillRuns } from '../skills/runs.ts'
+import type { Unit } from '../storage/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+const BATCH = 1000
+
+type Parts = Pick<
+  Lanes,
+  | 'guard'
+  | 'memory'
+  | 'log'
+  | 'log_parts'
+  | 'counters'
+  | 'statistics'
+  | 'effects'
+  | 'done_keys'
+  | 'action_keys'
+  | 'replica'
+  | 'settings'
+  | 'unit'
+  | 'now'
+  | 'alarm'
+  | 'scope'
+> & {
+  runs: SkillRuns
+  old_events: ExpiredEvents
+  old_entries: ExpiredEntries
+  archive: Archive | null
+}
+
+/**
+ * Deletes old data in small steps, at most once an hour. An event's id recognizes duplicates (G3)
+ * until then. With an archive, events and the log are deleted once the archive has them, by whole
+ * days (UTC), so that a day of a scope gives few files.
+ */
+export class Retention {
+  readonly #parts: Parts
+  #earliest = 0
+  #archiving: Promise<void> | null = null
+  /** Expired events or entries may be left for the archive. */
+  #to_archive = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Time at which the oldest entry expires, so that a sleeping scope wakes once, not hourly. */
+  nextDue(): number | null {
+    const { log, guard, done_keys, archive } = this.#parts
+    if (this.#archiving || guard.parkedAt(together('retention')) !== null) return null
+    const oldest = log.oldest()
+    const logged = oldest !== null && archive ? dayAfter(oldest) : oldest
+    const due = [dueOf(logged, this.#retained()), dueOf(done_keys.oldest(), this.#promised())].filter((at) => at !== null)
+    return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
+  }
+
+  /** Deletes one batch. If expired data is left, the next batch follows after a second. */
+  sweep(unit: Unit): void {
+    const { memory, log, log_parts, effects, done_keys, action_keys, replica, runs, archive, old_events, old_entries } = this.#parts
+    const due = this.nextDue()
+    if (due === null || unit.now < due) return
+    const before = unit.now - this.#retained()
+    memory.expire(unit, before)
+    this.#parts.guard.forget(before)
+    this.#parts.counters.snapshot(unit, log)
+    unit.write(...this.#parts.statistics.snapshot())
+    const kept = replica.unreplicated
+    const gone = [
+      // Events that D1 does not have yet are kept, and so is the log that names them.
+      kept === null || archive ? 0 : old_events.forget(unit, { before, kept, floor: memory.floor }, BATCH),
+      archive ? 0 : old_entries.forget(unit, { before, last: replica.mark }, BATCH),
+      archive ? 0 : log_parts.forget(unit, before, BATCH),
+      effects.journal.forget(unit, before, BATCH),
+      action_keys.forget(unit, before, BATCH),
+      runs.forget(unit, before, BATCH),
+      done_keys.forget(unit.now - this.#promised(), BATCH),
+    ]
+    this.#to_archive = archive !== null
+    this.#earliest = unit.now + (gone.some((count) => count === BATCH) ? 1000 : HOUR_MS)
+  }
+
+  /** Archives what has expired, after a sweep. A failure is retried by a later sweep. */
+  archive(): Promise<void> {
+    if (!this.#to_archive) return this.#archiving ?? Promise.resolve()
+    this.#to_archive = false
+    return (this.#archiving ??= this.#archive().finally(() => {
+      this.#archiving = null
+      this.#parts.alarm.rearm()
+    }))
+  }
+
+  async #archive(): Promise<void> {
+    const { archive, unit, now, memory, replica } = this.#parts
+    const expired = () => {
+      const before = dayOf(now() - this.#retained())
+      return { before, kept: replica.unreplicated, floor: memory.floor, mark: replica.mark }
+    }
+    try {
+      if (await archive?.run(unit, expired)) this.#earliest = now() + 1000
+    } catch (error) {
+      archive?.failed(messageOf(error))
+      warn({ message: 'failed to archive; nothing was deleted; will retry', scope: this.#parts.scope, error })
+      this.#earliest = now() + MINUTE_MS
+    }
+  }
+
+  #retained(): number {
+    return this.#parts.settings().retention_days * DAY_MS
+  }
+
+  /** Keys are kept at least as long as journal rows. */
+  #promised(): number {
+    return Math.max(this.#retained(), this.#parts.settings().idempotence_days * DAY_MS)
+  }
+}
+
+const dueOf = (oldest: number | null, kept_ms: number): number | null => (oldest === null ? null : oldest + kept_ms)
+const dayOf = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
+const dayAfter = (ms: number): number => dayOf(ms) + DAY_MS

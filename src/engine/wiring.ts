@@ -1,0 +1,135 @@
+import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
+import { existingKeys } from '../store/access/keys.ts'
+import type { Feature } from './feature.ts'
+import { keepingPrograms } from './log/log-parts.ts'
+import { composeLanes } from './effects/wiring.ts'
+import { OperatorCalls } from './effects/operator-calls.ts'
+import { ScopeEventStore } from './inbox/event-store.ts'
+import { ExpiredEvents } from './inbox/expired-events.ts'
+import { Pull } from './inbox/pull.ts'
+import { KeyCheck } from './live/key-check.ts'
+import { SocketMessages } from './live/socket-messages.ts'
+import { Sockets } from './live/sockets.ts'
+import { Streams } from './live/sse.ts'
+import { ExpiredEntries } from './log/expired-entries.ts'
+import { Adopting } from '../features/learning/scope/adoption.ts'
+import { Loop } from './loop.ts'
+import { Actions } from './reflexes/actions.ts'
+import { handleActions } from './reflexes/perform-action.ts'
+import { reflexTools } from './reflexes/tools.ts'
+import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
+import { Archive } from '../features/archive/scope/archive.ts'
+import { History } from '../features/archive/scope/history.ts'
+import { Configuration } from './settings/change.ts'
+import { handleApprovalEvents } from '../features/approvals/scope/approval-events.ts'
+import { approvedSettings, handleCalls } from '../features/approvals/scope/held-calls.ts'
+import type { DeskParts } from '../features/market/tools/desk.ts'
+import { marketTools } from '../features/market/tools/tools.ts'
+import { composeSkills, type Skilled } from './skills/wiring.ts'
+import { composeGround, type Host } from './storage/wiring.ts'
+import type { Unit } from './storage/unit.ts'
+import { Decisions } from '../features/decisions/scope/decisions.ts'
+import { turnDeps } from './turns/deps.ts'
+import { Audits } from '../features/proof/scope/audits.ts'
+import { handleAudits } from '../features/proof/scope/audit-jobs.ts'
+import { DryTurns } from './turns/dry/dry-turn.ts'
+import { Retention } from './upkeep/retention.ts'
+
+export type Collaborators = ReturnType<typeof compose>
+
+/**
+ * Builds a scope from its parts, each from those before it. A part that is called by an earlier one
+ * registers with it: handlers of a lane, tools, sources of due work. An untouched scope has no
+ * tables yet.
+ */
+export function compose(host: Host) {
+  const ground = composeGround(host)
+  const reflexes = { ...ground, ...composeReflexes(ground) }
+  const lanes = { ...reflexes, ...composeLanes(reflexes) }
+  const skilled = { ...lanes, ...composeSkills(lanes) }
+  const live = { ...skilled, ...composeLive(skilled) }
+  const looped = { ...live, ...composeLoop(live) }
+  return { ...looped, ...composeEntrances(looped) }
+}
+
+/** Wires the connections that clients keep open. */
+function composeLive(parts: Skilled) {
+  const { db, scope, now } = parts
+  const key_check = new KeyCheck({ scope, existing: (keys) => existingKeys(db, keys), now })
+  const streams = new Streams({ ...parts, key_check })
+  const sockets = new Sockets({ ...parts, key_check, streams })
+  return { key_check, sockets, streams }
+}
+type Live = Skilled & ReturnType<typeof composeLive>
+
+/** Wires the loop with its features, and the handlers of the work that it starts. */
+function composeLoop(parts: Live) {
+  const { skills, turns, alarm } = parts
+  const actions = new Actions(parts)
+  const decisions = new Decisions({ ...parts, actions })
+  const audits = new Audits(parts)
+  const features: Feature[] = [
+    parts.market_feature,
+    actions.queueing,
+    // Before an action changes what a turn would have seen.
+    audits,
+    actions.atOnce,
+    parts.proving,
+    keepingPrograms(parts.log_parts),
+    decisions,
+    parts.parked,
+  ]
+  for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
+  const loop = new Loop({ ...parts, features, situation: composeSituation({ ...parts, features }) })
+  handleActions({
+    ...parts,
+    accept: (events) => loop.accept(events, 'reflex'),
+    propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
+  })
+  handleApprovalEvents({ ...parts, accept: (events, via) => loop.accept(events, via) })
+  const pull = new Pull(parts)
+  const events = new ScopeEventStore({ ...parts, loop, pull })
+  const waits = (tool: string, key: string) => actions.waits(tool, key)
+  turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
+  return { loop, pull, events, decisions }
+}
+type Looped = Live & ReturnType<typeof composeLoop>
+
+/** Wires the data that retention deletes, and the archive that gets it first, if it is bound. */
+function composeArchive(parts: Looped) {
+  const { env, log, counters } = parts
+  const [old_events, old_entries] = [new ExpiredEvents(parts), new ExpiredEntries(parts)]
+  const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
+  const archive = env.ARCHIVE ? new Archive({ ...parts, bucket: env.ARCHIVE, events: old_events, entries: old_entries, beforeLoss }) : null
+  return { old_events, old_entries, archive, history: new History({ ...parts, bucket: env.ARCHIVE }) }
+}
+
+/** Wires what calls from outside reach, and what runs by itself. */
+function composeEntrances(parts: Looped) {
+  const { log, loop, turns, toolbox, secret_settings, alarm } = parts
+  log.showBy((entry) => secret_settings.entry(entry))
+  const configuration = new Configuration(parts)
+  const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
+  const own = reflexTools({ ...parts, sandbox: isolateSandbox, rechain, turn_id: () => turns.current?.turn_id ?? null })
+  const { parked } = parts
+  const ask: DeskParts['ask'] = (payment, why, call) => parked.askCall({ payment }, why, call)
+  const desk = { ...parts, view: () => parts.market.view, ask }
+  parts.effects.onAnchored((call, why, place) => parked.askCall({ call }, why, place))
+  handleCalls(parts, marketTools({ ...desk, settings: () => approvedSettings(parts.settings()) }))
+  toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
+  const adopting = new Adopting({ ...parts, rechain })
+  const kept = composeArchive(parts)
+  const retention = new Retention({ ...parts, ...kept })
+  alarm.source(() => retention.nextDue())
+  const dry_turns = new DryTurns({ ...parts, ...kept })
+  handleAudits({ ...parts, dry_turns })
+  return {
+    configuration,
+    dry_turns,
+    adopting,
+    ...kept,
+    retention,
+    socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),
+    operator_calls: new OperatorCalls(parts),
+  }
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import type { InMs } from '../../../base/time.ts'
+
+const time = z.iso.datetime()
+
+export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired', 'withdrawn'] as const
+export const approvalStatus = z.enum(approvalStatuses)
+export type ApprovalStatus = z.infer<typeof approvalStatus>
+
+export const approvalRunStatuses = [
+  'running',
+  'ok',
+  'refused',
+  'clarify',
+  'needs_approval',
+  'partial_failure',
+  'failed',
+  'unknown',
+] as const
+
+const steps = z.array(z.object({ tool: z.string(), status: z.string() }))
+const run = z
+  .object({
+    run_id: z
+      .string()
+      .nullable()
+      .describe("As in the scope's log; null if the gate rejected the run when it was about to start, and for a payment or a call."),
+    status: z.enum(approvalRunStatuses),
+    reason: z.string().nullable().describe('Why the status is not `ok`.'),
+    outputs: z.record(z.string(), z.unknown()).describe("As in the scope's log: without secrets, and omitted if they are long."),
+    steps,
+    compensation: steps.describe('Steps that were undone after a failure.'),
+    cost_usd: z.number(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'ApprovalRun', description: 'The run that followed, with a delay of about a second; null until it has started.' })
+export type ApprovalRun = InMs<z.infer<typeof run>, 'ended_at'>
+
+export const approval = z
+  .object({
+    id: z.string(),
+    scope: z.string(),
+    kind: z
+      .enum(['run', 'promotion', 'activation', 'payment', 'call'])
+      .describe(
+        '`run`: a run of a skill. `promotion`: a reflex that is proven; `skill_id` is its id, `manifest_hash` the hash of its code, `why` its evidence, to which the approval is bound: when later decisions disagree, the question is withdrawn. `activation`: a mined skill that passed its tests. `payment`: a call of the tool `skill_id` that spends more, or gives away other things, than the agent may without a person. `call`: a call of the tool `skill_id` that touches the `anchors` of the scope.',
+      ),
+    skill_id: z.string(),
+    version: z.string(),
+    manifest_hash: z.string(),
+    inputs_hash: z.string().describe('The approval covers this version with exactly these inputs.'),
+    inputs: z.record(z.string(), z.unknown()).describe('Secrets are masked.'),
+    why: z.string(),
+    requested_by: z.string().describe('The key, agent or reflex that the skill would run for.'),
+    requested_key: z.string().nullable().describe('The id of the key that proposed it; null if an agent or a reflex did.'),
+    self_approval: z.boolean().describe('True if that key may approve it itself.'),
+    created_at: time,
+    expires_at: time,
+    status: approvalStatus,
+    decided_by: z.string().nullable(),
+    decided_at: time.nullable(),
+    reason: z.string().nullable(),
+    traceparent: z.string().nullable().describe('The place of the decision in the trace of whoever decided, if the request named one.'),
+    run: run.nullable(),
+  })
+  .meta({ id: 'Approval' })
+
+/** A stored approval, with times in ms. */
+export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
+export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
+
+/** A decision as D1 took it, or the end of a question without an answer. The scope applies it. */
+export type Verdict = Pick<Approval, 'reason' | 'traceparent'> & { status: Exclude<ApprovalStatus, 'pending'>; by: string | null }
+
+export const verdictOf = ({ status, decided_by: by, reason, traceparent }: Approval): Verdict | null =>
+  status === 'pending' ? null : { status, by, reason, traceparent }
+
+export type Decider = { key_id: string; name: string; is_admin: boolean }
+
+export const decisionReason = z.string().min(1).max(1000)
+
+export const approvalDecision = z.strictObject({
+  type: z.enum(['approve', 'reject']),
+  approval_id: z.string().min(1).max(128),
+  reason: decisionReason.optional(),
+  traceparent: z.string().max(200).optional(),
+})
+export type ApprovalDecision = z.infer<typeof approvalDecision>
+
+export const decided = { approve: 'approved', reject: 'rejected' } as const

@@ -1,0 +1,99 @@
+import type { Context } from 'hono'
+import { withIso } from '../../../base/time.ts'
+import { warn } from '../../../base/warn.ts'
+import { verdictOf, type Approval } from '../contract/approval.ts'
+import { approve, find, list, reject } from '../operations/approvals.ts'
+import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
+import type { Env } from '../../../env.ts'
+import { decideApproval, findApproval, listApprovals } from '../store/approvals.ts'
+import type { AuthEnv } from '../../../http/auth/middleware.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
+import { listed } from '../../../http/describe/paging.ts'
+import { conflict, forbidden, notFound } from '../../../http/problems/refusals.ts'
+import { validTraceparent } from '../../../events/traceparent.ts'
+import { storeOf } from '../../../store/store.ts'
+
+type Asked = { params: { id: string }; body: { reason?: string | undefined } }
+const deciding =
+  (status: 'approved' | 'rejected') =>
+  async (c: Context<AuthEnv>, { params: { id }, body }: Asked) =>
+    present(await decide(c.env, c.var.principal, { id, status, reason: body.reason ?? null, traceparent: c.req.header('traceparent') }))
+
+export const approvalRoutes = resource().openapiRoutes([
+  serve(list, async (c, { query: { cursor: before, ...query } }) => {
+    const found = await listApprovals(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before, now: Date.now() })
+    return listed(found, { present, cursor: ({ created_at, id }) => ({ at: created_at, id }) })
+  }),
+  serve(find, async (c, { params: { id } }) => present(await covered(c.env, c.var.principal, id))),
+  serve(approve, deciding('approved')),
+  serve(reject, deciding('rejected')),
+])
+
+/** Approvals outside the key's scopes read as not found. */
+export async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
+  const found = await findApproval(storeOf(env), id, Date.now())
+  if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
+  return found
+}
+
+const present = ({ run, ...rest }: Approval) => ({
+  ...withIso(rest, ['created_at', 'expires_at', 'decided_at']),
+  run: run && withIso(run, ['ended_at']),
+})
+
+/** A decision by a key, as on the routes above. */
+type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
+
+export async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
+  const found = await covered(env, principal, id)
+  if (status === 'approved') await demandCurrent(env, found)
+  const { key_id, name } = principal
+  const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
+  const decided = await decideApproval(storeOf(env), {
+    id,
+    status,
+    by,
+    reason,
+    traceparent: validTraceparent(traceparent),
+    now: Date.now(),
+  })
+  if (!decided.ok) throw refusedBy[decided.reason](decided.detail)
+  await notify(env, decided.approval)
+  return decided.approval
+}
+
+/**
+ * An approval of a reflex is bound to the evidence that was shown. An unreachable scope looks
+ * again before it applies the decision.
+ */
+async function demandCurrent(env: Env, { id, scope, kind, status }: Approval): Promise<void> {
+  if (kind !== 'promotion' || status !== 'pending') return
+  const changed = await env.SCOPE.getByName(scope)
+    .approvalOutdated(id)
+    .catch((error: unknown) => {
+      warn({ message: 'failed to ask a scope whether its evidence is current; it will look itself', scope, id, error })
+      return null
+    })
+  if (changed === null) return
+  const detail = `The evidence has changed since it was shown: ${changed}. If the action is proven again, the scope asks again.`
+  throw conflict('evidence-changed', detail)
+}
+
+const refusedBy = {
+  decided: (detail: string) => conflict('already-decided', detail),
+  expired: (detail: string) => conflict('approval-expired', detail),
+  skill_inactive: (detail: string) => conflict('skill-inactive', detail),
+  own: forbidden,
+  not_found: notFound,
+}
+
+/** The decision is durable in D1: a scope that is unreachable finds it when it polls. */
+async function notify(env: Env, approval: Approval): Promise<void> {
+  const { id, scope } = approval
+  try {
+    await env.SCOPE.getByName(scope).approvalDecided(id, verdictOf(approval) ?? undefined)
+  } catch (error) {
+    warn({ message: 'failed to notify a scope of a decision; it will poll', scope, id, error })
+  }
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { scopeName } from '../../../core/event.ts'
+import { approval, approvalStatus, approvalStatuses, decisionReason, type ApprovalStatus } from '../contract/approval.ts'
+import { operations, type Colour } from '../../../contract/operation.ts'
+import { byAge, paged } from '../../../contract/paging.ts'
+import { idPath } from '../../../contract/operations/shared.ts'
+
+const operation = operations({ tag: 'Approvals', roles: ['operator'] })
+
+type Shown = z.infer<typeof approval>
+/** A payment is a call of a tool, which has no version. */
+export const nameOf = ({ skill_id, version }: Pick<Shown, 'skill_id' | 'version'>): string =>
+  version === '' ? skill_id : `${skill_id}@${version}`
+
+const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim', withdrawn: 'dim' }
+
+export const list = operation('get /v1/approvals', 'listApprovals', 'List approvals, newest first', {
+  description: 'Pending and decided approvals in the scopes that the key covers.',
+  query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }),
+  answers: { 200: [paged(approval), 'A page.'] },
+  command: {
+    usage: 'list',
+    flags: [
+      ['--status <status>', 'in one state', { choices: [...approvalStatuses, 'any'], standard: 'pending' }],
+      ['--scope <scope>', 'of one scope'],
+    ],
+    asks: ({ status, ...rest }) => (status === 'any' ? rest : { ...rest, status }),
+    table: {
+      columns: [
+        { title: 'ID', of: ({ id }) => id },
+        { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] },
+        { title: 'EXPIRES', of: ({ expires_at }) => expires_at },
+        { title: 'SCOPE', of: ({ scope }) => scope },
+        { title: 'WHAT', of: nameOf },
+        { title: 'BY', of: ({ requested_by }) => requested_by },
+        { title: 'WHY', of: ({ why }) => why },
+        { title: 'INPUTS', of: ({ inputs }) => inputs },
+      ],
+      empty: 'No approval matches.',
+    },
+  },
+})
+
+export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an approval', {
+  params: idPath,
+  answers: { 200: [approval, 'The approval.'] },
+  problems: [404],
+  command: {
+    usage: 'show <id>',
+    help: 'Show an approval with its inputs, and the run that followed',
+    shows: ({ status, scope, requested_by, why, created_at, expires_at, decided_by, inputs, run, ...rest }) => [
+      {
+        what: nameOf(rest),
+        status,
+        scope,
+        by: requested_by,
+        why,
+        created: created_at,
+        expires: expires_at,
+        'decided by': decided_by,
+        inputs,
+        run: run && `${run.status}${run.reason === null ? '' : `: ${run.reason}`}`,
+        outputs: run && run.outputs,
+      },
+    ],
+  },
+})
+
+const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
+  operation(`post /v1/approvals/{id}/${verb}`, `${verb}Run`, summary, {
+    description,
+    params: idPath,
+    body: z.strictObject({ reason: decisionReason.optional() }),
+    takes: 'defaulted',
+    example: { reason: 'checked with the team' },
+    answers: { 200: [approval, 'The updated approval.'] },
+    problems: [404, 409],
+    command: {
+      usage: `${verb} <id>`,
+      help,
+      flags: [['--reason <text>', 'why, for the log']],
+      shows: (decided) => [`${nameOf(decided)} in ${decided.scope} is ${decided.status}.`],
+    },
+  })
+
+export const approve = decision('approve', [
+  'Approve a run of a skill',
+  'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
+    "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved, nor a reflex whose evidence has changed since it was shown. The body is optional.",
+  'Allow one run of that version with those inputs',
+])
+export const reject = decision('reject', [
+  'Reject a run of a skill',
+  "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
+  'Do not run it',
+])

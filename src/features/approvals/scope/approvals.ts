@@ -1,0 +1,314 @@
+import { backoff, pauses } from '../../../base/backoff.ts'
+import { setSkillState } from '../../../artifacts/kinds.ts'
+import { canonicalJson, sameJson } from '../../../base/json.ts'
+import { warn } from '../../../base/warn.ts'
+import { verdictOf, type ApprovalRequest, type Verdict } from '../contract/approval.ts'
+import { parkedBefore } from '../../../skills/session/approval.ts'
+import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
+import { findApprovals, type Withdrawal } from '../store/approvals.ts'
+import { storeOf } from '../../../store/store.ts'
+import type { EntryHead } from '../../../contract/log-entry.ts'
+import { approvalHead } from '../../../engine/log/spans.ts'
+import { tellApproval, type HeldRun } from './approval-events.ts'
+import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
+import type { Feature } from '../../../engine/feature.ts'
+import type { Unit } from '../../../engine/storage/unit.ts'
+import { hashOf } from '../../proof/evidence/identity.ts'
+import type { Promotion, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+
+/** Poll interval for decisions, in case a notification was lost. */
+const POLL_MS = 60_000
+const MOST_WAITING = 100
+const GONE = 'the scope no longer asks this'
+const ANSWER_WITHIN_MS = 7 * 86_400_000
+
+/** A proven action of a reflex that a person must allow. */
+type HeldPromotion = { promotion: Promotion; expires_at: number }
+/** A mined skill that passed its tests. */
+export type Activation = { id: string; version: string; hash: string }
+type HeldActivation = { activation: Activation; expires_at: number }
+type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
+type CallPlace = { trace_id: string; span_id: string }
+type WaitingRow = { approval_id: string; run: string; expires_at: number }
+type ApprovalParts = Pick<
+  Lanes,
+  | 'scope'
+  | 'env'
+  | 'settings'
+  | 'database'
+  | 'jobs'
+  | 'outbox'
+  | 'unit'
+  | 'log'
+  | 'alarm'
+  | 'agent'
+  | 'promotions'
+  | 'judgements'
+  | 'notices'
+  | 'now'
+>
+
+/**
+ * Runs and other questions that wait for an approval: first a row here, then the question
+ * in D1, where exactly one decision is taken and handed on (`decided`). The row goes in the unit
+ * that logs the decision; if it is an approval of a run, the unit also adds the job that begins it.
+ *
+ * If the process dies before D1 has the question, it is asked again. A decision that did not arrive
+ * is found by the next poll.
+ */
+export class ParkedRuns implements Feature {
+  readonly name = 'approvals'
+  readonly #parts: ApprovalParts
+  #poll_at: number | null
+  #polling = false
+  #poll_again = false
+
+  constructor(parts: ApprovalParts) {
+    this.#parts = parts
+    this.#poll_at = this.#any() ? parts.now() : null
+    parts.promotions.onAsk({
+      ask: (unit, question) => this.#askPromotion(unit, question),
+      waiting: (of) => this.#promotions(of),
+      withdraw: (unit, approval_id, reason) => this.#withdraw(unit, approval_id, reason),
+    })
+  }
+
+  due(): number | null {
+    return this.#poll_at
+  }
+
+  get isDue(): boolean {
+    return this.#poll_at !== null && this.#poll_at <= this.#parts.now()
+  }
+
+  /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */
+  async park(run: HeldRun, record: (unit: Unit, approval_id: string) => void): Promise<Parked> {
+    const { unit } = this.#parts
+    const held = this.#waiting().map(({ run: parked, approval_id }) => ({ ...(JSON.parse(parked) as Held), approval_id }))
+    const waiting = held.flatMap((one) => ('skill_id' in one ? [one] : []))
+    const known = parkedBefore(waiting, run, this.#parts.now())
+    if (known) return known
+    const approval_id = crypto.randomUUID()
+    unit((parking) => {
+      const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
+      parking.all(sql, approval_id, JSON.stringify(run), run.expires_at, parking.now)
+      this.#ask(parking, approval_id, run)
+      record(parking, approval_id)
+    })
+    this.#pollIn(POLL_MS)
+    await this.#parts.outbox.push('approvals')
+    return { ok: true, approval_id, asked_before: false }
+  }
+
+  /** Applies a decision that D1 took. One that arrives again finds no row. */
+  async decided(approval_id: string, verdict: Verdict): Promise<void> {
+    const { unit, jobs, alarm } = this.#parts
+    const asked = this.#row(approval_id)
+    if (!asked) return
+    await this.#activate(asked, verdict)
+    unit((deciding) => {
+      const row = this.#row(approval_id)
+      if (row) this.#apply(deciding, row, verdict)
+    })
+    jobs.run()
+    if (!this.#any()) this.#poll_at = null
+    alarm.rearm()
+  }
+
+  /** Applies decisions that were missed. Calls during a poll share the next one. */
+  async poll(): Promise<void> {
+    this.#poll_again = true
+    if (this.#polling) return
+    this.#polling = true
+    const { scope, jobs } = this.#parts
+    try {
+      while (this.#poll_again) {
+        this.#poll_again = false
+        await this.#pollOnce()
+        jobs.run()
+      }
+    } catch (error) {
+      warn({ message: 'failed to poll approvals; will retry', scope, error })
+    } finally {
+      this.#polling = false
+    }
+  }
+
+  async #pollOnce(): Promise<void> {
+    const { env, outbox, unit, jobs, alarm, now } = this.#parts
+    this.#poll_at = now() + POLL_MS
+    // If D1 accepts no request, skip the query: a second timeout would outlast the next poll.
+    if (!(await outbox.push('approvals'))) return this.#pollIn(backoff(pauses.read))
+    const ids = this.#waiting().map(({ approval_id }) => approval_id)
+    const found = ids.length === 0 ? [] : await findApprovals(storeOf(env), ids, now())
+    const verdicts = new Map(found.map((approval) => [approval.id, verdictOf(approval)]))
+    for (const row of this.#waiting()) await this.#activate(row, verdicts.get(row.approval_id) ?? null)
+    unit((deciding) => {
+      for (const row of this.#waiting()) {
+        const verdict = verdicts.has(row.approval_id) ? verdicts.get(row.approval_id) : this.#unasked(row)
+        if (verdict) this.#apply(deciding, row, verdict)
+      }
+      // Each poll retries an approved run that waits for another one.
+      jobs.hurry(deciding, 'approved-run')
+    })
+    if (!this.#any()) this.#poll_at = null
+    alarm.rearm()
+  }
+
+  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: Verdict): void {
+    const parked = JSON.parse(run) as Held
+    unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
+    if ('promotion' in parked) {
+      if (status === 'approved' || status === 'rejected')
+        this.#parts.promotions.decided(unit, parked.promotion, { approval_id, person: by ?? '', allows: status === 'approved', reason })
+      return
+    }
+    if ('activation' in parked) return
+    // A question that was withdrawn is not waited for: only promotions are.
+    if (status === 'withdrawn') return
+    if ('payment' in parked || 'call' in parked)
+      return decideCall(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
+    if (status === 'approved')
+      this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: { ...parked, decided: { by, reason } } })
+    if (status === 'rejected' && parked.from === 'reflex')
+      this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
+    if (status !== 'approved') tellApproval(unit, this.#parts, { ...parked, approval_id }, { decision: status, by, reason })
+    const { proposal_id, skill_id, version, head, parked_at } = parked
+    const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
+    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent })
+  }
+
+  #waiting(): WaitingRow[] {
+    return this.#parts.database.all<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs ORDER BY parked_at')
+  }
+
+  #row(approval_id: string): WaitingRow | undefined {
+    return this.#parts.database.first<WaitingRow>('SELECT approval_id, run, expires_at FROM parked_runs WHERE approval_id = ?', approval_id)
+  }
+
+  #any(): boolean {
+    return this.#parts.database.first('SELECT 1 AS one FROM parked_runs LIMIT 1') !== undefined
+  }
+
+  /** Asks once for each proven action. Null if the question waits already. */
+  #askPromotion(unit: Unit, question: PromotionQuestion): string | null {
+    const { promotion, why } = question
+    const { id, version, hash, ...inputs } = promotion
+    const of = { kind: 'promotion', skill_id: id, version: String(version), manifest_hash: hash, inputs, why } as const
+    return this.#askOnce(unit, { promotion }, of)
+  }
+
+  #promotions({ id, version }: Pick<Promotion, 'id' | 'version'>): WaitingPromotion[] {
+    const sql = `SELECT approval_id, run->>'$.promotion' AS promotion FROM parked_runs
+      WHERE run->>'$.promotion.id' = ? AND run->>'$.promotion.version' = ? ORDER BY parked_at`
+    const rows = this.#parts.database.all<{ approval_id: string; promotion: string }>(sql, id, version)
+    return rows.map(({ approval_id, promotion }) => ({ approval_id, promotion: JSON.parse(promotion) as Promotion }))
+  }
+
+  /** The reason why this question about a proven action is outdated; null: it is not. */
+  outdated(approval_id: string): string | null {
+    const row = this.#row(approval_id)
+    if (!row) return GONE
+    const held = JSON.parse(row.run) as Held
+    return 'promotion' in held ? this.#parts.promotions.outdated(held.promotion) : null
+  }
+
+  /** Takes back a question. A decision that D1 has already taken finds no row here. */
+  #withdraw(unit: Unit, approval_id: string, reason: string): void {
+    unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
+    const withdrawal: Withdrawal = { id: approval_id, withdrawn: { at: unit.now, reason } }
+    this.#parts.outbox.put(unit, 'approvals', approval_id, withdrawal)
+  }
+
+  /** Asks once whether a mined skill becomes active. */
+  async askActivation(activation: Activation, { run_id, why }: { run_id: string; why: string }): Promise<void> {
+    const { unit, outbox } = this.#parts
+    const { id: skill_id, version, hash: manifest_hash } = activation
+    unit((asking) =>
+      this.#askOnce(asking, { activation }, { kind: 'activation', skill_id, version, manifest_hash, inputs: { learn_run: run_id }, why }),
+    )
+    await outbox.push('approvals')
+  }
+
+  /** Asks once for a call that waits. Null if it waits already. */
+  async askCall(held: AskedCall, why: string, place?: CallPlace): Promise<string | null> {
+    const { unit, outbox, log } = this.#parts
+    const { tool: skill_id, input, ...about } = callOf(held)
+    if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
+    const inputs = log.clean({ ...input, ...about }) as ApprovalRequest['inputs']
+    const kind = 'payment' in held ? 'payment' : 'call'
+    const of = { kind, skill_id, version: '', manifest_hash: '', inputs, why } as const
+    const head = callHead(place)
+    const asked = unit((asking) => {
+      const approval_id = this.#askOnce(asking, held, of, { head })
+      if (approval_id !== null) logCallAsked(asking, { ...held, head }, { approval_id, reason: why })
+      return approval_id
+    })
+    await outbox.push('approvals')
+    return asked
+  }
+
+  /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
+  async #activate({ run }: WaitingRow, verdict: Verdict | null): Promise<void> {
+    const parked = JSON.parse(run) as Held
+    if (!('activation' in parked) || (verdict?.status !== 'approved' && verdict?.status !== 'rejected')) return
+    const { env, scope, now } = this.#parts
+    const { status, by, reason: said } = verdict
+    const reason = `${by} ${status} it in scope ${scope}${said === null ? '' : `: ${said}`}`
+    const state = status === 'approved' ? 'active' : 'deprecated'
+    const changed = await setSkillState(storeOf(env), { ...parked.activation, from: 'candidate', state, reason, now: now() })
+    if (changed.ok && changed.version.state === state) return
+    warn({ message: 'a decision about a mined skill had no effect', scope, skill: parked.activation, status })
+  }
+
+  #askOnce(
+    unit: Unit,
+    held: Pick<HeldPromotion, 'promotion'> | Pick<HeldActivation, 'activation'> | AskedCall,
+    of: Pick<ApprovalRequest, 'kind' | 'skill_id' | 'version' | 'manifest_hash' | 'inputs' | 'why'>,
+    place: { head?: EntryHead } = {},
+  ): string | null {
+    const { scope, agent } = this.#parts
+    for (const { run } of this.#waiting()) {
+      const { expires_at: _at, head: _head, ...one } = JSON.parse(run) as Held & { head?: EntryHead }
+      if (sameJson(one, held)) return null
+    }
+    const approval_id = crypto.randomUUID()
+    const expires_at = unit.now + ANSWER_WITHIN_MS
+    const sql = 'INSERT INTO parked_runs (approval_id, run, expires_at, parked_at) VALUES (?, ?, ?, ?)'
+    unit.all(sql, approval_id, JSON.stringify({ ...held, ...place, expires_at }), expires_at, unit.now)
+    const asked = { requested_by: `agent:${agent().name}`, requested_key: null, self_approval: false }
+    const inputs_hash = hashOf(canonicalJson(of.inputs))
+    this.#put(unit, { id: approval_id, scope, ...of, inputs_hash, ...asked, created_at: unit.now, expires_at })
+    this.#pollIn(POLL_MS)
+    return approval_id
+  }
+
+  /** Puts the request that a reviewer reads into the outbox. */
+  #ask(unit: Unit, approval_id: string, run: ParkedRun): void {
+    const { scope, log, agent } = this.#parts
+    const { skill_id, version, manifest_hash, inputs_hash, inputs, why, proposer, self_approval, parked_at, expires_at } = run
+    const asked = { requested_by: proposer?.name ?? `agent:${agent().name}`, requested_key: proposer?.key_id ?? null, self_approval }
+    const of = { skill_id, version, manifest_hash, inputs_hash, inputs: log.clean(inputs) as ParkedRun['inputs'], why }
+    this.#put(unit, { id: approval_id, scope, kind: 'run', ...of, ...asked, created_at: parked_at, expires_at })
+  }
+
+  #put(unit: Unit, request: ApprovalRequest): void {
+    this.#parts.outbox.put(unit, 'approvals', request.id, request)
+    this.#parts.notices.approvalRequested(unit, request)
+  }
+
+  #pollIn(ms: number): void {
+    const { alarm, now } = this.#parts
+    this.#poll_at = Math.min(this.#poll_at ?? Number.POSITIVE_INFINITY, now() + ms)
+    alarm.by(this.#poll_at)
+  }
+
+  /** The end of a question that D1 received and no longer has: it cannot be answered. */
+  #unasked({ approval_id, expires_at }: WaitingRow): Verdict | null {
+    const { outbox, now } = this.#parts
+    return expires_at <= now() && outbox.get('approvals', approval_id) === undefined
+      ? { status: 'expired', by: null, reason: null, traceparent: null }
+      : null
+  }
+}

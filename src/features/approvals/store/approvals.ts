@@ -1,0 +1,168 @@
+import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { iso } from '../../../base/time.ts'
+import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
+import type { Refused } from '../../../base/result.ts'
+import { listByAge, type AgeQuery, type PageOf } from '../../../store/page-by-bytes.ts'
+import { artifactVersions } from '../../../store/artifacts/tables.ts'
+import { approvals } from '../../../store/schema.ts'
+
+/** Idempotent: a decision made in the meantime stays. */
+export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {
+  await drizzle(db)
+    .insert(approvals)
+    .values({ ...request, status: 'pending' })
+    .onConflictDoNothing()
+}
+
+export type Withdrawal = { id: string; withdrawn: { at: number; reason: string } }
+
+/**
+ * A question that its scope no longer asks. Only the scope applies decisions: one that was taken in
+ * the meantime had no effect.
+ */
+export async function withdrawApproval(db: D1Database, { id, withdrawn: { at, reason } }: Withdrawal): Promise<void> {
+  await drizzle(db)
+    .update(approvals)
+    .set({ status: 'withdrawn', decided_at: at, reason })
+    .where(and(eq(approvals.id, id), inArray(approvals.status, ['pending', 'approved'])))
+}
+
+/** Its state at `now`, in ms. */
+export async function findApproval(db: D1Database, id: string, now: number): Promise<Approval | null> {
+  const row = await drizzle(db).select().from(approvals).where(eq(approvals.id, id)).get()
+  return row ? asOf(row, now) : null
+}
+
+/** The approvals that exist among at most a hundred ids, in their state at `now`. */
+export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<Approval[]> {
+  const listed = sql`(SELECT value FROM json_each(${JSON.stringify(ids)}))`
+  const rows = await drizzle(db).select().from(approvals).where(inArray(approvals.id, listed))
+  return rows.map((row) => asOf(row, now))
+}
+
+/** A page, newest first. */
+export async function listApprovals(
+  db: D1Database,
+  { status, now, ...query }: AgeQuery & { status?: ApprovalStatus | undefined; now: number },
+): Promise<PageOf<Approval>> {
+  const list = { from: approvals, at: approvals.created_at, long: [approvals.inputs, approvals.why, approvals.reason, approvals.run] }
+  const { items, more } = await listByAge(db, list, query, status && isAt(status, now))
+  return { items: items.map((row) => asOf(row, now)), more }
+}
+
+type Decision = {
+  id: string
+  status: 'approved' | 'rejected'
+  by: Decider
+  reason: string | null
+  traceparent?: string | null
+  now: number
+}
+export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
+
+/**
+ * The first decision wins. A proposer may approve only as an admin or if the manifest allows it.
+ * Inactive versions can only be rejected.
+ */
+export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: Decision): Promise<DecisionTaken> {
+  const may = status === 'rejected' ? undefined : and(isActive(), not(isUnpaid), by.is_admin ? undefined : not(isOwnOf(by)))
+  const [decided] = await drizzle(db)
+    .update(approvals)
+    .set({ status, decided_by: by.name, decided_at: now, reason, traceparent })
+    .where(and(eq(approvals.id, id), isAt('pending', now), may))
+    .returning()
+  if (decided) return { ok: true, approval: decided }
+  const found = await findApproval(db, id, now)
+  return { ok: false, ...whyNot(found, { id, now, by }) }
+}
+
+function whyNot(
+  found: Approval | null,
+  { id, now, by }: Pick<Decision, 'id' | 'now' | 'by'>,
+): Omit<Extract<DecisionTaken, { ok: false }>, 'ok'> {
+  if (!found) return { reason: 'not_found', detail: `There is no approval ${id}.` }
+  const { kind, status, requested_key, self_approval, expires_at, decided_by, decided_at, skill_id, version } = found
+  if (status === 'expired')
+    return {
+      reason: 'expired',
+      detail: `It expired at ${iso(expires_at)}: ${AFTER_EXPIRY[kind]}.`,
+    }
+  if (status === 'withdrawn') return { reason: 'decided', detail: `It was withdrawn at ${iso(decided_at ?? now)}: ${found.reason}.` }
+  if (status !== 'pending') return { reason: 'decided', detail: `It was ${status} by ${decided_by} at ${iso(decided_at ?? now)}.` }
+  if (!by.is_admin && !self_approval && requested_key === by.key_id) {
+    const detail = `${by.name} proposed this run and cannot approve it: use another key, or one with the role admin. It can withdraw the run by rejecting it.`
+    return { reason: 'own', detail }
+  }
+  if (requested_key?.startsWith(CONTRACTS))
+    return { reason: 'skill_inactive', detail: 'It was a call under a contract, which has ended unpaid. It may be rejected.' }
+  const detail = `${skill_id}@${version} is no longer active: propose another version. It may be rejected.`
+  return { reason: 'skill_inactive', detail }
+}
+
+const AFTER_EXPIRY: Readonly<Record<Approval['kind'], string>> = {
+  run: 'the skill has to be proposed again',
+  promotion: 'the scope will ask again',
+  payment: 'the agent has to try to pay again',
+  call: 'the agent has to call the tool again',
+  activation: 'set the state of the skill to active instead',
+}
+
+export type RunReport = { approval_id: string; run: string }
+
+/** Records the runs of approvals. An ended run stays: later reports are stale. */
+export async function recordApprovedRuns(db: D1Database, reports: readonly RunReport[]): Promise<void> {
+  const update = db.prepare(`UPDATE approvals SET run = ?2 WHERE id = ?1 AND (run IS NULL OR run->>'status' = 'running')`)
+  await db.batch(reports.map(({ approval_id, run }) => update.bind(approval_id, run)))
+}
+
+/** Marks expired approvals; returns the number. */
+export async function expireApprovals(db: D1Database, now: number): Promise<number> {
+  const { meta } = await drizzle(db).update(approvals).set({ status: 'expired' }).where(isOverdue(now)).run()
+  return meta.changes
+}
+
+/** Deletes at most `limit` decided or expired approvals older than `before`; returns the number. */
+export async function forgetApprovals(db: D1Database, before: number, limit: number): Promise<number> {
+  const old = drizzle(db)
+    .select({ id: approvals.id })
+    .from(approvals)
+    .where(and(lt(approvals.created_at, before), ne(approvals.status, 'pending')))
+    .limit(limit)
+  const { meta } = await drizzle(db).delete(approvals).where(inArray(approvals.id, old)).run()
+  return meta.changes
+}
+
+const asOf = (row: Approval, now: number): Approval =>
+  row.status === 'pending' && row.expires_at <= now ? { ...row, status: 'expired' } : row
+
+function isAt(status: ApprovalStatus, now: number): SQL | undefined {
+  const written = eq(approvals.status, status)
+  if (status === 'pending') return and(written, gt(approvals.expires_at, now))
+  return status === 'expired' ? or(written, isOverdue(now)) : written
+}
+
+const isOverdue = (now: number): SQL | undefined => and(eq(approvals.status, 'pending'), lte(approvals.expires_at, now))
+
+/** Versions are never deleted, so an unknown version was never registered here. */
+function isActive(): SQL {
+  const { kind, id, version, state } = artifactVersions
+  const isNew = and(eq(approvals.kind, 'activation'), eq(state, 'draft'))
+  const same = and(eq(kind, 'skill'), eq(id, approvals.skill_id), eq(version, approvals.version), ne(state, 'active'), not(sql`(${isNew})`))
+  return sql`(${approvals.kind} = 'promotion' OR NOT EXISTS (SELECT 1 FROM ${artifactVersions} WHERE ${same}))`
+}
+
+const CONTRACTS = 'contract:'
+/** A call under a contract is paid while its caller waits: a later run would be unpaid. */
+const isUnpaid = sql`coalesce(substr(${approvals.requested_key}, 1, ${CONTRACTS.length}) = ${CONTRACTS}, false)`
+
+const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
+
+/** Pending approvals requested before `before`, oldest first. */
+export async function waitingApprovals(
+  db: D1Database,
+  { before, now, limit }: { before: number; now: number; limit: number },
+): Promise<{ id: string; scope: string; created_at: number }[]> {
+  const sql = `SELECT id, scope, created_at FROM approvals WHERE status = 'pending' AND created_at < ?1 AND expires_at > ?2 ORDER BY created_at LIMIT ?3`
+  return (await db.prepare(sql).bind(before, now, limit).all<{ id: string; scope: string; created_at: number }>()).results
+}

@@ -1,0 +1,155 @@
+import { byteLength } from '../../../base/byte-length.ts'
+import { withDeadline } from '../../../base/deadline.ts'
+import { messageOf } from '../../../base/error-text.ts'
+import { limits } from '../../../base/limits.ts'
+import type { Result } from '../../../base/result.ts'
+import { iso } from '../../../base/time.ts'
+import type { Event } from '../../../core/event.ts'
+import type { EventRecord } from '../../../contract/event-record.ts'
+import type { LogFilter, LogRead } from '../../../contract/scope-api.ts'
+import type { ArchivedFile } from '../../../contract/scope.ts'
+import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../file/archive-file.ts'
+import type { Log } from '../../../engine/log/log.ts'
+import { entryFilter } from '../../../engine/log/search.ts'
+import type { Database } from '../../../engine/storage/database.ts'
+import { pathOf, type ArchiveBucket, type Formats, type StoredFile } from './archive.ts'
+
+const GET_MS = 10_000
+/** Files read for one request. Only hashes that collide need more than one. */
+const MOST_FILES = 3
+const COLUMNS = 'number, kind, day, first_seq, last_seq, rows, files, archived_at'
+
+/** Files read for one search. */
+const MOST_SEARCHED = 16
+
+type Wanted = { ids: readonly string[]; ranges?: readonly [number, number][] }
+type Found<Row> = { rows: Row[]; complete: boolean }
+
+/** An event as a line of a file. */
+type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
+
+type Parts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
+
+/** Reads what the scope has, and from the archive what retention has deleted. */
+export class History {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Reads one file at most: a page may be shorter than `limit`. */
+  async log(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, only: LogFilter = {}): Promise<LogRead> {
+    const { bucket, database, log } = this.#parts
+    const { last } = log
+    const matches = entryFilter(only)
+    const nextAfter = (reached: number) => (reached < Math.min(last, before - 1) ? reached : null)
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq > ? AND first_seq < ? ORDER BY last_seq LIMIT 1`
+    const file = bucket && database.first<StoredFile>(sql, after, before)
+    if (!file) {
+      const { found, reached } = log.find(matches, { after, limit, before, contexts: only.contexts })
+      return { entries: found.map(({ text }) => text), last_seq: last, next: nextAfter(reached) }
+    }
+    const read = await this.#read(file)
+    if (!read.ok)
+      return {
+        entries: [],
+        last_seq: last,
+        next: file.last_seq,
+        unavailable: `${read.detail}; ?after=${file.last_seq} reads the entries after it`,
+      }
+    const start = Math.max(0, after + 1 - file.first_seq)
+    const entries: string[] = []
+    let [size, reached] = [0, Math.max(after, file.first_seq - 1)]
+    for (const line of read.lines.slice(start, before - file.first_seq)) {
+      if (size >= limits.page_bytes || entries.length >= limit) break
+      reached += 1
+      if (!matches(line)) continue
+      size += byteLength(line)
+      entries.push(log.shown(line))
+    }
+    return { entries, last_seq: last, next: nextAfter(reached) }
+  }
+
+  /** An event that retention has deleted. */
+  async event(id: string): Promise<Result<{ record: EventRecord | null }>> {
+    const { bucket, database } = this.#parts
+    if (!bucket) return { ok: true, record: null }
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'events' AND instr(ids, ?) > 0 ORDER BY number DESC LIMIT ?`
+    for (const file of database.all<StoredFile>(sql, idHash(id), MOST_FILES)) {
+      const read = await this.#read(file)
+      if (!read.ok) return read
+      const found = read.lines.map((line) => JSON.parse(line) as EventLine).find((line) => line.id === id)
+      if (found) return { ok: true, record: recordOf(found) }
+    }
+    return { ok: true, record: null }
+  }
+
+  /**
+   * Searches the files that name one of these ids, or have rows in these ranges of `seq`. Not
+   * complete if a file cannot be read, or there are too many.
+   */
+  async search<Row>(kind: ArchiveKind, { ids, ranges = [] }: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>> {
+    const { bucket, database, log } = this.#parts
+    if (!bucket || ids.length + ranges.length === 0) return { rows: [], complete: true }
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = ?1 AND archived_at IS NOT NULL AND (
+        EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(ids, value) > 0) OR
+        EXISTS (SELECT 1 FROM json_each(?3) WHERE first_seq <= value->>1 AND last_seq >= value->>0)) ORDER BY number LIMIT ?4`
+    const files = database.all<StoredFile>(sql, kind, JSON.stringify(ids.map(idHash)), JSON.stringify(ranges), MOST_SEARCHED + 1)
+    const found: Found<Row> = { rows: [], complete: files.length <= MOST_SEARCHED }
+    for (const file of files.slice(0, MOST_SEARCHED)) {
+      const read = await this.#read(file)
+      if (!read.ok) found.complete = false
+      else found.rows.push(...read.lines.map((line) => JSON.parse(kind === 'log' ? log.shown(line) : line) as Row).filter(isWanted))
+    }
+    return found
+  }
+
+  /** The manifest, oldest file first. */
+  files(after: number, limit: number): ArchivedFile[] {
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE archived_at IS NOT NULL AND number > ? ORDER BY number LIMIT ?`
+    return this.#parts.database.all<StoredFile>(sql, after, limit).map((file) => ({
+      ...file,
+      schema_version: ARCHIVE_SCHEMA,
+      files: formatsOf(file).map((one) => ({ ...one, path: pathOf(this.#parts.scope, file, one.format) })),
+      archived_at: iso(file.archived_at),
+    }))
+  }
+
+  /** Number of the newest file. */
+  get newest(): number {
+    const sql = 'SELECT number FROM archive_files WHERE archived_at IS NOT NULL ORDER BY number DESC LIMIT 1'
+    return this.#parts.database.first<{ number: number }>(sql)?.number ?? 0
+  }
+
+  async #read(file: StoredFile): Promise<Result<{ lines: string[] }>> {
+    const path = pathOf(this.#parts.scope, file, 'jsonl')
+    const failed = (why: string) => ({ ok: false, detail: `the archive file ${path} ${why}` }) as const
+    try {
+      const bytes = await withDeadline(() => this.#bytes(path), { timeout_ms: GET_MS, what: 'the archive' })
+      if (!bytes) return failed('is missing')
+      const lines = decodeArchive(bytes, formatsOf(file).find(({ format }) => format === 'jsonl')?.sha256 ?? '')
+      return lines ? { ok: true, lines } : failed('is damaged: its hash is not the one in the manifest')
+    } catch (error) {
+      return failed(`cannot be read: ${messageOf(error)}`)
+    }
+  }
+
+  async #bytes(path: string): Promise<Uint8Array | null> {
+    const object = await this.#parts.bucket?.get(path)
+    return object ? new Uint8Array(await object.arrayBuffer()) : null
+  }
+}
+
+const formatsOf = ({ files }: StoredFile): Formats => JSON.parse(files) as Formats
+
+const recordOf = ({ payload, status, attempts, error, outcome, accepted_at, ended_at }: EventLine): EventRecord => ({
+  event: payload,
+  status,
+  attempts,
+  error,
+  outcome,
+  waiting: null,
+  accepted_at,
+  ended_at,
+})

@@ -1,0 +1,49 @@
+import { placeOf } from '../../../skills/manifest/compat.ts'
+import type { SessionPorts } from '../../../skills/session/ports.ts'
+import { controlPlaneOf } from '../client/client.ts'
+import { NO_VERDICTS, Verdicts, type KeptVerdicts } from '../client/verdicts.ts'
+import { pushApproval, pushRefusal } from '../../../skills/gate/pushed.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+import { scopeHead } from '../../../engine/log/spans.ts'
+import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
+
+/** The state key of the verdicts, which serve while the control plane is away. */
+const KEY = 'control_plane'
+
+/**
+ * The policy of the deployment's control plane, if it has one, and what the deployment itself lets
+ * its skills do.
+ */
+export function composePolicy(
+  { env, scope, database, unit, settings, toolbox, now }: Lanes,
+  shelf: SkillCache,
+): Pick<SessionPorts, 'controlPlane'> {
+  const control_plane = controlPlaneOf(env)
+  if (!control_plane) return {}
+  const verdicts = new Verdicts({
+    ask: (question) => control_plane.check(question),
+    load: () => database.read<KeptVerdicts>(KEY, NO_VERDICTS),
+    save: (kept, turned) =>
+      unit((work) => {
+        work.write(KEY, kept)
+        const source = 'control-plane'
+        if (turned === 'restored') work.log({ ...scopeHead(), kind: 'skills-restored', source })
+        if (turned !== 'degraded') return
+        const reason = `the control plane does not answer: its cached verdicts are used (${kept.error})`
+        work.log({ ...scopeHead(), kind: 'skills-degraded', source, reason })
+      }),
+    now,
+  })
+  return {
+    controlPlane: async (asked) => {
+      const { skill_id: id, version } = asked
+      const skill = shelf.goodsOf({ id, version }).pushed === true ? await shelf.find(id, version) : null
+      if (!skill) return verdicts.of(asked, placeOf(settings()))
+      const refusal = pushRefusal(env, scope, skill.manifest)
+      if (refusal !== null) return { verdict: 'deny', reason: refusal, asked_at: null, cached: false }
+      const approval = pushApproval(env, skill.manifest, (tool) => toolbox.all[tool]?.repeatable === true)
+      const verdict = await verdicts.of(asked, placeOf(settings()))
+      return approval === null ? verdict : { ...verdict, approval }
+    },
+  }
+}

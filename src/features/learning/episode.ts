@@ -1,0 +1,45 @@
+import type { JsonFields } from '../../base/json.ts'
+import type { Teacher } from '../proof/contract/certificate.ts'
+import type { ReflexContext } from '../../reflexes/reflex-context.ts'
+import type { Act } from './skills/trace.ts'
+
+/** The place of a decision. */
+export type Place = {
+  project?: string
+  env?: string | readonly string[]
+  toolset?: string
+  repo?: string
+  agent: string
+  agent_version: string
+}
+
+/** The part of a reflex's context that a decision can depend on. */
+export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'scratch' | 'recent_actions'>
+
+/**
+ * `name`: the tool, the skill, the event's type or the note's key. A reply has the input
+ * `{content}`, a note `{value}`.
+ */
+export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note' }
+
+/** One decision of the slow path, with what it was decided from. */
+export type Episode = {
+  /** The event's id, whose hash draws samples. A later episode of the event replaces it. */
+  id: string
+  /** In ms. */
+  at: number
+  trace_id: string
+  log_seq: number
+  place: Place
+  teacher: Teacher
+  /** The sender of the event: who was authenticated, or else its source. */
+  source: string
+  saw: Saw
+  goal?: { text: string; labels: string[] }
+  /** As the turn found it: `ctx`, `env`, `work` and `policy`. */
+  blackboard?: JsonFields
+  /** In order; empty if the decision was to do nothing. */
+  acts: EpisodeAct[]
+  usage: { model_calls: number; tokens: number; cost_usd: number; duration_ms: number }
+  outcome: 'ok' | 'failed' | 'overruled' | 'corrected'
+}

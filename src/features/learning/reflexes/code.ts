@@ -1,0 +1,272 @@
+import { isJsonFields, type Json } from '../../../base/json.ts'
+import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
+import { REPEATS_SOURCE } from './facts/repeats.ts'
+import { NUMBERS_SOURCE } from '../../proof/evidence/numbers.ts'
+import type { ActTemplate, Template } from './classes.ts'
+import type { FieldSpan, Span, TextSpans } from './ranges.ts'
+import type { Extractor, Slot } from './slots.ts'
+import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
+
+/** A rule as a person reads it: examples are events as JSON. */
+export type ShownRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly string[] }
+export type ShownTable = {
+  bias: number
+  threshold: number
+  weights: readonly { condition: Condition; points: number }[]
+  examples: readonly string[]
+}
+export type Guard =
+  | { path: readonly string[]; values: readonly (string | boolean | null)[] }
+  | { names: readonly string[]; path: readonly string[] }
+export type Program = {
+  title: readonly string[]
+  guards: readonly Guard[]
+  fields: readonly FieldSpan[]
+  /** The numbers in a text that the conditions ask about. */
+  spansIn: (path: readonly string[]) => TextSpans | null
+  act: ActTemplate
+  decides: { rules: readonly ShownRule[] } | { table: ShownTable }
+}
+
+const WIDTH = 110
+const LONGEST_EXAMPLE = 140
+
+/** JavaScript for the sandbox. All text from events is quoted, in comments too. */
+export function codeOf({ title, guards, fields, spansIn, act, decides }: Program): string {
+  const conditions =
+    'rules' in decides
+      ? decides.rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
+      : decides.table.weights.map(({ condition }) => condition)
+  const paths = new Map(
+    conditions.flatMap((condition) =>
+      condition.is === 'says' || condition.is === 'begins' ? [[pathKey(condition.path), condition.path] as const] : [],
+    ),
+  )
+  const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
+  const slots = slotsOf(act)
+  const spans = [...paths.values()].flatMap((path) => spansIn(path) ?? [])
+  const body = [
+    ...guards
+      .filter((guard) => 'values' in guard || conditions.some((condition) => 'path' in condition && condition.path[0] === 'window'))
+      .map(guardCode),
+    ...fields.map(fieldCode),
+    ...('rules' in decides ? rulesCode(decides.rules, texts, paths) : tableCode(decides.table, texts, paths)),
+  ]
+  const parts = [
+    title.map((line) => `// ${line}`).join('\n'),
+    'table' in decides ? pointsCode(decides.table, texts) : '',
+    `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
+    actCode(act, slots, spans),
+    'table' in decides ? SAID_SOURCE : '',
+    texts.size > 0 ? WORDS_SOURCE : '',
+    spans.length > 0 ? NUMBERS_SOURCE : '',
+    slots.some(({ slot }) => slot.some(({ pattern }) => pattern !== null)) ? PART_SOURCE : '',
+    conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
+    conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
+  ]
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`
+}
+
+const SAID_SOURCE = `function saidIn(words) {
+  const seen = new Set()
+  for (let at = 1; at < words.length; at += 1) {
+    const word = words[at]
+    seen.add(word)
+    seen.add(\`\${words[at - 1]} \${word}\`)
+    ${beginningCode('word')}
+  }
+  return seen
+}`
+const HAS_SOURCE = 'const has = (list, item) => Array.isArray(list) && list.includes(item)'
+const PART_SOURCE = `// The value that the pattern finds; undefined if it finds nothing, or several values.
+function part(text, pattern) {
+  let only
+  for (const [, found] of (typeof text === 'string' ? text.slice(0, ${LONGEST_TEXT}) : '').matchAll(pattern)) {
+    if (only !== undefined && found !== only) return undefined
+    only = found
+  }
+  return only
+}`
+
+function guardCode(guard: Guard): string {
+  if ('names' in guard)
+    return `if (Object.keys(${pathCode(guard.path)} ?? {}).some((name) => !${listCode(guard.names)}.includes(name))) return null`
+  const value = pathCode(guard.path)
+  const [only] = guard.values
+  return guard.values.length === 1
+    ? `if (${value} !== ${valueCode(only ?? null)}) return null`
+    : `if (!${listCode(guard.values)}.includes(${value})) return null`
+}
+
+const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
+  `if (!(${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
+
+/** A number that was not taught leaves the event to others. */
+function spansCode({ path, at, others }: TextSpans, index: number): string[] {
+  const name = `seen${index === 0 ? '' : index + 1}`
+  const bounded = at.map(([place, accepted]) => `${quote(place)}: ${spanCode(accepted)}`)
+  const found =
+    others === 'none'
+      ? [`  if (!${name}.has(place)) return true`, `  const span = ${name}.get(place)`]
+      : [`  const span = ${name}.has(place) ? ${name}.get(place) : ${spanCode(others)}`]
+  return [
+    `// The numbers that were seen, by the word before them; null: any. Elsewhere: ${Array.isArray(others) ? others.join(' to ') : String(others)}.`,
+    `const ${name} = new Map(Object.entries({`,
+    ...wrapped(bounded).split('\n'),
+    '}))',
+    `const unseen${index === 0 ? '' : index + 1} = numbersIn(${pathCode(path)}).some(({ place, value }) => {`,
+    ...found,
+    '  return span !== null && (value < span[0] || value > span[1])',
+    '})',
+    `if (unseen${index === 0 ? '' : index + 1}) return null`,
+  ]
+}
+
+const spanCode = (span: Span | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
+
+const listCode = (values: readonly Json[]): string => `[${values.map(valueCode).join(', ')}]`
+
+type Paths = ReadonlyMap<string, readonly string[]>
+
+function rulesCode(rules: readonly ShownRule[], texts: ReadonlyMap<string, string>, paths: Paths): string[] {
+  const follows = rules.some(({ literals }) => literals.some(({ condition }) => condition.is === 'follows'))
+  return [
+    ...[...texts].map(([key, name]) => `const ${name} = \` \${wordsOf(${pathCode(paths.get(key) ?? [])}).join(' ')} \``),
+    ...(follows ? [TYPES_CODE] : []),
+    ...rules.flatMap(({ literals, support, exceptions, examples }) => [
+      `// ${support} decisions as here, ${exceptions} otherwise. For example:`,
+      ...exampleLines(examples),
+      ...ifCode(literals.map((literal) => conditionCode(literal, texts))),
+    ]),
+    'return null',
+  ]
+}
+
+const TYPES_CODE = "const types = ` ^ ${context.recent_events.map((event) => event.type).join(' ')} `"
+
+function ifCode(conditions: readonly string[]): string[] {
+  const line = `if (${conditions.join(' && ')}) return act(context)`
+  return line.length <= WIDTH
+    ? [line]
+    : [
+        `if (`,
+        ...conditions.map((condition, index) => `  ${condition}${index + 1 < conditions.length ? ' &&' : ''}`),
+        ') return act(context)',
+      ]
+}
+
+export const exampleLines = (examples: readonly string[]): string[] =>
+  examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
+
+function tableCode({ bias, threshold, weights, examples }: ShownTable, texts: ReadonlyMap<string, string>, paths: Paths): string[] {
+  const others = weights.filter(({ condition }) => condition.is !== 'says' && condition.is !== 'begins')
+  return [
+    ...(others.some(({ condition }) => condition.is === 'follows') ? [TYPES_CODE] : []),
+    `let points = ${bias}`,
+    ...[...texts].flatMap(([key, name]) => [
+      `const ${name} = wordsOf(${pathCode(paths.get(key) ?? [])})`,
+      `for (const said of saidIn(${name})) points += POINTS_OF_${name.toUpperCase()}.get(said) ?? 0`,
+    ]),
+    ...others.map(({ condition, points }) => `if (${conditionCode({ condition, holds: true }, texts)}) points += ${points}`),
+    '// For example:',
+    ...exampleLines(examples),
+    `return points >= ${threshold} ? act(context) : null`,
+  ]
+}
+
+function pointsCode({ weights }: ShownTable, texts: ReadonlyMap<string, string>): string {
+  return [...texts]
+    .map(([key, name]) => {
+      const entries = weights.flatMap(({ condition, points }) => {
+        if ((condition.is !== 'says' && condition.is !== 'begins') || pathKey(condition.path) !== key) return []
+        return [`${condition.is === 'says' ? keyCode(condition.words) : quote(`${condition.letters}-`)}: ${points}`]
+      })
+      return `// Points for words, and for two in a row; \`^\` begins the text, \`#\` is a digit.\nconst POINTS_OF_${name.toUpperCase()} = new Map(Object.entries({\n${wrapped(entries)}\n}))`
+    })
+    .join('\n')
+}
+
+const keyCode = (words: string): string => (/^[a-z]+$/.test(words) ? words : quote(words))
+
+function wrapped(entries: readonly string[]): string {
+  const lines: string[] = []
+  let line = ' '
+  for (const entry of entries) {
+    if (line.length + entry.length > WIDTH) {
+      lines.push(line)
+      line = ' '
+    }
+    line += ` ${entry},`
+  }
+  return [...lines, line].join('\n')
+}
+
+function actCode(act: ActTemplate, slots: readonly Slot[], spans: readonly TextSpans[]): string {
+  const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
+  const missing = [...names.values()].map((name) => `${name} === undefined`)
+  return [
+    'function act(context) {',
+    ...spans.flatMap(spansCode).map((line) => `  ${line}`),
+    ...[...names].map(([{ slot }, name]) => `  const ${name} = ${slot.map(extractorCode).join(' ??\n    ')}`),
+    ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
+    `  return ${actionCode(act, names)}`,
+    '}',
+  ].join('\n')
+}
+
+/** Parts of texts are text until they are used: `Number(undefined)` is a number. */
+const extractorCode = ({ path, pattern, as }: Extractor): string =>
+  pattern === null ? `(typeof ${pathCode(path)} === '${as}' ? ${pathCode(path)} : undefined)` : `part(${pathCode(path)}, /${pattern}/g)`
+
+type SlotNames = ReadonlyMap<Slot, string>
+
+// oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
+function actionCode(act: ActTemplate, names: SlotNames): string {
+  if (act === null) return `{ action_type: 'ignore', reason: 'such events were left alone' }`
+  const input = templateCode(act.input, names)
+  switch (act.kind) {
+    case 'tool':
+      return `{ action_type: 'call_tool', tool: ${quote(act.name)}, args: ${input} }`
+    case 'skill':
+      return `{ action_type: 'run_skill', skill_id: ${quote(act.name)}, inputs: ${input} }`
+    case 'emit':
+      return `{ action_type: 'emit_event', event: { ...${input}, type: ${quote(act.name)} } }`
+    case 'reply':
+      return `{ action_type: 'reply', ...${input}, consume: true }`
+    case 'note':
+      return `{ action_type: 'set_scratch', key: ${quote(act.name)}, ...${input} }`
+  }
+}
+
+function templateCode(template: Template, names: SlotNames): string {
+  if ('constant' in template) return valueCode(template.constant)
+  if ('slot' in template) {
+    const name = names.get(template) ?? 'undefined'
+    return template.slot.some(({ as }) => as === 'number') ? `Number(${name})` : name
+  }
+  if ('join' in template) return template.join.map((part) => (typeof part === 'string' ? quote(part) : names.get(part))).join(' + ')
+  return fieldsCode(Object.entries(template.fields).map(([name, inner]) => [name, templateCode(inner, names)]))
+}
+
+function valueCode(value: Json): string {
+  if (typeof value === 'string') return quote(value)
+  if (Array.isArray(value)) return listCode(value)
+  return isJsonFields(value) ? fieldsCode(Object.entries(value).map(([name, inner]) => [name, valueCode(inner)])) : JSON.stringify(value)
+}
+
+/** Names are computed if a plain one would mean something else, as \`__proto__\` does. */
+const fieldsCode = (fields: readonly (readonly [string, string])[]): string =>
+  fields.length === 0
+    ? '{}'
+    : `{ ${fields.map(([name, code]) => `${name === '__proto__' ? "['__proto__']" : /^[A-Za-z]\w*$/.test(name) ? name : quote(name)}: ${code}`).join(', ')} }`
+
+function slotsOf(act: ActTemplate): Slot[] {
+  const found: Slot[] = []
+  const visit = (template: Template): void => {
+    if ('slot' in template) found.push(template)
+    else if ('join' in template) found.push(...template.join.filter((part): part is Slot => typeof part !== 'string'))
+    else if ('fields' in template) for (const inner of Object.values(template.fields)) visit(inner)
+  }
+  if (act !== null) visit(act.input)
+  return found
+}

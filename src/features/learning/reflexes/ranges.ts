@@ -1,0 +1,71 @@
+import type { Episode } from '../episode.ts'
+import { numbersIn } from '../../proof/evidence/numbers.ts'
+import { type Path, valueAt } from './facts/condition.ts'
+
+/** Numbers from `low` to `high`. */
+export type Span = readonly [low: number, high: number]
+/** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
+export type TextSpans = { path: Path; at: readonly (readonly [place: string, accepted: Span | 'any'])[]; others: Span | 'any' | 'none' }
+/** A field that is a number. */
+export type FieldSpan = { path: Path; span: Span }
+
+/** Decisions that a span needs, and the share of them that it is made from. */
+const LEAST = 20
+const OLDER = 0.7
+/** Newer decisions that a span may miss. Ids and counters miss most of them: they have no span. */
+const MOST_MISSED = 0.02
+const MOST_PLACES = 40
+/** Beyond the values seen by the gap that so many values leave: the next one is rarely outside. */
+const GAPS = 3
+
+/** The spans of the numbers in a text of the episodes of one decision, oldest first. */
+export function textSpansOf(episodes: readonly Episode[], path: Path): TextSpans | null {
+  const texts = episodes.map(({ saw }) => valueAt(saw, path))
+  const read = texts.map((text) => (typeof text === 'string' ? numbersIn(text) : []))
+  if (read.length < LEAST) return null
+  const counts = new Map<string, number>()
+  for (const numbers of read) for (const { place } of numbers) counts.set(place, (counts.get(place) ?? 0) + 1)
+  const common = [...counts]
+    .filter(([, count]) => count >= LEAST)
+    .sort(([one, left], [other, right]) => right - left || (one < other ? -1 : 1))
+  const places = common.slice(0, MOST_PLACES).map(([place]) => place)
+  const at = places.toSorted().map((place) => {
+    const values = read.map((numbers) => numbers.flatMap((number) => (number.place === place ? [number.value] : [])))
+    return [place, spanOf(values) ?? 'any'] as const
+  })
+  const rest = read.map((numbers) => numbers.flatMap(({ place, value }) => (places.includes(place) ? [] : [value])))
+  const others = rest.every((values) => values.length === 0) ? 'none' : (spanOf(rest) ?? 'any')
+  return others === 'any' && at.every(([, accepted]) => accepted === 'any') ? null : { path, at, others }
+}
+
+/** The spans of the number fields of the events. */
+export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
+  const names = new Set(episodes.flatMap(({ saw }) => Object.keys(saw.event)))
+  return [...names].toSorted().flatMap((name) => {
+    const path = ['event', name]
+    const values = episodes.map(({ saw }) => valueAt(saw, path))
+    if (values.some((value) => typeof value !== 'number')) return []
+    const span = spanOf(values.map((value) => [value as number]))
+    return span === null ? [] : [{ path, span }]
+  })
+}
+
+/** Null if there are few values, or if those of the older episodes do not hold for the newer. */
+function spanOf(read: readonly (readonly number[])[]): Span | null {
+  const cut = Math.floor(read.length * OLDER)
+  const [older, newer] = [read.slice(0, cut).flat(), read.slice(cut).flat()]
+  const all = [...older, ...newer]
+  if (all.length < LEAST || older.length === 0) return null
+  const [low, high] = widened(older)
+  const missed = newer.filter((value) => value < low || value > high).length
+  return missed > newer.length * MOST_MISSED ? null : widened(all)
+}
+
+function widened(values: readonly number[]): Span {
+  const low = values.reduce((least, value) => Math.min(least, value), Infinity)
+  const high = values.reduce((most, value) => Math.max(most, value), -Infinity)
+  const gap = ((high - low) * GAPS) / values.length
+  return [rounded(low - gap), rounded(high + gap)]
+}
+
+const rounded = (value: number): number => Number(value.toPrecision(6))

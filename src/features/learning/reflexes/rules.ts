@@ -1,0 +1,181 @@
+import { and, type Bits, bitsOf, count, countBoth, or, without } from './facts/bits.ts'
+import { type Condition, type Literal, pathKey } from './facts/condition.ts'
+import type { Matrix } from './facts/matrix.ts'
+import type { Steps } from '../../../base/steps.ts'
+import type { Crowd } from './sources.ts'
+
+/** `covered`: the episodes that a rule decides; `exceptions`: those that were decided otherwise. */
+export type Rule = { literals: Literal[]; covered: Bits; support: number; exceptions: number }
+
+type Problem = {
+  matrix: Matrix
+  /** Episodes to learn from. */
+  taught: Bits
+  /** The episodes of the decision that the rules are for. */
+  positive: Bits
+  crowd: Crowd
+}
+
+const MOST_RULES = 24
+const MOST_LITERALS = 6
+const MOST_CANDIDATES = 4000
+/** Exceptions of a rule: the teacher makes mistakes, which shadow mode tells from the rule's. */
+const MOST_EXCEPTIONS = 0.05
+const BITS_FOR_AN_EXCEPTION = 10
+/** Conditions that all episodes of a rule share are added, so that it fits nothing unlike them. */
+const MOST_SHARED = 3
+const MOST_ABSENT = 16
+
+type Candidate = { literal: Literal; bits: Bits; support: number }
+
+/**
+ * Rules for one decision, each of which holds by itself (CN2's unordered rules). A rule has to save
+ * more bits than it takes to write down, so that chance finds none.
+ */
+export function* rulesFor({ matrix, taught, positive, crowd }: Problem): Steps<Rule[]> {
+  const candidates = candidatesFor(matrix, taught)
+  const own = and(positive, taught)
+  const others = without(taught, positive)
+  const ownCount = count(own)
+  const bitsEach = Math.log2(count(taught) / ownCount)
+  const price = Math.log2(candidates.length + 2)
+  const rules: Rule[] = []
+  let open = own
+  while (rules.length < MOST_RULES && count(open) > 0) {
+    const grown = yield* grow(candidates, open, others, { bitsEach, price })
+    if (grown === null) break
+    yield
+    const shared = share(grown, candidates, and(open, grown.covered))
+    const rule = finish(shared, own, others)
+    open = without(open, grown.covered)
+    if (crowd(and(rule.covered, own))) rules.push(rule)
+  }
+  return rules
+}
+
+/** Each feature as it is, and counts and fields also negated. */
+function candidatesFor(matrix: Matrix, taught: Bits): Candidate[] {
+  const all = bitsOf(matrix.size, () => true)
+  const counted = matrix.features.map((feature) => ({ ...feature, support: countBoth(feature.bits, taught) }))
+  const frequent = counted
+    .filter(({ condition, support }) => support >= LEAST_OF_RULE && condition.is !== 'begins')
+    .sort((one, other) => other.support - one.support)
+    .slice(0, MOST_CANDIDATES)
+  return frequent.flatMap(({ condition, bits, support }): Candidate[] => {
+    const negated: Candidate = { literal: { condition, holds: false }, bits: without(all, bits), support: count(taught) - support }
+    return [{ literal: { condition, holds: true }, bits, support }, negated]
+  })
+}
+
+export const LEAST_OF_RULE = 5
+
+type Grown = { literals: Literal[]; covered: Bits }
+type Price = { bitsEach: number; price: number }
+
+/** The best rule on the way to one without exceptions. */
+function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bitsEach, price }: Price): Steps<Grown | null> {
+  let covered: Bits | null = null
+  let right = count(open)
+  let wrong = count(others)
+  let best: (Grown & { saved: number }) | null = null
+  const hasTexts = candidates.some(({ literal }) => literal.condition.is === 'says')
+  const literals: Literal[] = []
+  while (literals.length < MOST_LITERALS && wrong > 0) {
+    yield
+    const step = bestStep(candidates, literals, {
+      open: covered ? and(open, covered) : open,
+      others: covered ? and(others, covered) : others,
+      right,
+      wrong,
+      hasTexts,
+    })
+    if (step === null) break
+    literals.push(step.candidate.literal)
+    covered = covered ? and(covered, step.candidate.bits) : step.candidate.bits
+    right = step.right
+    wrong = step.wrong
+    const saved = right * bitsEach - wrong * BITS_FOR_AN_EXCEPTION - literals.length * price
+    const isPure = wrong <= (right + wrong) * MOST_EXCEPTIONS
+    if (isPure && right >= LEAST_OF_RULE && saved > 0 && saved > (best?.saved ?? 0)) best = { literals: [...literals], covered, saved }
+  }
+  return best
+}
+
+type State = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
+
+/** FOIL's gain. */
+function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong, hasTexts }: State) {
+  const before = Math.log2(right / (right + wrong))
+  let best: { candidate: Candidate; right: number; wrong: number; gain: number } | null = null
+  for (const candidate of candidates) {
+    const kept = countBoth(candidate.bits, open)
+    if (kept < LEAST_OF_RULE || kept * -before <= (best?.gain ?? 0) || !isClosed(candidate.literal, literals, hasTexts)) continue
+    const left = countBoth(candidate.bits, others)
+    if (left === wrong) continue
+    const gain = kept * (Math.log2(kept / (kept + left)) - before) * (candidate.literal.holds ? 1 : 0.9)
+    if (gain > (best?.gain ?? 0)) best = { candidate, right: kept, wrong: left, gain }
+  }
+  return best
+}
+
+/**
+ * A rule must not fit what nobody has seen: a word may only be missing from a text that another
+ * word was found in, and where events have texts a low count says nothing without a word.
+ */
+function isClosed({ condition, holds }: Literal, literals: readonly Literal[], hasTexts: boolean): boolean {
+  if (holds) return true
+  if (condition.is === 'at_least') return !hasTexts || literals.some((literal) => literal.holds && isNamed(literal.condition))
+  if (condition.is === 'follows') return literals.some((literal) => literal.holds)
+  const key = pathKey(condition.path)
+  return literals.some(
+    (literal) => literal.holds && isNamed(literal.condition) && 'path' in literal.condition && pathKey(literal.condition.path) === key,
+  )
+}
+
+/** Beginnings of words are for tables: in a rule they say little. */
+const isNamed = ({ is }: Condition): boolean => is === 'says' || is === 'equal' || is === 'contains'
+
+/** Adds what all its episodes share, rarest first, and counts that none of them has. */
+function share({ literals, covered }: Grown, candidates: readonly Candidate[], own: Bits): Grown {
+  const size = count(own)
+  const known = new Set(literals.map((literal) => JSON.stringify(literal)))
+  const holding = candidates.filter(
+    ({ literal, bits, support }) => support >= size && !known.has(JSON.stringify(literal)) && countBoth(bits, own) === size,
+  )
+  const added: Candidate[] = []
+  for (const candidate of holding
+    .filter(({ literal }) => literal.holds && isNamed(literal.condition))
+    .sort((one, other) => one.support - other.support)) {
+    const chosen = [...literals, ...added.map(({ literal }) => literal)]
+    const isKnown = chosen.some((literal) => says(literal, candidate.literal) || says(candidate.literal, literal))
+    if (added.length < MOST_SHARED && !isKnown) added.push(candidate)
+  }
+  added.push(...holding.filter(({ literal }) => isAbsence(literal)).slice(0, MOST_ABSENT))
+  return {
+    literals: [...literals, ...added.map(({ literal }) => literal)],
+    covered: added.reduce((bits, candidate) => and(bits, candidate.bits), covered),
+  }
+}
+
+/** True if no event of a type was in the window. */
+const isAbsence = ({ condition, holds }: Literal): boolean =>
+  !holds && condition.is === 'at_least' && condition.value === 1 && condition.path.includes('by_type')
+
+/** True if the words of one literal are among those of the other. */
+function says({ condition }: Literal, { condition: other }: Literal): boolean {
+  if (condition.is !== 'says' || other.is !== 'says') return false
+  return ` ${condition.words} `.includes(` ${other.words} `)
+}
+
+const finish = ({ literals, covered }: Grown, own: Bits, others: Bits): Rule => ({
+  literals,
+  covered,
+  support: countBoth(covered, own),
+  exceptions: countBoth(covered, others),
+})
+
+export const coveredBy = (rules: readonly Rule[], size: number): Bits =>
+  rules.reduce(
+    (bits, { covered }) => or(bits, covered),
+    bitsOf(size, () => false),
+  )

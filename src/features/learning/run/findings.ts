@@ -1,0 +1,123 @@
+import type { LearnedVersion } from '../contract/learner-api.ts'
+import type { Evidence, EvidencePart, Place, Rejected, StoredCandidate } from '../contract/runs.ts'
+import { wilsonLow } from '../../proof/evidence/binomial.ts'
+import type { Episode, EpisodeAct } from '../episode.ts'
+import type { Learned, Refusal } from '../reflexes/learn.ts'
+import type { LearnedReflex } from '../reflexes/write.ts'
+import { offerRefusal, offersOf, stratumOf } from './policy.ts'
+
+/** A finding of a run, as its scope registers it and as the run reports it. */
+export type Find = {
+  version: Omit<LearnedVersion, 'run_id'>
+  candidate: Omit<StoredCandidate, 'id' | 'version' | 'mined'>
+  stratum: string
+  forecast: number
+}
+/** The decisions behind the numbers of a finding. */
+export type Grounds = { decision: string } & Record<EvidencePart, Place[]>
+
+/** An event that the slow path is asked about again, and its answers so far. */
+export type Ask = { id: string; answers: EpisodeAct[][] }
+
+/** A version that was registered, for later runs. */
+export type Registered = { id: string; version: number; stratum: string; forecast: number; run_id: string }
+
+/**
+ * The reflexes of a learning that are worth proving, those that act first, and why the others are
+ * not. `proved`: versions in shadow mode that no decision refuted.
+ */
+export function findingsOf(learned: Learned, { proved, worth }: { proved: readonly Registered[]; worth: boolean }) {
+  const rejected: Rejected[] = learned.refused.map(rejectedOf)
+  const finds: Find[] = []
+  for (const offer of offersOf(learned)) {
+    const known = proved.filter(({ stratum }) => stratum === offer.stratum)
+    const forecasts = known.map(({ forecast }) => forecast)
+    const reason = worth ? offerRefusal(offer, forecasts) : TOO_EARLY
+    if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
+    else
+      finds.push(
+        ...offer.reflexes.map((reflex, index) => {
+          // The first of the new ones replaces all of the old ones.
+          const replaces = index === 0 ? known.map(({ id, version }) => ({ id, version })) : []
+          return findOf(learned, reflex, { replaces, forecast: offer.forecast })
+        }),
+      )
+  }
+  const isNothing = ({ version }: Find): boolean => version.needs === null
+  const ordered = [...finds.filter((one) => !isNothing(one)), ...finds.filter(isNothing)]
+  rejected.push(...ordered.slice(MOST_FINDS).map(({ candidate }) => ({ what: candidate.decision, reason: TOO_MANY })))
+  const found = ordered.slice(0, MOST_FINDS)
+  const of = new Set(found.map(({ candidate }) => candidate.decision))
+  const grounds = learned.reflexes.filter(({ decision }) => of.has(decision)).map((reflex) => groundsOf(learned, reflex))
+  return { finds: found, grounds, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
+}
+
+function groundsOf({ episodes }: Learned, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
+  const places = (indexes: readonly number[]): Place[] => indexes.flatMap((index) => placeAt(episodes, index))
+  return { decision, train: places(taught), agreed: places(held_out.hits), differed: places(held_out.misses) }
+}
+
+/** A chain has room for a hundred reflexes. */
+const MOST_FINDS = 60
+export const MOST_REJECTED = 200
+const MOST_TEXT = 400
+const TOO_MANY = `a run registers at most ${MOST_FINDS} reflexes`
+
+export const shortened = ({ what, reason }: Rejected): Rejected => ({ what: what.slice(0, MOST_TEXT), reason: reason.slice(0, MOST_TEXT) })
+
+const TOO_EARLY = 'it could be proved, but what is learned would decide too little yet: a second version could not be proved on the rest'
+
+export const rejectedOf = ({ decision, episodes, reason }: Refusal): Rejected => ({
+  what: decision,
+  reason: `${reason} (${episodes} ${episodes === 1 ? 'decision' : 'decisions'})`,
+})
+
+function findOf(
+  learned: Learned,
+  reflex: LearnedReflex,
+  { replaces, forecast }: { replaces: Find['version']['replaces']; forecast: number },
+): Find {
+  const { id: name, decision, by, code } = reflex
+  const evidence = evidenceOf(learned, reflex)
+  const { n, covered, agreed } = evidence.held_out
+  const { taught } = reflex.evidence
+  const places = [0, Math.floor(taught.length / 2), taught.length - 1]
+  const examples = [...new Set(places)].flatMap((at) => placeAt(learned.episodes, taught[at]))
+  const description =
+    `Learned by ${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
+    `The older ones predict ${agreed} of ${covered} newer ones, of ${n} in all.`
+  return {
+    version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, taught), replaces },
+    candidate: { kind: 'reflex', decision, evidence, examples },
+    stratum: stratumOf(decision),
+    forecast,
+  }
+}
+
+function needsOf({ episodes }: Learned, taught: readonly number[]): LearnedVersion['needs'] {
+  const act = episodes[taught[0] ?? -1]?.acts[0]
+  // A note needs no right, as a reply.
+  if (!act || act.kind === 'reply' || act.kind === 'note') return act ? { kind: 'reply', name: '' } : null
+  return { kind: act.kind === 'emit' ? 'event' : act.kind, name: act.name }
+}
+
+function evidenceOf({ episodes }: Learned, { evidence }: LearnedReflex): Evidence {
+  const { taught, exceptions, held_out } = evidence
+  const { hits, n, covered, agreed } = held_out
+  const usages = hits.flatMap((index) => episodes[index]?.usage ?? [])
+  const sum = (of: keyof Episode['usage']): number => usages.reduce((total, usage) => total + usage[of], 0)
+  const [from = null] = placeAt(episodes, taught[0])
+  const [to = null] = placeAt(episodes, taught.at(-1))
+  return {
+    train: { n: taught.length, of: episodes.length, exceptions, from, to },
+    held_out: { n, covered, agreed, wilson_low: wilsonLow({ n: covered, k: agreed }) },
+    saves: { model_calls: sum('model_calls'), tokens: sum('tokens'), cost_usd: sum('cost_usd'), latency_ms: sum('duration_ms') },
+  }
+}
+
+export const placeOf = ({ log_seq, trace_id, id }: Episode): Place => ({ seq: log_seq, trace_id, event_id: id })
+
+function placeAt(episodes: readonly Episode[], index: number | undefined): Place[] {
+  const episode = episodes[index ?? -1]
+  return episode ? [placeOf(episode)] : []
+}

@@ -1,0 +1,220 @@
+import { DurableObject } from 'cloudflare:workers'
+import { v7 as uuidv7 } from 'uuid'
+import { backoff, pauses } from '../../../base/backoff.ts'
+import { messageOf } from '../../../base/error-text.ts'
+import { warn } from '../../../base/warn.ts'
+import type { LearnerApi, LearnStart } from '../contract/learner-api.ts'
+import { type EvidencePart, learnKinds, MOST_WINDOW, type Place, type StartedRun } from '../contract/runs.ts'
+import type { LearningSettings } from '../contract/setting.ts'
+import type { Env } from '../../../env.ts'
+import { writeRun } from '../store/learn-runs.ts'
+import { storeOf } from '../../../store/store.ts'
+import { ended } from './ending.ts'
+import { RunSteps, type History } from './steps-of-run.ts'
+import { LearnerStore, type Run } from './store.ts'
+
+/** Work of one alarm. Its CPU time counts towards the limit of an invocation. */
+const SLICE_MS = 5000
+/** The alarm that resumes a run if its object dies. */
+const SAFETY_MS = 30_000
+/** D1 gets the progress of a run this often. */
+const REPORT_MS = 2000
+const MOST_FAILURES = 20
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/**
+ * Learns from the decisions of one scope, in runs. An alarm does a run step by step: each step ends
+ * in one transaction, so that a run which is killed begins its current step again.
+ */
+export class LearnerObject extends DurableObject<Env> implements LearnerApi {
+  readonly #store: LearnerStore
+  readonly #steps: RunSteps
+  #reported_at = 0
+  #working: Promise<void> | null = null
+
+  constructor(context: DurableObjectState, env: Env, history: History) {
+    super(context, env)
+    this.#store = new LearnerStore(context.storage)
+    this.#steps = new RunSteps({ env, store: this.#store, history })
+  }
+
+  async start(request: LearnStart): Promise<StartedRun> {
+    // D1 must not miss how the run before it ended.
+    if (this.#store.run?.status !== 'running') await this.#report()
+    const { settings } = await this.env.SCOPE.getByName(request.scope).state()
+    const { run } = this.#store
+    if (run?.status === 'running') {
+      if (run.quiet && request.started_by !== 'schedule') {
+        this.#store.unit(() => this.#store.write({ ...run, quiet: false }))
+        await this.#report()
+      }
+      await this.ctx.storage.setAlarm(Date.now())
+      return { run_id: run.run_id, status: run.status, already_running: true }
+    }
+    const fresh = newRun(request, settings.learning, Date.now())
+    const is_off = fresh.quiet && settings.learning.mode === 'off'
+    const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh
+    this.#store.unit(() => this.#store.write(begun))
+    await this.ctx.storage.setAlarm(Date.now())
+    await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
+    return { run_id: begun.run_id, status: begun.status, already_running: false }
+  }
+
+  async evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<Place[] | null> {
+    return this.#store.groundsOf(of)
+  }
+
+  /** One at a time: an alarm may be repeated while its handler still runs. */
+  override async alarm(): Promise<void> {
+    this.#working ??= this.#work().finally(() => (this.#working = null))
+    await this.#working
+  }
+
+  async #work(): Promise<void> {
+    const until = Date.now() + SLICE_MS
+    await this.ctx.storage.setAlarm(Date.now() + SAFETY_MS)
+    let kept_ms: number | null = null
+    try {
+      kept_ms = await this.#forgetOld()
+    } catch (error) {
+      const retry_ms = this.#failed(error)
+      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
+    }
+    while (this.#store.run?.status === 'running' && Date.now() < until) {
+      const retry_ms = await this.#step()
+      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
+      // Let other callers of the object run, and the clock advance.
+      await scheduler.wait(0)
+    }
+    try {
+      await this.#report()
+    } catch (error) {
+      warn({ message: 'failed to report a learning run; will retry', error })
+      return this.ctx.storage.setAlarm(Date.now() + backoff(pauses.learning))
+    }
+    if (this.#store.run?.status === 'running' || this.#store.unreported) await this.ctx.storage.setAlarm(Date.now())
+    else await this.#rest(kept_ms)
+  }
+
+  /** Wakes when the oldest decision is due to be forgotten, and daily: the settings may change. */
+  async #rest(kept_ms: number | null): Promise<void> {
+    const { oldest } = this.#store
+    if (oldest === null) return this.ctx.storage.deleteAlarm()
+    const now = Date.now()
+    await this.ctx.storage.setAlarm(kept_ms === null ? now + HOUR_MS : Math.min(now + DAY_MS, Math.max(now + HOUR_MS, oldest + kept_ms)))
+  }
+
+  /**
+   * Forgets decisions that the scope no longer keeps, before a run reads and between runs; and all,
+   * if the scope masks other fields now. Returns how long the scope keeps them.
+   */
+  async #forgetOld(): Promise<number | null> {
+    const { run } = this.#store
+    if (!run) return null
+    const { settings } = await this.env.SCOPE.getByName(run.scope).state()
+    const kept_ms = settings.retention_days * DAY_MS
+    const masked = JSON.stringify(settings.redact.toSorted())
+    const [before, { oldest }] = [this.#store.get('masked'), this.#store]
+    const begins = run.status !== 'running' || (run.progress.phase === 'read' && run.progress.done === 0)
+    const is_old = begins && oldest !== null && oldest < Date.now() - kept_ms
+    if (before === masked && !is_old) return kept_ms
+    this.#store.unit(() => {
+      this.#store.put('masked', masked)
+      if (is_old) this.#store.forgetBefore(Date.now() - kept_ms)
+      if (before === undefined || before === masked) return
+      this.#store.forgetAll()
+      const current = this.#store.run
+      if (current?.status === 'running') this.#store.write(readAgain(current))
+    })
+    if (before !== masked) this.#steps.restart()
+    return kept_ms
+  }
+
+  /** Null, or the time after which a failed step is retried. */
+  async #step(): Promise<number | null> {
+    try {
+      await this.#steps.next()
+      if (Date.now() - this.#reported_at > REPORT_MS) await this.#report()
+      return null
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  #failed(error: unknown): number | null {
+    const { run } = this.#store
+    if (run?.status !== 'running') return null
+    const failures = run.failures + 1
+    warn({ message: 'a step of a learning run failed', scope: run.scope, run_id: run.run_id, failures, error })
+    const answer = `It stopped: ${messageOf(error)}`
+    const next = failures < MOST_FAILURES ? { ...run, failures } : ended(run, 'failed', answer, Date.now())
+    this.#store.unit(() => this.#store.write(next))
+    return next.status === 'running' ? backoff(pauses.learning, failures) : null
+  }
+
+  /** Copies the run to D1, if D1 lacks a change. */
+  async #report(): Promise<void> {
+    const { run, revision, unreported } = this.#store
+    this.#reported_at = Date.now()
+    if (!run || !unreported) return
+    if (run.quiet) return this.#store.reported(revision)
+    const {
+      trusted_sources: _trusted,
+      drifted: _drifted,
+      round: _round,
+      begun: _begun,
+      failures: _failures,
+      asks: _asks,
+      settled: _settled,
+      changed: _changed,
+      quiet: _quiet,
+      ...told
+    } = run
+    await writeRun(storeOf(this.env), told, revision)
+    this.#store.reported(revision)
+  }
+}
+
+/** The run from its beginning, without what it has registered. */
+const readAgain = (run: Run): Run => ({
+  ...run,
+  progress: { phase: 'read', done: 0, of: null },
+  episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
+  rejected: [],
+  round: 0,
+  begun: 0,
+  asks: [],
+  settled: 0,
+  changed: 0,
+})
+
+function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, settings: LearningSettings, now: number): Run {
+  const { started_by, by, drifted = [], trusted_sources = [] } = of
+  return {
+    run_id: uuidv7(),
+    scope,
+    status: 'running',
+    started_by,
+    by,
+    kinds,
+    window: Math.min(window ?? settings.window, MOST_WINDOW),
+    progress: { phase: 'read', done: 0, of: null },
+    episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
+    found: 0,
+    answer: 'It is running.',
+    started_at: now,
+    ended_at: null,
+    candidates: [],
+    rejected: [],
+    trusted_sources: [...settings.trusted_sources, ...trusted_sources],
+    drifted,
+    round: 0,
+    begun: 0,
+    failures: 0,
+    asks: [],
+    settled: 0,
+    changed: 0,
+    quiet: started_by === 'schedule',
+  }
+}

@@ -1,0 +1,96 @@
+import { canonicalJson, type JsonFields } from '../../../base/json.ts'
+import type { Episode, EpisodeAct } from '../episode.ts'
+import { NOTHING } from '../reflexes/classes.ts'
+import type { Learned } from '../reflexes/learn.ts'
+import type { LearnedReflex } from '../reflexes/write.ts'
+
+/** Decisions before the first learning; then a quarter more, or a step that no reflex took. */
+export const FIRST = 200
+const GROWTH = 1.25
+export const STEP = 75
+/** A first version is proved once it would take this share of decisions, or after this number. */
+const WORTH = 0.95
+const LONG = { episodes: 2500, covers: 0.7 } as const
+const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
+const LEAST_FORECAST = 0.15
+/** A version that would take this much more replaces one that is being proved. */
+const MUCH_BETTER = 0.25
+/** Learning is not worth it while the slow path decides less. */
+export const LEAST_SLOW = 0.02
+/** If more is disputed, nothing was learned that could tell a mistake. */
+const MOST_DISPUTED = 0.1
+/** The number of times that a run asks again and learns again. */
+export const SETTLINGS = 3
+
+/** Decisions of one tool, reply, skill or event type, or to do nothing. */
+export const stratumOf = (decision: string): string => decision.split(' ').slice(0, 2).join(' ')
+export const stratumOfAct = (act: { kind: string; name: string } | null): string => (act === null ? NOTHING : `${act.kind} ${act.name}`)
+
+/** Reflexes that were learned together and use the same tool. */
+export type Offer = {
+  stratum: string
+  reflexes: LearnedReflex[]
+  /** Share of such decisions that it would have taken, by the newer part of its history. */
+  forecast: number
+}
+
+export function offersOf({ reflexes, judged }: Pick<Learned, 'reflexes' | 'judged'>): Offer[] {
+  return [...new Set(reflexes.map(({ decision }) => stratumOf(decision)))].map((stratum) => {
+    const own = reflexes.filter(({ decision }) => stratumOf(decision) === stratum)
+    const decided = judged.filter(({ decision }) => stratumOf(decision) === stratum).reduce((sum, { held_out }) => sum + held_out.n, 0)
+    return { stratum, reflexes: own, forecast: own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided }
+  })
+}
+
+/** The number of decisions at which it is worth it to learn again. */
+export const nextAt = (decisions: number, has_taken_over: boolean): number =>
+  has_taken_over ? decisions + STEP : Math.ceil(decisions * GROWTH)
+
+/** The share of all newer decisions that what was learned would have taken rightly. */
+export function coverageOf({ judged }: Pick<Learned, 'judged'>): number {
+  const taken = judged.reduce((sum, { held_out }) => sum + held_out.agreed, 0)
+  return taken / judged.reduce((sum, { held_out }) => sum + held_out.n, 1)
+}
+
+/**
+ * True if a first version is proved now, false to wait for a better one: a second is proved on what
+ * the first leaves over, which is little. `covers`: of each learning so far, the last one included.
+ */
+export function isWorthProof(covers: readonly number[], episodes: number): boolean {
+  const last = covers.at(-1) ?? 0
+  const earlier = covers.at(-1 - FLAT.slices) ?? 0
+  if (last > FLAT.covers && earlier > FLAT.covers && last < earlier + FLAT.gain) return true
+  return last > (episodes < LONG.episodes ? WORTH : LONG.covers)
+}
+
+/** The reason not to prove an offer. `known`: forecasts of its versions that are being proved. */
+export function offerRefusal({ forecast }: Offer, known: readonly number[]): string | null {
+  const share = `${Math.round(forecast * 100)} %`
+  if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
+  const better = known.find((one) => one > forecast - MUCH_BETTER)
+  if (better === undefined) return null
+  return `it would take ${share} of such decisions; a version that would take ${Math.round(better * 100)} % is being proved`
+}
+
+/** The disputed events that are worth asking about, each once. */
+export function worthAsking(disputed: readonly string[], episodes: number, isSettled: (id: string) => boolean): string[] {
+  return disputed.length > episodes * MOST_DISPUTED ? [] : disputed.filter((id) => !isSettled(id))
+}
+
+/** The decision that most answers of the slow path have; the first one if none has two. */
+export function majority(answers: readonly [EpisodeAct[], ...EpisodeAct[][]]): EpisodeAct[] {
+  return answers.find((one) => answers.filter((other) => same(one, other)).length >= 2) ?? answers[0]
+}
+
+/**
+ * Episodes that still teach after a drift at the place `since`: older ones that a drifted reflex
+ * decides (`fired`), or that were decided like those, do not.
+ */
+export function withoutForgotten(episodes: readonly Episode[], fired: readonly (readonly EpisodeAct[] | null)[], since: number): Episode[] {
+  const forgotten = new Set(fired.flatMap((acts) => (acts === null ? [] : [keyOf(acts)])))
+  return episodes.filter(({ log_seq, acts }, at) => log_seq >= since || (fired[at] == null && !forgotten.has(keyOf(acts))))
+}
+
+export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)
+const keyOf = (acts: readonly EpisodeAct[]): string =>
+  canonicalJson(acts.map(({ kind, name, input }): JsonFields => ({ kind, name, input })))

@@ -1,0 +1,94 @@
+import { storedSkill, storedSkillVersions } from '../../../artifacts/platform.ts'
+import type { LearnedSkill, SkillGrounds } from '../contract/learner-api.ts'
+import type { Mined, Rejected, StoredCandidate, StoredRun } from '../contract/runs.ts'
+import type { Env } from '../../../env.ts'
+import type { Manifest } from '../../../skills/manifest/manifest.ts'
+import { storeOf } from '../../../store/store.ts'
+import type { Episode } from '../episode.ts'
+import { mineSkills, type Candidate } from '../skills/learn.ts'
+import { MINING } from '../skills/mine.ts'
+import { MOST_REJECTED, placeOf, shortened, type Grounds } from './findings.ts'
+
+/** A skill that passed its tests, as its scope registers it and as the run reports it. */
+export type FoundSkill = {
+  skill: LearnedSkill
+  candidate: Omit<StoredCandidate, 'id' | 'version' | 'evidence'> & { mined: Mined }
+  grounds: Grounds
+}
+type Run = Pick<StoredRun, 'run_id' | 'scope'> & { trusted_sources: string[] }
+export type MinedSkills = { found: FoundSkill[]; rejected: Rejected[] }
+
+const SEED = '1'
+const MOST_FOUND = 20
+/** A row of the learner has at most 2 MB. */
+const MOST_BYTES = 1_000_000
+const TOO_MANY = `a run registers at most ${MOST_FOUND} skills`
+const TOO_LONG = 'the turns that would test it have too much text'
+
+/** Sequences of calls that the scope's turns repeat, with the tools and roles of its agent. */
+export async function* mineInSteps(
+  episodes: readonly Episode[],
+  { run, env }: { run: Run; env: Env },
+): AsyncGenerator<undefined, MinedSkills, undefined> {
+  const { tools, roles, min_support } = JSON.parse(await env.SCOPE.getByName(run.scope).skillGrounds()) as SkillGrounds
+  const learned = yield* mineSkills(episodes, {
+    tools: new Map(tools),
+    scope: run.scope,
+    owner: 'learned',
+    roles,
+    parser_model: null,
+    seed: SEED,
+    limits: { ...MINING, least_turns: min_support },
+    trusted: new Set(run.trusted_sources),
+    latest: (id) => latestOf(env, id),
+  })
+  const found: FoundSkill[] = []
+  const rejected: Rejected[] = learned.rejected.map(({ what, turns, reason }) => ({
+    what,
+    reason: `${reason} (${turns} ${turns === 1 ? 'turn' : 'turns'})`,
+  }))
+  for (const candidate of learned.candidates) {
+    const one = foundOf(candidate, { run, episodes })
+    const isTooLong = new TextEncoder().encode(JSON.stringify(one)).length > MOST_BYTES
+    const reason = refusalOf(candidate) ?? (isTooLong ? TOO_LONG : found.length === MOST_FOUND ? TOO_MANY : null)
+    if (reason === null) found.push(one)
+    else rejected.push({ what: one.candidate.decision, reason })
+  }
+  return { found, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
+}
+
+/** The newest version, whatever its state. */
+async function latestOf(env: Env, id: string): Promise<Manifest | null> {
+  const [newest] = await storedSkillVersions(storeOf(env), id)
+  const found = newest ? await storedSkill(storeOf(env), id, newest.version) : null
+  return found ? (found.manifest as Manifest) : null
+}
+
+function refusalOf({ manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: Candidate): string | null {
+  if (!changed) return `it is already registered as ${id}@${version}`
+  if (passed) return null
+  const [first] = failures
+  const counts = `${unit.passed} of ${unit.n} cases and ${fuzz.passed} of ${fuzz.n} mutations`
+  return `it passed only ${counts} of its tests${first ? `: ${first.name}: ${first.reason}` : ''}`
+}
+
+function foundOf(
+  { manifest, evidence: { traces, ...measured }, report, cases }: Candidate,
+  { run: { run_id }, episodes }: { run: Run; episodes: readonly Episode[] },
+): FoundSkill {
+  const [of, { steps }] = [new Set(traces), manifest.plan]
+  const places = episodes.filter(({ trace_id, acts }) => of.has(trace_id) && acts.length >= steps.length).map(placeOf)
+  const [unit, fuzz] = [report.unit, report.fuzz].map(({ n, passed }) => ({ n, passed })) as [
+    Mined['tests']['unit'],
+    Mined['tests']['fuzz'],
+  ]
+  const decision = steps.map(({ tool }) => tool).join(' → ')
+  const examples = [...new Set([0, Math.floor(places.length / 2), places.length - 1])].flatMap((at) => places[at] ?? [])
+  const mined: Mined = { ...measured, tests: { unit, fuzz } }
+  return {
+    skill: { run_id, manifest, cases: cases as unknown as LearnedSkill['cases'], report, mined },
+    candidate: { kind: 'skill', decision, mined, examples },
+    // Two skills may call the same tools with other arguments: the id tells them apart.
+    grounds: { decision: manifest.id, train: places, agreed: [], differed: [] },
+  }
+}

@@ -1,0 +1,77 @@
+import { registerSkill, setSkillState } from '../../../artifacts/kinds.ts'
+import type { LearnedSkill, SkillAdoption, SkillGrounds } from '../contract/learner-api.ts'
+import { agentOwner } from '../../../contract/reflex.ts'
+import { hashManifest, type Manifest } from '../../../skills/manifest/manifest.ts'
+import { agentRoles } from '../../../skills/session/owner.ts'
+import { saveSkillCases, saveSkillTest } from '../../../store/artifacts/skill-tests.ts'
+import { storeOf } from '../../../store/store.ts'
+import { factsOf } from '../../../tools/tool-facts.ts'
+import type { Activation } from '../../approvals/scope/approvals.ts'
+import type { Skilled } from '../../../engine/skills/wiring.ts'
+
+type Parts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked'>
+
+/** Allowed tools only: no skill is compiled from the others. */
+export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillGrounds> {
+  await toolbox.ready()
+  const allowed = Object.entries(toolbox.all).filter(([name]) => toolbox.forPlan(name).ok)
+  return { tools: [...factsOf(Object.fromEntries(allowed))], roles: agentRoles(settings()), min_support: settings().learning.min_support }
+}
+
+/**
+ * Registers what was mined from the scope's decisions as its agent's own, as a candidate, with its
+ * cases and its report. By `learning.mode` it then acts, or a person is asked. Each step changes
+ * nothing when it is repeated.
+ */
+export async function adoptSkill(parts: Parts, learned: LearnedSkill): Promise<SkillAdoption> {
+  const { run_id, cases, report } = learned
+  const manifest = learned.manifest as Manifest
+  const { env, scope, agent, now } = parts
+  const hash = await hashManifest(manifest)
+  if (!report.passed || report.hash !== hash) return { ok: false, reason: 'untested', detail: `${manifest.id} has not passed its tests` }
+  const lacking = await lacks(parts, manifest)
+  if (lacking !== null) return { ok: false, reason: 'lacks', detail: lacking }
+  const [db, owner] = [storeOf(env), agentOwner(scope)]
+  const provenance = { by: agent().name, scope, run: run_id }
+  const registered = await registerSkill(db, { manifest, hash, owner, owner_id: owner, scopes: [scope], provenance, now: now() })
+  if (!registered.ok) return registered
+  const { id, version } = registered.version
+  await saveSkillCases(db, id, cases)
+  await saveSkillTest(db, report, { by: 'learner', now: now() })
+  if (registered.version.state === 'candidate') await activate(parts, { id, version, hash }, learned)
+  return { ok: true, id, version }
+}
+
+/** `auto` activates a skill without final calls. Else, and with `propose`, a person decides. */
+async function activate({ env, scope, settings, toolbox, parked, now }: Parts, skill: Activation, learned: LearnedSkill): Promise<void> {
+  const { mode } = settings().learning
+  if (mode !== 'auto' && mode !== 'propose') return
+  const facts = factsOf(toolbox.all)
+  const isFinal = (tool: string): boolean => facts.get(tool)?.repeatable !== true && facts.get(tool)?.inverse == null
+  const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
+  if (mode === 'propose' || final.size > 0) return parked.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
+  const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
+  await setSkillState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
+}
+
+/** The evidence that a person decides on. */
+function why({ manifest, mined: { turns, support, success, delta_cost, tests } }: LearnedSkill, final: readonly string[]): string {
+  const share = (of: number): string => `${Math.round(of * 100)} %`
+  const sequence = (manifest as Manifest).plan.steps.map(({ tool }) => tool).join(' → ')
+  return [
+    `${turns} turns did ${sequence}: ${share(support)} of those that ended well. ${share(success)} of its occurrences ended well.`,
+    `It passed ${tests.unit.passed} of ${tests.unit.n} cases and ${tests.fuzz.passed} of ${tests.fuzz.n} mutations.`,
+    `Against these turns, the cost changes by ${share(delta_cost)}.`,
+    ...(final.length > 0 ? [`Neither undone nor repeated can be: ${final.join(', ')}.`] : []),
+  ].join(' ')
+}
+
+/** A learned skill never does what its agent cannot do, not even to undo a step. */
+async function lacks({ toolbox }: Parts, { plan }: Manifest): Promise<string | null> {
+  await toolbox.ready()
+  for (const { tool } of [...plan.steps, ...plan.compensation]) {
+    const found = toolbox.forPlan(tool)
+    if (!found.ok) return found.detail
+  }
+  return null
+}

@@ -1,0 +1,66 @@
+import type { Place as SkillPlace } from '../../skills/gate/decision.ts'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { factsOf } from '../../tools/tool-facts.ts'
+import type { Skipped } from './episodes/reader.ts'
+import { readStandalone, type StandaloneLog } from './episodes/standalone.ts'
+import { learnSkills, type Candidate } from './skills/learn.ts'
+
+export type SnapshotOptions = {
+  /** The latest turns that are learned from; 10,000 by default. */
+  window?: number
+  /** Tools that only read, and tools that undo others, which their definitions do not say. */
+  tools?: Readonly<Record<string, { repeatable?: boolean; undoes?: { tool: string; match: string[] } }>>
+  owner?: string
+  /** The roles that may run the skills; those of the turns by default. */
+  roles?: readonly string[]
+  /** The model that takes inputs from a text. Without it, the caller gives them. */
+  parser_model?: string
+  /** The seed of the tests. */
+  seed?: string
+}
+
+export type LearnedSnapshot = {
+  /** Turns that were read. */
+  episodes: { read: number; skipped: Skipped[] }
+  candidates: ({ kind: 'skill' } & Candidate)[]
+  rejected: { kind: 'skill' | 'reflex'; what: string; turns: number; reason: string }[]
+}
+
+type Process = {
+  log: StandaloneLog
+  place: Pick<SkillPlace, 'project' | 'env' | 'toolset' | 'repo'>
+  labels: readonly string[]
+  roles: readonly string[]
+  /** The latest version of a skill, or null. */
+  latest: (id: string) => Manifest | null
+}
+
+const WINDOW = 10_000
+const NO_EVENTS = 'a reflex decides on events of a scope, which a process without scopes does not have'
+
+/** Skills from the turns of a process without scopes: mined, compiled and tested. */
+export async function learnFromLog(
+  { log, place, labels, roles: own, latest }: Process,
+  { window = WINDOW, tools = {}, owner = 'learned', roles = own, parser_model, seed = '1' }: SnapshotOptions = {},
+): Promise<LearnedSnapshot> {
+  const { project, env, toolset, repo } = place
+  const shown = { agent: '', agent_version: '', env, ...(project && { project }), ...(toolset && { toolset }), ...(repo && { repo }) }
+  const { traces, skipped } = readStandalone(log, { place: shown, labels, most: window })
+  const called = traces.flatMap(({ acts }) => acts.flatMap(({ kind, name }) => (kind === 'tool' ? [[name, {}] as const] : [])))
+  const { candidates, rejected } = await learnSkills(traces, {
+    tools: factsOf({ ...Object.fromEntries(called), ...tools }),
+    owner,
+    roles,
+    parser_model: parser_model ?? null,
+    seed,
+    latest,
+  })
+  return {
+    episodes: { read: traces.length, skipped },
+    candidates: candidates.map((candidate) => ({ kind: 'skill', ...candidate })),
+    rejected: [
+      ...rejected.map((one) => ({ kind: 'skill' as const, ...one })),
+      { kind: 'reflex', what: 'all', turns: traces.length, reason: NO_EVENTS },
+    ],
+  }
+}

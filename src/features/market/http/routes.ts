@@ -1,0 +1,16 @@
+import { resource } from '../../../http/describe/describe.ts'
+import { contractRoutes } from './contracts.ts'
+import { dealRoutes } from './deals.ts'
+import { discoveryRoutes } from './discovery.ts'
+import { ledgerRoutes } from './ledger.ts'
+import { listingRoutes } from './listings.ts'
+import { statementRoutes } from './statements.ts'
+
+/** The routes of the ledger and of the market. */
+export const marketRoutes = resource()
+  .route('/', ledgerRoutes)
+  .route('/', statementRoutes)
+  .route('/', discoveryRoutes)
+  .route('/', listingRoutes)
+  .route('/', dealRoutes)
+  .route('/', contractRoutes)

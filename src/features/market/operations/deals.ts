@@ -1,0 +1,129 @@
+import type { Colour, CommandOf } from '../../../contract/operation.ts'
+import { operations } from '../../../contract/operation.ts'
+import { deal, dealReason, type Deal, type DealState } from '../contract/deal.ts'
+import { newOffer, type ListingTerms } from '../contract/listing.ts'
+import { paged } from '../../../contract/paging.ts'
+import { counted } from '../../../base/amounts.ts'
+import { accountQuery, idPath } from '../../../contract/operations/shared.ts'
+
+const operation = operations({ tag: 'Market', roles: ['operator'] })
+
+const colours: Partial<Record<DealState, Colour>> = { offered: 'yellow', accepted: 'green', settled: 'green', rejected: 'red' }
+
+/** The terms of a listing or a deal in words. */
+export function termsText({ days, fires, per_decision, most_scopes, resale, royalty_percent, trial_fee }: ListingTerms): string {
+  const parts = [
+    days !== undefined && `ends after ${counted(days, 'day')}`,
+    fires !== undefined && `ends in a scope after ${counted(fires, 'action')}`,
+    per_decision !== undefined && `${per_decision} for each certified decision, the price is the budget`,
+    most_scopes === 'any' && 'for any scopes and patterns',
+    typeof most_scopes === 'number' && `for ${counted(most_scopes, 'scope')}`,
+    resale === true && 'may be sold on',
+    royalty_percent !== undefined && `a royalty of ${royalty_percent} % of each resale`,
+    trial_fee !== undefined && trial_fee > 0 && `${trial_fee} for a trial`,
+  ]
+  return parts.filter((part) => part !== false).join('; ')
+}
+
+const shows: CommandOf<Deal>['shows'] = (found) => {
+  const { deal_id, status, artifact, kind, price, seller, buyer, paid, held, delivery, history } = found
+  const answer_by = status === 'offered' ? found.expires_at : undefined
+  const [scopes, terms] = [found.scopes?.join(', '), termsText(found.terms)]
+  return [
+    { deal_id, status, artifact, kind, scopes, terms, price, seller, buyer, paid, held, answer_by },
+    ...(delivery ? [`delivered: ${delivery.artifact}${delivery.in_use ? '' : ', no longer in use'}`] : []),
+    ...Object.entries(delivery?.used ?? {}).map(([scope, fires]) => `  ${scope}: ${counted(fires, 'action')}`),
+    ...history.map(({ at, state, by, reason }) => `  ${at}  ${state} by ${by}${reason === null ? '' : `: ${reason}`}`),
+  ]
+}
+
+export const offer = operation('post /v1/market/listings/{id}/offers', 'makeOffer', 'Make an offer for a listing', {
+  description:
+    'The money is pending from now on, until the seller answers or the offer times out. The `id` becomes the id of the deal; the same offer again changes nothing. ' +
+    'For the key whose account buys, operators of the scope that buys, and admins. The key must cover the scopes of a licence.',
+  params: idPath,
+  body: newOffer,
+  example: { id: 'offer-1', buyer: 'scope:shop' },
+  answers: { 200: [deal, 'The deal, which existed already.'], 201: [deal, 'The deal, as offered.'] },
+  problems: [404, 409],
+  command: {
+    usage: 'offer <listing>',
+    help: 'Offer to buy; the money is held until the seller answers',
+    flags: [
+      ['--buyer <account>', 'the account that pays, such as scope:shop/berlin', { required: true }],
+      ['--price <scrip>', 'another price than that of the listing', { is: 'whole' }],
+      ['--scope <scope...>', 'the scopes of a licence; the scope of the buyer by default', { field: 'scopes' }],
+      ['--timeout <seconds>', 'the offer expires after this time; a day by default', { is: 'whole', field: 'timeout_s' }],
+      ['--id <id>', 'your id of the offer: repeating it makes no second one'],
+    ],
+    fills: 'id',
+    shows,
+  },
+})
+
+export const list = operation('get /v1/market/deals', 'listDeals', 'List the deals of an account, oldest first', {
+  roles: ['viewer'],
+  query: accountQuery,
+  answers: { 200: [paged(deal), 'A page.'] },
+  command: {
+    usage: 'deals',
+    flags: [['--account <account>', 'the buyer or the seller, such as scope:shop/berlin', { required: true }]],
+    table: {
+      columns: [
+        { title: 'DEAL', of: ({ deal_id }) => deal_id },
+        { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] ?? null },
+        { title: 'PRICE', of: ({ price }) => price },
+        { title: 'PAID', of: ({ paid }) => paid },
+        { title: 'KIND', of: ({ kind }) => kind },
+        { title: 'ARTIFACT', of: ({ artifact }) => artifact },
+        { title: 'SELLER', of: ({ seller }) => seller },
+        { title: 'BUYER', of: ({ buyer }) => buyer },
+      ],
+      empty: 'The account has no deals.',
+      most: 100,
+      limit: 20,
+    },
+  },
+})
+
+export const find = operation('get /v1/market/deals/{id}', 'getDeal', 'Get a deal', {
+  description: 'For those who may read the account of the seller or of the buyer.',
+  roles: ['viewer'],
+  params: idPath,
+  answers: { 200: [deal, 'The deal with its history and its delivery.'] },
+  problems: [404],
+  command: { usage: 'deal <id>', help: 'Show a deal with its history', shows },
+})
+
+const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
+  operation(`post /v1/market/deals/{id}/${verb}`, `${verb}Deal`, summary, {
+    description,
+    params: idPath,
+    body: dealReason,
+    takes: 'optional',
+    example: { reason: 'The price is too low.' },
+    answers: { 200: [deal, 'The deal.'] },
+    problems: [404, 409],
+    command: { usage: `${verb} <deal>`, help, flags: [['--reason <text>', 'why, for the record']], shows },
+  })
+
+export const accept = decision('accept', [
+  'Accept an offer',
+  'For the seller. The payment and the delivery are one transaction. If the version was retired, demoted or sold since the offer, nothing is sold and the money returns.',
+  'Accept an offer, as its seller: the goods and the money change hands together',
+])
+export const reject = decision('reject', [
+  'Reject an offer',
+  'For the seller. The money returns to the buyer.',
+  'Reject an offer, as its seller',
+])
+export const cancel = decision('cancel', [
+  'Cancel an offer',
+  'For the buyer, before it is answered. The money returns.',
+  'Cancel your offer',
+])
+export const refund = decision('refund', [
+  'End a licence early',
+  'For the seller; for the buyer too, if it is paid by decision. What is not earned yet returns to the buyer.',
+  'End a licence: what is not used up returns',
+])

@@ -1,0 +1,118 @@
+import { z } from 'zod'
+import { account, ledgerAudit, ledgerReport, reportGroups } from '../contract/account.ts'
+import { accountId, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
+import { operations } from '../../../contract/operation.ts'
+import { paged, pageLimit } from '../../../contract/paging.ts'
+
+const operation = operations({ tag: 'Ledger', roles: ['viewer'] })
+
+const accountPath = z.object({ id: accountId })
+const pageQuery = z.object({
+  limit: pageLimit(1000),
+  cursor: z.string().max(300).optional(),
+  after: z.string().max(300).optional().describe('The same as `cursor`.'),
+})
+const results = z.object({ results: z.array(transferResult) })
+const time = z.iso.datetime({ offset: true }).optional()
+
+export const send = operation('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip', {
+  description:
+    'One transfer, or up to 1,000 in an array, which one transaction makes in order. An id has one outcome, for ever: the same transfer again is answered `exists`, and one that failed stays failed. ' +
+    'An id from before the retention of the ledger fails with `id_used_long_ago`. ' +
+    'The key must be the one whose account pays, or an operator of the scope that pays; with `void`, that is paid.',
+  roles: ['publisher'],
+  body: z.union([newTransfer, z.array(newTransfer).min(1).max(MOST_TRANSFERS)]),
+  example: { id: 'invoice-17', debit: 'scope:shop', credit: 'scope:cook', amount: 5 },
+  answers: { 200: [results, 'The results, in order.'] },
+})
+
+export const mint = operation('post /v1/ledger/mint', 'mintScrip', 'Make new scrip', {
+  description:
+    'A transfer from `genesis`, for admins of all scopes (`*`). What they mint for an account of a tenant is the budget of that tenant, whose operators transfer it on. ' +
+    'For an account that is not known yet (404) nothing is made, and the same mint succeeds later.',
+  roles: ['admin'],
+  body: newMint,
+  example: { id: 'mint-1', to: 'scope:shop', amount: 1000 },
+  answers: { 200: [results, 'The result.'] },
+  problems: [404],
+})
+
+export const list = operation('get /v1/ledger/accounts', 'listAccounts', 'List accounts', {
+  description: 'For viewers of all scopes.',
+  query: pageQuery,
+  answers: { 200: [paged(account), 'A page, by id.'] },
+  command: {
+    usage: 'accounts',
+    table: {
+      columns: [
+        { title: 'BALANCE', of: ({ balance }) => balance },
+        { title: 'AVAILABLE', of: ({ available }) => available },
+        { title: 'ACCOUNT', of: ({ id, closed }) => (closed ? `${id} (closed)` : id) },
+      ],
+      empty: 'No account is open yet.',
+    },
+  },
+})
+
+export const find = operation('get /v1/ledger/accounts/{id}', 'getAccount', 'Get an account', {
+  description: 'For viewers of its scope, and for the key whose account it is. `genesis` and `escrow` are for viewers of all scopes.',
+  params: accountPath,
+  answers: { 200: [account, 'The account.'] },
+  problems: [404],
+  command: { usage: 'account <id>', help: 'Show an account', shows: (found) => [found] },
+})
+
+export const statement = operation(
+  'get /v1/ledger/accounts/{id}/statement',
+  'getStatement',
+  'List the transfers of an account, oldest first',
+  {
+    description: 'From the copy in D1, and what is newer from the ledger itself: a transfer that was answered is in it.',
+    params: accountPath,
+    query: pageQuery,
+    answers: { 200: [paged(transfer), 'A page.'] },
+    problems: [404],
+    command: {
+      usage: 'statement <id>',
+      table: {
+        columns: [
+          { title: 'AT', of: ({ at }) => at },
+          { title: 'AMOUNT', of: ({ amount }) => amount },
+          { title: 'KIND', of: ({ kind }) => kind },
+          { title: 'FROM', of: ({ debit }) => debit },
+          { title: 'TO', of: ({ credit }) => credit },
+          { title: 'ID', of: ({ id }) => id },
+          { title: 'MEMO', of: ({ memo }) => memo },
+        ],
+        empty: 'No transfer yet.',
+      },
+    },
+  },
+)
+
+export const report = operation('get /v1/ledger/accounts/{id}/report', 'getLedgerReport', 'Sum the payments of an account', {
+  description:
+    'By day, code or counterparty, at most 1,000 groups: the newest days, else the largest sums. From the copy in D1, which follows within about a second; `as_of` says up to where.',
+  params: accountPath,
+  query: z.object({
+    by: z.enum(reportGroups).default('day').describe('What the sums are grouped by.'),
+    since: time.describe('30 days before `until`, if unset.'),
+    until: time.describe('Now, if unset.'),
+  }),
+  answers: { 200: [ledgerReport, 'The sums.'] },
+  problems: [404],
+})
+
+export const audit = operation('get /v1/ledger/audit', 'auditLedger', 'Recompute the ledger from its history', {
+  description: 'For viewers of all scopes.',
+  answers: { 200: [ledgerAudit, 'The sums, and what does not add up.'] },
+  command: {
+    usage: 'audit',
+    help: 'Recompute all from the history; exit with 1 if it does not add up',
+    shows: ({ problems, checkpoint, ...sums }) => [
+      { ...sums, left: checkpoint?.transfers ?? 0, checkpoint: checkpoint?.digest ?? null },
+      ...problems,
+    ],
+    failed: ({ ok }) => !ok,
+  },
+})

@@ -1,0 +1,23 @@
+import type { Ledger, TimedOut } from './ledger/ledger.ts'
+import type { Limits } from './limits.ts'
+import type { Outbox } from './outbox.ts'
+
+/** The parts of the object that its rooms use. */
+export type Parts = {
+  sql: SqlStorage
+  ledger: Ledger
+  outbox: Pick<Outbox, 'put'>
+  limits: Limits
+  /** A transaction within that of the object. An exception undoes this one alone. */
+  separately: <Made>(work: () => Made) => Made
+}
+
+/** A part of the market with times of its own: it acts within the object's transactions. */
+export interface Room {
+  /** When something of it expires next, in ms. */
+  readonly due: number | null
+  /** Ends what expires at `at`, and follows the pending transfers that timed out then. */
+  expire(at: number, timed_out: readonly TimedOut[]): void
+  /** The ids among these of transfers that something unfinished of this room refers to. */
+  inUse(ids: readonly string[]): string[]
+}

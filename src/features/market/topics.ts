@@ -1,0 +1,83 @@
+import { messageOf } from '../../base/error-text.ts'
+import type { Ledger } from './ledger/ledger.ts'
+import { addDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'
+import { copiedUpTo, copyTransfers } from './store/ledger.ts'
+import { writeListings, type ListingCopy } from './store/listings.ts'
+import { storeOf } from '../../store/store.ts'
+import type { MarketView } from './contract/view.ts'
+import { DEAL_TOPICS, type SentDeal } from './deals/notify.ts'
+import { deliver } from './goods/deliver.ts'
+import { LIMITS } from './limits.ts'
+import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
+import type { GivenUp, Outbox, Source, Topics } from './outbox.ts'
+
+const PAGE = 500
+const DEAD_LETTERS = 'dead-letters'
+
+/** The functions that send the topics of the outbox. Each is idempotent. */
+export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<Outbox, 'put'>): Topics => ({
+  [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), in_order: true, most_waiting: LIMITS.news },
+  /** The newest state of each deal, with its consequences for artifacts. */
+  [DEAL_TOPICS.deals]: {
+    async send(items, env) {
+      for (const { value } of items) await deliver(env, value as SentDeal, Date.now())
+    },
+    giveUp: (message) => outbox().put(DEAD_LETTERS, message.key, letterOf(message)),
+  },
+  [DEAL_TOPICS.listings]: {
+    send: (items, env) =>
+      writeListings(
+        storeOf(env),
+        items.map(({ value }) => value as ListingCopy),
+      ),
+  },
+  [DEAD_LETTERS]: {
+    send: (items, env) =>
+      addDeadLetters(
+        storeOf(env),
+        items.map(({ value }) => value as DeadLetter),
+      ),
+  },
+})
+
+/** For a person, who retries it once its cause is removed. Keys that cover all scopes see it. */
+const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetter => ({
+  id: `deal:${key}`,
+  origin: 'market',
+  scope: null,
+  event_id: null,
+  type: 'deal',
+  error: messageOf(error),
+  stack: null,
+  attempts,
+  payload: JSON.stringify((value as SentDeal).deal),
+  dead_lettered_at: Date.now(),
+})
+
+/** State that is sent from the tables of the ledger. */
+export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Readonly<Record<string, Source>> => ({
+  /** Turns the history into messages for the scopes whose accounts took part. */
+  news: {
+    get waiting() {
+      return ledger.mark('news') < ledger.newest
+    },
+    send: async () => newsOfTransfers(ledger, outbox()),
+  },
+  transfers: {
+    get waiting() {
+      return ledger.mark('copied') < ledger.newest
+    },
+    /** From what D1 has, if it was restored to an earlier time: the copy has no gap. */
+    async send(env) {
+      const db = storeOf(env)
+      for (let after = Math.min(ledger.mark('copied'), await copiedUpTo(db)); ;) {
+        const { items } = ledger.history({ after: String(after), limit: PAGE })
+        const last = items.at(-1)
+        if (!last) return
+        await copyTransfers(db, items)
+        after = last.seq
+        ledger.setMark('copied', after)
+      }
+    },
+  },
+})

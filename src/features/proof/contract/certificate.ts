@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import type { Action } from '../../../contract/action.ts'
+import type { Decision, ReflexState } from '../../../contract/reflex.ts'
+
+const count = z.int()
+const text = z.string()
+const ms = z.number()
+
+/** The slow path that decides: what is learned from it holds for it alone. */
+export const teacher = z
+  .object({
+    by: z.enum(['model', 'person', 'pull']),
+    agent_version: text,
+    model: text,
+    prompt_hash: text,
+    tools_hash: text,
+    settings_revision: count,
+  })
+  .meta({ id: 'Teacher' })
+export type Teacher = z.infer<typeof teacher>
+
+export const risks = ['inside', 'outside', 'final'] as const
+export const risk = z
+  .enum(risks)
+  .describe(
+    '`inside`: a reply, a note or nothing. `outside`: the effect can be undone or repeated. `final`: neither; a person must allow it.',
+  )
+export type Risk = z.infer<typeof risk>
+
+const taught = z.record(text, count)
+const values = z
+  .object({
+    senders: z.object({ taught, rare: count }),
+    numbers: z.record(text, z.object({ low: z.number(), high: z.number(), n: count, stretched: count })),
+    rare: count,
+  })
+  .describe('The senders of decisions that agreed, and the ranges of their numbers by field and by the word before: others are audited.')
+
+const stratum = z.object({
+  event_type: text.describe('`*`: the types beyond the first 50.'),
+  risk,
+  state: z
+    .enum(['open', 'proven', 'refuted'])
+    .describe('`open`: still compared in shadow mode. `proven`: it may act. `refuted`: it never may.'),
+  n: count.describe('Decisions compared since this stratum was opened.'),
+  k: count.describe('Decisions that agreed.'),
+  from: z.object({ seq: count, at: ms }),
+  to: z.object({ seq: count, at: ms }),
+  person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
+  audits: z
+    .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
+    .describe('Decisions audited or compared since it was proven, with the state of the CUSUM test on them.'),
+  drifts: count.describe('The number of times that an alarm sent it back to shadow mode.'),
+})
+export type Stratum = z.infer<typeof stratum>
+
+export const certificate = z
+  .object({
+    subject: z.object({ kind: z.enum(['reflex', 'skill']), id: text, version: text, hash: text }),
+    teacher,
+    procedure: z.literal('sprt'),
+    alpha: z.number().describe('The chance that a poor one is proven in a stratum, at most.'),
+    delta: z.number().describe('The chance that a good one is refuted in a stratum, at most.'),
+    noise: z.number().describe('The share of decisions in which the teacher contradicts itself.'),
+    least: z
+      .object({ agreement: z.number(), support: count })
+      .describe('The settings `learning.min_agreement` and `learning.min_support` when it was opened.'),
+    n: count.describe('Compared decisions of the proven strata.'),
+    k: count.describe('Those that agreed.'),
+    bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),
+    strata: z.array(stratum),
+    shapes: z
+      .object({
+        baseline: z.number(),
+        events: count,
+        unseen: z.array(count),
+        alarm: z.boolean(),
+        taught: z.record(text, count).describe('Compared events, by a hash of their type and of the names and kinds of their fields.'),
+        rare: count.describe('Those of further shapes.'),
+        values: values.optional(),
+      })
+      .describe('The share of unseen shapes to expect as of its proof, and the places of unseen ones in the last 500 events.'),
+    issued_at: ms,
+    expires_at: ms,
+    lapsed: z.object({ at: ms, reason: text }).nullable(),
+  })
+  .meta({ id: 'Certificate' })
+export type Certificate = z.infer<typeof certificate>
+
+/** A certificate as people read it. */
+export const shownCertificate = z
+  .object({ certificate, why: z.array(text).describe('The certificate in sentences.') })
+  .meta({ id: 'ShownCertificate' })
+
+const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'asked', 'withdrawn', 'allowed', 'rejected'])
+export type CertificateChange = z.infer<typeof changed>
+
+/** The log entries of proofs. The event type and the risk are null if all strata changed. */
+export type ProvingEntry =
+  /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
+  | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
+  /** `turn_id` is null if an operator did it. */
+  | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
+  /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */
+  | { kind: 'reflex-moved'; reflex_id: string; version: number; from: ReflexState; to: ReflexState | 'suspended'; reason: string }
+  | {
+      kind: 'certificate-changed'
+      reflex_id: string
+      version: number
+      change: CertificateChange
+      event_type: string | null
+      risk: Risk | null
+      reason: string
+      /** Present with `asked`, `withdrawn`, `allowed` and `rejected`. */
+      approval_id?: string
+      certificate: Certificate
+    }
+  /** The slow path that decides from now on. */
+  | { kind: 'teacher-changed'; teacher: Teacher; reason: string }

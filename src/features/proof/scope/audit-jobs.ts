@@ -1,0 +1,97 @@
+import { DECISION_ASKED } from '../../decisions/contract/event.ts'
+import type { Decision } from '../../../contract/reflex.ts'
+import type { Drift } from '../../learning/contract/learner-api.ts'
+import type { Job } from '../../../engine/jobs.ts'
+import { childHead } from '../../../engine/log/spans.ts'
+import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+import type { Decisions } from '../../decisions/scope/decisions.ts'
+import type { Audit } from './audits.ts'
+import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
+
+type Parts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
+  dry_turns: DryTurns
+  decisions: Decisions
+}
+
+/** Longest wait for the model or its budget: an older decision is not worth the question. */
+const MOST_WAIT_MS = 86_400_000
+/** Bounds of the pause before the next try. */
+const AGAIN_MS = { least: 1000, unknown: 60_000, most: 600_000 } as const
+
+/**
+ * Audits decisions, one at a time. If the object dies before the unit that records the answer, the
+ * job asks again: a dry turn may be repeated, and its usage counts each time.
+ */
+export function handleAudits(parts: Parts): void {
+  const { jobs, unit } = parts
+  jobs.handle<Audit>('audit', {
+    work: 'audit',
+    at_once: 1,
+    attempts: MOST_DEATHS,
+    run: (job) => audit(job, parts),
+    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'audit', key)),
+  })
+  jobs.handle<Drift>('learn-again', {
+    work: 'audit',
+    at_once: 1,
+    attempts: MOST_DEATHS,
+    run: (job) => learnAgain(job, parts),
+    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'learn-again', key)),
+  })
+}
+
+/** Starts a run of the Learner. A run that is already in progress does not know of this drift. */
+async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit }: Parts): Promise<{ again_ms: number } | void> {
+  const started = await env.LEARNER.getByName(scope).start({ scope, started_by: 'drift', by: 'audits', drifted: [payload] })
+  if (started.already_running) {
+    unit((waiting) => jobs.progressed(waiting, 'learn-again', key))
+    return { again_ms: AGAIN_MS.unknown }
+  }
+  unit((ending) => void jobs.done(ending, 'learn-again', key))
+  return undefined
+}
+
+async function audit({ key, payload }: Job<Audit>, parts: Parts): Promise<{ again_ms: number } | void> {
+  const { jobs, unit, now, programs, judgements, dry_turns } = parts
+  const { reflex_id, version: number, view, head } = payload
+  const version = programs.find({ id: reflex_id, version: number })
+  // Without a proof there is nothing to audit, such as after an alarm.
+  if (!version || !judgements.isProven(version, payload)) return unit((ending) => void jobs.done(ending, 'audit', key))
+  if (payload.event_type === DECISION_ASKED) return auditAsked({ key, payload, version }, parts)
+  const asked = { turn_id: key, head, view }
+  const answer = await dry_turns.ask(asked)
+  const waits = answer.status === 'waiting' || answer.status === 'refused'
+  if (waits && now() - view.decided_at < MOST_WAIT_MS) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: pauseUntil(answer, now()) }
+  }
+  unit((ending) => {
+    jobs.done(ending, 'audit', key)
+    dry_turns.log(ending, asked, answer, 'audit')
+    const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
+    judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage })
+  })
+  return undefined
+}
+
+type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<Parts['programs']['find']>> }
+
+/** A request for a decision is audited by the decision model, which would have answered it. */
+async function auditAsked({ key, payload, version }: Auditing, parts: Parts): Promise<{ again_ms: number } | void> {
+  const { jobs, unit, now, judgements, decisions } = parts
+  const answer = await decisions.again(payload.seq)
+  if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: AGAIN_MS.unknown }
+  }
+  unit((ending) => {
+    jobs.done(ending, 'audit', key)
+    judgements.audited(ending, version, { ...payload, head: childHead(payload.head), decided: answer.decided, usage: answer.usage })
+  })
+  return undefined
+}
+
+function pauseUntil({ until }: DryAnswer, now: number): number {
+  return until === null ? AGAIN_MS.unknown : Math.min(Math.max(until - now, AGAIN_MS.least), AGAIN_MS.most)
+}

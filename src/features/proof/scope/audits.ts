@@ -1,0 +1,97 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { Action } from '../../../contract/action.ts'
+import { isAsked } from '../../decisions/contract/event.ts'
+import type { EntryHead } from '../../../contract/log-entry.ts'
+import type { AuditOccasion, DryView } from '../contract/audit.ts'
+import { countAct, occasionOf } from '../evidence/draw.ts'
+import { noveltyOf, traitsOf } from '../evidence/novelty.ts'
+import type { Decision, Fire } from '../../../reflexes/decide.ts'
+import type { Event } from '../../../core/event.ts'
+import type { Applied, Feature, Next } from '../../../engine/feature.ts'
+import { childHead, headOf } from '../../../engine/log/spans.ts'
+import type { OwnAct } from './judgements.ts'
+import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
+import type { Unit } from '../../../engine/storage/unit.ts'
+
+/** An audit as stored in its job. */
+export type Audit = OwnAct & { reflex_id: string; version: number; view: DryView; head: EntryHead }
+
+type Parts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
+
+/** Audits that may wait, for example for the model; further ones are not drawn. */
+const MOST_WAITING = 500
+
+/** Actions that cannot be compared with a decision of the slow path. */
+const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
+
+/**
+ * Draws the decisions of proven reflexes that the slow path repeats: by a hash of the event's id,
+ * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
+ * is added in the unit of the decision, with what a turn would have seen then.
+ */
+export class Audits implements Feature {
+  readonly name = 'audits'
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  acted(unit: Unit, fire: Fire, { decision, fired_seq }: Applied): Next[] {
+    this.#parts.judgements.guarded(unit, fire.version, decision.one.event, decision.one.seq)
+    return this.#draw(unit, fire, decision, fired_seq) ? [{ do: 'run-jobs' }] : []
+  }
+
+  /** True if the decision is audited. */
+  #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: Decision, log_seq: number): boolean {
+    const { agent, settings, memory, jobs } = this.#parts
+    if (NEVER.has(acted.action.action_type)) return false
+    if (agent().trigger === null && !isAsked(event)) return false
+    // A person's version is audited only while the scope learns.
+    if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
+    const occasion = this.#occasion(acted, event)
+    if (occasion === null) return false
+    const { action: own, version: by } = acted
+    const { created_at, last_action_at } = memory.live
+    // The reflex saw the notes before its own action changed them.
+    const scratch = steps.find(({ fire }) => fire === acted)?.shown?.context.scratch ?? {}
+    const view: DryView = {
+      considered: [[seq, seq]],
+      saw: { seqs: memory.placesUpTo(seq), scratch, created_at, last_action_at },
+      decided_at: unit.now,
+    }
+    const payload: Audit = {
+      reflex_id: by.id,
+      version: by.version,
+      seq,
+      event_type: event.type,
+      own,
+      log_seq,
+      occasion,
+      traits: traitsOf(event),
+      view,
+      head: childHead(headOf(event)),
+    }
+    jobs.add(unit, { kind: 'audit', key: uuidv7(), payload })
+    return true
+  }
+
+  /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
+  #occasion({ version, action }: Fire, event: Event): AuditOccasion | null {
+    const { settings, judgements, records } = this.#parts
+    const proof = judgements.proofOf(version, { event_type: event.type, own: action })
+    if (!proof) return null
+    const kind = `${event.type} ${action.action_type === 'call_tool' ? action.tool : action.action_type}`
+    const pace = records.pace(version, kind, proof.seq)
+    const is_new = proof.values !== undefined && noveltyOf(proof.values, traitsOf(event)) !== null
+    const { audit_share: share } = settings().learning
+    const drawn = occasionOf(pace, { event_id: event.id, salt: version.hash, share, risk: proof.risk, is_new })
+    const occasion = drawn !== null && this.#waiting() >= MOST_WAITING ? null : drawn
+    records.paced(version, kind, countAct(pace, occasion))
+    return occasion
+  }
+
+  #waiting(): number {
+    return this.#parts.database.first<{ n: number }>(`SELECT count(*) AS n FROM jobs WHERE kind = 'audit'`)?.n ?? 0
+  }
+}

@@ -1,0 +1,188 @@
+import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
+import type { Certificate, Risk, Stratum } from '../contract/certificate.ts'
+import type { LicenceUse } from '../../market/scope/licence-use.ts'
+import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
+import { scopeHead } from '../../../engine/log/spans.ts'
+import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Ground } from '../../../engine/storage/wiring.ts'
+import { doubtIn, why } from '../evidence/certificate.ts'
+import type { Certificates, Observed, PersonDecision } from './certificates.ts'
+import type { MayAct } from '../../../engine/reflexes/may-act.ts'
+import type { Teachers } from './teachers.ts'
+import type { Turn } from '../../../engine/turns/turn.ts'
+import type { ReflexSync } from '../../../engine/reflexes/sync.ts'
+import type { Move, ReflexVersions } from '../../../engine/reflexes/versions.ts'
+
+type Parts = Pick<Ground, 'records' | 'settings'> & {
+  programs: ReflexVersions
+  reflex_sync: Pick<ReflexSync, 'moved'>
+  certificates: Certificates
+  may_act: Pick<MayAct, 'heldBack' | 'unproven'>
+  licence_use: Pick<LicenceUse, 'lapsed'>
+  teachers: Teachers
+}
+type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
+
+/**
+ * A proven action of a version: what a person may allow. `agreed` of `compared` decisions prove it;
+ * `proof` is the place of the last of their events, which another proof does not share.
+ */
+export type Promotion = {
+  id: string
+  version: number
+  hash: string
+  event_type: string
+  risk: Risk
+  compared: number
+  agreed: number
+  proof: number
+}
+/** `why`: the evidence. */
+export type PromotionQuestion = { promotion: Promotion; why: string }
+export type WaitingPromotion = { approval_id: string; promotion: Promotion }
+/** Asks people. `ask` returns null if the question waits already. */
+type Questions = {
+  ask: (unit: Unit, question: PromotionQuestion) => string | null
+  waiting: (version: Name) => readonly WaitingPromotion[]
+  withdraw: (unit: Unit, approval_id: string, reason: string) => void
+}
+type Name = Pick<ReflexVersion, 'id' | 'version'>
+
+/** Moves versions between shadow mode and acting, by their certificates. */
+export class Promotions {
+  readonly #parts: Parts
+  #questions: Questions = { ask: () => null, waiting: () => [], withdraw: () => {} }
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    parts.certificates.onLapse((unit, version) => this.review(unit, version))
+  }
+
+  /** Counts a comparison, and promotes the version if it may act. */
+  compared(unit: Unit, version: ReflexVersion, compared: Compared): void {
+    this.#parts.certificates.observe(unit, version, { kind: 'compared', ...compared })
+    this.judge(unit, version)
+  }
+
+  onAsk(questions: Questions): void {
+    this.#questions = questions
+  }
+
+  /**
+   * Promotes an agent's version once its certificate lets it act somewhere, and asks a person about
+   * proven actions that one must allow. A person's version waits for its owner. A version that
+   * nothing proves any more, and that nothing may prove, acts no longer.
+   */
+  judge(unit: Unit, judged: ReflexVersion): void {
+    const { programs, records, certificates, may_act } = this.#parts
+    this.review(unit, judged)
+    // An earlier comparison of the same decision may have changed its state.
+    const version = programs.find(judged) ?? judged
+    const certificate = certificates.of(version)
+    if (!certificate || certificate.lapsed || version.provenance.scope === null || !programs.governs(version)) return
+    // Only a person can promote a demoted version.
+    const waits = version.state === 'shadow' && version.state_reason === null
+    if (!waits && !(version.state === 'active' && version.by_proof)) return
+    // A reason ends the trial: further agreement does not promote this version. After a lapse the
+    // rejected strata may be the only ones so far, and others may still be proven.
+    if (isRefuted(certificate) && certificate.strata.some(({ person }) => person === null)) {
+      const reason = `${countsOf(certificate.strata)}: too few to ${waits ? 'activate it' : 'let it act on'}`
+      return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
+    }
+    if (may_act.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
+    const proven = certificate.strata.filter(({ state }) => state === 'proven')
+    const allowed = proven.filter((stratum) => may_act.unproven(version, stratum, unit.now) === null)
+    for (const stratum of proven)
+      if (!allowed.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
+    if (waits && allowed.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(allowed), by_proof: true })
+  }
+
+  /** Withdraws the questions about a version whose evidence is no longer what was shown. */
+  review(unit: Unit, version: Name): void {
+    for (const { approval_id, promotion } of this.#questions.waiting(version)) {
+      const reason = this.outdated(promotion)
+      if (reason === null) continue
+      this.#questions.withdraw(unit, approval_id, reason)
+      const { event_type, risk } = promotion
+      this.#parts.certificates.withdrawn(unit, version, { event_type, risk, approval_id, reason })
+    }
+  }
+
+  /** The reason why the evidence that was shown no longer holds; null: it does. */
+  outdated({ id, version, event_type, risk, proof }: Promotion): string | null {
+    const certificate = this.#parts.certificates.of({ id, version })
+    if (!certificate) return 'its certificate is no longer kept'
+    if (certificate.lapsed) return certificate.lapsed.reason
+    const stratum = certificate.strata.find((one) => one.event_type === event_type && one.risk === risk)
+    if (stratum?.state !== 'proven') return `its proof on ${event_type} has ended: ${countsOf(stratum ? [stratum] : [])}`
+    const doubted = doubtIn(certificate, stratum)
+    if (doubted !== null) return `on ${event_type} ${doubted}`
+    return stratum.to.seq === proof ? null : `its action on ${event_type} was proven again by other decisions`
+  }
+
+  /** Applies a person's decision about a proven action. */
+  decided(unit: Unit, promotion: Promotion, decision: PersonDecision): void {
+    const { certificates, programs } = this.#parts
+    const { id, version: number, event_type, risk } = promotion
+    if (decision.allows && this.outdated(promotion) !== null) return
+    if (!certificates.decide(unit, { id, version: number }, { event_type, risk, ...decision })) return
+    const version = programs.find({ id, version: number })
+    const certificate = certificates.of({ id, version: number })
+    if (!version || !certificate) return
+    if (decision.allows || !isRefuted(certificate)) return this.judge(unit, version)
+    const reason = `${decision.person} rejected its action on ${event_type}`
+    if (programs.governs(version) && version.state !== 'retired') this.move(unit, version, { to: 'shadow', reason, by_proof: false })
+  }
+
+  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
+    const { certificates } = this.#parts
+    const { id, version: number, hash } = version
+    const certificate = certificates.of(version)
+    if (!certificate) return
+    const promotion = { id, version: number, hash, event_type, risk, compared, agreed, proof }
+    const approval_id = this.#questions.ask(unit, { promotion, why: why(certificate).join(' ') })
+    if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, approval_id })
+  }
+
+  /** True if anything here depends on the slow path being what it was. */
+  get watches(): boolean {
+    const { certificates, settings, programs } = this.#parts
+    return settings().learning.mode !== 'off' || programs.links.length > 0 || certificates.any
+  }
+
+  /** Notes what a turn showed of the slow path. Certificates of another one lapse. */
+  taught(unit: Unit, shown: Turn['shown']): void {
+    const { teachers, certificates, settings } = this.#parts
+    const logs = settings().learning.mode !== 'off' || certificates.any
+    if (teachers.shown(unit, shown, { logs })) certificates.expireAll(unit)
+  }
+
+  /** Logs that a certificate ended, at the first event that it would have decided on. */
+  expire(unit: Unit, version: ReflexVersion): void {
+    this.#parts.certificates.expire(unit, version)
+  }
+
+  move(unit: Unit, version: ReflexVersion, move: Move): void {
+    const { programs, reflex_sync } = this.#parts
+    programs.move(version, move)
+    reflex_sync.moved(unit, version, move)
+    this.#log(unit, version, move.to, move.reason)
+  }
+
+  /** Stops a version that this scope does not govern in this scope only. */
+  suspend(unit: Unit, version: ReflexVersion, reason: string): void {
+    this.#parts.programs.suspend(unit, version, reason)
+    this.#parts.licence_use.lapsed(unit, version)
+    this.#log(unit, version, 'suspended', reason)
+  }
+
+  #log(unit: Unit, { id, version, state }: ReflexVersion, to: ReflexState | 'suspended', reason: string): void {
+    unit.log({ ...scopeHead(), kind: 'reflex-moved', reflex_id: id, version, from: state, to, reason })
+  }
+}
+
+const sumOf = (all: readonly Stratum[], field: 'n' | 'k'): number => all.reduce((sum, one) => sum + one[field], 0)
+const countsOf = (all: readonly Stratum[]): string => `${sumOf(all, 'k')} of ${sumOf(all, 'n')} compared fires in shadow agreed`
+
+/** True if nothing of it is proven or may still be. */
+const isRefuted = ({ strata }: Certificate): boolean => strata.length > 0 && strata.every(({ state }: Stratum) => state === 'refuted')

@@ -1,0 +1,293 @@
+import type { ToolDefinition } from '../../../tools/define-tool.ts'
+import { toolCallOf, type Action } from '../../../contract/action.ts'
+import { actsOf, type Decision, type ReflexVersion } from '../../../contract/reflex.ts'
+import type { Event } from '../../../core/event.ts'
+import { type Traits, traitsOf } from '../evidence/novelty.ts'
+import { shapeOf } from '../evidence/shape.ts'
+import { agreedIn } from '../../../reflexes/agreement.ts'
+import { countRun } from '../../../reflexes/metrics.ts'
+import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
+import { historyOf, type Fire, type Step } from '../../../reflexes/decide.ts'
+import type { Applied, Feature } from '../../../engine/feature.ts'
+import type { Stored } from '../../../engine/inbox/event-row.ts'
+import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
+import type { Toolbox } from '../../../agent/toolbox.ts'
+import type { ReflexVersions } from '../../../engine/reflexes/versions.ts'
+import type { Records } from './stats.ts'
+import type { Promotions } from './promotions.ts'
+import { riskIn } from '../../decisions/agent/middle.ts'
+import type { UsedLicence } from '../../market/contract/view.ts'
+import type { LicenceUse } from '../../market/scope/licence-use.ts'
+import type { Judgements, Verdict } from './judgements.ts'
+import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Ground } from '../../../engine/storage/wiring.ts'
+
+type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log' | 'settings'> & {
+  programs: ReflexVersions
+  toolbox: Toolbox
+  promotions: Promotions
+  judgements: Judgements
+  licence_use: LicenceUse
+}
+type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
+/** `teaches`: the slow path decided, or a version that a person activated. */
+type Comparison = {
+  version: ReflexVersion
+  action: Action
+  seq: number
+  event_type: string
+  shape: string | undefined
+  traits: Traits | undefined
+  decision: Decision
+  teaches: boolean
+  seen: Map<string, number>
+}
+type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
+
+/** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
+export class Proving implements Feature {
+  readonly name = 'proof'
+  readonly #parts: Parts
+  #waiting: number
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
+  }
+
+  ran(unit: Unit, { id, version, state, ran, fire, passed }: Step, { one }: Applied['decision']): void {
+    if (ran) this.#count(unit, ran, state)
+    const on = { at: unit.now, event_id: one.event.id }
+    if (fire && state) this.#parts.records.fired(historyOf(fire.version, state), fire, on)
+    if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) this.#heldBack({ id, version })
+  }
+
+  acted(unit: Unit, { action, permitted, version }: Fire): [] {
+    if (!permitted.lane) this.actionEnded(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
+    return []
+  }
+
+  /** Compares the trials on an event with the reflex that acted, or has them wait for a turn. */
+  applied(unit: Unit, { decision: { one, acted, steps }, row, asks }: Applied): void {
+    const trials = steps.flatMap(({ state, fire }) => (state === 'shadow' && fire ? [fire] : []))
+    if (trials.length === 0) return
+    const acts = acted && acted.action.action_type !== 'escalate' ? actsOf(acted.action, this.#parts.toolbox.keyOf) : null
+    // A reflex that acts by proof teaches nobody: its own mistakes would prove others.
+    this.#watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
+    const { event, seq } = one
+    const waits = asks || (row.in_context && row.status === 'pending')
+    if (!acts && !waits) this.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
+  }
+
+  /** Counts a run. `refused` actions are those this scope does not allow. */
+  #count(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>, state: Step['state']): void {
+    const known = this.#parts.records.of(version)
+    const { metrics } = known
+    countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)
+    known.trial = countTrial(known.trial, run)
+    if (state === 'shadow') {
+      metrics.shadow.runs += 1
+      if (run.reason === 'fired' && !refused) metrics.shadow.fired += 1
+    }
+    if (version.by_proof) this.#parts.promotions.expire(unit, version)
+    this.#judge(unit, version)
+  }
+
+  /** Counts a run that a cooldown or a rate limit suppressed. */
+  #heldBack(of: { id: string; version: number }): void {
+    const version = this.#parts.programs.find(of)
+    if (version) this.#parts.records.of(version).metrics.held_back += 1
+  }
+
+  /** Counts an ended action. `saves`: it spared a turn. */
+  actionEnded(unit: Unit, of: { id: string; version: number }, { ok, saves }: { ok: boolean; saves: boolean }): void {
+    const version = this.#parts.programs.find(of)
+    // The version has left the chain.
+    if (!version) return
+    const { metrics, trial } = this.#parts.records.of(version)
+    metrics.acted += 1
+    trial.acted += 1
+    if (!ok) {
+      metrics.failed += 1
+      trial.failed += 1
+    } else if (saves) {
+      this.#save(metrics)
+      if (version.licences) this.#parts.licence_use.saved(unit, version)
+    }
+    this.#judge(unit, version)
+  }
+
+  /** Compares shadow actions with a reflex's decision now, or with the turn's later. */
+  #watch(
+    unit: Unit,
+    { seq, event }: Stored,
+    trials: readonly { version: ReflexVersion; action: Action }[],
+    decision: Decision | null,
+    teaches: boolean,
+  ): void {
+    for (const { version, action } of trials) {
+      // The author may have known this event, so agreement proves nothing.
+      if (this.#acceptedBefore(seq, version.created_at)) continue
+      if (decision)
+        this.#compare(
+          unit,
+          {
+            version,
+            action,
+            seq,
+            event_type: event.type,
+            shape: this.#shapeOf(event),
+            traits: traitsOf(event),
+            decision,
+            teaches,
+            seen: new Map(),
+          },
+          headOf(event),
+        )
+      else {
+        unit.all(
+          'INSERT OR REPLACE INTO trials (seq, reflex_id, version, action) VALUES (?, ?, ?, ?)',
+          seq,
+          version.id,
+          version.version,
+          JSON.stringify(action),
+        )
+        this.#waiting += 1
+      }
+    }
+  }
+
+  /** Compares shadow actions with a turn's decision; null if no turn will decide. */
+  decided(unit: Unit, events: readonly { seq: number; scope: string; id: string; trace_id: string }[], decision: Decision | null): void {
+    if (this.#waiting === 0 || events.length === 0) return
+    const { programs } = this.#parts
+    const rows = unit.allOf<Trial>(
+      events.map(({ seq }) => seq),
+      `DELETE FROM trials WHERE seq IN (SELECT value FROM json_each(?1))
+       RETURNING seq, reflex_id, version, action, (SELECT type FROM events WHERE events.seq = trials.seq) AS event_type,
+         (SELECT payload FROM events WHERE events.seq = trials.seq) AS payload`,
+    )
+    this.#waiting -= rows.length
+    const seen = new Map<string, number>()
+    const bySeq = new Map(events.map((event) => [event.seq, event]))
+    for (const row of rows) {
+      const version = programs.find({ id: row.reflex_id, version: row.version })
+      const event = bySeq.get(row.seq)
+      if (!version || !event) continue
+      if (decision) {
+        const taught = row.payload === null ? null : (JSON.parse(row.payload) as Event)
+        const shape = taught ? this.#shapeOf(taught) : undefined
+        const traits = taught ? traitsOf(taught) : undefined
+        const action = JSON.parse(row.action) as Action
+        this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen }, eventHead(event))
+      } else this.#parts.records.of(version).metrics.shadow.undecided += 1
+    }
+  }
+
+  /**
+   * Records that a later turn or an operator overruled a reflex. Returns false if the reflex is not
+   * in the chain or has no recent action left to overrule.
+   */
+  overruled(
+    unit: Unit,
+    reflex_id: string,
+    turn_id: string | null,
+    reason: string,
+    fits: (action: Action, event_id: string) => boolean = () => true,
+    said: Pick<Verdict, 'judged_by' | 'by'> = { judged_by: 'overruled', by: null },
+  ): boolean {
+    const { programs, records, judgements } = this.#parts
+    const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
+    const fire = version ? records.overrule(version.id, fits) : null
+    if (!version || !fire) return false
+    const { metrics, trial } = records.of(version)
+    metrics.overruled += 1
+    trial.overruled += 1
+    unit.log({ ...scopeHead(), event_ids: [fire.event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
+    judgements.overruled(unit, version, fire.event_id, { ...said, reason })
+    this.#judge(unit, version)
+    return true
+  }
+
+  /** Overrules the latest actions that a turn's or operator's tool call undoes. */
+  undone(unit: Unit, { tool, undoes }: Undoing, input: unknown, { turn_id, who }: { turn_id: string | null; who: string }): void {
+    const fieldOf = (given: unknown, field: string): string | undefined =>
+      JSON.stringify((given as Record<string, unknown> | null)?.[field])
+    const fits = (action: Action): boolean => {
+      const call = toolCallOf(action)
+      if (call?.tool !== undoes.tool) return false
+      return undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(call.args, field) === fieldOf(input, field))
+    }
+    const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
+    const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
+    const overruled = acting.filter((id) => this.overruled(unit, id, turn_id, reason, fits))
+    if (overruled.length === 0) this.#parts.judgements.overruledLater(unit, { acting, turn_id, reason }, fits)
+  }
+
+  /** Undefined where nothing is learned: no shapes are guarded there. */
+  #shapeOf(event: Event): string | undefined {
+    return this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
+  }
+
+  /** A new event has no row yet. */
+  #acceptedBefore(seq: number, at: number): boolean {
+    const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
+    return row !== undefined && row.accepted_at < at
+  }
+
+  #compare(
+    unit: Unit,
+    { version, action, seq, event_type, shape, traits, decision, teaches, seen }: Comparison,
+    head: ReturnType<typeof eventHead>,
+  ): void {
+    const { toolbox, records, log, promotions, judgements } = this.#parts
+    const { agreed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
+    const { metrics } = records.of(version)
+    metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
+    const span = childHead(head)
+    const log_seq = unit.log({
+      ...span,
+      kind: 'reflex-compared',
+      reflex_id: version.id,
+      version: version.version,
+      action: log.clean(action) as Action,
+      decision: log.clean(decision) as Decision,
+      agreed,
+    })
+    if (agreed === null || !teaches) return
+    const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, head: span }
+    if (judgements.isProven(version, { event_type, own: action })) judgements.compared(unit, version, { ...compared, log_seq })
+    else promotions.compared(unit, version, compared)
+  }
+
+  /**
+   * Demotes a version, to shadow or out of use; a version that this scope does not govern is
+   * suspended here only.
+   */
+  #judge(unit: Unit, version: ReflexVersion): void {
+    const { programs, records, promotions } = this.#parts
+    const demotion = demotionOf(records.of(version).trial, version.state)
+    if (!demotion || version.state === 'retired' || version.state === demotion.to) return
+    const { to, reason } = demotion
+    records.restartTrial(version)
+    if (programs.governs(version)) promotions.move(unit, version, { to, reason, by_proof: false })
+    else promotions.suspend(unit, version, reason)
+  }
+
+  /** Counts the average cost of a turn as saved, since no turn sees the event. */
+  #save(metrics: ReturnType<Records['of']>['metrics']): void {
+    const { model_calls, tokens, cost_usd } = savingsOf(this.#parts)
+    metrics.model_calls_saved += model_calls
+    metrics.tokens_saved += tokens
+    metrics.cost_saved_usd += cost_usd
+  }
+}
+
+/** The average cost of the turns so far, which an action that spares one saves. */
+export function savingsOf({ agent, statistics }: Pick<Ground, 'agent' | 'statistics'>): NonNullable<UsedLicence['saves']> {
+  if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
+  // The counters have the model calls of dry turns, too.
+  const { turns, model_calls, tokens, cost_usd } = statistics.turns
+  const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
+  return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
+}

@@ -1,0 +1,126 @@
+import type { Action } from '../../../contract/action.ts'
+import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
+import { History, type FireRecord, type HistoryRecord } from '../../../reflexes/history.ts'
+import { emptyMetrics } from '../../../reflexes/metrics.ts'
+import type { AuditPace } from '../evidence/draw.ts'
+import { emptyTrial, type Trial } from '../../../reflexes/promotion.ts'
+import type { Database, StateChange } from '../../../engine/storage/database.ts'
+
+/** `paces`: how its acts are audited, by kind; missing in older rows. */
+type Version = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }
+type Named = { id: string; version: number; state: string }
+
+const MOST_KINDS = 100
+
+/** The history and metrics of reflexes, cached and written once per unit, in its transaction. */
+export class Records {
+  readonly #database: Database
+  readonly #histories = new Map<string, History>()
+  readonly #versions = new Map<string, Version>()
+  readonly #changed = new Set<string>()
+  #names: Set<string>
+  /** Versions whose metrics D1 may lack. */
+  readonly untold: Set<string>
+
+  constructor(database: Database) {
+    this.#database = database
+    this.#names = new Set(database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'metrics:*'`).map(({ key }) => key.slice(8)))
+    this.untold = new Set(this.#names)
+  }
+
+  /** Restarts the trial of a demoted or suspended version. */
+  restartTrial(version: Named): void {
+    this.of(version).trial = emptyTrial(version.state)
+  }
+
+  /** Marks the latest action that fits as overruled, and returns it; null if none fits. */
+  overrule(who: string, fits: (action: Action, event_id: string) => boolean): FireRecord | null {
+    const overruled = this.history(who).overrule(fits)
+    if (overruled !== null) this.#changed.add(`history:${who}`)
+    return overruled
+  }
+
+  /** The ids of all reflexes that have acted. The histories of shadow mode name a version, too. */
+  acted(): string[] {
+    const stored = this.#database.all<{ key: string }>(`SELECT key FROM state WHERE key GLOB 'history:*'`)
+    const all = new Set([...stored.map(({ key }) => key.slice('history:'.length)), ...this.#histories.keys()])
+    return Array.from(all).filter((who) => !who.includes('@'))
+  }
+
+  fired(who: string, { version, action }: { version: { version: number }; action: Action }, on: { at: number; event_id: string }): void {
+    this.history(who).fired({ ...on, version: version.version, action })
+    this.#changed.add(`history:${who}`)
+  }
+
+  /** `who` is the reflex's id, or `id@version` for a version in shadow mode. */
+  history(who: string): History {
+    let history = this.#histories.get(who)
+    if (!history) {
+      history = new History(this.#database.read<HistoryRecord | undefined>(`history:${who}`, undefined))
+      this.#histories.set(who, history)
+    }
+    return history
+  }
+
+  /** Read-only. */
+  trial({ id, version, state }: Named): Trial {
+    const { trial } = this.#read(`${id}@${version}`)
+    return trial.state === state ? trial : emptyTrial(state)
+  }
+
+  /** Change the result in place, within a unit. */
+  of({ id, version, state }: Named): Version {
+    const name = `${id}@${version}`
+    const known = this.#read(name)
+    // A new state starts a new trial.
+    if (known.trial.state !== state) known.trial = emptyTrial(state)
+    this.#changed.add(`metrics:${name}`)
+    this.untold.add(name)
+    return known
+  }
+
+  /** The audits of acts of this kind since that proof. Read-only. */
+  pace({ id, version }: Pick<Named, 'id' | 'version'>, kind: string, proof: number): AuditPace {
+    const known = this.#read(`${id}@${version}`).paces?.[kind]
+    return known?.proof === proof ? known : { proof, acts: 0, unaudited: 0 }
+  }
+
+  /** Beyond some kinds those that were counted first are forgotten: they begin again. */
+  paced(version: Named, kind: string, pace: AuditPace): void {
+    const known = this.of(version)
+    const { [kind]: _before, ...others } = known.paces ?? {}
+    known.paces = Object.fromEntries([...Object.entries(others).slice(1 - MOST_KINDS), [kind, pace]])
+  }
+
+  all(): { reflex_id: string; version: number; metrics: ReflexMetrics }[] {
+    return Array.from(this.#names)
+      .sort()
+      .map((name) => this.entry(name))
+  }
+
+  entry(name: string): { reflex_id: string; version: number; metrics: ReflexMetrics } {
+    const at = name.lastIndexOf('@')
+    return { reflex_id: name.slice(0, at), version: Number(name.slice(at + 1)), metrics: this.#read(name).metrics }
+  }
+
+  /** Returns and clears the changes that are not stored yet. */
+  changes(): StateChange[] {
+    const changes = Array.from(this.#changed, (key): StateChange => {
+      const [kind = ''] = key.split(':', 1)
+      const name = key.slice(kind.length + 1)
+      return [key, kind === 'history' ? this.#histories.get(name)?.record : this.#versions.get(name)]
+    })
+    this.#changed.clear()
+    return changes
+  }
+
+  #read(name: string): Version {
+    let version = this.#versions.get(name)
+    if (!version) {
+      version = this.#database.read<Version>(`metrics:${name}`, { metrics: emptyMetrics(), trial: emptyTrial('') })
+      this.#versions.set(name, version)
+      this.#names.add(name)
+    }
+    return version
+  }
+}

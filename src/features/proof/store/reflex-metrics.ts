@@ -1,0 +1,29 @@
+import { desc, eq } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
+import { forgetReports, tellReports } from './scope-reports.ts'
+import { reflexMetrics } from '../../../store/artifacts/tables.ts'
+
+/** Maximum number of rows read per reflex: those of the scopes that reported last. */
+const MOST_ROWS = 5000
+
+export type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
+export type ScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
+
+/** Writes a scope's counters in one batch. Stale ones change nothing. `now` in ms. */
+export const tellReflexMetrics = (db: D1Database, scope: string, reports: readonly ToldMetrics[], now: number): Promise<void> =>
+  tellReports(db, { table: 'reflex_metrics', column: 'metrics' }, { scope, reports, now })
+
+export const forgetReflexMetrics = (db: D1Database, before: number, limit: number): Promise<number> =>
+  forgetReports(db, 'reflex_metrics', before, limit)
+
+/** One row for each version and scope, last reported first. */
+export async function metricsOf(db: D1Database, id: string): Promise<ScopeMetrics[]> {
+  const { version, scope, metrics, updated_at } = reflexMetrics
+  return drizzle(db)
+    .select({ version, scope, metrics })
+    .from(reflexMetrics)
+    .where(eq(reflexMetrics.reflex_id, id))
+    .orderBy(desc(updated_at))
+    .limit(MOST_ROWS)
+}

@@ -1,0 +1,247 @@
+import {
+  type AgentCard,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  type Message,
+  type SendMessageRequest,
+  type StreamResponse,
+  type Task,
+  TaskState,
+} from '@a2a-js/sdk'
+import {
+  A2AError,
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from '@a2a-js/sdk/errors'
+import type { A2ARequestHandler } from '@a2a-js/sdk/server'
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { limits } from '../../../../base/limits.ts'
+import { eventStatuses } from '../../../../contract/event-record.ts'
+import type { Manifest } from '../../../../skills/manifest/manifest.ts'
+import { findApproval } from '../../../approvals/store/approvals.ts'
+import { listEvents } from '../../../../store/events.ts'
+import { storeOf } from '../../../../store/store.ts'
+import { traceContextOf } from '../../../../events/traceparent.ts'
+import { demandReader, demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
+import { eventRules } from '../../../../http/body/parse-events.ts'
+import { inboxFull } from '../../../../http/problems/refusals.ts'
+import { decide } from '../../../approvals/http/approvals.ts'
+import { agentCard, agentSkill } from './card.ts'
+import { eventOf, saidIn } from './event.ts'
+import { changes, factsOf, isEnded, isWaiting, openApproval, taskOf, type TaskFacts } from './task.ts'
+
+export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
+
+/** The interval at which a stream looks for news. */
+const LOOK_EVERY_MS = 500
+const MOST_LISTED = 20
+const decision = z.strictObject({ decision: z.enum(['approve', 'reject']), reason: z.string().min(1).max(1000).optional() })
+
+/** A scope as an A2A agent. Tasks are views of its events: nothing is stored for them. */
+export class ScopeAgent implements A2ARequestHandler {
+  readonly #c: Caller
+  readonly #failed: (error: unknown) => void
+
+  /** The SDK answers with the text of every error: `failed` gets those of other kinds. */
+  constructor(c: Caller, failed: (error: unknown) => void) {
+    this.#c = c
+    this.#failed = failed
+  }
+
+  async getAgentCard(): Promise<AgentCard> {
+    return agentCard(this.#origin, this.#c.var.scope)
+  }
+
+  getAuthenticatedExtendedAgentCard(): Promise<AgentCard> {
+    return this.#try(() => this.#extendedCard())
+  }
+
+  async #extendedCard(): Promise<AgentCard> {
+    const page = JSON.parse(await this.#stub.skills({ after: '', limit: 100 })) as { skills: { manifest: Manifest }[] }
+    const skills = page.skills.map(({ manifest: { id, description = '', activation } }) =>
+      agentSkill(id, description, activation.keywords_any),
+    )
+    return agentCard(this.#origin, this.#c.var.scope, skills.length > 0 ? skills : undefined)
+  }
+
+  sendMessage(request: SendMessageRequest): Promise<Task> {
+    return this.#try(async () => {
+      const id = await this.#receive(request)
+      if (request.configuration?.returnImmediately !== true) await this.#settled(id)
+      return this.#task(id)
+    })
+  }
+
+  async *sendMessageStream(request: SendMessageRequest): AsyncGenerator<StreamResponse, void, undefined> {
+    yield* this.#follow(await this.#receive(request))
+  }
+
+  async *resubscribe({ id }: { id: string }): AsyncGenerator<StreamResponse, void, undefined> {
+    demandRole(this.#c.var.principal, 'viewer')
+    if (isEnded(await this.#task(id))) throw new UnsupportedOperationError(`The task ${id} has ended: get it instead.`)
+    yield* this.#follow(id)
+  }
+
+  getTask({ id }: { id: string }): Promise<Task> {
+    return this.#try(() => {
+      demandRole(this.#c.var.principal, 'viewer')
+      return this.#task(id)
+    })
+  }
+
+  listTasks(request: ListTasksRequest): Promise<ListTasksResponse> {
+    return this.#try(() => this.#list(request))
+  }
+
+  cancelTask({ id }: { id: string }): Promise<Task> {
+    return this.#try(() => this.#cancel(id))
+  }
+
+  async #list({ contextId, status, pageSize = MOST_LISTED, pageToken }: ListTasksRequest): Promise<ListTasksResponse> {
+    const { principal, scope } = this.#c.var
+    demandRole(principal, 'viewer')
+    if (!/^\d{0,19}$/.test(pageToken)) throw new RequestMalformedError('pageToken: pass the nextPageToken of the page before.')
+    const limit = Math.min(Math.max(1, pageSize), MOST_LISTED)
+    const query = { scope, patterns: principal.scopes, limit, ...(pageToken !== '' && { cursor: pageToken }) }
+    const page = contextId === '' || contextId === scope ? await listEvents(storeOf(this.#c.env), query) : { items: [], next_cursor: null }
+    const found = await Promise.all(page.items.map(({ id }) => factsOf(this.#stub, id)))
+    const tasks = found.flatMap((facts) => (facts ? [taskOf(facts)] : []))
+    const wanted = status === TaskState.TASK_STATE_UNSPECIFIED ? tasks : tasks.filter((task) => task.status?.state === status)
+    return { tasks: wanted, nextPageToken: page.next_cursor ?? '', pageSize: limit, totalSize: wanted.length }
+  }
+
+  async #cancel(id: string): Promise<Task> {
+    const { principal } = this.#c.var
+    demandRole(principal, 'operator')
+    const facts = await this.#found(id)
+    const task = taskOf(facts)
+    const asked = openApproval(facts.entries)
+    if (isWaiting(task) && asked) await this.#decide(asked.id, { decision: 'reject', reason: 'its task was cancelled' })
+    else if (facts.latest.status === 'processing') await this.#stub.cancel('its task was cancelled', principal.name, this.#traceparent)
+    else throw new TaskNotCancelableError(`The task ${id} is not being worked on: its event is ${facts.latest.status}.`)
+    await this.#settled(id)
+    return this.#task(id)
+  }
+
+  createTaskPushNotificationConfig = noPush
+  getTaskPushNotificationConfig = noPush
+  listTaskPushNotificationConfigs = noPush
+  deleteTaskPushNotificationConfig = noPush
+
+  async #try<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof A2AError)) this.#failed(error)
+      throw error
+    }
+  }
+
+  get #stub() {
+    return this.#c.env.SCOPE.getByName(this.#c.var.scope)
+  }
+
+  get #origin(): string {
+    return new URL(this.#c.req.url).origin
+  }
+
+  get #traceparent(): string | undefined {
+    return this.#c.req.header('traceparent')
+  }
+
+  /** Accepts the event of a message, and returns the id of its task. */
+  async #receive({ message }: SendMessageRequest): Promise<string> {
+    const { principal, scope } = this.#c.var
+    demandRole(principal, 'publisher')
+    if (!message) throw new RequestMalformedError('message is required.')
+    if (message.contextId !== '' && message.contextId !== scope)
+      throw new RequestMalformedError(`contextId: must be ${scope}, the scope of this endpoint.`)
+    const task = message.taskId === '' ? null : await this.#found(message.taskId)
+    if (task && (await this.#isDecided(task, message))) return task.task.id
+    if (task && !isWaiting(taskOf(task)))
+      throw new UnsupportedOperationError(`The task ${message.taskId} asks for nothing: send a message without a task.`)
+    const rules = eventRules(this.#c, scope)
+    const trace = traceContextOf(this.#traceparent, this.#c.req.header('tracestate'))
+    const event = eventOf(message, { ...rules, defaults: { ...rules.defaults, trace } }, task?.task ?? null)
+    const answer = await this.#stub.accept([event], 'http')
+    if (!answer.ok) throw inboxFull(scope, answer)
+    return task?.task.id ?? event.id
+  }
+
+  /** Decides the approval that a task waits for, if the message says how. */
+  async #isDecided({ entries }: TaskFacts, message: Message): Promise<boolean> {
+    const asked = openApproval(entries)
+    const given = decision.safeParse(saidIn(message).data)
+    if (!asked || !given.success) return false
+    demandRole(this.#c.var.principal, 'operator')
+    await this.#decide(asked.id, given.data)
+    return true
+  }
+
+  async #decide(id: string, { decision: how, reason }: z.infer<typeof decision>): Promise<void> {
+    const {
+      env,
+      var: { principal, scope },
+    } = this.#c
+    const found = await findApproval(storeOf(env), id, Date.now())
+    if (found?.scope !== scope) throw new TaskNotFoundError(`There is no approval ${id}.`)
+    const status = how === 'approve' ? 'approved' : 'rejected'
+    await decide(env, principal, { id, status, reason: reason ?? null, traceparent: this.#traceparent })
+  }
+
+  async #task(id: string): Promise<Task> {
+    return taskOf(await this.#found(id))
+  }
+
+  async #found(id: string): Promise<TaskFacts> {
+    const facts = id === '' || id.length > 128 ? null : await factsOf(this.#stub, id)
+    if (facts) {
+      demandReader(this.#c.var.principal, facts.task)
+      return facts
+    }
+    throw new TaskNotFoundError(`There is no task ${id.slice(0, 128)} in the scope ${this.#c.var.scope}.`)
+  }
+
+  /** Waits until the task ends or asks for something, but no longer than a request may. */
+  async #settled(id: string): Promise<void> {
+    const until = Date.now() + limits.wait_ms
+    for (;;) {
+      const facts = await this.#found(id)
+      const task = taskOf(facts)
+      const left = until - Date.now()
+      if (isEnded(task) || isWaiting(task) || left <= 0) return
+      await this.#news(facts, Math.min(left, limits.wait_ms))
+    }
+  }
+
+  /** An event settles within the wait; what follows from an approval is looked for. */
+  async #news({ latest }: TaskFacts, timeout_ms: number): Promise<void> {
+    if (OPEN.has(latest.status)) await this.#stub.outcomes([latest.event.id], timeout_ms)
+    else await scheduler.wait(Math.min(LOOK_EVERY_MS, timeout_ms))
+  }
+
+  async *#follow(id: string): AsyncGenerator<StreamResponse, void, undefined> {
+    let facts = await this.#found(id)
+    let seen = taskOf(facts)
+    yield { payload: { $case: 'task', value: seen } }
+    while (!isEnded(seen) && !isWaiting(seen)) {
+      await this.#news(facts, LOOK_EVERY_MS)
+      facts = await this.#found(id)
+      const task = taskOf(facts)
+      yield* changes(seen, task)
+      seen = task
+    }
+  }
+}
+
+const OPEN = new Set<string>(eventStatuses.slice(0, 3))
+
+async function noPush(): Promise<never> {
+  throw new PushNotificationNotSupportedError(
+    'Push notifications are not supported: subscribe to the task, or let an operator set webhooks of the scope.',
+  )
+}

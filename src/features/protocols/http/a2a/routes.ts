@@ -1,0 +1,95 @@
+import { AgentCard } from '@a2a-js/sdk'
+import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server'
+import { A2AError } from '@a2a-js/sdk/errors'
+import { z } from '@hono/zod-openapi'
+import { warn } from '../../../../base/warn.ts'
+import { DEFAULT_SCOPE, scopeName } from '../../../../core/event.ts'
+import { guard, json, jsonRequest, open, problems, resource, routes, scopePath } from '../../../../http/describe/describe.ts'
+import { message, rpcAnswer } from '../mcp/message.ts'
+import { messageBody } from './body.ts'
+import { agentCard, PROTOCOL_VERSION } from './card.ts'
+import { ScopeAgent } from './handler.ts'
+
+const route = routes('Agents')
+/** Typed by strings: zod-openapi's types would infer one of the two. */
+const forms: Record<string, { schema: z.ZodType }> = {
+  'application/json': { schema: rpcAnswer },
+  'text/event-stream': { schema: z.string() },
+}
+
+const card = route('get /.well-known/agent-card.json', 'getAgentCard', 'Get the A2A card of an agent', {
+  description: 'The endpoint of a scope for other agents (A2A 1.0), and that it needs a key. It names neither events nor skills.',
+  ...open,
+  request: { query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }) },
+  responses: { 200: json(z.record(z.string(), z.unknown()), 'The card.'), ...problems(400) },
+})
+
+const guarded = guard({ roles: ['viewer', 'publisher'], scoped: true })
+
+const a2a = route('post /v1/scopes/{scope}/a2a', 'callAgent', 'Talk to an agent over A2A', {
+  description:
+    'JSON-RPC of A2A 1.0: `SendMessage` and `SendStreamingMessage` (publisher), `GetTask`, `ListTasks`, `SubscribeToTask` (viewer), `CancelTask` (operator), `GetExtendedAgentCard`. ' +
+    'A message is an event whose id is its `messageId`: one that is sent again is dropped. A task is a view of that event. docs/a2a.md describes it.',
+  ...guarded,
+  middleware: [...guarded.middleware, messageBody],
+  request: { params: scopePath, body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} }) },
+  responses: {
+    200: { description: 'The response, or a stream of them.', content: forms },
+    ...problems(400, 413, 415),
+  },
+})
+
+export const a2aRoutes = resource()
+  .openapi(card, (c) => {
+    const shown = AgentCard.toJSON(agentCard(new URL(c.req.url).origin, c.req.valid('query').scope)) as Record<string, unknown>
+    return c.json(shown, 200, { 'Cache-Control': 'max-age=300', 'Access-Control-Allow-Origin': '*' })
+  })
+  .openapi(a2a, async (c) => {
+    const failures: unknown[] = []
+    const agent = new ScopeAgent(c, (error) => failures.push(error))
+    const request = c.req.valid('json')
+    try {
+      validateVersion(c.req.header('A2A-Version') || PROTOCOL_VERSION, await agent.getAgentCard())
+      const answer = await new JsonRpcTransportHandler(agent).handle(request, new ServerCallContext())
+      // As on every other route, an error that is not of the protocol is a problem.
+      if (failures.length > 0) throw failures[0]
+      return Symbol.asyncIterator in answer ? await streamed(answer, request.id) : Response.json(answer)
+    } catch (error) {
+      if (error instanceof A2AError) return Response.json(failed(request.id, error))
+      throw error
+    }
+  })
+
+type Id = z.infer<typeof message>['id']
+type Answers = AsyncGenerator<unknown, void, undefined>
+
+const failed = (id: Id, error: unknown) => ({
+  jsonrpc: '2.0',
+  id: id ?? null,
+  error: JsonRpcTransportHandler.mapToJSONRPCError(error instanceof A2AError ? error : new Error('Internal error')),
+})
+
+/** Errors before the first response are thrown; later ones end the stream with an error. */
+async function streamed(answers: Answers, id: Id): Promise<Response> {
+  const first = await answers.next()
+  const encoder = new TextEncoder()
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  void write(writable.getWriter(), (value) => encoder.encode(`data: ${JSON.stringify(value)}\n\n`), { first, answers, id })
+  return new Response(readable, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' } })
+}
+
+async function write(
+  writer: WritableStreamDefaultWriter<Uint8Array>,
+  frame: (value: unknown) => Uint8Array,
+  { first, answers, id }: { first: IteratorResult<unknown, void>; answers: Answers; id: Id },
+): Promise<void> {
+  try {
+    if (!first.done) await writer.write(frame(first.value))
+    for await (const answer of answers) await writer.write(frame(answer))
+  } catch (error) {
+    if (!(error instanceof A2AError)) warn({ message: 'a stream of A2A failed', error })
+    await writer.write(frame(failed(id, error))).catch(() => {})
+  }
+  // The client may be gone.
+  await writer.close().catch(() => {})
+}

@@ -1,0 +1,144 @@
+import { type Artifact, type Message, type Part, Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
+import { isJsonFields } from '../../../../base/json.ts'
+import type { EventRecord, EventStatus } from '../../../../contract/event-record.ts'
+import type { LogEntry } from '../../../../contract/log-entry.ts'
+import type { ScopeApi } from '../../../../contract/scope-api.ts'
+import type { Event } from '../../../../core/event.ts'
+import { traceRecording } from '../../../../traces/recording-lines.ts'
+
+/** The parts of a task in its scope: its event, the newest event that answered it, and its log. */
+export type TaskFacts = { task: Event; latest: EventRecord; entries: readonly LogEntry[] }
+
+/** The facts of one event; null if the scope does not have it. */
+export async function factsOf(scope: Pick<ScopeApi, 'event' | 'recording'>, id: string): Promise<TaskFacts | null> {
+  const own = await scope.event(id)
+  if (!own) return null
+  const { trace_id } = own.event.meta
+  const recording = await traceRecording(scope, { trace_id, contexts: false })
+  const answers = recording?.events.filter(({ event }) => event.meta.correlation_id === id && event.source === own.event.source) ?? []
+  const last = answers.toSorted((one, other) => one.seq - other.seq).at(-1)
+  const latest = last ? await scope.event(last.event.id) : own
+  return { task: own.event, latest: latest ?? own, entries: recording?.entries ?? [] }
+}
+
+const states: Record<EventStatus, TaskState> = {
+  queued: TaskState.TASK_STATE_SUBMITTED,
+  pending: TaskState.TASK_STATE_SUBMITTED,
+  processing: TaskState.TASK_STATE_WORKING,
+  completed: TaskState.TASK_STATE_COMPLETED,
+  ignored: TaskState.TASK_STATE_COMPLETED,
+  dead_lettered: TaskState.TASK_STATE_FAILED,
+  cancelled: TaskState.TASK_STATE_CANCELED,
+}
+
+const ENDED: ReadonlySet<TaskState> = new Set([
+  TaskState.TASK_STATE_COMPLETED,
+  TaskState.TASK_STATE_FAILED,
+  TaskState.TASK_STATE_CANCELED,
+  TaskState.TASK_STATE_REJECTED,
+])
+export const isEnded = ({ status }: Task): boolean => status !== undefined && ENDED.has(status.state)
+export const isWaiting = ({ status }: Task): boolean => status?.state === TaskState.TASK_STATE_INPUT_REQUIRED
+
+/** A task as a view of an event, of what decided it, and of the log of its trace. */
+export function taskOf({ task, latest, entries }: TaskFacts): Task {
+  const { state, text, at } = stateOf(latest, entries)
+  const ids = { taskId: task.id, contextId: task.scope }
+  const message = text === null ? undefined : agentMessage(`${task.id}:status`, text, ids)
+  return {
+    id: task.id,
+    contextId: task.scope,
+    status: { state, message, timestamp: at },
+    artifacts: artifactsOf(latest, entries),
+    history: [],
+    metadata: { 'reflex/trace_id': task.meta.trace_id, 'reflex/event_type': task.type },
+  }
+}
+
+type State = { state: TaskState; text: string | null; at: string }
+
+function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: EventRecord, entries: readonly LogEntry[]): State {
+  const at = ended_at ?? accepted_at
+  const own = states[status]
+  if (own !== TaskState.TASK_STATE_COMPLETED) return { state: own, text: error ?? waiting?.detail ?? null, at }
+  const asked = openApproval(entries)
+  if (asked) {
+    const text =
+      `The skill ${String(asked.skill_id)} waits for the approval ${asked.id}: an operator decides. ` +
+      'With such a key, answer this task with the data {"decision": "approve"} or {"decision": "reject", "reason": "…"}.'
+    return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text, at: asked.at }
+  }
+  const question = openQuestion(entries)
+  if (question !== null) return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text: question, at }
+  if (isApprovedRunOpen(entries)) return { state: TaskState.TASK_STATE_WORKING, text: 'It was approved.', at }
+  return { state: own, text: outcome?.by === 'filter' ? 'The filter of the agent ignored it.' : null, at }
+}
+
+const of = (entries: readonly LogEntry[], kind: LogEntry['kind']) =>
+  entries.filter((entry) => entry.kind === kind) as (LogEntry & Record<string, unknown>)[]
+
+/** The approval that the trace waits for. */
+export function openApproval(entries: readonly LogEntry[]): { id: string; skill_id: unknown; at: string } | null {
+  const decided = new Set(of(entries, 'approval-decided').map((entry) => entry['approval_id']))
+  const open = of(entries, 'approval-requested').findLast((entry) => !decided.has(entry['approval_id']))
+  return open ? { id: String(open['approval_id']), skill_id: open['skill_id'], at: open.at } : null
+}
+
+/** The questions of a proposal that no later one replaced. */
+function openQuestion(entries: readonly LogEntry[]): string | null {
+  const decision = of(entries, 'skill-decided').at(-1)?.['decision']
+  if (!isJsonFields(decision) || decision['verdict'] !== 'clarify') return null
+  const questions = Array.isArray(decision['questions']) ? decision['questions'] : []
+  const texts = questions.flatMap((one) => (isJsonFields(one) && typeof one['question'] === 'string' ? [one['question']] : []))
+  return texts.length > 0 ? texts.join('\n') : 'More information is needed.'
+}
+
+function isApprovedRunOpen(entries: readonly LogEntry[]): boolean {
+  const approved = of(entries, 'approval-decided').findLast((entry) => entry['status'] === 'approved')
+  if (!approved) return false
+  const ended = new Set(['skill-applied', 'skill-refused', 'skill-reused'])
+  return !entries.some((entry) => entry.seq > approved.seq && ended.has(entry.kind))
+}
+
+function artifactsOf({ outcome }: EventRecord, entries: readonly LogEntry[]): Artifact[] {
+  const replies = of(entries, 'reply-sent').map((entry) => artifact(`reply:${entry.seq}`, 'Reply', [textPart(String(entry['content']))]))
+  const data = resultIn(outcome)
+  return data === undefined ? replies : [...replies, artifact('result', 'Result', [dataPart(data)])]
+}
+
+function resultIn(outcome: EventRecord['outcome']): unknown {
+  if (outcome?.by === 'turn') return outcome.result ?? undefined
+  return outcome && 'action' in outcome ? outcome.action : undefined
+}
+
+const artifact = (artifactId: string, name: string, parts: Part[]): Artifact => ({
+  artifactId,
+  name,
+  description: '',
+  parts,
+  metadata: undefined,
+  extensions: [],
+})
+
+const rest = { metadata: undefined, filename: '' }
+const textPart = (value: string): Part => ({ content: { $case: 'text', value }, mediaType: 'text/plain', ...rest })
+const dataPart = (value: unknown): Part => ({ content: { $case: 'data', value }, mediaType: 'application/json', ...rest })
+
+export const agentMessage = (messageId: string, text: string, ids: Pick<Message, 'taskId' | 'contextId'>): Message => ({
+  messageId,
+  ...ids,
+  role: Role.ROLE_AGENT,
+  parts: [textPart(text)],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+})
+
+/** The artifacts that are new, then the state if it changed. */
+export function* changes(before: Task, { id: taskId, contextId, artifacts, status }: Task): Generator<StreamResponse> {
+  const known = new Set(before.artifacts.map(({ artifactId }) => artifactId))
+  const ids = { taskId, contextId, metadata: undefined }
+  for (const artifact of artifacts.filter(({ artifactId }) => !known.has(artifactId)))
+    yield { payload: { $case: 'artifactUpdate', value: { ...ids, artifact, append: false, lastChunk: true } } }
+  if (status?.state !== before.status?.state) yield { payload: { $case: 'statusUpdate', value: { ...ids, status } } }
+}

@@ -1,0 +1,215 @@
+import { isJsonFields } from '../../../../base/json.ts'
+import type { LogEntry } from '../../../../contract/log-entry.ts'
+import type { AnswerPart } from '../../../../contract/scope-api.ts'
+import { Texts, type UiEvent } from './ag-ui-texts.ts'
+
+/** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
+export type Run = { threadId: string; runId: string; parentRunId?: string | undefined } & (
+  | { event_id: string; approval_id: null }
+  | { event_id: null; approval_id: string }
+)
+type Interrupt = { id: string; reason: string; message: string; responseSchema: object; metadata: Record<string, unknown> }
+
+const answer = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
+  required: ['approved'],
+} as const
+const reply = { type: 'string' } as const
+/** Characters of an answer that are kept until its turn is known. */
+const MOST_EARLY = 65_536
+/** Ids of interrupts that ask for more input begin with this. */
+export const CLARIFY = 'clarify:'
+
+/**
+ * The events of a run, as a projection of the scope's log: the same entries give the same events.
+ * `shows_work`: tool calls and state are for viewers.
+ */
+export class RunEvents {
+  readonly #run: Run
+  readonly #shows_work: boolean
+  readonly #steps = new Set<string>()
+  readonly #calls = new Set<string>()
+  readonly #interrupts: Interrupt[] = []
+  readonly #texts = new Texts()
+  /** The answer of a turn that is not known to be of the run. */
+  #early: AnswerPart = { turn_id: '', from: 0, content: '' }
+  /** The scratch that was sent last. */
+  #state: unknown = undefined
+  /** The entries of reflexes that reply: an event may end in the log before its reply is there. */
+  readonly #replying = new Set<number>()
+  #held: LogEntry | null = null
+  #said = false
+  #decided = false
+  ended = false
+
+  constructor(run: Run, { shows_work }: { shows_work: boolean }) {
+    this.#run = run
+    this.#shows_work = shows_work
+  }
+
+  start(): UiEvent[] {
+    const { threadId, runId, parentRunId } = this.#run
+    return [{ type: 'RUN_STARTED', threadId, runId, ...(parentRunId !== undefined && { parentRunId }) }]
+  }
+
+  /** The events of an entry, none after the end of the run. */
+  of(entry: LogEntry): UiEvent[] {
+    if (this.ended) return []
+    const made = [...this.#common(entry), ...this.#endedBy(entry)]
+    return made.map((event) => ({ ...event, timestamp: Date.parse(entry.at) }))
+  }
+
+  #endedBy(entry: LogEntry): UiEvent[] {
+    if (this.#run.event_id === null) return this.#resumed(entry)
+    if (entry.kind === 'reply-sent' && entry.turn_id === null && this.#held) return this.#answered(this.#held)
+    if (entry.kind === 'reflex-fired' && entry.action.action_type === 'reply' && entry.reused !== true) this.#replying.add(entry.seq)
+    const waits = entry.kind === 'event-ended' && entry.outcome.by === 'reflex' && this.#replying.has(entry.outcome.log_seq)
+    if (!waits || this.#said || entry.event_ids[0] !== this.#run.event_id) return this.#answered(entry)
+    this.#held = entry
+    return []
+  }
+
+  /** Part of the answer of a turn. It can precede the entry that the turn started. */
+  part(part: AnswerPart): UiEvent[] {
+    if (this.ended) return []
+    if (this.#steps.has(part.turn_id)) return this.#texts.part(part)
+    const { turn_id, from, content } = this.#early
+    if (turn_id !== part.turn_id) this.#early = part
+    else if (from + content.length === part.from && part.from < MOST_EARLY) this.#early = { turn_id, from, content: content + part.content }
+    return []
+  }
+
+  #started(turn_id: string): UiEvent[] {
+    const early = this.#early.turn_id === turn_id ? this.#early : null
+    return [...this.#texts.close(), ...this.#step(turn_id), ...(early ? this.#texts.part(early) : [])]
+  }
+
+  #common(entry: LogEntry): UiEvent[] {
+    if (entry.kind === 'turn-started') return this.#started(entry.turn_id)
+    if (entry.kind === 'turn-ended') {
+      const state = this.#shows_work ? this.#changed(entry.scratch ?? {}) : []
+      return [...state, ...this.#endStep(entry.turn_id)]
+    }
+    if (entry.kind === 'reply-sent') {
+      this.#said = true
+      return entry.turn_id === null ? say(entry.span_id, entry.content) : this.#texts.whole(entry.turn_id, entry.content)
+    }
+    if (entry.kind === 'effect-started') return this.#shows_work ? this.#call(entry) : []
+    if (entry.kind === 'effect-ended') return this.#shows_work ? this.#result(entry) : []
+    if (entry.kind === 'approval-requested') this.#interrupts.push(approvalOf(entry))
+    if (entry.kind === 'skill-decided') this.#interrupts.push(...clarifyOf(entry))
+    return []
+  }
+
+  #answered(entry: LogEntry): UiEvent[] {
+    if (entry.kind !== 'event-ended' || entry.event_ids[0] !== this.#run.event_id) return []
+    const { status, outcome, error } = entry
+    if (status === 'dead_lettered')
+      return this.#end({ type: 'RUN_ERROR', message: error ?? 'the event became a dead letter', code: status })
+    if (status === 'cancelled') return this.#end(this.#finished({ type: 'cancelled' }))
+    const result = outcome.by === 'turn' ? outcome.result : undefined
+    const is_text = outcome.by === 'turn' && !this.#said && typeof result === 'string' && result !== ''
+    // Some agents return their text instead of replying.
+    const text = is_text ? this.#texts.whole(outcome.turn_id, result) : []
+    const outcomes = this.#interrupts.length > 0 ? { type: 'interrupt', interrupts: this.#interrupts } : { type: 'success' }
+    return [...text, ...this.#end(this.#finished(outcomes, { status, by: outcome.by, ...(result !== undefined && { result }) }))]
+  }
+
+  #resumed(entry: LogEntry): UiEvent[] {
+    const fields: Readonly<Record<string, unknown>> = entry
+    if (entry.kind === 'approval-decided' && fields['approval_id'] === this.#run.approval_id) {
+      this.#decided = true
+      return fields['status'] === 'approved' ? [] : this.#end(this.#finished({ type: 'success' }, { status: fields['status'] }))
+    }
+    const is_end = entry.kind === 'skill-applied' || entry.kind === 'skill-refused' || entry.kind === 'skill-reused' || isRejection(entry)
+    if (!this.#decided || !is_end) return []
+    const status = entry.kind === 'skill-reused' ? 'reused' : (fields['status'] ?? 'refused')
+    return this.#end(this.#finished({ type: 'success' }, { status }))
+  }
+
+  #finished(outcome: object, result?: unknown): UiEvent {
+    const { threadId, runId } = this.#run
+    return { type: 'RUN_FINISHED', threadId, runId, outcome, ...(result !== undefined && { result }) }
+  }
+
+  /** A run ends with no message and no step open. */
+  #end(last: UiEvent): UiEvent[] {
+    this.ended = true
+    return [...this.#texts.close(), ...Array.from(this.#steps, (stepName) => ({ type: 'STEP_FINISHED', stepName })), last]
+  }
+
+  #step(turn_id: string): UiEvent[] {
+    this.#steps.add(turn_id)
+    return [{ type: 'STEP_STARTED', stepName: turn_id }]
+  }
+
+  #endStep(turn_id: string): UiEvent[] {
+    return this.#steps.delete(turn_id) ? [{ type: 'STEP_FINISHED', stepName: turn_id }] : []
+  }
+
+  /** The client's state is unknown until a snapshot; then changes suffice. */
+  #changed(state: unknown): UiEvent[] {
+    const before = this.#state
+    this.#state = state
+    if (!isJsonFields(before) || !isJsonFields(state)) return [{ type: 'STATE_SNAPSHOT', snapshot: state }]
+    const delta = patchOf(before, state)
+    return delta.length > 0 ? [{ type: 'STATE_DELTA', delta }] : []
+  }
+
+  #call({ effect_id: toolCallId, tool: toolCallName, input }: { effect_id: string; tool: string; input?: unknown }): UiEvent[] {
+    this.#calls.add(toolCallId)
+    return [
+      { type: 'TOOL_CALL_START', toolCallId, toolCallName },
+      { type: 'TOOL_CALL_ARGS', toolCallId, delta: JSON.stringify(input ?? {}) },
+      { type: 'TOOL_CALL_END', toolCallId },
+    ]
+  }
+
+  #result(entry: Extract<LogEntry, { kind: 'effect-ended' }>): UiEvent[] {
+    const { effect_id: toolCallId, status, output, error } = entry
+    // A reused effect did not start.
+    const call = this.#calls.has(toolCallId) ? [] : this.#call(entry)
+    const content = JSON.stringify(error === null ? (output ?? null) : { status, error })
+    return [...call, { type: 'TOOL_CALL_RESULT', messageId: `${toolCallId}:result`, toolCallId, role: 'tool', content }]
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const say = (messageId: string, delta: string): UiEvent[] => [
+  { type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' },
+  { type: 'TEXT_MESSAGE_CONTENT', messageId, delta },
+  { type: 'TEXT_MESSAGE_END', messageId },
+]
+
+/** The changes of the top-level fields as a JSON Patch. */
+function patchOf(before: Fields, after: Fields): object[] {
+  const path = (name: string) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name))
+  const changed = Object.entries(after).filter(([name, value]) => JSON.stringify(before[name]) !== JSON.stringify(value))
+  // `add` replaces a field that exists.
+  return [
+    ...removed.map((name) => ({ op: 'remove', path: path(name) })),
+    ...changed.map(([name, value]) => ({ op: 'add', path: path(name), value })),
+  ]
+}
+
+const verdictOf = ({ decision }: Fields): unknown => (decision as { verdict?: unknown } | null | undefined)?.verdict
+const isRejection = (entry: LogEntry): boolean => entry.kind === 'skill-decided' && verdictOf(entry) !== 'allow'
+
+function approvalOf(entry: Fields): Interrupt {
+  const { approval_id, skill_id, version, reason } = entry
+  const message = `${String(skill_id)} ${String(version)} needs an approval: ${String(reason)}`
+  return { id: String(approval_id), reason: 'approval_required', message, responseSchema: answer, metadata: { skill_id, version } }
+}
+
+function clarifyOf(entry: Fields): Interrupt[] {
+  if (verdictOf(entry) !== 'clarify' || entry['dry_run'] === true) return []
+  const { proposal_id, skill_id, decision } = entry
+  const { reason } = decision as { reason?: unknown }
+  const id = `${CLARIFY}${String(proposal_id)}`
+  return [
+    { id, reason: 'input_required', message: `${String(skill_id)}: ${String(reason)}`, responseSchema: reply, metadata: { skill_id } },
+  ]
+}

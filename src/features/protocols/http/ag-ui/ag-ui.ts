@@ -1,0 +1,166 @@
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { LogEntry } from '../../../../contract/log-entry.ts'
+import { hasRole } from '../../../../contract/principal.ts'
+import { Problem } from '../../../../contract/problem.ts'
+import type { AnswerPart, LogRead } from '../../../../contract/scope-api.ts'
+import type { Env } from '../../../../env.ts'
+import { demandReader, demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
+import { eventRules, readEvent } from '../../../../http/body/parse-events.ts'
+import { guard, jsonRequest, problems, resource, routes, scopePath } from '../../../../http/describe/describe.ts'
+import { inboxFull, invalid, notFound } from '../../../../http/problems/refusals.ts'
+import { decide } from '../../../approvals/http/approvals.ts'
+import { CLARIFY, RunEvents, type Run } from './ag-ui-events.ts'
+import type { UiEvent } from './ag-ui-texts.ts'
+import { connect } from '../../../../http/scopes/sockets.ts'
+import { blocksOf } from '../../../../http/scopes/sse-blocks.ts'
+
+const id = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((text) => !/\p{Cc}/u.test(text), 'must not contain control characters')
+const part = z.looseObject({ type: z.string(), text: z.string().optional() })
+const message = z.looseObject({ id: z.string(), role: z.string(), content: z.union([z.string(), z.array(part)]).nullish() })
+const resume = z.looseObject({
+  interruptId: z.string().min(1).max(200),
+  status: z.enum(['resolved', 'cancelled']),
+  payload: z.unknown().optional(),
+})
+/** Fields of later versions, and those that a scope has no use for, are ignored. */
+const runInput = z.looseObject({
+  threadId: id,
+  runId: id.describe('Identifies the run: a repetition gets the same events, and starts no second turn.'),
+  parentRunId: id.optional(),
+  messages: z.array(message).max(1000).default([]).describe('The last one, of the user, becomes an event; the scope remembers the others.'),
+  resume: z.array(resume).max(1).optional().describe('The answer to the interrupt of the previous run.'),
+})
+type RunInput = z.infer<typeof runInput>
+
+const run = routes('Scopes')('post /v1/scopes/{scope}/ag-ui', 'runAgUi', 'Run the agent by AG-UI', {
+  description:
+    'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on; text arrives as the model makes it. ' +
+    'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers one. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
+  ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
+  request: {
+    params: scopePath,
+    body: jsonRequest(runInput, {
+      threadId: 'alice',
+      runId: 'run-1',
+      messages: [{ id: 'm-1', role: 'user', content: 'hello' }],
+    }),
+  },
+  responses: {
+    200: { description: 'The events of the run.', content: { 'text/event-stream': { schema: z.string() } } },
+    ...problems(400, 404, 409, 413, 415, 503),
+  },
+})
+
+export const agUiRoutes = resource().openapi(run, async (c) => {
+  const { scope, principal } = c.var
+  const input = c.req.valid('json')
+  const [entry] = input.resume ?? []
+  const resumes = entry !== undefined && !entry.interruptId.startsWith(CLARIFY)
+  const { run, after, trace_id } = resumes ? await resumed(c, input, entry) : await begun(c, input)
+  const events = new RunEvents(run, { shows_work: hasRole(principal, 'viewer') })
+  const key = { connection_id: principal.name, key_id: principal.key_id, source: principal.name }
+  const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after, parts: true })
+  const is_own = (one: LogEntry) => one.trace_id === trace_id || (run.event_id !== null && one.event_ids.includes(run.event_id))
+  return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
+})
+
+type Begun = { run: Run; after: number; trace_id: string }
+type Asked = Context<AuthEnv>
+
+/** Sends the message as an event. A repeated run has the same event id, which is a duplicate. */
+async function begun(c: Asked, { threadId, runId, parentRunId, messages, resume: answers }: RunInput): Promise<Begun> {
+  const { scope } = c.var
+  const content = textOf(answers?.[0]?.payload) ?? textOf(messages.findLast(({ role }) => role === 'user')?.content)
+  if (content === null) throw invalid('A run needs a message of the user with text, or an answer to an interrupt.')
+  const event_id = `ag-ui:${runId}`
+  const event = readEvent({ type: 'ws.message', id: event_id, connection_id: threadId, content }, eventRules(c, scope))
+  const stub = c.env.SCOPE.getByName(scope)
+  const { last_seq } = await stub.readLog(0, 1)
+  const accepted = await stub.accept([event], 'http')
+  if (!accepted.ok) throw inboxFull(scope, accepted)
+  const [receipt] = accepted.receipts
+  const trace_id = receipt?.trace_id ?? event.meta.trace_id
+  const run = { threadId, runId, parentRunId, event_id, approval_id: null }
+  if (receipt?.status !== 'duplicate') return { run, after: last_seq, trace_id }
+  const first = await stub.event(event_id)
+  if (first) demandReader(c.var.principal, first.event)
+  const entry = await entryIn(c.env, scope, 'event-accepted', ({ event_ids }) => event_ids.includes(event_id))
+  if (!entry) throw notFound(`The run ${runId} is too old: retention has deleted its log.`)
+  return { run, after: entry.seq - 1, trace_id }
+}
+
+/** Decides on the approval that the previous run ended with, and follows what comes of it. */
+async function resumed(c: Asked, { threadId, runId, parentRunId }: RunInput, answer: z.infer<typeof resume>): Promise<Begun> {
+  const { scope, principal } = c.var
+  demandRole(principal, 'operator')
+  const { interruptId: approval_id, status, payload } = answer
+  const asked = await entryIn(c.env, scope, 'approval-requested', (entry) => fieldOf(entry, 'approval_id') === approval_id)
+  if (!asked) throw notFound(`The scope ${scope} has no interrupt ${approval_id}.`)
+  const approves = status === 'resolved' && (payload === true || fieldOf(payload, 'approved') === true)
+  const why = fieldOf(payload, 'reason')
+  const reason = typeof why === 'string' && why !== '' ? why.slice(0, 1000) : null
+  const decision = { id: approval_id, status: approves ? ('approved' as const) : ('rejected' as const), reason, traceparent: undefined }
+  await decide(c.env, principal, decision).catch((error: unknown) => {
+    // A repetition of the run, or somebody was faster: the log has the decision.
+    if (!(error instanceof Problem) || !error.type.endsWith(':already-decided')) throw error
+  })
+  return { run: { threadId, runId, parentRunId, event_id: null, approval_id }, after: asked.seq, trace_id: asked.trace_id }
+}
+
+/** The first entry of the kind that matches. */
+async function entryIn(env: Env, scope: string, kind: LogEntry['kind'], matches: (entry: LogEntry) => boolean): Promise<LogEntry | null> {
+  for (let after: number | null = 0; after !== null;) {
+    const page: LogRead = await env.SCOPE.getByName(scope).readLog(after, PAGE, undefined, { kinds: [kind] })
+    const found = page.entries.map((text) => JSON.parse(text) as LogEntry).find(matches)
+    if (found) return found
+    after = page.next
+  }
+  return null
+}
+
+/** The events as server-sent events, until the run ends or the client leaves. */
+function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) => boolean): ReadableStream<Uint8Array> {
+  const stop = new AbortController()
+  const lines = async function* () {
+    for (const event of events.start()) yield line(event)
+    for await (const block of blocksOf(log, stop.signal)) {
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
+      if (data === undefined) yield ': the run continues\n\n'
+      else if (name === 'part') for (const event of events.part(JSON.parse(data) as AnswerPart)) yield line(event)
+      else {
+        const entry = JSON.parse(data) as LogEntry
+        if (is_own(entry)) for (const event of events.of(entry)) yield line(event)
+      }
+      if (events.ended) return
+    }
+  }
+  const [made, encoder] = [lines(), new TextEncoder()]
+  return new ReadableStream({
+    pull: async (controller) => {
+      const { done, value } = await made.next()
+      if (done === true) {
+        controller.close()
+        stop.abort()
+      } else controller.enqueue(encoder.encode(value))
+    },
+    cancel: () => stop.abort(),
+  })
+}
+
+const PAGE = 1000
+const line = (event: UiEvent): string => `data: ${JSON.stringify(event)}\n\n`
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+
+/** The text of a message or of an answer; null without text. */
+function textOf(content: unknown): string | null {
+  if (typeof content === 'string') return content.trim() === '' ? null : content
+  if (!Array.isArray(content)) return null
+  const texts = content.flatMap((one: unknown) => (fieldOf(one, 'type') === 'text' ? [String(fieldOf(one, 'text'))] : []))
+  return texts.length === 0 ? null : texts.join('\n')
+}

@@ -1,0 +1,88 @@
+import { inputRequired, inputResponse, type ElicitRequestFormParams, type InputRequest } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import { hasRole, type Principal } from '../../../../contract/principal.ts'
+import type { JsonFields } from '../../../../base/json.ts'
+import type { Approval } from '../../../approvals/contract/approval.ts'
+import type { Manifest, ValueType } from '../../../../skills/manifest/manifest.ts'
+import type { Question } from '../../../../skills/plan/slots.ts'
+
+/** The keys of the input requests of a call. */
+export const SLOTS = 'slots'
+export const APPROVAL = 'approval'
+
+/** The schemas of values that a form can ask for. */
+const fields: Partial<Record<ValueType, ElicitRequestFormParams['requestedSchema']['properties'][string]>> = {
+  string: { type: 'string' },
+  url: { type: 'string', format: 'uri' },
+  number: { type: 'number' },
+  integer: { type: 'integer' },
+  boolean: { type: 'boolean' },
+}
+
+/** A form for missing inputs; null if it would ask for a secret, or for a list or an object. */
+export function slotForm(questions: readonly Question[], { signature: { inputs } }: Manifest): InputRequest | null {
+  const asked = questions.map(({ slot, question }) => {
+    const input = inputs.find(({ name }) => name === slot)
+    const field = input && !input.secret ? fields[input.type] : undefined
+    return field && ([slot, { ...field, title: slot, description: question }] as const)
+  })
+  const properties = asked.filter((field) => field !== undefined)
+  if (properties.length === 0 || properties.length < asked.length) return null
+  return inputRequired.elicit({
+    mode: 'form',
+    message: questions.map(({ question }) => question).join('\n'),
+    requestedSchema: { type: 'object', properties: Object.fromEntries(properties), required: properties.map(([slot]) => slot) },
+  })
+}
+
+export type Answer<Content> = { kind: 'none' } | { kind: 'declined' } | { kind: 'given'; content: Content }
+type Responses = Record<string, unknown> | undefined
+
+export const slotAnswer = (responses: Responses): Answer<JsonFields> => answerTo(responses, SLOTS, z.record(z.string(), z.json()))
+export const approvalAnswer = (responses: Responses): Answer<Decision> => answerTo(responses, APPROVAL, decision)
+
+const decision = z.object({
+  decision: z.enum(['approve', 'reject', 'wait']).default('wait'),
+  reason: z.string().min(1).max(1000).optional(),
+})
+export type Decision = z.infer<typeof decision>
+
+/** An answer that does not fit the form counts as declined. */
+function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<Content>): Answer<Content> {
+  const view = inputResponse(responses, key)
+  if (view.kind === 'missing') return { kind: 'none' }
+  if (view.kind !== 'elicit' || view.action !== 'accept') return { kind: 'declined' }
+  const parsed = schema.safeParse(view.content ?? {})
+  return parsed.success ? { kind: 'given', content: parsed.data } : { kind: 'declined' }
+}
+
+/** Asks a person about an approval. A key that may not decide it may only look again. */
+export function approvalForm(approval: Approval, principal: Principal): InputRequest {
+  const { id, skill_id, version, inputs, why } = approval
+  const choices = choicesOf(approval, principal)
+  const what = `${skill_id}@${version} needs an approval (${id}) to run with ${JSON.stringify(inputs).slice(0, 2000)}. Its reason: ${why.slice(0, 2000)}`
+  if (choices.length === 0)
+    return inputRequired.elicit({
+      mode: 'form',
+      message: `${what}\nThis key cannot decide it. Accept once another person has, to get the result.`,
+      requestedSchema: { type: 'object', properties: {} },
+    })
+  return inputRequired.elicit({
+    mode: 'form',
+    message: what,
+    requestedSchema: {
+      type: 'object',
+      properties: {
+        decision: { type: 'string', enum: [...choices, 'wait'], title: 'Decision', description: '`wait` leaves it to another person.' },
+        reason: { type: 'string', title: 'Reason', maxLength: 1000 },
+      },
+      required: ['decision'],
+    },
+  })
+}
+
+function choicesOf({ requested_key, self_approval }: Approval, principal: Principal): Exclude<Decision['decision'], 'wait'>[] {
+  if (!hasRole(principal, 'operator')) return []
+  const is_own = requested_key === principal.key_id && !self_approval && !hasRole(principal, 'admin')
+  return is_own ? ['reject'] : ['approve', 'reject']
+}

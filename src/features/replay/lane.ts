@@ -1,0 +1,168 @@
+import { Toolbox } from '../../agent/toolbox.ts'
+import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Event } from '../../core/event.ts'
+import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { agreedIn } from '../../reflexes/agreement.ts'
+import { toolCallOf, type LaneWork } from '../../contract/action.ts'
+import type { Fire } from '../../reflexes/decide.ts'
+import { agentRoles, ownText } from '../../skills/session/owner.ts'
+import type { Acted, Chains } from './chain.ts'
+import type { Around } from './given.ts'
+import { OUTSIDE, ownTools } from './recorded-chain.ts'
+import { anchorsTouched } from '../../tools/anchors.ts'
+import { Unrecorded } from './report.ts'
+import type { Sessions } from './skills/sessions.ts'
+
+type ActionEnded = Extract<LogEntry, { kind: 'action-ended' }>
+type Doing = Acted & { ended: ActionEnded; clean: (value: unknown) => unknown }
+
+/** The attempts of an action, as in the live lane. */
+const MOST_ATTEMPTS = 5
+
+/** Replays the actions of reflexes that fired: tool calls, events, skills, replies and notes. */
+export async function replayActions(around: Around, chains: Chains, sessions: Sessions): Promise<void> {
+  const { source, host, given, comparison } = around
+  const { acted } = chains
+  compareAtOnce(around, chains)
+  compareTrials(around)
+  for (const one of acted) {
+    await host.computing.rest(8)
+    const { fire, event, settings, entry } = one
+    if (!fire.permitted.lane || fire.reused) continue
+    const ended = source.entriesOf('action-ended').find((of) => isOf(of, event.id, fire))
+    // With changes, an action may be new: its effect is not known.
+    if (!ended && given.departures !== null) continue
+    try {
+      if (!ended) throw new Unrecorded('the action had not ended when it was exported')
+      const replayed = await endOf(fire.permitted.work, { ...one, ended, clean: host.cleaner(settings) }, { around, sessions })
+      const { status, error, action_type } = ended
+      const { action } = fire
+      comparison.compare(ended, 'action', {
+        recorded: { action_type, status, error },
+        replayed: { action_type: action.action_type, ...replayed },
+      })
+    } catch (error) {
+      if (!(error instanceof Unrecorded)) throw error
+      comparison.cannot(ended ?? entry, 'action', error.message)
+    }
+  }
+}
+
+const isOf = ({ event_ids, reflex_id }: LogEntry & { reflex_id: unknown }, event_id: string, { version }: Fire): boolean =>
+  event_ids[0] === event_id && reflex_id === version.id
+
+/** Replies and notes on the scratch are made in the unit of the decision. */
+function compareAtOnce({ source, host, comparison }: Around, { acted, decided }: Chains): void {
+  for (const entry of source.entriesOf('reply-sent', 'scratch-set')) {
+    if (entry.reflex_id === null) continue
+    if (!decided.has(entry.event_ids[0] ?? '')) {
+      comparison.cannot(entry, 'action', 'the decision of its reflex could not be made again')
+      continue
+    }
+    const one = acted.find(({ fire, event }) => isOf(entry, event.id, fire))
+    const recorded = entry.kind === 'reply-sent' ? { content: entry.content } : { key: entry.key, value: entry.value }
+    comparison.compare(entry, 'action', { recorded, replayed: one ? host.cleaner(one.settings)(outputOf(one.fire)) : null })
+  }
+}
+
+function outputOf({ action }: Fire): object | null {
+  if (action.action_type === 'reply') return { content: action.content }
+  return action.action_type === 'set_scratch' ? { key: action.key, value: action.value } : null
+}
+
+/** Compares again what a reflex in shadow mode wished with what was decided. */
+function compareTrials({ source, host, comparison }: Around): void {
+  const agent = host.agents.agentOf(source.scope, source.recording.settings.agent)
+  const outside = { ready: async () => {}, available: () => ({}), find: () => null }
+  const toolbox = new Toolbox({ scope: source.scope, agent: () => agent, settings: () => source.recording.settings, outside })
+  toolbox.offer(...ownTools)
+  const seen = new Map<string, Map<string, number>>()
+  for (const entry of source.entriesOf('reflex-compared')) {
+    const { reflex_id: id, version, action, decision, agreed } = entry
+    const name = entry.event_ids[0] ?? ''
+    const counts = seen.get(name) ?? new Map<string, number>()
+    seen.set(name, counts)
+    if (action.action_type === 'call_tool' && OUTSIDE.test(action.tool))
+      comparison.cannot(entry, 'trial', 'the keys of tools of other servers are not in the recording')
+    // Older scopes did not compare the calls that these actions are.
+    else if (agreed === null && action.action_type !== 'call_tool' && toolCallOf(action)) comparison.same(entry, 'trial')
+    else {
+      const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts }, toolbox.keyOf)
+      comparison.compare(entry, 'trial', { recorded: agreed, replayed })
+    }
+  }
+}
+
+type With = { around: Around; sessions: Sessions }
+
+async function endOf(work: LaneWork, doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
+  const { status } = doing.ended
+  if (status === 'reused' && doing.fire.action.idempotence_key !== undefined && work.kind !== 'skill') return REUSED
+  if (work.kind === 'event') return endOfEvent(work.event, doing, around)
+  return work.kind === 'skill' ? endOfSkill(work, doing, sessions) : endOfCall(work, doing, around)
+}
+
+/** The event that the action sent, but for its time and its place in the trace. */
+function endOfEvent(sent: Event, { clean }: Doing, { source, comparison }: Around): ActionEnding {
+  const accepted = source.entriesOf('event-accepted').find(({ event_ids }) => event_ids[0] === sent.id)
+  const recorded = source.eventOf(sent.id)?.event
+  if (!accepted || !recorded) throw new Unrecorded('the event that it sent was not accepted in this trace')
+  const bare = ({
+    timestamp: _timestamp,
+    meta: { parent_id: _parent, trace_flags: _flags, tracestate: _state, ...meta },
+    ...event
+  }: Event) => ({ ...event, meta })
+  comparison.compare(accepted, 'action', { recorded: bare(recorded), replayed: clean(bare(sent)) })
+  return ACTED
+}
+
+async function endOfSkill(
+  { skill_id, inputs }: Extract<LaneWork, { kind: 'skill' }>,
+  { fire, event, settings, ended }: Doing,
+  sessions: Sessions,
+): Promise<ActionEnding> {
+  const { id, version } = fire.version
+  const proposal = { skill_id, inputs, why: `reflex ${id}@${version}` }
+  const request = { from: 'reflex', roles: agentRoles(settings), text: ownText(event) } as const
+  let ending: ActionEnding | null = null
+  for (const record of sessions.of(ended.span_id)) {
+    const result = await sessions.propose(record, proposal, { request, events: [event] })
+    ending = result && endOfProposal({ ...result, skill_id })
+  }
+  if (!ending) throw new Unrecorded('the session in which it proposed a skill is not replayed')
+  return ending
+}
+
+/** Each recorded attempt in its order: the last one decides, as in the live lane. */
+function endOfCall(
+  { tool, input }: Extract<LaneWork, { kind: 'tool' }>,
+  { ended, clean, settings }: Doing,
+  { source, host, comparison }: Around,
+): ActionEnding {
+  const parsed = host.agents.agentOf(source.scope, settings.agent).tools[tool]?.input.safeParse(input)
+  const asked = clean(parsed?.success ? parsed.data : input)
+  const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
+  // A person was asked instead.
+  if (effects.length === 0 && anchorsTouched(settings.anchors, { tool, input: asked }).length > 0) return ACTED
+  for (const [index, effect] of effects.entries()) {
+    const known = source.inputOf(effect)
+    const replayed = parsed ? asked : asLogged(asked, known?.value)
+    comparison.compare(effect, 'effect', {
+      recorded: { tool: effect.tool, input: known ? known.value : replayed },
+      replayed: { tool, input: replayed },
+    })
+    if (effect.status === 'ok' || effect.status === 'reused') return ACTED
+    const error = new Error(effect.error ?? '')
+    if (LOST.test(error.message)) continue
+    const ending = endOfFailure(error, { last: effect, attempts: index + 1, most: MOST_ATTEMPTS })
+    if (ending) return ending
+  }
+  throw new Unrecorded(effects.length === 0 ? `the tool ${tool} was not called` : 'the process died during the action')
+}
+
+const LOST = /^the server died/
+
+/** Fields that the schema of a tool of the scope adds are those of the log. */
+const asLogged = (asked: unknown, recorded: unknown): unknown =>
+  isJsonFields(asked) && isJsonFields(recorded) ? ({ ...recorded, ...asked } satisfies JsonFields) : asked

@@ -1,0 +1,118 @@
+import { tool, type ToolSet } from 'ai'
+import { z } from 'zod'
+import type { AgentDeps } from '../../agent/define-agent.ts'
+import type { OutsideTools } from '../../agent/toolbox.ts'
+import { sameJson } from '../../base/json.ts'
+import type { FailedCall } from '../../contract/event-record.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import { shownNames, type ToolDefinition } from '../../tools/define-tool.ts'
+import { Unrecorded, type Comparison } from './report.ts'
+import type { EffectEnded, Source } from './source.ts'
+
+/** `input` is null if the log does not have it. */
+type Effect = { ended: EffectEnded; input: { value: unknown } | null }
+
+/**
+ * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
+ * input has another output, which is not known.
+ */
+type Parts = {
+  offered: readonly string[]
+  comparison: Comparison
+  clean: (value: unknown) => unknown
+  exact: boolean
+  failed?: readonly FailedCall[]
+}
+
+/** A tool that was read for the blackboard, which the log has as it was seeded. */
+export const isProbe = ({ cause }: Extract<LogEntry, { kind: 'effect-started' }>): boolean => 'by' in cause && cause.by === 'blackboard'
+
+/** Answers a turn's tool calls as they ended when it was recorded. */
+export class RecordedEffects {
+  /** Calls that the replay made. */
+  made = 0
+  /** Why the turn cannot be followed any further; null if it can. */
+  missing: string | null = null
+  readonly recorded: number
+  readonly #left: Effect[]
+  /** Calls that failed before an effect began, such as one that must not be repeated. */
+  readonly #refused: readonly FailedCall[]
+  readonly #tools: ReadonlySet<string>
+  readonly #comparison: Comparison
+  readonly #clean: (value: unknown) => unknown
+  readonly #exact: boolean
+  readonly #at: LogEntry
+
+  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: Parts) {
+    const read = new Set(
+      source
+        .entriesOf('effect-started')
+        .filter(isProbe)
+        .map(({ effect_id }) => effect_id),
+    )
+    const ended = source.entriesOf('effect-ended').filter(({ parent_id, effect_id }) => parent_id === turn.span_id && !read.has(effect_id))
+    this.#left = ended.map((one) => ({ ended: one, input: source.inputOf(one) }))
+    this.#refused = failed.filter(({ error }) => !ended.some((one) => one.error === error))
+    this.recorded = ended.length
+    this.#tools = new Set([...offered, ...ended.map((one) => one.tool)])
+    this.#comparison = comparison
+    this.#clean = clean
+    this.#exact = exact
+    this.#at = turn
+  }
+
+  has(name: string): boolean {
+    return this.#tools.has(name)
+  }
+
+  /** The same call as recorded, in the recorded order; else the next call of the tool diverged. */
+  async run(name: string, input: unknown, definition: ToolDefinition | null): Promise<unknown> {
+    const parsed = definition?.input.safeParse(input)
+    if (parsed?.success === false) throw new TypeError(`tool ${name} was called with bad input: ${z.prettifyError(parsed.error)}`)
+    const asked = this.#clean(parsed ? parsed.data : input)
+    this.made += 1
+    const same = this.#left.findIndex((one) => one.ended.tool === name && (one.input === null || sameJson(one.input.value, asked)))
+    const index = same === -1 && !this.#exact ? this.#left.findIndex(({ ended }) => ended.tool === name) : same
+    const [effect] = index === -1 ? [] : this.#left.splice(index, 1)
+    const refused = effect ? undefined : this.#refused.find((one) => one.tool === name)
+    if (refused) {
+      this.made -= 1
+      throw new Error(refused.error)
+    }
+    if (!effect) {
+      this.#comparison.diverge(this.#at, 'effect', { path: '', recorded: null, replayed: { tool: name, input: asked } })
+      this.missing ??= `the tool ${name} was not called ${this.#exact ? 'with this input ' : ''}when the turn was recorded`
+      throw new Unrecorded(this.missing)
+    }
+    const recorded = effect.input ? effect.input.value : asked
+    this.#comparison.compare(effect.ended, 'effect', { recorded, replayed: asked })
+    if (effect.ended.status === 'ok' || effect.ended.status === 'reused') return effect.ended.output
+    throw new Error(effect.ended.error ?? `the tool ${name} failed`)
+  }
+
+  get unused_ms(): number {
+    return this.#left.reduce((sum, { ended }) => sum + (ended.duration_ms ?? 0), 0)
+  }
+
+  compareUnused(): void {
+    for (const { ended, input } of this.#left)
+      this.#comparison.diverge(ended, 'effect', { path: '', recorded: { tool: ended.tool, input: input?.value ?? null }, replayed: null })
+  }
+
+  /** Tools of other servers and of the scope itself, by the calls that were recorded. */
+  tools(call: AgentDeps['call']): ToolSet {
+    const names = [...this.#tools]
+    const shown = shownNames(names)
+    const inputSchema = z.unknown()
+    return Object.fromEntries(
+      names.map((name, index) => [
+        shown[index] ?? name,
+        tool({ description: '', inputSchema, execute: (value: unknown) => call(name, value) }),
+      ]),
+    )
+  }
+
+  get outside(): OutsideTools {
+    return { ready: async () => {}, available: () => ({}), find: () => null }
+  }
+}

@@ -1,0 +1,189 @@
+import { z } from '@hono/zod-openapi'
+import { LEDGER } from '../../market/contract/ledger-api.ts'
+import type { Family } from '../contract/statistics.ts'
+import { countsOf, listHooks } from '../../hooks/store/hooks.ts'
+import { countVersions, sumStatistics } from '../store/query.ts'
+import { storeOf } from '../../../store/store.ts'
+import { guard, problems, resource, routes } from '../../../http/describe/describe.ts'
+import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
+import { databaseBytes } from '../../../http/operations/schema-check.ts'
+import { histogramOf, type Sums } from './statistics-metrics.ts'
+
+/** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
+const MOST_LABELS = 100
+/** Upper bounds of the histogram are powers of two in ms, up to 35 minutes. */
+const DOUBLINGS = 21
+const BUCKETS_PER_DOUBLING = 8
+
+type Kind = 'counter' | 'gauge' | 'histogram'
+type Sample = { suffix?: string; labels?: Record<string, string>; value: number }
+type Exposed = { name: string; kind: Kind; help: string; samples: Sample[] }
+
+const route = routes('Statistics')
+const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current totals for Prometheus', {
+  description:
+    'Text format 0.0.4. Totals over the scopes that the key covers, since each scope exists, as last replicated to D1 (within about a minute). ' +
+    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by address.`,
+  ...guard({ roles: ['viewer'] }),
+  responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } }, ...problems() },
+})
+
+export const prometheusRoutes = resource().openapi(scrape, async (c) => {
+  const { scopes } = c.var.principal
+  const db = storeOf(c.env)
+  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries, database, ledger] = await Promise.all([
+    totalsOf(db, 'scope', SCOPE_KEYS, scopes),
+    totalsOf(db, 'reflex', Object.values(REFLEX_KEYS), scopes),
+    totalsOf(db, 'skill', Object.values(SKILL_KEYS), scopes),
+    inboxDepths(db, scopes),
+    parkedCounts(db, scopes),
+    deadLetterCounts(db, scopes),
+    spanCounts(db, scopes),
+    countVersions(db, scopes),
+    hookCounts(db, scopes),
+    databaseBytes(db),
+    c.env.LEDGER.getByName(LEDGER)
+      .size()
+      .catch(() => null),
+  ])
+  const gauges = [
+    gauge('scopes', 'Scopes.', inboxes.scopes),
+    gauge('events_open', 'Events without an outcome.', inboxes.open),
+    gauge('work_parked', 'Work that repeatedly crashed its scope.', parked.work),
+    gauge('dead_letters', 'Dead letters that were neither retried nor discarded.', letters.total),
+    {
+      name: 'reflex_versions',
+      kind: 'gauge' as const,
+      help: 'Versions of reflexes and skills by state.',
+      samples: versions.map(({ kind, state, versions: value }) => ({ labels: { kind, state }, value })),
+    },
+  ]
+  const exposed = [
+    ...ofScopes(scope.get('') ?? {}),
+    counter('spans_exported_total', 'Spans that the collector took.', spans.exported),
+    counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
+    ...labelled('reflex', REFLEX_KEYS, reflex),
+    ...labelled('skill', SKILL_KEYS, skill),
+    {
+      name: 'reflex_hook_deliveries_total',
+      kind: 'counter' as const,
+      help: 'Deliveries of hooks by result; events if they were accepted or duplicates.',
+      samples: deliveries.map(({ hook, result, count: value }) => ({ labels: { hook, result }, value })),
+    },
+    ...gauges,
+    stored('database_bytes', 'What D1 holds, of at most 10 GB.', database),
+    stored('ledger_bytes', 'What the Ledger object holds, of at most 10 GB.', ledger),
+  ]
+  return c.text(exposed.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
+})
+
+const STATUSES = ['accepted', 'completed', 'ignored', 'dead_lettered', 'cancelled', 'retried']
+const COUNTERS: Record<string, [key: string, help: string]> = {
+  turns: ['turns', 'Ended turns.'],
+  turns_failed: ['turns_failed', 'Turns that failed or timed out.'],
+  turn_cost_usd: ['turn_cost_usd', 'Cost of the turns.'],
+  model_calls: ['model_calls', 'Model calls.'],
+  model_failures: ['model_failures', 'Model calls that failed.'],
+  model_input_tokens: ['input_tokens', 'Input tokens.'],
+  model_output_tokens: ['output_tokens', 'Output tokens.'],
+  model_cost_usd: ['model_cost_usd', 'Cost of the model calls, without those whose price is unknown.'],
+  model_unpriced_calls: ['unpriced_calls', 'Model calls whose price is unknown.'],
+  effects: ['effects', 'Ended effects.'],
+  effects_failed: ['effects_failed', 'Effects that failed, or whose outcome is unknown.'],
+  events_decided: ['decided', 'Events decided by a reflex, without a model.'],
+  saved_model_calls: ['saved_model_calls', 'Model calls saved by reflexes.'],
+  saved_tokens: ['saved_tokens', 'Tokens saved by reflexes.'],
+  saved_cost_usd: ['saved_cost_usd', 'Money saved by reflexes.'],
+  bulletins: ['bulletins', 'Bulletins of skills that turns showed to their model.'],
+  bulletin_tokens: ['bulletin_tokens', 'Tokens of these bulletins, by an estimate.'],
+  policy_denials: ['policy_denials', 'Proposals that the policy denied.'],
+  notices: ['notices', 'Notices to webhooks that were delivered or given up.'],
+  notices_failed: ['notices_failed', 'Notices to webhooks that were given up.'],
+  evictions: ['evictions', 'Active reflexes that were demoted or suspended.'],
+}
+const SCOPE_KEYS = [...STATUSES, ...Object.values(COUNTERS).map(([key]) => key), 'turn_ms', 'turn_time_ms']
+const REFLEX_KEYS = { runs: 'runs', fires: 'fires', errors: 'errors', decided: 'decided' }
+const SKILL_KEYS = { calls: 'calls', succeeded: 'ok', failed: 'failed', proposals: 'proposals', fallbacks: 'fallbacks' }
+
+async function totalsOf(db: D1Database, family: Family, keys: readonly string[], patterns: readonly string[]): Promise<Map<string, Sums>> {
+  const by = family === 'scope' ? null : 'label'
+  const sums = await sumStatistics(db, { family, bucket: 'all', since: 0, until: 1, patterns, keys, by })
+  const grouped = Map.groupBy(sums, ({ series }) => series)
+  return new Map(Array.from(grouped, ([label, of]) => [label, Object.fromEntries(of.map(({ key, value }) => [key, value]))]))
+}
+
+async function hookCounts(db: D1Database, patterns: readonly string[]) {
+  const hooks = await listHooks(db, { patterns, after: '', limit: MOST_LABELS })
+  return countsOf(
+    db,
+    hooks.map(({ address }) => address),
+  )
+}
+
+function ofScopes(sums: Sums): Exposed[] {
+  const counters = Object.entries(COUNTERS).map(([name, [key, help]]): Exposed => ({
+    name: `reflex_${name}_total`,
+    kind: 'counter',
+    help,
+    samples: [{ value: sums[key] ?? 0 }],
+  }))
+  const events = STATUSES.map((status) => ({ labels: { status }, value: sums[status] ?? 0 }))
+  return [{ name: 'reflex_events_total', kind: 'counter', help: 'Events by status.', samples: events }, ...counters, durations(sums)]
+}
+
+function durations(sums: Sums): Exposed {
+  const { buckets, count } = histogramOf(sums, 'turn_ms')
+  const below = (bucket: number) => Object.entries(buckets).reduce((sum, [name, samples]) => sum + (Number(name) < bucket ? samples : 0), 0)
+  const bounded = Array.from({ length: DOUBLINGS + 1 }, (_, power) => ({
+    suffix: '_bucket',
+    labels: { le: String(2 ** power / 1000) },
+    value: below(power * BUCKETS_PER_DOUBLING),
+  }))
+  const samples = [
+    ...bounded,
+    { suffix: '_bucket', labels: { le: '+Inf' }, value: count },
+    { suffix: '_sum', value: (sums['turn_time_ms'] ?? 0) / 1000 },
+    { suffix: '_count', value: count },
+  ]
+  return { name: 'reflex_turn_duration_seconds', kind: 'histogram', help: 'Durations of turns.', samples }
+}
+
+function labelled(of: 'reflex' | 'skill', keys: Record<string, string>, totals: ReadonlyMap<string, Sums>): Exposed[] {
+  const sizeOf = (sums: Sums): number => Object.values(sums).reduce((sum, value) => sum + value, 0)
+  const largest = [...totals].toSorted(([, one], [, other]) => sizeOf(other) - sizeOf(one)).slice(0, MOST_LABELS)
+  return Object.entries(keys).map(([name, key]) => ({
+    name: `reflex_${of}_${name}_total`,
+    kind: 'counter',
+    help: `${of === 'reflex' ? 'Reflexes' : 'Skills'}: ${name}.`,
+    samples: largest.map(([label, sums]) => ({ labels: { [of]: label }, value: sums[key] ?? 0 })),
+  }))
+}
+
+const gauge = (name: string, help: string, value: number): Exposed => ({
+  name: `reflex_${name}`,
+  kind: 'gauge',
+  help,
+  samples: [{ value }],
+})
+
+/** Without a sample if nobody answered: a 0 would say that it is empty. */
+const stored = (name: string, help: string, bytes: number | null): Exposed => ({
+  ...gauge(name, help, 0),
+  samples: bytes === null ? [] : [{ value: bytes }],
+})
+
+const counter = (name: string, help: string, value: number): Exposed => ({ ...gauge(name, help, value), kind: 'counter' })
+
+function textOf({ name, kind, help, samples }: Exposed): string {
+  const lines = samples.map(({ suffix = '', labels = {}, value }) => {
+    const shown = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
+    return `${name}${suffix}${shown.length > 0 ? `{${shown.join(',')}}` : ''} ${value}\n`
+  })
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`
+}
+
+const escaped = (text: string): string =>
+  text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', String.raw`\"`)
+    .replaceAll('\n', String.raw`\n`)

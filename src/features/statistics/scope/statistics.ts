@@ -1,0 +1,201 @@
+import {
+  buckets,
+  bucketStart,
+  bucketSteps,
+  OTHER_LABEL,
+  type Bucket,
+  type BucketRow,
+  type Family,
+  type Values,
+} from '../contract/statistics.ts'
+import { foldEntry } from '../../../traces/entries/table.ts'
+import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/entries/kind.ts'
+import { writeStatistics } from '../store/query.ts'
+import type { Committed, Follows } from '../../../engine/log/follower.ts'
+import type { Log } from '../../../engine/log/log.ts'
+import type { Database, StateChange } from '../../../engine/storage/database.ts'
+
+/** The state key of the open buckets, and of the last log entry that they include. */
+const KEY = 'statistics'
+const MOST_LABELS = 50
+/** Bounds the entries that are read again on waking. */
+const ENTRIES_PER_SNAPSHOT = 2000
+/** While D1 is unavailable, the oldest short buckets are dropped beyond this number. */
+const MOST_WAITING = 300
+/** An open bucket is replicated at most this often; a new one sooner, at times that double. */
+const PACE_MS: Record<Bucket, number> = { minute: 60_000, hour: 600_000, day: 3_600_000, all: 60_000 }
+const FIRST_PACE_MS = 60_000
+/** A clock that ran ahead by more than this has been corrected. */
+const SKEW_MS = 3_600_000
+
+type Open = Omit<BucketRow, 'values'> & {
+  labels: Map<string, Record<string, number>>
+  /** Counts changes, to notice those that come while D1 is written. */
+  changes: number
+  /** `changes` when it was last replicated. */
+  sent: number
+  sent_at: number | null
+  times_sent: number
+}
+type StoredBucket = BucketRow & { waits: boolean; sent_at: number | null; times_sent: number }
+type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBucket[] }
+
+type Parts = {
+  database: Database
+  log: Pick<Log, 'uncommitted'>
+  db: D1Database
+  scope: string
+  now: () => number
+  has_trigger: () => boolean
+}
+
+/**
+ * A scope's statistics by minute, hour and day, counted from its committed log. The state table has
+ * the open buckets as of an entry of the log; on waking, the log after it is counted again. D1
+ * receives absolute values, so that a repeated write changes nothing.
+ */
+export class Statistics implements Follows {
+  readonly name = 'statistics'
+  /** The entry that the stored buckets include. */
+  readonly from: number
+  readonly #parts: Parts
+  readonly #open = new Map<string, Open>()
+  readonly #fold: FoldRecord
+  readonly #add: Add = (family, label, counts) => {
+    const changes = Object.entries(counts)
+    for (const open of this.#current(family)) count(open, label, changes)
+  }
+  /** The entry that the stored buckets include, and the one that the open ones include. */
+  #stored_seq: number
+  #seq: number
+  #latest: number
+  /** The open buckets of each family that include the latest time. */
+  #newest = { minute: Number.NaN, buckets: new Map<Family, readonly Open[]>() }
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    const stored = parts.database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
+    this.#fold = stored.fold
+    this.from = this.#seq = this.#stored_seq = stored.seq
+    this.#latest = stored.latest
+    for (const { values, waits, sent_at, times_sent = 1, ...row } of stored.buckets) {
+      const labels = new Map(Object.entries(values))
+      this.#open.set(keyOf(row), { ...row, labels, changes: 1, sent: waits ? 0 : 1, sent_at, times_sent })
+    }
+  }
+
+  follow(entries: readonly Committed[]): void {
+    const has_trigger = this.#parts.has_trigger()
+    for (const { seq, at, entry } of entries) {
+      this.#seq = seq
+      // A clock that is set back must not reopen a bucket that was dropped.
+      this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
+      foldEntry(entry, { record: this.#fold, add: this.#add, has_trigger })
+    }
+  }
+
+  /** The totals since the scope exists, for tests and reports. */
+  values(family: Family, bucket: Bucket): Values {
+    return valuesOf(this.#bucket(family, bucket))
+  }
+
+  /** Sums over all turns, without dry ones. A unit that ends a turn sees it before its commit. */
+  get turns(): FoldRecord['sums'] {
+    return this.#parts.log.uncommitted.reduce((sums, { entry }) => addTurn(sums, entry), this.#fold.sums)
+  }
+
+  /** When the next changed bucket may be replicated. */
+  due(): number | null {
+    const times = Array.from(this.#open.values(), (open) => dueOf(open)).filter((at) => at !== null)
+    return times.length === 0 ? null : Math.min(...times)
+  }
+
+  /** Replicates the changed buckets that are due. */
+  async send(): Promise<void> {
+    const { db, scope, now, database } = this.#parts
+    const at = now()
+    const due = Array.from(this.#open.values()).filter((open) => (dueOf(open) ?? Number.POSITIVE_INFINITY) <= at)
+    if (due.length === 0) return
+    const sent = due.map((open) => ({ open, changes: open.changes }))
+    await writeStatistics(db, scope, due.map(rowOf))
+    for (const { open, changes } of sent) {
+      open.sent = changes
+      open.sent_at = at
+      open.times_sent += 1
+    }
+    database.write(KEY, this.#stored())
+  }
+
+  /** Stores the buckets with a unit whenever many entries were counted since the last time. */
+  changes(): StateChange[] {
+    return this.#seq - this.#stored_seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
+  }
+
+  /** Before the log drops rows. */
+  snapshot(): StateChange {
+    return [KEY, this.#stored()]
+  }
+
+  #current(family: Family): readonly Open[] {
+    const minute = bucketStart('minute', this.#latest)
+    if (this.#newest.minute !== minute) this.#newest = { minute, buckets: new Map() }
+    const known = this.#newest.buckets.get(family) ?? buckets.map((bucket) => this.#bucket(family, bucket))
+    this.#newest.buckets.set(family, known)
+    return known
+  }
+
+  #bucket(family: Family, bucket: Bucket): Open {
+    const start = bucketStart(bucket, this.#latest)
+    const key = keyOf({ family, bucket, start })
+    let open = this.#open.get(key)
+    if (!open) {
+      open = { family, bucket, start, labels: new Map(), changes: 0, sent: 0, sent_at: null, times_sent: 0 }
+      this.#open.set(key, open)
+    }
+    return open
+  }
+
+  #stored(): Stored {
+    this.#forget()
+    this.#stored_seq = this.#seq
+    const stored = Array.from(this.#open.values(), (open) => {
+      const { changes, sent, sent_at, times_sent } = open
+      return { ...rowOf(open), waits: changes > sent, sent_at, times_sent }
+    })
+    return { seq: this.#seq, latest: this.#latest, fold: this.#fold, buckets: stored }
+  }
+
+  /** Drops closed buckets that D1 has, and the oldest minutes and hours while D1 is unavailable. */
+  #forget(): void {
+    const closed = Array.from(this.#open).filter(([, { bucket, start }]) => start < bucketStart(bucket, this.#latest))
+    const [done, waiting] = [closed.filter(([, one]) => one.changes === one.sent), closed.filter(([, one]) => one.changes > one.sent)]
+    const short = waiting.filter(([, { bucket }]) => bucket !== 'day').toSorted(([, one], [, other]) => one.start - other.start)
+    const minutes = short.filter(([, { bucket }]) => bucket === 'minute')
+    const excess = Math.max(0, short.length - MOST_WAITING)
+    for (const [key] of [...done, ...(minutes.length >= excess ? minutes : short).slice(0, excess)]) this.#open.delete(key)
+  }
+}
+
+const keyOf = ({ family, bucket, start }: Omit<BucketRow, 'values'>): string => `${family}:${bucket}:${start}`
+const valuesOf = ({ labels }: Pick<Open, 'labels'>): Values => Object.fromEntries(labels)
+const rowOf = (open: Open): BucketRow => ({ family: open.family, bucket: open.bucket, start: open.start, values: valuesOf(open) })
+
+/** A new bucket is due at once, a changed one at its end or after its pace, whichever is first. */
+function dueOf({ bucket, start, changes, sent, sent_at, times_sent }: Open): number | null {
+  if (changes === sent) return null
+  // An alarm needs a time after 0.
+  if (sent_at === null) return start || 1
+  const pace = Math.min(PACE_MS[bucket], FIRST_PACE_MS * 2 ** (times_sent - 1))
+  return Math.min(start + bucketSteps[bucket], sent_at + pace)
+}
+
+function count(open: Open, label: string, changes: readonly [name: string, change: number][]): void {
+  const name = open.labels.has(label) || open.labels.size < MOST_LABELS ? label : OTHER_LABEL
+  const values = open.labels.get(name) ?? {}
+  open.labels.set(name, values)
+  for (const [key, change] of changes) {
+    if (change === 0) continue
+    values[key] = key.startsWith('max_') ? Math.max(values[key] ?? 0, change) : (values[key] ?? 0) + change
+    open.changes += 1
+  }
+}

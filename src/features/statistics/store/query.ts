@@ -1,0 +1,211 @@
+import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/d1'
+import { jsonChunks } from '../../../base/byte-length.ts'
+import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
+import { patternMatchesSql, prefixOf } from '../../../contract/scope-pattern.ts'
+import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
+import { readableBy } from '../../../store/artifacts/patterns.ts'
+import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
+
+/** Sorts after every character of a scope. */
+const LAST = '\u007F'
+
+/**
+ * Writes absolute values: a repetition changes nothing. The sums of the buckets are dropped in the
+ * same transaction.
+ */
+export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[]): Promise<void> {
+  const chunks = jsonChunks(rows.map((row) => JSON.stringify(row)))
+  if (chunks.length === 0) return
+  await db.batch(
+    chunks.flatMap((chunk) => [
+      db.prepare(UPSERT).bind(chunk, scope),
+      db.prepare(NOTE_CHANGE).bind(chunk),
+      db.prepare(DROP_SUMS).bind(chunk),
+    ]),
+  )
+}
+
+const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values")
+  SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values' FROM json_each(?1) WHERE true
+  ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values"`
+/** Most buckets are noted already, which writes nothing. `all` never ends. */
+const NOTE_CHANGE = `INSERT INTO statistics_changes (family, bucket, start)
+  SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1) WHERE value->>'bucket' <> 'all'
+  ON CONFLICT DO NOTHING`
+const DROP_SUMS = `DELETE FROM statistics_sums WHERE (family, bucket, start) IN
+  (SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1))`
+
+/** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
+export type StatisticsQuery = {
+  family: Family
+  bucket: Bucket
+  since: number
+  until: number
+  patterns: readonly string[]
+  keys: readonly string[]
+  by: 'label' | 'scope' | null
+  /** Only so many series, those with the largest sums of the first key. For `sumByScope`. */
+  most_series?: number
+}
+/** A sum over scopes and, unless `by` asks for them, labels. */
+export type Sum = { start: number; series: string; key: string; value: number }
+
+/** More sums than this are an error: a Worker holds them in memory. */
+export const MOST_SUMS = 50_000
+
+/** Sums buckets: one search of a primary key for each start and range of scopes. */
+export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
+  const { results } = await statisticsStatement(db, query).all<{ series: string; sums: string }>()
+  return results.flatMap(({ series, sums }) =>
+    (JSON.parse(sums) as [number, string, number][]).map(([start, key, value]) => ({ start, series, key, value })),
+  )
+}
+
+/**
+ * A row has the sums of a series in a hundred buckets: D1 is slow with many rows, and limits their
+ * size.
+ */
+export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1PreparedStatement {
+  const { by } = query
+  const label = by === 'label' ? 'label.key' : `''`
+  const number = hasHistogram(query) ? EACH_NUMBER : NUMBER
+  const has_paths = by !== 'label' && hasPaths(query)
+  const columns = has_paths ? `asked.value AS name, s."values" ->> ('$."".' || asked.value) AS value` : number.columns('label.value')
+  const labels = has_paths ? '' : 'CROSS JOIN json_each(s."values") AS label'
+  const from_rows = `SELECT p.start AS start, ${by === 'scope' ? 's.scope' : label} AS series, ${columns}
+    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} ${labels} ${number.join('label.value')}
+    WHERE NOT p.is_summed AND ${seen(query)} AND ${number.is_asked}`
+  const of = by === 'label' ? 'label.value' : 't.total'
+  const from_sums = `SELECT p.start, ${label}, ${number.columns(of)}
+    FROM pieces AS p CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = ?2 AND t.start = p.start AND t.prefix = p.prefix
+      ${by === 'label' ? 'CROSS JOIN json_each(t.labels) AS label' : ''} ${number.join(of)}
+    WHERE p.is_summed AND ${number.is_asked}`
+  const summed = `SELECT start, series, name, ${SUM} AS value
+    FROM (${from_rows} UNION ALL ${from_sums}) WHERE value IS NOT NULL GROUP BY 2, 1, 3`
+  // Each row of the family `scope` is a sum.
+  const sums = by === 'scope' && query.family === 'scope' ? `SELECT * FROM (${from_rows}) WHERE value IS NOT NULL` : summed
+  const rows = `, sums AS MATERIALIZED (${sums} LIMIT ${MOST_SUMS + 1})
+    SELECT series, json_group_array(json_array(start, name, value)) AS sums FROM sums GROUP BY 1, CAST((start - ?3) / (100 * ?7) AS INTEGER)`
+  return bound(db, `${pieces(by)} ${rows}`, query, JSON.stringify([...new Set(query.keys)]))
+}
+
+const hasHistogram = ({ keys }: StatisticsQuery): boolean => keys.some((key) => histograms.includes(key))
+/** A row of the family `scope` has one label, so that its numbers have a path. */
+const hasPaths = (query: StatisticsQuery): boolean => query.family === 'scope' && !hasHistogram(query)
+
+/**
+ * Sums by scope. If the query covers too many rows, reads the rows of those scopes alone that ever
+ * had one of the numbers. Null if these have too many rows, too.
+ */
+export async function sumByScope(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
+  const few = await sumFew(db, query)
+  if (few) return few
+  const ever = await sumStatistics(db, { ...query, bucket: 'all', since: 0, until: 1 })
+  const patterns = [...new Set(ever.flatMap(({ series, value }) => (value === 0 ? [] : [series])))]
+  return patterns.length > MOST_SUMS ? null : sumFew(db, { ...query, patterns })
+}
+
+/** Null if the query covers too many rows. */
+async function sumFew(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
+  if (!hasPaths(query)) return (await hasTooManyRows(db, query)) ? null : sumStatistics(db, query)
+  const names = [...new Set(query.keys)]
+  const columns = names.map((_, index) => `value${index}`)
+  const values = columns.map((column, index) => `s."values" ->> ?${8 + index} AS ${column}`)
+  const rows = `SELECT p.start AS start, s.scope AS series, ${values.join()}
+    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
+  const total = names[0]?.startsWith('max_') === true ? 'max' : 'sum'
+  const largest = query.most_series === undefined ? '' : `ORDER BY ${total}(value0) DESC, series LIMIT ${query.most_series}`
+  const statement = `${pieces('scope')} SELECT series, sum(count(*)) OVER () AS rows, json_group_array(json_array(start, ${columns.join()})) AS sums
+    FROM (${rows}) GROUP BY series ${largest}`
+  const paths = names.map((name) => `$."".${JSON.stringify(name)}`)
+  const { results } = await bound(db, statement, query, ...paths).all<{ series: string; rows: number; sums: string }>()
+  if ((results[0]?.rows ?? 0) > MOST_SUMS) return null
+  return results.flatMap(({ series, sums }) =>
+    (JSON.parse(sums) as [number, ...(number | null)[]][]).flatMap(([start, ...numbers]) =>
+      numbers.flatMap((value, index) => (value === null ? [] : [{ start, series, key: names[index] ?? '', value }])),
+    ),
+  )
+}
+
+/** Counting rows is much faster than summing them. */
+async function hasTooManyRows(db: D1Database, query: StatisticsQuery): Promise<boolean> {
+  const rows = `SELECT 1 FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
+  const counted = bound(db, `${pieces('scope')} SELECT count(*) AS n FROM (${rows})`, query)
+  return ((await counted.first<number>('n')) ?? 0) > MOST_SUMS
+}
+
+const SUM = `CASE WHEN name GLOB 'max_*' THEN max(value) ELSE sum(value) END`
+/** Each start with each range of scopes. `prefix`: of the sums over that range. */
+const pieces = (by: StatisticsQuery['by']): string => `WITH RECURSIVE
+  starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4),
+  pieces (start, first, last, prefix, is_summed) AS MATERIALIZED (
+    SELECT starts.start, range.value->>'first', range.value->>'end', range.value->>'prefix', ${by === 'scope' ? 'false' : IS_SUMMED(by)}
+    FROM starts CROSS JOIN json_each(?5) AS range)`
+const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = ?2
+      AND t.start = starts.start AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
+const IN_PIECE = 's.family = ?1 AND s.bucket = ?2 AND s.start = p.start AND s.scope >= p.first AND s.scope < p.last'
+/** Reads the asked numbers alone, which is three times faster than searching all of them. */
+const NUMBER = {
+  columns: (of: string) => `asked.value AS name, ${of} ->> asked.value AS value`,
+  join: () => `CROSS JOIN json_each(?8) AS asked`,
+  is_asked: 'true',
+}
+const EACH_NUMBER = {
+  columns: () => 'number.key AS name, number.value AS value',
+  join: (of: string) => `CROSS JOIN json_each(${of}) AS number`,
+  is_asked: `substr(number.key, 1, instr(number.key || '.', '.') - 1) IN (SELECT value FROM json_each(?8))`,
+}
+const seen = ({ patterns }: StatisticsQuery): string =>
+  rangesOf(patterns).every(({ is_exact }) => is_exact)
+    ? 'true'
+    : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql('s.scope')})`
+
+function bound(db: D1Database, statement: string, { family, bucket, since, until, patterns }: StatisticsQuery, ...more: string[]) {
+  const step = bucket === 'all' ? 1 : bucketSteps[bucket]
+  const ranges = JSON.stringify(rangesOf(patterns))
+  return db.prepare(statement).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, ...more)
+}
+
+/** `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. */
+type Range = { first: string; end: string; prefix: string | null; is_exact: boolean }
+
+/** Ranges of scopes that do not overlap and hold all that the patterns match. */
+function rangesOf(patterns: readonly string[]): Range[] {
+  const prefixes = [...new Set(patterns.filter((pattern) => pattern.includes('*')).map(prefixOf))]
+  const open = prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)))
+  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*') && !open.some((prefix) => pattern.startsWith(prefix))))
+  return [
+    ...open.map((prefix): Range => {
+      const is_exact = patterns.includes(`${prefix}*`)
+      return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, is_exact }
+    }),
+    // A space sorts before every character of a scope.
+    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, is_exact: true })),
+  ]
+}
+
+/** The reason of a version that the sweep deprecated begins with this. */
+export const EVICTED = 'evicted: '
+
+/**
+ * Numbers of versions that a key may read. `learned`: written by an agent. `failed`: skills whose
+ * latest test failed.
+ */
+export async function countVersions(db: D1Database, scopes: readonly string[]) {
+  const { kind, state, state_reason, provenance } = artifactVersions
+  const learned = isNotNull(sql`${provenance}->>'scope'`)
+  return drizzle(db)
+    .select({
+      kind,
+      state,
+      versions: count(),
+      learned: sql<number>`coalesce(sum(${learned}), 0)`,
+      evicted: sql<number>`coalesce(sum(${state} = 'retired' AND ${state_reason} GLOB ${`${EVICTED}*`}), 0)`,
+      failed: sql<number>`coalesce(sum(${hasFailed}), 0)`,
+    })
+    .from(artifactVersions)
+    .innerJoin(artifacts, and(eq(artifacts.kind, kind), eq(artifacts.id, artifactVersions.id)))
+    .where(await readableBy(db, scopes))
+    .groupBy(kind, state)
+}

@@ -1,0 +1,77 @@
+import { bucketSteps, families } from '../contract/statistics.ts'
+
+const DAY_MS = 86_400_000
+/** The time for which buckets are kept. Days and totals are kept for ever. */
+const KEPT_MS = { minute: DAY_MS, hour: 31 * DAY_MS }
+/** A query over fewer scopes sums the rows. */
+const FEWEST_SCOPES = 16
+/** Prefixes end with `/`; deeper ones are summed from rows. */
+const DEEPEST = 3
+/** D1 takes 2 MB in a row. */
+const MOST_LABELS_BYTES = 1_000_000
+
+type Changed = { family: string; bucket: 'minute' | 'hour' | 'day'; start: number }
+
+/**
+ * Sums up to `limit` ended buckets over all scopes, and over those with a common prefix, so that a
+ * query reads a row and not one for each scope. Computed from the rows, so a repetition changes
+ * nothing.
+ */
+export async function sumEnded(db: D1Database, now: number, limit: number): Promise<number> {
+  const ended = (['minute', 'hour', 'day'] as const).map((bucket) => [bucket, now - bucketSteps[bucket]])
+  const { results } = await db.prepare(ENDED).bind(JSON.stringify(ended), limit).all<Changed>()
+  for (const { family, bucket, start } of results) {
+    const statement = (text: string, ...more: unknown[]) => db.prepare(text).bind(family, bucket, start, ...more)
+    await db.batch([
+      statement('DELETE FROM statistics_sums WHERE family = ?1 AND bucket = ?2 AND start = ?3'),
+      statement(SUM, FEWEST_SCOPES, MOST_LABELS_BYTES),
+      statement('DELETE FROM statistics_changes WHERE family = ?1 AND bucket = ?2 AND start = ?3'),
+    ])
+  }
+  return results.length
+}
+
+const ENDED = `SELECT c.family AS family, c.bucket AS bucket, c.start AS start
+  FROM statistics_changes AS c JOIN json_each(?1) AS ended ON ended.value->>0 = c.bucket AND c.start <= ended.value->>1 LIMIT ?2`
+
+const SUM = `INSERT INTO statistics_sums (family, bucket, start, prefix, total, labels)
+  WITH RECURSIVE
+    scopes (scope, prefix, depth) AS (
+      SELECT scope, '', 0 FROM statistics WHERE family = ?1 AND bucket = ?2 AND start = ?3
+      UNION ALL
+      SELECT scope, substr(scope, 1, length(prefix) + instr(substr(scope, length(prefix) + 1), '/')), depth + 1 FROM scopes
+      WHERE depth < ${DEEPEST} AND instr(substr(scope, length(prefix) + 1), '/') > 0),
+    numbers AS MATERIALIZED (
+      SELECT scopes.prefix AS prefix, label.key AS label, number.key AS name,
+        CASE WHEN number.key GLOB 'max_*' THEN max(number.value) ELSE sum(number.value) END AS value
+      FROM scopes CROSS JOIN statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = ?3 AND s.scope = scopes.scope
+        CROSS JOIN json_each(s."values") AS label CROSS JOIN json_each(label.value) AS number
+      WHERE scopes.prefix IN (SELECT prefix FROM scopes GROUP BY 1 HAVING prefix = '' OR count(*) >= ?4)
+      GROUP BY 1, 2, 3),
+    totals AS (SELECT prefix, json_group_object(name, value) AS total FROM (
+      SELECT prefix, name, CASE WHEN name GLOB 'max_*' THEN max(value) ELSE sum(value) END AS value FROM numbers GROUP BY 1, 2) GROUP BY 1),
+    labels AS (SELECT prefix, json_group_object(label, json(numbers)) AS labels FROM (
+      SELECT prefix, label, json_group_object(name, value) AS numbers FROM numbers GROUP BY 1, 2) GROUP BY 1)
+  SELECT ?1, ?2, ?3, prefix, total, CASE WHEN octet_length(labels) <= ?5 THEN labels END FROM totals JOIN labels USING (prefix) WHERE true
+  ON CONFLICT DO NOTHING`
+
+/** Deletes expired minutes and hours. */
+export async function forgetStatistics(db: D1Database, now: number, limit: number): Promise<number> {
+  const gone = await db.batch(
+    (['minute', 'hour'] as const).flatMap((bucket) =>
+      families.flatMap((family) => FORGET.map((statement) => db.prepare(statement).bind(family, bucket, now - KEPT_MS[bucket], limit))),
+    ),
+  )
+  return gone.reduce((most, { meta }) => Math.max(most, meta.changes), 0)
+}
+
+const FORGET = (
+  [
+    ['statistics', 'scope'],
+    ['statistics_sums', 'prefix'],
+    ['statistics_changes', 'start'],
+  ] as const
+).map(
+  ([table, last]) => `DELETE FROM ${table} WHERE (family, bucket, start, ${last}) IN (SELECT family, bucket, start, ${last} FROM ${table}
+  WHERE family = ?1 AND bucket = ?2 AND start < ?3 LIMIT ?4)`,
+)

@@ -1,0 +1,129 @@
+import { z } from '@hono/zod-openapi'
+import { limits } from '../../../base/limits.ts'
+import type { LogEntry } from '../../../contract/log-entry.ts'
+import { coversScope } from '../../../contract/principal.ts'
+import type { ScopeApi } from '../../../contract/scope-api.ts'
+import { spanKinds, trace, traceStatuses, traceSummary } from '../../../contract/reports/trace.ts'
+import { scopeName } from '../../../core/event.ts'
+import type { Env } from '../../../env.ts'
+import { storeOf } from '../../../store/store.ts'
+import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../../store/traces/traces.ts'
+import type { Logged } from '../spans/node.ts'
+import { buildTrace } from '../spans/tree.ts'
+import { guard, instant, json, problems, resource, routes, traceId } from '../../../http/describe/describe.ts'
+import { paged, pageLimit } from '../../../contract/paging.ts'
+import { demandCoverage, notFound } from '../../../http/problems/refusals.ts'
+import { MOST_SCOPES } from './trace-scope.ts'
+
+const route = routes('Traces')
+
+const list = route('get /v1/traces', 'listTraces', 'List traces, newest first', {
+  description:
+    'Each trace once, by its newest event that matches. A filter is about one event and what followed from it. Traces without an event, such as those of ' +
+    'proposals and of changed settings, are listed by their start. A page may be short, or empty, and still have a `next_cursor`.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    query: z.object({
+      scope: scopeName.optional(),
+      agent: z.string().max(128).optional().describe('The agent that serves the scope.'),
+      kind: z.enum(spanKinds).optional().describe('A kind of span that the trace has.'),
+      status: z.enum(traceStatuses).optional(),
+      skill: z.string().max(128).optional().describe('The id of a skill that the gate decided on.'),
+      since: instant.optional().describe('Events accepted at or after this time.'),
+      until: instant.optional().describe('Events accepted before this time.'),
+      min_duration_ms: z.coerce.number<string>().min(0).optional().describe('From the acceptance of the event to its end.'),
+      limit: pageLimit(100),
+      cursor: z
+        .string()
+        .regex(/^\d{1,19}$/, 'pass the next_cursor of the previous page')
+        .optional(),
+    }),
+  },
+  responses: { 200: json(paged(traceSummary), 'A page.'), ...problems(400) },
+})
+
+const find = route('get /v1/traces/{trace_id}', 'getTrace', 'Get a trace as one tree', {
+  description:
+    'Built from the logs of the scopes that the trace went through, as far as the key covers them. Its events are found in the list of events, with a delay of about ' +
+    'a second; `scope` names a scope whose newest entries are searched as well.',
+  ...guard({ roles: ['viewer'] }),
+  request: {
+    params: z.object({
+      trace_id: traceId.describe('As in the receipt of an event, or in the `traceparent` that it was sent with.'),
+    }),
+    query: z.object({ scope: scopeName.optional() }),
+  },
+  responses: { 200: json(trace, 'The trace.'), ...problems(400, 404) },
+})
+
+export const traceRoutes = resource()
+  .openapi(list, async (c) => c.json(await listTraces(storeOf(c.env), { ...c.req.valid('query'), patterns: c.var.principal.scopes }), 200))
+  .openapi(find, async (c) => {
+    const { trace_id } = c.req.valid('param')
+    const { scope } = c.req.valid('query')
+    const { principal } = c.var
+    if (scope !== undefined) demandCoverage(principal, [{ scope }])
+    const [events, calls] = await Promise.all([
+      eventsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
+      callsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
+    ])
+    const ranges = rangesOf(
+      events.filter((event) => coversScope(principal, event.scope)),
+      calls,
+    )
+    if (scope !== undefined && !ranges.has(scope)) ranges.set(scope, null)
+    const parts = await Promise.all(
+      Array.from(ranges)
+        .slice(0, MOST_SCOPES)
+        .map(([name, range]) => entriesOf(c.env, { trace_id, scope: name, range, events })),
+    )
+    const truncated = ranges.size > MOST_SCOPES || parts.some((part) => part.truncated)
+    const built = buildTrace(
+      trace_id,
+      parts.flatMap(({ logged }) => logged),
+      { truncated },
+    )
+    if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
+    return c.json(built, 200)
+  })
+
+const MOST_ENTRIES = 5000
+/** Files of the archive that cannot be read. */
+const MOST_UNREAD = 16
+/** Entries of a scope's log that are searched for a trace without an event. */
+const NEWEST = 20_000
+/** Entries may follow the end of an event. */
+const SETTLED_MS = 60_000
+
+/** The place of the trace in a scope's log; null means its newest entries. */
+type Range = { after: number; before?: number }
+
+function rangesOf(events: readonly TraceEvent[], calls: readonly TraceCall[]): Map<string, Range | null> {
+  const ranges = new Map<string, Range | null>()
+  for (const [scope, some] of Map.groupBy([...events, ...calls], (one) => one.scope)) {
+    const after = Math.min(...some.map(({ log_from }) => log_from ?? 1)) - 1
+    const is_settled = some.every(({ ended_at }) => ended_at !== null && ended_at < Date.now() - SETTLED_MS)
+    ranges.set(scope, is_settled ? { after, before: Math.max(...some.map(({ revision }) => revision)) + 1 } : { after })
+  }
+  return ranges
+}
+
+async function entriesOf(
+  env: Env,
+  { trace_id, scope, range, events }: { trace_id: string; scope: string; range: Range | null; events: readonly TraceEvent[] },
+): Promise<{ logged: Logged[]; truncated: boolean }> {
+  const stub: Pick<ScopeApi, 'readLog'> = env.SCOPE.getByName(scope)
+  const { after, before } = range ?? { after: Math.max(0, (await stub.readLog(0, 0)).last_seq - NEWEST) }
+  const related = events.filter((event) => event.scope === scope).map(({ id }) => id)
+  const logged: Logged[] = []
+  let [next, unread]: [number | null, number] = [after, 0]
+  while (next !== null && logged.length < MOST_ENTRIES && unread < MOST_UNREAD) {
+    const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })
+    logged.push(...page.entries.map((text) => ({ scope, entry: JSON.parse(text) as LogEntry })))
+    // Entries in a file that cannot be read are missing in the tree; the scope may have later ones.
+    if (page.unavailable !== undefined) unread += 1
+    if (page.next === next) return { logged, truncated: true }
+    next = page.next
+  }
+  return { logged, truncated: next !== null || unread > 0 }
+}
