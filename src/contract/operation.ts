@@ -9,6 +9,13 @@ export type AnswerOf<Declared extends Answers> = {
   [Status in keyof Declared]: Declared[Status] extends readonly [infer Schema extends z.ZodType, string] ? z.infer<Schema> : null
 }[keyof Declared]
 
+/** The fields of a tool, as models are shown them. The request checks them again. */
+type ToolFields = Readonly<Record<string, z.ZodType>>
+/** A request that reads, as a tool for coding agents over MCP. `fixed`: fields with one value. */
+export type McpTool = { name: string; title: string; description: string; input: ToolFields; fixed?: Fields }
+/** A request as a tool of agents, which act for the account of their scope: without its fields. */
+export type AgentTool<Input = unknown> = { name: string; description: string; input: z.ZodType<Input> }
+
 type Shared = {
   tag: string
   /** Any of these is enough. */
@@ -17,6 +24,7 @@ type Shared = {
   scoped?: true | 'query'
 }
 type Described<Answered extends Answers, Status extends number> = {
+  mcp?: McpTool
   description?: string
   example?: unknown
   /**
@@ -42,12 +50,14 @@ export type Operation<
   Body extends z.ZodType | undefined,
   Answered extends Answers,
   Status extends number,
-> = Named<Where> & Shared & Rest<Params, Query, Body, Answered, Status>
+  Input,
+> = Named<Where> & Shared & Rest<Params, Query, Body, Answered, Status, Input>
 
-type Rest<Params, Query, Body, Answered extends Answers, Status extends number> = Described<Answered, Status> & {
+type Rest<Params, Query, Body, Answered extends Answers, Status extends number, Input> = Described<Answered, Status> & {
   params?: Params
   query?: Query
   body?: Body
+  agent?: AgentTool<Input> | undefined
   command?: CommandOf<AnswerOf<Answered>>
 }
 
@@ -58,6 +68,7 @@ export type AnyOperation = Named<At> &
     params?: z.ZodObject | undefined
     query?: z.ZodObject | undefined
     body?: z.ZodType | undefined
+    agent?: AgentTool | undefined
     command?: CommandOf<never>
   }
 
@@ -71,12 +82,13 @@ export const operations =
     Params extends z.ZodObject | undefined = undefined,
     Query extends z.ZodObject | undefined = undefined,
     Body extends z.ZodType | undefined = undefined,
+    Input = never,
   >(
     at: Where,
     id: string,
     summary: string,
-    rest: Partial<Shared> & Rest<Params, Query, Body, Answered, Status>,
-  ): Operation<Where, Params, Query, Body, Answered, Status> => ({ ...shared, ...rest, at, id, summary })
+    rest: Partial<Shared> & Rest<Params, Query, Body, Answered, Status, Input>,
+  ): Operation<Where, Params, Query, Body, Answered, Status, Input> => ({ ...shared, ...rest, at, id, summary })
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 /** An object is shown as JSON. */

@@ -3,7 +3,7 @@ import { scopeName } from '../../core/event.ts'
 import { deadLetter } from '../event-record.ts'
 import { operations, type Flag } from '../operation.ts'
 import { byAge, paged } from '../paging.ts'
-import { idPath } from './shared.ts'
+import { idPath, toolPage, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Dead letters', roles: ['operator'] })
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
@@ -15,6 +15,12 @@ export const filter: readonly Flag[] = [
 export const list = operation('get /v1/dlq', 'listDeadLetters', 'List dead letters, newest first', {
   description: 'Messages without a scope are listed only for keys that cover every scope.',
   query: byAge(which),
+  mcp: {
+    name: 'dead_letters',
+    title: 'Dead letters',
+    description: 'Events that were given up, with their content and the error.',
+    input: { scope: toolScope.optional(), ...toolPage },
+  },
   answers: { 200: [paged(deadLetter), 'A page.'] },
   command: {
     usage: 'list',

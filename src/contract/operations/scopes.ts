@@ -3,7 +3,7 @@ import { counted, money } from '../../base/amounts.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit, search } from '../paging.ts'
 import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary } from '../scope.ts'
-import { scopePath } from './shared.ts'
+import { scopePath, toolPage, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Scopes', roles: ['viewer'], scoped: true })
 const onAll = operations({ tag: 'Scopes', roles: ['viewer'] })
@@ -18,6 +18,12 @@ export const list = onAll('get /v1/scopes', 'listScopes', 'List scopes, by name'
     limit: pageLimit(1000),
     cursor: z.string().max(128).default(''),
   }),
+  mcp: {
+    name: 'list_scopes',
+    title: 'Scopes',
+    description: 'Scopes with their agent and their number of open events.',
+    input: { search: z.string().max(200).optional(), ...toolPage },
+  },
   answers: { 200: [paged(scopeSummary), 'A page.'] },
   command: {
     usage: 'list',
@@ -39,6 +45,12 @@ export const list = onAll('get /v1/scopes', 'listScopes', 'List scopes, by name'
 export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scope's state", {
   description: 'Inbox depths, the turn in flight, counters and settings. A scope without events is empty; it is never reported as missing.',
   params: scopePath,
+  mcp: {
+    name: 'show_scope',
+    title: 'State of a scope',
+    description: 'Inbox depth, turn in flight, counters, cost, parked work and settings.',
+    input: { scope: toolScope },
+  },
   answers: { 200: [scopeState, 'The state.'] },
 })
 
@@ -64,6 +76,12 @@ export const context = operation('get /v1/scopes/{scope}/context', 'getContext',
       .optional()
       .describe('The `seq` of an entry of the log; 0 for the empty context before the first.'),
   }),
+  mcp: {
+    name: 'show_context',
+    title: 'What an agent sees',
+    description: 'The DecisionContext of a scope: now, or with `at` as it was after that entry of the log.',
+    input: { scope: toolScope, at: z.int().min(0).optional(), limit: toolPage.limit },
+  },
   answers: { 200: [contextView, 'The context.'] },
   problems: [404, 503],
 })

@@ -3,7 +3,7 @@ import { scopeName } from '../../../core/event.ts'
 import { approval, approvalStatus, approvalStatuses, decisionReason, type ApprovalStatus } from '../contract/approval.ts'
 import { operations, type Colour } from '../../../contract/operation.ts'
 import { byAge, paged } from '../../../contract/paging.ts'
-import { idPath } from '../../../contract/operations/shared.ts'
+import { idPath, toolPage, toolScope } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Approvals', roles: ['operator'] })
 
@@ -17,6 +17,13 @@ const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: '
 export const list = operation('get /v1/approvals', 'listApprovals', 'List approvals, newest first', {
   description: 'Pending and decided approvals in the scopes that the key covers.',
   query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }),
+  mcp: {
+    name: 'approvals_waiting',
+    title: 'Approvals that wait',
+    description: 'Runs, promotions, activations and payments that wait for a person, with their inputs, newest first.',
+    input: { scope: toolScope.optional(), ...toolPage },
+    fixed: { status: 'pending' },
+  },
   answers: { 200: [paged(approval), 'A page.'] },
   command: {
     usage: 'list',

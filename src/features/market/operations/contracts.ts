@@ -19,6 +19,11 @@ export const propose = operation('post /v1/market/contracts', 'proposeContract',
     'The proposer pays the counterparty for each call of its skill or reflex, up to a number of calls. The same contract again changes nothing. ' +
     'For operators of the scope that pays.',
   body: newContract,
+  agent: {
+    name: 'genesis_contracts.propose',
+    description: 'Proposes to pay another scope for each call of a skill or reflex of it.',
+    input: newContract.omit({ id: true, proposer: true }),
+  },
   example: {
     id: 'contract-1',
     proposer: 'scope:shop',
@@ -77,11 +82,15 @@ export const find = operation('get /v1/market/contracts/{id}', 'getContract', 'G
   command: { usage: 'show <id>', help: 'Show a contract', shows },
 })
 
-const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
+const toDecide = contractReason.extend({ contract_id: idPath.shape.id })
+type Words = readonly [summary: string, description: string, help: string, of_tool: string]
+
+const decision = <const Verb extends string>(verb: Verb, [summary, description, help, of_tool]: Words) =>
   operation(`post /v1/market/contracts/{id}/${verb}`, `${verb}Contract`, summary, {
     description,
     params: idPath,
     body: contractReason,
+    agent: { name: `genesis_contracts.${verb}`, description: of_tool, input: toDecide },
     takes: 'optional',
     example: { reason: 'The service answered wrongly.' },
     answers: { 200: [contract, 'The contract.'] },
@@ -103,17 +112,25 @@ export const accept = decision('accept', [
   'Accept a contract',
   'For the counterparty. The proposer may call from now on.',
   'Accept a contract, as the counterparty',
+  'Accepts a contract that another scope proposes to you.',
 ])
-export const reject = decision('reject', ['Reject a contract', 'For the counterparty.', 'Reject a contract, as the counterparty'])
+export const reject = decision('reject', [
+  'Reject a contract',
+  'For the counterparty.',
+  'Reject a contract, as the counterparty',
+  'Rejects a contract that another scope proposes to you.',
+])
 export const end = decision('end', [
   'End a contract',
   'For both sides. A call that has begun is still settled.',
   'End a contract, as either side',
+  'Ends a contract of yours: there are no further calls.',
 ])
 export const dispute = decision('dispute', [
   'Dispute a contract',
   'For both sides. There are no further calls; the dispute has the traces that you name, and those of the latest calls, for a person to judge. No money moves.',
   'Dispute a contract, as either side: there are no further calls',
+  'Disputes a contract. A person gets the traces of both sides; the calls end.',
 ])
 
 export const contracts: Resource = {

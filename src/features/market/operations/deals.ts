@@ -1,7 +1,8 @@
-import type { Colour, CommandOf } from '../../../contract/operation.ts'
-import { operations } from '../../../contract/operation.ts'
+import { z } from 'zod'
+import { operations, type Colour, type CommandOf } from '../../../contract/operation.ts'
 import { deal, dealReason, type Deal, type DealState } from '../contract/deal.ts'
 import { newOffer, type ListingTerms } from '../contract/listing.ts'
+import { amount } from '../contract/transfer.ts'
 import { paged } from '../../../contract/paging.ts'
 import { counted } from '../../../base/amounts.ts'
 import { accountQuery, idPath } from '../../../contract/operations/shared.ts'
@@ -43,6 +44,11 @@ export const offer = operation('post /v1/market/listings/{id}/offers', 'makeOffe
     'For the key whose account buys, operators of the scope that buys, and admins. The key must cover the scopes of a licence.',
   params: idPath,
   body: newOffer,
+  agent: {
+    name: 'genesis_escrow.offer',
+    description: 'Offers to buy what a listing sells, at its price or another. The money is reserved until the seller answers.',
+    input: z.strictObject({ listing_id: idPath.shape.id, price: amount.optional() }),
+  },
   example: { id: 'offer-1', buyer: 'scope:shop' },
   answers: { 200: [deal, 'The deal, which existed already.'], 201: [deal, 'The deal, as offered.'] },
   problems: [404, 409],
@@ -95,11 +101,21 @@ export const find = operation('get /v1/market/deals/{id}', 'getDeal', 'Get a dea
   command: { usage: 'deal <id>', help: 'Show a deal with its history', shows },
 })
 
-const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
+const toAccept = z.strictObject({ deal_id: idPath.shape.id })
+const toEnd = toAccept.extend(dealReason.shape)
+
+type Words = readonly [summary: string, description: string, help: string, of_tool?: string]
+/** `input`: for the tool of agents that decides so. */
+const decision = <const Verb extends string, Input = never>(
+  verb: Verb,
+  input: z.ZodType<Input> | null,
+  [summary, description, help, of_tool = '']: Words,
+) =>
   operation(`post /v1/market/deals/{id}/${verb}`, `${verb}Deal`, summary, {
     description,
     params: idPath,
     body: dealReason,
+    ...(input && { agent: { name: `genesis_escrow.${verb}`, description: of_tool, input } }),
     takes: 'optional',
     example: { reason: 'The price is too low.' },
     answers: { 200: [deal, 'The deal.'] },
@@ -107,22 +123,25 @@ const decision = <const Verb extends string>(verb: Verb, [summary, description, 
     command: { usage: `${verb} <deal>`, help, flags: [['--reason <text>', 'why, for the record']], shows },
   })
 
-export const accept = decision('accept', [
+export const accept = decision('accept', toAccept, [
   'Accept an offer',
   'For the seller. The payment and the delivery are one transaction. If the version was retired, demoted or sold since the offer, nothing is sold and the money returns.',
   'Accept an offer, as its seller: the goods and the money change hands together',
+  'Accepts an offer for what you sell. The payment and the delivery are one step.',
 ])
-export const reject = decision('reject', [
+export const reject = decision('reject', toEnd, [
   'Reject an offer',
   'For the seller. The money returns to the buyer.',
   'Reject an offer, as its seller',
+  'Rejects an offer for what you sell. The money returns to the buyer.',
 ])
-export const cancel = decision('cancel', [
+export const cancel = decision('cancel', toEnd, [
   'Cancel an offer',
   'For the buyer, before it is answered. The money returns.',
   'Cancel your offer',
+  'Cancels an offer of yours that waits for an answer. The money returns.',
 ])
-export const refund = decision('refund', [
+export const refund = decision('refund', null, [
   'End a licence early',
   'For the seller; for the buyer too, if it is paid by decision. What is not earned yet returns to the buyer.',
   'End a licence: what is not used up returns',

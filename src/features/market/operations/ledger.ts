@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { account, ledgerAudit, ledgerReport, reportGroups } from '../contract/account.ts'
-import { accountId, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
+import { accountId, amount, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
 import { operations } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 
@@ -23,6 +23,11 @@ export const send = operation('post /v1/ledger/transfers', 'sendTransfers', 'Tra
   roles: ['publisher'],
   body: z.union([newTransfer, z.array(newTransfer).min(1).max(MOST_TRANSFERS)]),
   example: { id: 'invoice-17', debit: 'scope:shop', credit: 'scope:cook', amount: 5 },
+  agent: {
+    name: 'genesis_ledger.transfer',
+    description: 'Pays scrip from your account to another one: scope:NAME, key:NAME or key:ID.',
+    input: z.strictObject({ to: accountId, amount, memo: z.string().max(500).optional() }),
+  },
   answers: { 200: [results, 'The results, in order.'] },
 })
 
@@ -57,6 +62,11 @@ export const list = operation('get /v1/ledger/accounts', 'listAccounts', 'List a
 export const find = operation('get /v1/ledger/accounts/{id}', 'getAccount', 'Get an account', {
   description: 'For viewers of its scope, and for the key whose account it is. `genesis` and `escrow` are for viewers of all scopes.',
   params: accountPath,
+  agent: {
+    name: 'genesis_ledger.balance',
+    description: 'Reads your account: its balance in scrip, and what of it is available.',
+    input: z.strictObject({}),
+  },
   answers: { 200: [account, 'The account.'] },
   problems: [404],
   command: { usage: 'account <id>', help: 'Show an account', shows: (found) => [found] },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { artifactReference, foundListing, goodsKinds, listing, listingSorts, newListing } from '../contract/listing.ts'
-import { accountId } from '../contract/transfer.ts'
+import { artifactReference, foundListing, goodsKinds, listing, listingSorts, listingTerms, newListing } from '../contract/listing.ts'
+import { accountId, amount } from '../contract/transfer.ts'
 import { newTrial, trialReport } from '../contract/trial.ts'
 import { operations } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
@@ -37,6 +37,17 @@ export const search = operation('get /v1/market/listings', 'searchListings', 'Se
     limit: pageLimit(100, 20),
     cursor: cursor.optional().meta({ type: 'string' }),
   }),
+  agent: {
+    name: 'genesis_store.search',
+    description: 'Searches what is for sale, with figures that the platform measured and the reasons of its rank. Code is not shown.',
+    input: z.strictObject({
+      q: z.string().min(1).max(100).optional(),
+      kind: z.enum(goodsKinds).optional(),
+      type: z.string().min(1).max(128).optional().describe('A type of event that it handles.'),
+      max_price: z.int().min(0).optional(),
+      sort: z.enum(listingSorts).default('rank'),
+    }),
+  },
   answers: { 200: [paged(foundListing), 'A page.'] },
   command: {
     usage: 'search [words...]',
@@ -107,6 +118,11 @@ export const create = operation('post /v1/market/listings', 'createListing', 'Li
     'For the owner of the artifact, operators of the scope whose agent owns it, and admins. A copy of the same content is not sold as new. ' +
     'A licence ends after `days`, or after `fires` in a scope, or when its price, as a budget, is used up at `per_decision`; without any of these it does not end, and its seller has earned it after 30 days.',
   body: newListing,
+  agent: {
+    name: 'genesis_escrow.list',
+    description: 'Lists a version of a reflex or skill that you own for sale: a licence to run it, a copy of its code, or its ownership.',
+    input: z.strictObject({ artifact: artifactReference, kind: z.enum(goodsKinds), price: amount, terms: listingTerms.optional() }),
+  },
   example: { artifact: 'reflex:greet@1', kind: 'licence', price: 30, seller: 'scope:shop', terms: { days: 30 } },
   answers: { 201: [listing, 'The open listing.'] },
   problems: [404, 409],
@@ -159,6 +175,11 @@ export const find = operation('get /v1/market/listings/{id}', 'getListing', 'Get
 export const close = operation('delete /v1/market/listings/{id}', 'closeListing', 'Close a listing', {
   description: 'Open offers on it are rejected, and their money returns. Licences that were sold stay.',
   params: idPath,
+  agent: {
+    name: 'genesis_escrow.unlist',
+    description: 'Withdraws a listing of yours. Its open offers end, and their money returns.',
+    input: z.strictObject({ listing_id: idPath.shape.id }),
+  },
   answers: { 200: [listing, 'The closed listing.'] },
   problems: [404, 409],
   command: {

@@ -1,11 +1,13 @@
 import { type ToolDefinition, defineTool, type ToolCall } from '../../../tools/define-tool.ts'
 import { Desk, type DeskParts, made } from './desk.ts'
 import { z } from 'zod'
-import { contractReason, newContract } from '../contract/service.ts'
 import type { Served, ServiceCall } from '../contract/view.ts'
 import { scopeOfOwner, agentOwner } from '../../../contract/reflex.ts'
-import { artifactReference, goodsKinds, listingSorts, listingTerms } from '../contract/listing.ts'
-import { amount, accountId } from '../contract/transfer.ts'
+import type { AgentTool } from '../../../contract/operation.ts'
+import * as contracts from '../operations/contracts.ts'
+import * as deals from '../operations/deals.ts'
+import * as ledger from '../operations/ledger.ts'
+import * as listings from '../operations/listings.ts'
 import { storeOf } from '../../../store/store.ts'
 import { findGoods, stateOfGoods } from '../goods.ts'
 import { sell } from '../goods/sell.ts'
@@ -15,18 +17,19 @@ import { measureListings } from '../discovery/measure.ts'
 
 const MOST_FOUND = 20
 
+type Executing<Input> = Omit<ToolDefinition<Input>, 'description' | 'input'>
+
+/** The tool that an operation declares, with what it does for the account of the scope. */
+function agentTool<Input>({ agent }: { agent?: AgentTool<Input> | undefined }, executing: Executing<Input>) {
+  if (!agent) throw new Error('the operation declares no tool of agents')
+  const { name, description, input } = agent
+  return { [name]: defineTool<Input>({ description, input, ...executing }) }
+}
+
 /** The methods of `genesis_store`; `update_agent_config` is the tool of that name. */
 const storeTools = (desk: Desk) => ({
-  'genesis_store.search': defineTool({
+  ...agentTool(listings.search, {
     repeatable: true,
-    description: 'Searches what is for sale, with figures that the platform measured and the reasons of its rank. Code is not shown.',
-    input: z.strictObject({
-      q: z.string().min(1).max(100).optional(),
-      kind: z.enum(goodsKinds).optional(),
-      type: z.string().min(1).max(128).optional().describe('A type of event that it handles.'),
-      max_price: z.int().min(0).optional(),
-      sort: z.enum(listingSorts).default('rank'),
-    }),
     async execute(query, { now }) {
       const db = storeOf(desk.env)
       await measureListings(db, now())
@@ -38,19 +41,15 @@ const storeTools = (desk: Desk) => ({
 
 /** The methods of `genesis_ledger`. */
 const ledgerTools = (desk: Desk) => ({
-  'genesis_ledger.balance': defineTool({
+  ...agentTool(ledger.find, {
     repeatable: true,
-    description: 'Reads your account: its balance in scrip, and what of it is available.',
-    input: z.strictObject({}),
     async execute() {
       const { balance = 0, available = 0 } = (await desk.ledger.account(desk.account)) ?? {}
       return { account: desk.account, balance, available }
     },
   }),
-  'genesis_ledger.transfer': defineTool({
+  ...agentTool(ledger.send, {
     keyed_by_call: true,
-    description: 'Pays scrip from your account to another one: scope:NAME, key:NAME or key:ID.',
-    input: z.strictObject({ to: accountId, amount, memo: z.string().max(500).optional() }),
     async execute({ to: asked, amount: sum, memo }, call) {
       const input = { to: asked, amount: sum, ...(memo !== undefined && { memo }) }
       const { account: to, by } = await desk.payee(asked)
@@ -64,18 +63,13 @@ const ledgerTools = (desk: Desk) => ({
   }),
 })
 
-const deal_id = z.string().min(1).max(128)
-const reason = z.string().max(500).optional()
-
 /** The methods of `genesis_escrow`. Decisions have the deal as their key. */
 const escrowTools = (desk: Desk) => ({ ...selling(desk), ...buying(desk) })
 
 function selling(desk: Desk) {
   return {
-    'genesis_escrow.list': defineTool({
+    ...agentTool(listings.create, {
       keyed_by_call: true,
-      description: 'Lists a version of a reflex or skill that you own for sale: a licence to run it, a copy of its code, or its ownership.',
-      input: z.strictObject({ artifact: artifactReference, kind: z.enum(goodsKinds), price: amount, terms: listingTerms.optional() }),
       async execute({ terms, ...asked }, call) {
         const found = await findGoods(storeOf(desk.env), asked.artifact)
         if (!found || found.owner.owner_id !== desk.account) throw new Error(`you own no version ${asked.artifact}`)
@@ -87,20 +81,16 @@ function selling(desk: Desk) {
         return made(await sell(desk.env, listing, found, await desk.caller())).listing
       },
     }),
-    'genesis_escrow.unlist': defineTool({
+    ...agentTool(listings.close, {
       idempotence_key: ({ listing_id }) => `unlist:${listing_id}`,
-      description: 'Withdraws a listing of yours. Its open offers end, and their money returns.',
-      input: z.strictObject({ listing_id: deal_id }),
       async execute({ listing_id }) {
         const listing = await desk.ledger.listing(listing_id)
         if (listing?.seller !== desk.account) throw new Error(`you have no listing ${listing_id}`)
         return made(await desk.ledger.unlist(listing_id, { reason: 'its seller withdrew it' })).listing
       },
     }),
-    'genesis_escrow.accept': defineTool({
+    ...agentTool(deals.accept, {
       idempotence_key: (input) => `accept:${input.deal_id}`,
-      description: 'Accepts an offer for what you sell. The payment and the delivery are one step.',
-      input: z.strictObject({ deal_id }),
       async execute(input, call) {
         const deal = await desk.ledger.deal(input.deal_id)
         if (deal?.seller !== desk.account) throw new Error(`no deal ${input.deal_id} waits for your answer`)
@@ -113,10 +103,8 @@ function selling(desk: Desk) {
         return made(await desk.ledger.decide(input.deal_id, 'accept', { account: desk.account, goods_state })).deal
       },
     }),
-    'genesis_escrow.reject': defineTool({
+    ...agentTool(deals.reject, {
       idempotence_key: (input) => `reject:${input.deal_id}`,
-      description: 'Rejects an offer for what you sell. The money returns to the buyer.',
-      input: z.strictObject({ deal_id, reason }),
       execute: async (input) =>
         made(await desk.ledger.decide(input.deal_id, 'reject', { account: desk.account, reason: input.reason })).deal,
     }),
@@ -125,10 +113,8 @@ function selling(desk: Desk) {
 
 function buying(desk: Desk) {
   return {
-    'genesis_escrow.offer': defineTool({
+    ...agentTool(deals.offer, {
       keyed_by_call: true,
-      description: 'Offers to buy what a listing sells, at its price or another. The money is reserved until the seller answers.',
-      input: z.strictObject({ listing_id: deal_id, price: amount.optional() }),
       async execute({ listing_id, price }, call) {
         const listing = await desk.ledger.listing(listing_id)
         if (!listing) throw new Error(`there is no listing ${listing_id}`)
@@ -141,24 +127,18 @@ function buying(desk: Desk) {
         return made(await desk.ledger.offer(listing_id, asked, by)).deal
       },
     }),
-    'genesis_escrow.cancel': defineTool({
+    ...agentTool(deals.cancel, {
       idempotence_key: (input) => `cancel:${input.deal_id}`,
-      description: 'Cancels an offer of yours that waits for an answer. The money returns.',
-      input: z.strictObject({ deal_id, reason }),
       execute: async (input) =>
         made(await desk.ledger.decide(input.deal_id, 'cancel', { account: desk.account, reason: input.reason })).deal,
     }),
   }
 }
 
-const contract_id = z.string().min(1).max(128)
-
 /** The methods of `genesis_contracts`. */
 const contractTools = (desk: Desk) => ({
-  'genesis_contracts.propose': defineTool({
+  ...agentTool(contracts.propose, {
     keyed_by_call: true,
-    description: 'Proposes to pay another scope for each call of a skill or reflex of it.',
-    input: newContract.omit({ id: true, proposer: true }),
     async execute(asked, call) {
       const amount = asked.price_per_invocation * asked.limit
       await desk.demandAllowance({ tool: 'genesis_contracts.propose', input: asked, to: asked.counterparty, amount }, call)
@@ -166,22 +146,17 @@ const contractTools = (desk: Desk) => ({
       return made(await desk.ledger.propose({ ...asked, id, proposer: desk.account }, await desk.caller(asked.counterparty))).contract
     },
   }),
-  'genesis_contracts.accept': deciding(
-    desk,
-    'accept',
-    'Accepts a contract that another scope proposes to you.',
-    async ({ contract_id: id, ...rest }, call) => {
-      const contract = await desk.ledger.contract(id)
-      if (contract?.counterparty !== desk.account || contract.status !== 'proposed') return
-      const { proposer: to, service, price_per_invocation: amount, limit } = contract
-      const gives = `${limit} calls of ${service}, for this price each`
-      const input = { contract_id: id, ...rest }
-      await desk.demandConsent({ tool: 'genesis_contracts.accept', input, to, amount, gives }, service, call)
-    },
-  ),
-  'genesis_contracts.reject': deciding(desk, 'reject', 'Rejects a contract that another scope proposes to you.'),
-  'genesis_contracts.end': deciding(desk, 'end', 'Ends a contract of yours: there are no further calls.'),
-  'genesis_contracts.dispute': deciding(desk, 'dispute', 'Disputes a contract. A person gets the traces of both sides; the calls end.'),
+  ...deciding(desk, { verb: 'accept', op: contracts.accept }, async ({ contract_id: id, ...rest }, call) => {
+    const contract = await desk.ledger.contract(id)
+    if (contract?.counterparty !== desk.account || contract.status !== 'proposed') return
+    const { proposer: to, service, price_per_invocation: amount, limit } = contract
+    const gives = `${limit} calls of ${service}, for this price each`
+    const input = { contract_id: id, ...rest }
+    await desk.demandConsent({ tool: 'genesis_contracts.accept', input, to, amount, gives }, service, call)
+  }),
+  ...deciding(desk, { verb: 'reject', op: contracts.reject }),
+  ...deciding(desk, { verb: 'end', op: contracts.end }),
+  ...deciding(desk, { verb: 'dispute', op: contracts.dispute }),
   'genesis_contracts.invoke': defineTool({
     keyed_by_call: true,
     description: 'Calls the skill or reflex of a contract in force. It is paid for if it is served.',
@@ -196,27 +171,20 @@ const contractTools = (desk: Desk) => ({
   }),
 })
 
-const answer = contractReason.extend({ contract_id })
-type Decision = 'accept' | 'reject' | 'end' | 'dispute'
+type Decision = { verb: 'accept' | 'reject' | 'end' | 'dispute'; op: Pick<typeof contracts.accept, 'agent'> }
+type Deciding = z.infer<NonNullable<typeof contracts.accept.agent>['input']>
+type Demand = (input: Deciding, call: ToolCall) => Promise<void>
 
 /** `demand` throws if the decision needs a person. */
-function deciding(
-  desk: Desk,
-  decision: Decision,
-  description: string,
-  demand?: (input: z.infer<typeof answer>, call: ToolCall) => Promise<void>,
-) {
-  return defineTool({
-    idempotence_key: (input) => `${decision}:${input.contract_id}`,
-    description,
-    input: answer,
-    execute: async (input, call) => {
+const deciding = (desk: Desk, { verb, op }: Decision, demand?: Demand) =>
+  agentTool(op, {
+    idempotence_key: (input) => `${verb}:${input.contract_id}`,
+    async execute(input, call) {
       await demand?.(input, call)
       const by = { account: desk.account, reason: input.reason, traces: input.traces }
-      return made(await desk.ledger.decideContract(input.contract_id, decision, by)).contract
+      return made(await desk.ledger.decideContract(input.contract_id, verb, by)).contract
     },
   })
-}
 
 type Invoked = { service: string; input: Record<string, unknown>; invocation_id: string; trace: ServiceCall['trace'] }
 

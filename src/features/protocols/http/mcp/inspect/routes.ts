@@ -3,6 +3,7 @@ import { McpServer, type CallToolResult } from '@modelcontextprotocol/server'
 import type { Context } from 'hono'
 import type { Env } from '../../../../../env.ts'
 import { type Json, isJsonFields, jsonValue } from '../../../../../base/json.ts'
+import type { Fields } from '../../../../../contract/operation.ts'
 import { hasRole } from '../../../../../contract/principal.ts'
 import type { AuthEnv } from '../../../../../http/auth/middleware.ts'
 import { guard, jsonRequest, resource, routes } from '../../../../../http/describe/describe.ts'
@@ -38,8 +39,9 @@ function inspector(c: Context<AuthEnv>, api: Api): McpServer {
     { name: 'reflex-inspect', title: 'Reflex: questions', version: '1' },
     { instructions: INSTRUCTIONS, cacheHints: { 'tools/list': { ttlMs: LIST_MS, cacheScope: 'private' } } },
   )
-  for (const inspection of inspections.filter(({ role }) => hasRole(c.var.principal, role))) {
-    const { name, title, description, input } = inspection
+  for (const inspection of inspections.filter(({ roles }) => roles.some((role) => hasRole(c.var.principal, role)))) {
+    if (!inspection.mcp) throw new Error(`${inspection.at} declares no tool`)
+    const { name, title, description, input } = inspection.mcp
     const annotations = { readOnlyHint: true, openWorldHint: false }
     mcp.registerTool(name, { title, description, inputSchema: z.object(input), annotations }, (given) => answer(c, api, inspection, given))
   }
@@ -47,9 +49,9 @@ function inspector(c: Context<AuthEnv>, api: Api): McpServer {
 }
 
 /** Asks the route with the key of the caller. */
-async function answer(c: Context<AuthEnv>, api: Api, { at }: Inspection, given: Record<string, unknown>): Promise<CallToolResult> {
+async function answer(c: Context<AuthEnv>, api: Api, { at, query, mcp }: Inspection, given: Fields): Promise<CallToolResult> {
   const [method = '', template = ''] = at.split(' ')
-  const rest = new Map(Object.entries(given).filter(([, value]) => value !== undefined))
+  const rest = new Map(Object.entries({ ...given, ...mcp?.fixed }).filter(([, value]) => value !== undefined))
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = rest.get(name)
     rest.delete(name)
@@ -57,9 +59,13 @@ async function answer(c: Context<AuthEnv>, api: Api, { at }: Inspection, given: 
   })
   const url = new URL(path, c.req.url)
   const headers = new Headers({ Authorization: c.req.header('Authorization') ?? '', 'Content-Type': 'application/json' })
-  if (method === 'GET') for (const [name, value] of rest) url.searchParams.set(name, String(value))
-  const body = method === 'GET' ? {} : { body: JSON.stringify(Object.fromEntries(rest)) }
-  const response = await api.fetch(new Request(url, { method, headers, ...body }), c.env, c.executionCtx)
+  for (const [name, value] of rest) {
+    if (method !== 'get' && !(name in (query?.shape ?? {}))) continue
+    url.searchParams.set(name, String(value))
+    rest.delete(name)
+  }
+  const body = method === 'get' ? {} : { body: JSON.stringify(Object.fromEntries(rest)) }
+  const response = await api.fetch(new Request(url, { method: method.toUpperCase(), headers, ...body }), c.env, c.executionCtx)
   return resultOf(response.ok, jsonValue(await response.text()) as Json | undefined)
 }
 
