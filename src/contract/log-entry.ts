@@ -44,13 +44,15 @@ export type Cause = { turn_id: string } | { by: string }
 
 export type Requested = { by: string; traceparent?: string | undefined }
 
-/** The fields of each kind. A new kind makes every exhaustive switch fail to compile. */
+/**
+ * The fields of each kind, whose meaning `traces/entries/table.ts` declares. A new kind makes every
+ * exhaustive switch fail to compile.
+ */
 export type EntryBody =
   /** A request proposed a skill or called a tool: the root of what follows. */
   | ({ kind: 'call-received'; call: 'skill' | 'reflex' | 'tool'; name: string; by: string } & TraceMarks)
   /** `basis`: hash of the part with agent, deployment and settings. `joined`: the context. */
   | ({ kind: 'event-accepted'; event_type: string; source: string; via: Via; basis?: string; joined?: false } & Meeting & TraceMarks)
-  /** It had not joined the context when it was accepted, and does now. */
   | { kind: 'event-joined' }
   | { kind: 'event-retried'; attempts: number; error: string; due_at: string }
   /** `left`: it left the context, as cancelled and dead-lettered events do. */
@@ -61,13 +63,10 @@ export type EntryBody =
   | { kind: 'event-claimed'; attempts: number; lease_until: string; by: string }
   /** The response to a claim could not be sent. `attempts` is the number before the claim. */
   | { kind: 'event-returned'; attempts: number; why: string }
-  /** A filter threw on these events. */
   | { kind: 'filter-failed'; agent: string; error: string; stack: string | null }
-  /** The model provider is unavailable: events that need it wait. */
   | { kind: 'model-lost'; status: number | null; error: string; retry_after_ms: number | null; ask_at: string }
-  /** The provider answers again, after `tries` turns failed to reach it. */
+  /** `tries`: turns that failed to reach the provider. */
   | { kind: 'model-restored'; since: string; waited_ms: number; tries: number }
-  /** A person had the scope ask the provider at once, after `tries` turns failed to reach it. */
   | { kind: 'model-hurried'; by: string; since: string; tries: number }
   /** Ranges of `seq`. `considered`: its own. `saw`: the context, except `hidden` events. */
   | {
@@ -161,7 +160,6 @@ export type EntryBody =
    */
   | ({ kind: 'reflex-fired'; action: Action; reused?: true; licence?: UsedLicence } & ReflexRunEntry)
   | ({ kind: 'reflex-passed'; reason: PassReason; error: string | null; detail?: string } & ReflexRunEntry)
-  /** The outcome of a reflex's action that took the effect lane. */
   | {
       kind: 'action-ended'
       reflex_id: string
@@ -178,9 +176,7 @@ export type EntryBody =
   | AuditEntry
   | { kind: 'timer-set'; timer_name: string; schedule: Schedule; next_at: string; by: string }
   | { kind: 'timer-removed'; timer_name: string; by: string }
-  /** The clock had run ahead: retries, leases and timers were moved. */
   | { kind: 'clock-corrected'; ahead_ms: number }
-  /** Work that crashed the scope repeatedly and is no longer started automatically. */
   | { kind: 'work-parked'; work: WorkKind; id: string; deaths: number; reason: string }
   | ReplayEntry
   | NoticeEntry
@@ -230,7 +226,6 @@ export const skillEntryKinds = [
   'bulletin-built',
   'blackboard-seeded',
   'blackboard-changed',
-  /** The registry is unavailable: the scope uses its copy. */
   'skills-degraded',
   'skills-restored',
   'skill-decided',

@@ -88,14 +88,18 @@ describe('the dashboard', () => {
   const sources = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(?:tsx?|css)$/.test(name))
   const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8')
 
-  test('imports types of the contract alone from the Worker: none of its code is sent to a browser', () => {
+  const SENTENCES = 'traces/entries/sentences.ts'
+  test('imports types of the contract from the Worker, and the sentences of its log: no other code of it is sent to a browser', () => {
     const importing = sources.filter((file) => {
       const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '((?:\.\.\/)+src\/[^']+)'/gm)]
       return imports.some(
-        ([, type, target = '']) => !type || !/\/src\/(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target),
+        ([, type, target = '']) =>
+          !target.endsWith(`/src/${SENTENCES}`) &&
+          (!type || !/\/src\/(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target)),
       )
     })
     expect(importing).toEqual([])
+    expect(importsOf(SENTENCES, /^import (?!type )[^;]*?from '([^']+)'/gm)).toEqual([])
   })
 
   test('sets no HTML and no inline script', () => {

@@ -5,6 +5,7 @@ import type { Family } from '../../features/statistics/contract/statistics.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
 import type { NoticeType } from '../../features/notices/contract/setting.ts'
 import { sampleBucket } from '../../reflexes/metrics.ts'
+import type { Counts } from './counts.ts'
 
 /** The fields of a session's entries are as the session writes them. */
 export type SkillEntry = EntryHead & { readonly kind: SkillEntryKind } & Readonly<Record<string, unknown>>
@@ -14,12 +15,16 @@ type LoggedOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? SkillEntry
 /** A notice that an entry calls for. */
 export type Found = { type: NoticeType; data: Record<string, Json> }
 
-/** The meaning of a kind of entries: its span, what it adds to statistics, and its notices. */
+/**
+ * A kind of entries: its meaning, its span, what it adds to statistics, and the notices that it
+ * calls for. Its sentence is in `sentences.ts`, which the dashboard loads.
+ */
 type KindOf<Kind extends EntryKind> = {
+  means: string
   span: SpanKind
   said: (entry: LoggedOf<Kind>, scope: string) => Said
   counts?: (entry: EntryOf<Kind>, tally: Tally) => void
-  notices?: (entry: EntryOf<Kind>) => Found[]
+  notices?: { [Type in NoticeType]?: (entry: EntryOf<Kind>) => Found['data'] | null }
 }
 export type EveryKind = { [Kind in EntryKind]: KindOf<Kind> }
 export type Kinds = Partial<EveryKind>
@@ -79,9 +84,10 @@ export const usageOf = ({ usage: { input_tokens, output_tokens, cost_usd } }: Us
   'reflex.cost_usd': cost_usd,
 })
 
-export type Counts = Record<string, number>
 /** Adds to the open buckets. A count named `max_…` is compared instead. */
-export type Add = (family: Family, label: string, counts: Counts) => void
+export type Add = (family: Family, label: string, counts: Readonly<Record<string, number>>) => void
+/** The same, for declared counts. */
+type AddCounts = (...added: { [Of in Family]: [family: Of, label: string, counts: Counts<Of>] }[Family]) => void
 
 /** The running turn, as far as its end is counted with what happened in it. */
 type OpenTurn = {
@@ -103,9 +109,11 @@ export type FoldRecord = {
 export const emptyFold = (): FoldRecord => ({ turn: null, streaks: {}, sums: { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 } })
 
 /** `record`: what later entries are counted with. */
-export type Tally = { record: FoldRecord; add: Add; has_trigger: boolean }
+export type Tally = { record: FoldRecord; add: AddCounts; has_trigger: boolean }
 
-export const sample = (name: string, value: number): Counts => ({ [`${name}.${sampleBucket(value)}`]: 1 })
+/** A sample of a histogram. */
+export const sample = <Name extends string>(name: Name, value: number) =>
+  ({ [`${name}.${sampleBucket(value)}`]: 1 }) as { [Bucket in `${Name}.${number}`]: number }
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export const turnOf = ({ turn }: FoldRecord, parent_id: string | null): OpenTurn | null => (turn?.span_id === parent_id ? turn : null)

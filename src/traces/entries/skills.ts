@@ -1,5 +1,6 @@
+import type { Counts } from './counts.ts'
 import type { Kinds, SkillEntry } from './kind.ts'
-import { ended, inTurn, note, sample, textOf, turnOf, type Counts, type Said, type Tally } from './kind.ts'
+import { ended, inTurn, note, sample, textOf, turnOf, type Said, type Tally } from './kind.ts'
 
 const skill = ({ skill_id, version }: SkillEntry) => ({ 'gen_ai.skill.name': skill_id, 'reflex.skill.version': version })
 const run = (entry: SkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow', ...skill(entry), 'reflex.run.id': entry['run_id'] })
@@ -7,6 +8,7 @@ const run = (entry: SkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow'
 /** Sessions of skills. */
 export const skills = {
   'bulletin-built': {
+    means: 'A turn got its bulletin of skills.',
     span: 'bulletin',
     said: ({ cards, tokens }) => ({
       name: 'bulletin',
@@ -21,11 +23,24 @@ export const skills = {
       turn.first = textOf((cards[0] as { skill_id?: unknown } | undefined)?.skill_id) || null
     },
   },
-  'blackboard-seeded': { span: 'blackboard', said: ({ kind, revision, sources }) => blackboard(kind, { revision, sources }) },
-  'blackboard-changed': { span: 'blackboard', said: ({ kind, revision, changes }) => blackboard(kind, { revision, changes }) },
-  'skills-degraded': { span: 'note', said: ({ kind }) => note(kind) },
-  'skills-restored': { span: 'note', said: ({ kind }) => note(kind) },
+  'blackboard-seeded': {
+    means: 'A blackboard got its first values.',
+    span: 'blackboard',
+    said: ({ kind, revision, sources }) => blackboard(kind, { revision, sources }),
+  },
+  'blackboard-changed': {
+    means: 'Values of a blackboard changed.',
+    span: 'blackboard',
+    said: ({ kind, revision, changes }) => blackboard(kind, { revision, changes }),
+  },
+  'skills-degraded': {
+    means: 'The registry of skills is unavailable: the scope uses its copy.',
+    span: 'note',
+    said: ({ kind }) => note(kind),
+  },
+  'skills-restored': { means: 'The registry of skills is available again.', span: 'note', said: ({ kind }) => note(kind) },
   'skill-decided': {
+    means: 'The gate decided on a proposal.',
     span: 'gate',
     said: (entry) => ({
       name: `gate ${String(entry['skill_id'])}`,
@@ -39,6 +54,7 @@ export const skills = {
     },
   },
   'skill-refused': {
+    means: 'A proposal was refused before or after the gate.',
     span: 'gate',
     said: (entry) => {
       const of = { ...skill(entry), 'reflex.refused_for': entry['reason'] }
@@ -48,12 +64,14 @@ export const skills = {
     counts: (_entry, { add }) => add('scope', '', { skill_refusals: 1 }),
   },
   'skill-slots-parsed': {
+    means: 'A parser filled missing inputs of a proposal.',
     span: 'gate',
     said: ({ attempts }) => ({ attributes: { 'reflex.slots': attempts } }),
     // The gate decides again with the parsed slots.
     counts: (entry, context) => countDecision({ ...entry, decision: { verdict: 'clarify' } }, -1, context),
   },
   'skill-guard-evaluated': {
+    means: 'A guard of a plan was evaluated.',
     span: 'guard',
     said: ({ expression, outcome, probes }) => ({
       name: 'guard',
@@ -62,6 +80,7 @@ export const skills = {
     }),
   },
   'skill-started': {
+    means: 'A run of a skill began.',
     span: 'run',
     said: (entry) => ({ ...runNamed(entry), begins: true, attributes: { ...run(entry), 'reflex.run.inputs': entry['inputs'] } }),
     counts: ({ skill_id, parent_id }, { record, add }) => {
@@ -72,15 +91,18 @@ export const skills = {
     },
   },
   'skill-resumed': {
+    means: 'A run continued after a crash or an eviction.',
     span: 'run',
     said: (entry) => ({ ...runNamed(entry), begins: true, attributes: { ...run(entry), 'reflex.run.resumed': true } }),
   },
   'skill-reused': {
+    means: 'The outputs of an earlier run answered a proposal.',
     span: 'run',
     said: (entry) => ({ ...runNamed(entry), ends: 'ok', attributes: { ...run(entry), 'reflex.run.status': 'reused' } }),
     counts: (entry, context) => endRun(entry, context, 'reused'),
   },
   'skill-applied': {
+    means: 'A run ended.',
     span: 'run',
     said: (entry) => {
       const { status, reason, detail, outputs, cost_usd } = entry
@@ -91,9 +113,14 @@ export const skills = {
     },
     counts: (entry, context) => endRun(entry, context, textOf(entry.status)),
   },
-  'skill-step-ended': { span: 'step', said: (entry) => stepSaid('step', entry) },
-  'skill-compensation-ended': { span: 'compensation', said: (entry) => stepSaid('compensation', entry) },
+  'skill-step-ended': { means: 'A step of a run ended.', span: 'step', said: (entry) => stepSaid('step', entry) },
+  'skill-compensation-ended': {
+    means: 'A step of a run was undone.',
+    span: 'compensation',
+    said: (entry) => stepSaid('compensation', entry),
+  },
   'approval-requested': {
+    means: 'A run or a call waits for a person to decide.',
     span: 'approval',
     said: (entry) => ({
       name: `approval ${String(entry['skill_id'])}`,
@@ -103,6 +130,7 @@ export const skills = {
     counts: ({ skill_id }, { add }) => add('skill', textOf(skill_id), { approvals: 1 }),
   },
   'approval-decided': {
+    means: 'An approval was decided, or it expired.',
     span: 'approval',
     said: (entry) => ({
       name: `approval ${String(entry['skill_id'])}`,
@@ -143,9 +171,9 @@ type Decided = { skill_id?: unknown; decision?: unknown; parent_id: string | nul
 function countDecision({ skill_id, decision, parent_id }: Decided, change: 1 | -1, { record, add }: Tally): void {
   const id = textOf(skill_id)
   const verdict = textOf((decision as { verdict?: unknown } | null)?.verdict)
-  const counts: Counts = { proposals: change }
-  if (verdict === 'clarify') counts['clarifies'] = change
-  if (verdict === 'deny') counts['policy_denials'] = change
+  const counts: Counts<'scope'> & Counts<'skill'> = { proposals: change }
+  if (verdict === 'clarify') counts.clarifies = change
+  if (verdict === 'deny') counts.policy_denials = change
   add('skill', id, counts)
   add('scope', '', counts)
   const turn = turnOf(record, parent_id)

@@ -1,6 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { SpanKind } from '../../contract/reports/trace.ts'
+import type { NoticeType } from '../../features/notices/contract/setting.ts'
 import {
   addTurn,
   ended,
@@ -12,7 +13,6 @@ import {
   sample,
   turnOf,
   usageOf,
-  type Counts,
   type EntryOf,
   type EveryKind,
   type Found,
@@ -20,10 +20,12 @@ import {
   type Said,
   type Tally,
 } from './kind.ts'
+import type { Counts } from './counts.ts'
 import { skills } from './skills.ts'
 /** Events, and requests that are the root of what follows. */
 const events = {
   'event-accepted': {
+    means: 'The scope accepted an event.',
     span: 'event',
     said: ({ at, event_type, source, via, event_ids: [id = ''] }, scope) => ({
       name: `process ${scope}`,
@@ -43,11 +45,13 @@ const events = {
     counts: (_entry, { add }) => add('scope', '', { accepted: 1 }),
   },
   'event-retried': {
+    means: 'An attempt to handle the event failed, and another one follows.',
     span: 'event',
     said: ({ attempts, error }) => ({ attributes: { 'reflex.event.attempts': attempts, 'reflex.event.retried_for': error } }),
     counts: (_entry, { add }) => add('scope', '', { retried: 1 }),
   },
   'event-ended': {
+    means: 'The event has its outcome.',
     span: 'event',
     said: ({ status, attempts, outcome, error }) => {
       const ok = status === 'completed' || status === 'ignored'
@@ -59,13 +63,13 @@ const events = {
       context.add('scope', '', { [status]: 1, [`by_${by}`]: 1 })
       if (outcome.by === 'reflex') countDecided(outcome.reflex_id, { ...context, reused: outcome.reused === true })
     },
-    notices: ({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }) => {
-      const data = { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
-      const dead: Found[] = status === 'dead_lettered' ? [{ type: 'event.dead_lettered', data }] : []
-      return [{ type: 'event.ended', data }, ...dead]
+    notices: {
+      'event.ended': endOf,
+      'event.dead_lettered': (entry) => (entry.status === 'dead_lettered' ? endOf(entry) : null),
     },
   },
   'event-reopened': {
+    means: 'A person returned a dead letter to the inbox.',
     span: 'event',
     said: ({ by, traceparent }, scope) => ({
       name: `process ${scope}`,
@@ -74,18 +78,25 @@ const events = {
     }),
   },
   'event-discarded': {
+    means: 'A person discarded a dead letter.',
     span: 'event',
     said: ({ by, traceparent }) => ({
       attributes: { 'reflex.event.discarded_by': by, 'reflex.event.discarded_traceparent': traceparent },
     }),
   },
-  'event-joined': { span: 'event', said: () => ({ attributes: {} }) },
+  'event-joined': { means: 'An event joined the context after it was accepted.', span: 'event', said: () => ({ attributes: {} }) },
   'event-claimed': {
+    means: 'A consumer of the pull API claimed the event.',
     span: 'event',
     said: ({ by, lease_until }) => ({ attributes: { 'reflex.event.claimed_by': by, 'reflex.event.lease_until': lease_until } }),
   },
-  'event-returned': { span: 'event', said: ({ why }) => ({ attributes: { 'reflex.event.returned_for': why } }) },
+  'event-returned': {
+    means: 'The response to a claim could not be sent: the event is open again.',
+    span: 'event',
+    said: ({ why }) => ({ attributes: { 'reflex.event.returned_for': why } }),
+  },
   'call-received': {
+    means: 'A request proposed a skill or called a tool: the root of what follows.',
     span: 'call',
     said: ({ call, name, by }) => ({
       name: `${call === 'skill' ? 'propose' : 'call'} ${name}`,
@@ -94,6 +105,7 @@ const events = {
     }),
   },
   'filter-failed': {
+    means: 'A filter of the agent threw on the event.',
     span: 'filter',
     said: ({ agent, error }) => ({
       name: `filter ${agent}`,
@@ -113,6 +125,7 @@ const tool = ({ tool: name, effect_id }: { tool: string; effect_id: string }) =>
 /** Turns, and what they ask of models and tools. */
 const turns = {
   'turn-started': {
+    means: 'A turn began to consider events.',
     span: 'turn',
     said: ({ turn_id, agent, attempts, considered, saw }, scope) => ({
       name: `invoke_agent ${agent}`,
@@ -132,6 +145,7 @@ const turns = {
     },
   },
   'turn-ended': {
+    means: 'A turn ended.',
     span: 'turn',
     said: (entry) => {
       const { turn_id, status, result, error, acts } = entry
@@ -141,16 +155,19 @@ const turns = {
       return { ends: ended(ok), attributes: { ...of, ...usageOf(entry), ...failure } }
     },
     counts: (entry, context) => endTurn(entry, context),
-    notices: ({ status, turn_id, trace_id, error }) =>
-      status === 'refused' ? [{ type: 'budget.spent', data: { turn_id, trace_id, detail: error } }] : [],
+    notices: {
+      'budget.spent': ({ status, turn_id, trace_id, error }) => (status === 'refused' ? { turn_id, trace_id, detail: error } : null),
+    },
   },
   'turn-cancelled': {
+    means: 'Somebody cancelled the turn.',
     span: 'turn',
     said: ({ reason, by, traceparent }) => ({
       attributes: { 'reflex.turn.cancelled_by': by, 'reflex.turn.cancelled_for': reason, 'reflex.turn.cancelled_traceparent': traceparent },
     }),
   },
   'dry-turn-ended': {
+    means: 'A turn without effects ended, for an audit or to ask the slow path again.',
     span: 'shadow',
     said: (entry) => {
       const { agent, turn_id, why, status, result, error, did } = entry
@@ -162,6 +179,7 @@ const turns = {
     counts: ({ usage }, { add }) => add('scope', '', { dry_turns: 1, dry_turn_cost_usd: usage.cost_usd ?? 0 }),
   },
   'model-called': {
+    means: 'A model answered, or its call failed.',
     span: 'model',
     said: (entry) => {
       const { model, status, prompt, prompt_hash, content, finish_reason, error } = entry
@@ -183,10 +201,23 @@ const turns = {
     },
     counts: countCall,
   },
-  'model-lost': { span: 'note', said: ({ kind, error }) => note(kind, { 'error.message': error }) },
-  'model-restored': { span: 'note', said: ({ kind, waited_ms }) => note(kind, { 'reflex.waited_ms': waited_ms }) },
-  'model-hurried': { span: 'note', said: ({ kind, by }) => note(kind, { 'reflex.by': by }) },
+  'model-lost': {
+    means: 'The model provider is unavailable: events that need it wait.',
+    span: 'note',
+    said: ({ kind, error }) => note(kind, { 'error.message': error }),
+  },
+  'model-restored': {
+    means: 'The model provider answers again.',
+    span: 'note',
+    said: ({ kind, waited_ms }) => note(kind, { 'reflex.waited_ms': waited_ms }),
+  },
+  'model-hurried': {
+    means: 'A person had the scope ask the model provider at once.',
+    span: 'note',
+    said: ({ kind, by }) => note(kind, { 'reflex.by': by }),
+  },
   'decision-made': {
+    means: 'The decision model answered, or its call failed.',
     span: 'model',
     said: (entry) => {
       const { model, answered_by, status, answers, error, middle } = entry
@@ -210,6 +241,7 @@ const turns = {
     },
   },
   'effect-started': {
+    means: 'A tool call began.',
     span: 'effect',
     said: (entry) => {
       const { tool: name, input, cause, idempotence_key } = entry
@@ -218,6 +250,7 @@ const turns = {
     },
   },
   'effect-ended': {
+    means: 'A tool call ended.',
     span: 'effect',
     said: (entry) => {
       const { tool: name, status, output, error } = entry
@@ -236,6 +269,7 @@ const turns = {
     },
   },
   'reply-sent': {
+    means: 'The agent or a reflex replied.',
     span: 'reply',
     said: ({ content, reflex_id }) => ({
       name: 'reply',
@@ -253,6 +287,7 @@ const reflex = ({ reflex_id, version }: { reflex_id: string; version: number | n
 /** Reflexes, and what is known of their decisions. */
 const reflexes = {
   'reflex-fired': {
+    means: 'A reflex decided on the event, or would have decided in shadow mode.',
     span: 'reflex',
     said: (entry) => ({
       name: `reflex ${entry.reflex_id}`,
@@ -274,6 +309,7 @@ const reflexes = {
     },
   },
   'reflex-passed': {
+    means: 'A reflex left the event to the next one.',
     span: 'reflex',
     said: (entry) => {
       const { reason, error, fuel, state } = entry
@@ -289,6 +325,7 @@ const reflexes = {
     },
   },
   'action-ended': {
+    means: 'The action of a reflex that took the effect lane ended.',
     span: 'action',
     said: (entry) => {
       const ok = entry.status === 'ok' || entry.status === 'reused'
@@ -298,6 +335,7 @@ const reflexes = {
     },
   },
   'reflex-compared': {
+    means: 'A reflex in shadow mode was compared with the decision.',
     span: 'shadow',
     said: (entry) => ({
       name: `compare ${entry.reflex_id}`,
@@ -306,6 +344,7 @@ const reflexes = {
     }),
   },
   'reflex-audited': {
+    means: 'The slow path or a person judged the decision of a proven reflex.',
     span: 'shadow',
     said: (entry) => {
       const { own, decided, agreed, judged_by, by, reason } = entry
@@ -326,16 +365,19 @@ const reflexes = {
     },
   },
   'decision-judged': {
+    means: 'A person judged a decision.',
     span: 'note',
     said: ({ kind, right, reply, reason, by }) =>
       note(kind, { 'reflex.agreed': right, 'enduser.id': by, 'reflex.reason': reason, 'gen_ai.output.messages': reply }),
   },
   'reflex-overruled': {
+    means: 'The action of a reflex was undone.',
     span: 'note',
     said: (entry) => note(entry.kind, { ...reflex(entry), 'reflex.reason': entry.reason }),
     counts: ({ reflex_id }, { add }) => add('reflex', reflex_id, { overruled: 1 }),
   },
   'reflex-moved': {
+    means: 'A version of a reflex changed its state in this scope.',
     span: 'note',
     said: (entry) =>
       note(entry.kind, { ...reflex(entry), 'reflex.from': entry.from, 'reflex.to': entry.to, 'reflex.reason': entry.reason }),
@@ -344,10 +386,13 @@ const reflexes = {
       add('reflex', reflex_id, { evictions: 1 })
       add('scope', '', { evictions: 1 })
     },
-    notices: ({ reflex_id, version, from, to, reason }) =>
-      from === 'active' && to !== 'active' ? [{ type: 'reflex.demoted', data: { reflex_id, version, from, to, reason } }] : [],
+    notices: {
+      'reflex.demoted': ({ reflex_id, version, from, to, reason }) =>
+        from === 'active' && to !== 'active' ? { reflex_id, version, from, to, reason } : null,
+    },
   },
   'certificate-changed': {
+    means: 'The certificate of a reflex changed.',
     span: 'note',
     said: (entry) =>
       note(entry.kind, {
@@ -358,11 +403,13 @@ const reflexes = {
       }),
   },
   'teacher-changed': {
+    means: 'The slow path that reflexes are compared with has another model or version.',
     span: 'note',
     said: ({ kind, teacher, reason }) =>
       note(kind, { 'gen_ai.request.model': teacher.model, 'gen_ai.agent.version': teacher.agent_version, 'reflex.reason': reason }),
   },
   'scratch-set': {
+    means: 'A reflex set a key of the scratch.',
     span: 'note',
     said: ({ kind, key, value, reflex_id }) =>
       note(kind, { 'reflex.id': reflex_id, 'reflex.scratch.key': key, 'reflex.scratch.value': value }),
@@ -378,6 +425,7 @@ const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): Said
 /** The scope itself. */
 const upkeep = {
   'replay-done': {
+    means: 'Somebody replayed decisions.',
     span: 'note',
     said: ({ mode, compared, changed, unknown, by }) =>
       note('replay', {
@@ -392,6 +440,7 @@ const upkeep = {
     },
   },
   'settings-changed': {
+    means: 'The settings of the scope changed.',
     span: 'settings',
     said: ({ by, patch }) => ({
       name: 'settings',
@@ -399,26 +448,37 @@ const upkeep = {
       attributes: { 'enduser.id': by, 'reflex.settings.patch': patch },
     }),
   },
-  'timer-set': { span: 'timer', said: timer },
-  'timer-removed': { span: 'timer', said: timer },
-  'timer-skipped': { span: 'timer', said: timer },
-  'clock-corrected': { span: 'note', said: ({ kind, ahead_ms }) => note(kind, { 'reflex.ahead_ms': ahead_ms }) },
+  'timer-set': { means: 'A timer was set.', span: 'timer', said: timer },
+  'timer-removed': { means: 'A timer was removed.', span: 'timer', said: timer },
+  'timer-skipped': { means: 'A tick of a timer was skipped.', span: 'timer', said: timer },
+  'clock-corrected': {
+    means: 'The clock had run ahead: retries, leases and timers were moved.',
+    span: 'note',
+    said: ({ kind, ahead_ms }) => note(kind, { 'reflex.ahead_ms': ahead_ms }),
+  },
   'work-parked': {
+    means: 'Work that crashed the scope repeatedly is no longer started automatically.',
     span: 'note',
     said: ({ kind, work, reason }) => ({ ...note(kind, { 'reflex.work': work, 'error.message': reason }), ends: 'error' }),
   },
   'alert-raised': {
+    means: 'The deployment raised an alert.',
     span: 'note',
     said: ({ kind, name, summary }) => ({ ...note(kind, { 'reflex.alert': name, 'error.message': summary }), ends: 'error' }),
-    notices: ({ alert_id, name, summary, details }) => [{ type: 'alert.raised', data: { alert_id, name, summary, details } }],
+    notices: { 'alert.raised': ({ alert_id, name, summary, details }) => ({ alert_id, name, summary, details }) },
   },
   'notice-ended': {
+    means: 'A notice to a webhook was delivered, or given up.',
     span: 'note',
     said: ({ kind, notice_type, webhook, status }) =>
       note(kind, { 'reflex.notice': notice_type, 'reflex.webhook': webhook, 'reflex.status': status }),
     counts: ({ status }, { add }) => add('scope', '', { notices: 1, notices_failed: status === 'delivered' ? 0 : 1 }),
   },
-  'context-trimmed': { span: 'note', said: ({ kind, count }) => note(kind, { 'reflex.count': count }) },
+  'context-trimmed': {
+    means: 'Events left the context, which was full.',
+    span: 'note',
+    said: ({ kind, count }) => note(kind, { 'reflex.count': count }),
+  },
 } satisfies Kinds
 
 /** Every kind of log entries. Spans, statistics and notices are projections of this table. */
@@ -426,12 +486,14 @@ const table: EveryKind = { ...events, ...turns, ...reflexes, ...skills, ...upkee
 
 /** Any kind, by the entry that has it. */
 type AnyKind = {
+  means: string
   span: SpanKind
   said: (entry: LogEntry, scope: string) => Said
   counts?: (entry: NewEntry, tally: Tally) => void
-  notices?: (entry: NewEntry) => Found[]
+  notices?: { [Type in NoticeType]?: (entry: NewEntry) => Found['data'] | null }
 }
-const byName = new Map(Object.entries(table as unknown as Record<string, AnyKind>))
+/** By name, in the order of their names. */
+export const byName: ReadonlyMap<string, AnyKind> = new Map(Object.entries(table as unknown as Record<string, AnyKind>))
 
 /** Entries of a later version may have kinds that this one lacks. */
 export const spanKindOf = (kind: string): SpanKind => byName.get(kind)?.span ?? 'note'
@@ -443,19 +505,29 @@ export const describe = (entry: LogEntry, scope: string): Said => byName.get(ent
 export const foldEntry = (entry: NewEntry, tally: Tally): void => byName.get(entry.kind)?.counts?.(entry, tally)
 
 /** The notices that a log entry calls for. */
-export const noticesOf = (entry: NewEntry): Found[] => byName.get(entry.kind)?.notices?.(entry) ?? []
+export function noticesOf(entry: NewEntry): Found[] {
+  const { notices = {} } = byName.get(entry.kind) ?? {}
+  return Object.entries(notices).flatMap(([type, dataOf]) => {
+    const data = dataOf(entry)
+    return data ? [{ type: type as NoticeType, data }] : []
+  })
+}
+
+function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }: EntryOf<'event-ended'>): Found['data'] {
+  return { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
+}
 
 /**
  * Counts the average cost of a turn as saved, since no turn sees the event. A reused action saves
  * nothing again.
  */
 function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, reused }: Tally & { reused: boolean }): void {
-  const counts: Counts = { decided: 1 }
+  const counts: Counts<'scope'> & Counts<'reflex'> = { decided: 1 }
   if (has_trigger && !reused) {
     const share = (sum: number) => (sums.turns === 0 ? 0 : sum / sums.turns)
-    counts['saved_model_calls'] = sums.turns === 0 ? 1 : share(sums.model_calls)
-    counts['saved_tokens'] = share(sums.tokens)
-    counts['saved_cost_usd'] = share(sums.cost_usd)
+    counts.saved_model_calls = sums.turns === 0 ? 1 : share(sums.model_calls)
+    counts.saved_tokens = share(sums.tokens)
+    counts.saved_cost_usd = share(sums.cost_usd)
   }
   add('reflex', reflex_id, counts)
   add('scope', '', counts)
@@ -481,25 +553,25 @@ function endTurn(entry: EntryOf<'turn-ended'>, { record, add }: Tally): void {
   record.sums = addTurn(record.sums, entry)
   const turn = turnOf(record, span_id)
   record.turn = null
-  const measured: Counts = {
+  const measured: Counts<'scope'> & Counts<'skill'> = {
     turns: 1,
     turn_cost_usd: cost_usd,
     ...(duration_ms !== null && { turn_time_ms: duration_ms, ...sample('turn_ms', duration_ms) }),
   }
   const used = Object.entries(turn?.skills ?? {})
-  const counts: Counts = {
+  const counts: Counts<'scope'> = {
     ...measured,
     turns_failed: status === 'failed' || status === 'timeout' ? 1 : 0,
     refused: status === 'refused' ? 1 : 0,
   }
   if (turn?.has_bulletin && used.some(([, { ok }]) => ok > 0)) {
-    counts['ranked'] = 1
-    counts['ranked_first'] = turn.first !== null && (turn.skills[turn.first]?.ok ?? 0) > 0 ? 1 : 0
+    counts.ranked = 1
+    counts.ranked_first = turn.first !== null && (turn.skills[turn.first]?.ok ?? 0) > 0 ? 1 : 0
   }
   for (const [id, { runs, pending }] of used) {
     const fallbacks = status === 'result' ? Math.max(0, pending) : 0
     add('skill', id, { ...(runs > 0 && measured), fallbacks })
-    counts['fallbacks'] = (counts['fallbacks'] ?? 0) + fallbacks
+    counts.fallbacks = (counts.fallbacks ?? 0) + fallbacks
   }
   add('scope', '', counts)
 }

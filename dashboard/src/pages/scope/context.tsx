@@ -11,7 +11,8 @@ import { Section } from '../../ui/page.tsx'
 import { Table, type Column } from '../../ui/table.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Clock, Time } from '../../ui/time.tsx'
-import { brief, ownFields } from './words.ts'
+import { brief } from '../../../../src/traces/entries/sentences.ts'
+import { ownFields } from './words.ts'
 
 type Seen = EventRecord['event']
 const REFRESH_MS = 2000

@@ -10,7 +10,8 @@ import { Status, statusText } from '../../ui/status.tsx'
 import { Table, type Column } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { isUnmatched, outcomeText } from './words.ts'
+import { outcomeText } from '../../../../src/traces/entries/sentences.ts'
+import { isUnmatched } from './words.ts'
 
 const REFRESH_MS = 3000
 const LIMIT = 100

@@ -3,6 +3,7 @@ import { LEDGER } from '../../market/contract/ledger-api.ts'
 import type { Family } from '../contract/statistics.ts'
 import { countsOf, listHooks } from '../../hooks/store/hooks.ts'
 import { countVersions, sumStatistics } from '../store/query.ts'
+import { exposedOf } from '../../../traces/entries/counts.ts'
 import { storeOf } from '../../../store/store.ts'
 import { guard, problems, resource, routes } from '../../../http/describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
@@ -33,8 +34,8 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
   const db = storeOf(c.env)
   const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries, database, ledger] = await Promise.all([
     totalsOf(db, 'scope', SCOPE_KEYS, scopes),
-    totalsOf(db, 'reflex', Object.values(REFLEX_KEYS), scopes),
-    totalsOf(db, 'skill', Object.values(SKILL_KEYS), scopes),
+    totalsOf(db, 'reflex', keysOf('reflex'), scopes),
+    totalsOf(db, 'skill', keysOf('skill'), scopes),
     inboxDepths(db, scopes),
     parkedCounts(db, scopes),
     deadLetterCounts(db, scopes),
@@ -62,8 +63,8 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
     ...ofScopes(scope.get('') ?? {}),
     counter('spans_exported_total', 'Spans that the collector took.', spans.exported),
     counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
-    ...labelled('reflex', REFLEX_KEYS, reflex),
-    ...labelled('skill', SKILL_KEYS, skill),
+    ...labelled('reflex', reflex),
+    ...labelled('skill', skill),
     {
       name: 'reflex_hook_deliveries_total',
       kind: 'counter' as const,
@@ -78,32 +79,12 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
 })
 
 const STATUSES = ['accepted', 'completed', 'ignored', 'dead_lettered', 'cancelled', 'retried']
-const COUNTERS: Record<string, [key: string, help: string]> = {
-  turns: ['turns', 'Ended turns.'],
-  turns_failed: ['turns_failed', 'Turns that failed or timed out.'],
-  turn_cost_usd: ['turn_cost_usd', 'Cost of the turns.'],
-  model_calls: ['model_calls', 'Model calls.'],
-  model_failures: ['model_failures', 'Model calls that failed.'],
-  model_input_tokens: ['input_tokens', 'Input tokens.'],
-  model_output_tokens: ['output_tokens', 'Output tokens.'],
-  model_cost_usd: ['model_cost_usd', 'Cost of the model calls, without those whose price is unknown.'],
-  model_unpriced_calls: ['unpriced_calls', 'Model calls whose price is unknown.'],
-  effects: ['effects', 'Ended effects.'],
-  effects_failed: ['effects_failed', 'Effects that failed, or whose outcome is unknown.'],
-  events_decided: ['decided', 'Events decided by a reflex, without a model.'],
-  saved_model_calls: ['saved_model_calls', 'Model calls saved by reflexes.'],
-  saved_tokens: ['saved_tokens', 'Tokens saved by reflexes.'],
-  saved_cost_usd: ['saved_cost_usd', 'Money saved by reflexes.'],
-  bulletins: ['bulletins', 'Bulletins of skills that turns showed to their model.'],
-  bulletin_tokens: ['bulletin_tokens', 'Tokens of these bulletins, by an estimate.'],
-  policy_denials: ['policy_denials', 'Proposals that the policy denied.'],
-  notices: ['notices', 'Notices to webhooks that were delivered or given up.'],
-  notices_failed: ['notices_failed', 'Notices to webhooks that were given up.'],
-  evictions: ['evictions', 'Active reflexes that were demoted or suspended.'],
+const EXPOSED = { scope: exposedOf('scope'), reflex: exposedOf('reflex'), skill: exposedOf('skill') }
+const SCOPE_KEYS = [...STATUSES, ...keysOf('scope'), 'turn_ms', 'turn_time_ms']
+
+function keysOf(family: keyof typeof EXPOSED): string[] {
+  return EXPOSED[family].map(({ key }) => key)
 }
-const SCOPE_KEYS = [...STATUSES, ...Object.values(COUNTERS).map(([key]) => key), 'turn_ms', 'turn_time_ms']
-const REFLEX_KEYS = { runs: 'runs', fires: 'fires', errors: 'errors', decided: 'decided' }
-const SKILL_KEYS = { calls: 'calls', succeeded: 'ok', failed: 'failed', proposals: 'proposals', fallbacks: 'fallbacks' }
 
 async function totalsOf(db: D1Database, family: Family, keys: readonly string[], patterns: readonly string[]): Promise<Map<string, Sums>> {
   const by = family === 'scope' ? null : 'label'
@@ -121,7 +102,7 @@ async function hookCounts(db: D1Database, patterns: readonly string[]) {
 }
 
 function ofScopes(sums: Sums): Exposed[] {
-  const counters = Object.entries(COUNTERS).map(([name, [key, help]]): Exposed => ({
+  const counters = EXPOSED.scope.map(({ name, key, help }): Exposed => ({
     name: `reflex_${name}_total`,
     kind: 'counter',
     help,
@@ -148,10 +129,10 @@ function durations(sums: Sums): Exposed {
   return { name: 'reflex_turn_duration_seconds', kind: 'histogram', help: 'Durations of turns.', samples }
 }
 
-function labelled(of: 'reflex' | 'skill', keys: Record<string, string>, totals: ReadonlyMap<string, Sums>): Exposed[] {
+function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, Sums>): Exposed[] {
   const sizeOf = (sums: Sums): number => Object.values(sums).reduce((sum, value) => sum + value, 0)
   const largest = [...totals].toSorted(([, one], [, other]) => sizeOf(other) - sizeOf(one)).slice(0, MOST_LABELS)
-  return Object.entries(keys).map(([name, key]) => ({
+  return EXPOSED[of].map(({ name, key }) => ({
     name: `reflex_${of}_${name}_total`,
     kind: 'counter',
     help: `${of === 'reflex' ? 'Reflexes' : 'Skills'}: ${name}.`,

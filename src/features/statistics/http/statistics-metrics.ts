@@ -1,5 +1,6 @@
 import type { ArtifactKind } from '../../../contract/artifact.ts'
 import type { Family } from '../contract/statistics.ts'
+import { counts, type CountName } from '../../../traces/entries/counts.ts'
 import { percentile } from '../../../reflexes/metrics.ts'
 
 /** Sums by name. A histogram has a name for each of its buckets. */
@@ -40,15 +41,16 @@ function percentileOf(sums: Sums, name: string, share: number): Value {
   return histogram.count === 0 ? null : Math.round(percentile(histogram, share))
 }
 
-const counted = (family: Family, key: string, description: string, unit: Metric['unit'] = 'count'): Metric => ({
+const descriptions: Record<Family, Readonly<Record<string, { says: string }>>> = counts
+const counted = <Of extends Family>(family: Of, key: CountName<Of>, unit: Metric['unit'] = 'count'): Metric => ({
   family,
   unit,
-  description,
+  description: descriptions[family][key]?.says ?? '',
   keys: [key],
   of: (sums) => numberOf(sums, key),
 })
 /** The cost of model calls: answers say also how many of them have no known price. */
-const costing = (key: string, description: string): Metric => ({ ...counted('scope', key, description, 'usd'), is_cost: true })
+const costing = (key: CountName<'scope'>): Metric => ({ ...counted('scope', key, 'usd'), is_cost: true })
 const shared = (family: Family, [part, ...whole]: [string, ...string[]], description: string): Metric => ({
   family,
   unit: 'share',
@@ -101,73 +103,69 @@ const registered = (kind: ArtifactKind, of: RegistryCount, description: string):
 })
 const meanCost = (sums: Sums): Value => ratio(numberOf(sums, 'turn_cost_usd'), numberOf(sums, 'turns'))
 
-const saved = (family: Family, of: string) => ({
-  [`${of}.decided`]: counted(family, 'decided', 'Events decided by a reflex, without a model.'),
-  [`${of}.saved_model_calls`]: counted(family, 'saved_model_calls', 'Model calls saved, by the average turn of the scope.'),
-  [`${of}.saved_tokens`]: counted(family, 'saved_tokens', 'Tokens saved.'),
-  [`${of}.saved_cost_usd`]: counted(family, 'saved_cost_usd', 'Money saved.', 'usd'),
+const saved = (family: 'scope' | 'reflex', of: string) => ({
+  [`${of}.decided`]: counted(family, 'decided'),
+  [`${of}.saved_model_calls`]: counted(family, 'saved_model_calls'),
+  [`${of}.saved_tokens`]: counted(family, 'saved_tokens'),
+  [`${of}.saved_cost_usd`]: counted(family, 'saved_cost_usd', 'usd'),
 })
-const proposed = (family: Family, of: string) => ({
-  [`${of}.proposals`]: counted(family, 'proposals', 'Proposals that the gate decided on.'),
+const proposed = (family: 'scope' | 'skill', of: string) => ({
+  [`${of}.proposals`]: counted(family, 'proposals'),
   [`${of}.fallback_rate`]: shared(
     family,
     ['fallbacks', 'proposals'],
     'Proposals that did not run successfully in a turn that ended with a result, of all proposals.',
   ),
   [`${of}.clarify_rate`]: shared(family, ['clarifies', 'proposals'], 'Proposals that lacked slots, of all proposals.'),
-  [`${of}.policy_denials`]: counted(family, 'policy_denials', 'Proposals that the policy denied.'),
+  [`${of}.policy_denials`]: counted(family, 'policy_denials'),
 })
 
 export const metrics: Readonly<Record<string, Metric>> = {
-  'events.accepted': counted('scope', 'accepted', 'Accepted events.'),
-  'events.completed': counted('scope', 'completed', 'Completed events.'),
-  'events.ignored': counted('scope', 'ignored', 'Ignored events.'),
-  'events.dead_lettered': counted('scope', 'dead_lettered', 'Events that became dead letters.'),
-  'events.cancelled': counted('scope', 'cancelled', 'Cancelled events.'),
-  'events.by_filter': counted('scope', 'by_filter', 'Events decided by a filter.'),
-  'events.by_reflex': counted('scope', 'by_reflex', 'Events decided by a reflex.'),
-  'events.by_decision': counted('scope', 'by_decision', 'Events decided by the decision model.'),
-  'events.by_turn': counted('scope', 'by_turn', 'Events decided by a turn, which asked a model or acted.'),
-  'events.by_condition': counted(
-    'scope',
-    'by_condition',
-    'Events that a turn left alone without a model or an act, such as those for which `when` does not hold.',
-  ),
-  'events.retried': counted('scope', 'retried', 'Attempts that failed and were retried.'),
-  turns: counted('scope', 'turns', 'Ended turns.'),
-  'turns.failed': counted('scope', 'turns_failed', 'Turns that failed or timed out.'),
-  'turns.cost_usd': costing('turn_cost_usd', 'Cost of the turns, without model calls whose price is unknown.'),
+  'events.accepted': counted('scope', 'accepted'),
+  'events.completed': counted('scope', 'completed'),
+  'events.ignored': counted('scope', 'ignored'),
+  'events.dead_lettered': counted('scope', 'dead_lettered'),
+  'events.cancelled': counted('scope', 'cancelled'),
+  'events.by_filter': counted('scope', 'by_filter'),
+  'events.by_reflex': counted('scope', 'by_reflex'),
+  'events.by_decision': counted('scope', 'by_decision'),
+  'events.by_turn': counted('scope', 'by_turn'),
+  'events.by_condition': counted('scope', 'by_condition'),
+  'events.retried': counted('scope', 'retried'),
+  turns: counted('scope', 'turns'),
+  'turns.failed': counted('scope', 'turns_failed'),
+  'turns.cost_usd': costing('turn_cost_usd'),
   'turns.p50_ms': timed('scope', 'turn_ms', 0.5, 'Median duration of a turn.'),
   'turns.p95_ms': timed('scope', 'turn_ms', 0.95, '95th percentile of the duration of a turn.'),
-  'model.calls': counted('scope', 'model_calls', 'Model calls.'),
-  'model.failures': counted('scope', 'model_failures', 'Model calls that failed.'),
-  'model.input_tokens': counted('scope', 'input_tokens', 'Input tokens.'),
-  'model.output_tokens': counted('scope', 'output_tokens', 'Output tokens.'),
-  'model.cost_usd': costing('model_cost_usd', 'Cost of the model calls, without those whose price is unknown.'),
-  'model.unpriced_calls': counted('scope', 'unpriced_calls', 'Model calls whose price is unknown.'),
-  effects: counted('scope', 'effects', 'Ended effects.'),
-  'effects.failed': counted('scope', 'effects_failed', 'Effects that failed, or whose outcome is unknown.'),
-  'reflexes.fires': counted('scope', 'fires', 'Fires of active reflexes.'),
+  'model.calls': counted('scope', 'model_calls'),
+  'model.failures': counted('scope', 'model_failures'),
+  'model.input_tokens': counted('scope', 'input_tokens'),
+  'model.output_tokens': counted('scope', 'output_tokens'),
+  'model.cost_usd': costing('model_cost_usd'),
+  'model.unpriced_calls': counted('scope', 'unpriced_calls'),
+  effects: counted('scope', 'effects'),
+  'effects.failed': counted('scope', 'effects_failed'),
+  'reflexes.fires': counted('scope', 'fires'),
   'reflexes.fire_share': shared(
     'scope',
     ['decided', 'decided', 'model_calls'],
     'Events decided by a reflex, of those and the model calls.',
   ),
   'reflexes.p95_ms': timedInUs('reflex_us', 0.95, '95th percentile of the duration of a run of a reflex.'),
-  'reflexes.evictions': counted('scope', 'evictions', 'Active reflexes that were demoted or suspended.'),
-  'reflexes.audits': counted('scope', 'audits', 'Decisions of proven reflexes that the slow path repeated without effects.'),
-  'reflexes.audits_disagreed': counted('scope', 'audits_disagreed', 'Audits in which the slow path decided otherwise.'),
-  'reflexes.corrections': counted('scope', 'corrections', 'Decisions of reflexes that a turn or a person corrected.'),
+  'reflexes.evictions': counted('scope', 'evictions'),
+  'reflexes.audits': counted('scope', 'audits'),
+  'reflexes.audits_disagreed': counted('scope', 'audits_disagreed'),
+  'reflexes.corrections': counted('scope', 'corrections'),
   'gate.p50_ms': timedInUs('gate_us', 0.5, 'Median time that the gate takes to decide on a proposal, the control plane included.'),
-  'replays.compared': counted('scope', 'replayed', 'Decisions that a pinned replay compared.'),
-  'replays.changed': counted('scope', 'replayed_otherwise', 'Decisions that a pinned replay decided otherwise.'),
-  dry_turns: counted('scope', 'dry_turns', 'Turns without effects, for audits and to ask again.'),
-  'dry_turns.cost_usd': counted('scope', 'dry_turn_cost_usd', 'Cost of the dry turns, which is part of that of the model calls.', 'usd'),
+  'replays.compared': counted('scope', 'replayed'),
+  'replays.changed': counted('scope', 'replayed_otherwise'),
+  dry_turns: counted('scope', 'dry_turns'),
+  'dry_turns.cost_usd': counted('scope', 'dry_turn_cost_usd', 'usd'),
   ...saved('scope', 'reflexes'),
   ...proposed('scope', 'skills'),
-  'skills.refusals': counted('scope', 'skill_refusals', 'Proposals refused before or after the gate.'),
-  'skills.bulletins': counted('scope', 'bulletins', 'Bulletins of skills that turns showed to their model.'),
-  'skills.bulletin_tokens': counted('scope', 'bulletin_tokens', 'Tokens of these bulletins, by an estimate.'),
+  'skills.refusals': counted('scope', 'skill_refusals'),
+  'skills.bulletins': counted('scope', 'bulletins'),
+  'skills.bulletin_tokens': counted('scope', 'bulletin_tokens'),
   'skills.precision_at_1': shared(
     'scope',
     ['ranked_first', 'ranked'],
@@ -179,25 +177,25 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'reflexes.learned': registered('reflex', 'learned', 'Versions of reflexes that agents wrote and the key may read, now.'),
   'skills.ci_failures': registered('skill', 'failed', 'Versions of skills whose latest test failed and the key may read, now.'),
   'skills.evictions': registered('skill', 'evicted', 'Versions of skills that the sweep deprecated and the key may read, now.'),
-  'tool.calls': counted('tool', 'calls', 'Ended calls of the tool; those of all tools are `effects`.'),
-  'tool.failed': counted('tool', 'failed', 'Calls of the tool that failed, or whose outcome is unknown.'),
-  'reflex.runs': counted('reflex', 'runs', 'Runs, in shadow mode or not.'),
-  'reflex.fires': counted('reflex', 'fires', 'Fires, not in shadow mode.'),
-  'reflex.shadow_fires': counted('reflex', 'shadow_fires', 'Fires in shadow mode.'),
-  'reflex.errors': counted('reflex', 'errors', 'Runs that failed, hit a limit or returned an invalid action.'),
-  'reflex.overruled': counted('reflex', 'overruled', 'Actions that a turn or a person later undid.'),
+  'tool.calls': counted('tool', 'calls'),
+  'tool.failed': counted('tool', 'failed'),
+  'reflex.runs': counted('reflex', 'runs'),
+  'reflex.fires': counted('reflex', 'fires'),
+  'reflex.shadow_fires': counted('reflex', 'shadow_fires'),
+  'reflex.errors': counted('reflex', 'errors'),
+  'reflex.overruled': counted('reflex', 'overruled'),
   'reflex.fire_rate': shared('reflex', ['fires', 'runs'], 'Fires of all runs.'),
-  'reflex.evictions': counted('reflex', 'evictions', 'Times it was demoted or suspended.'),
-  'reflex.audits': counted('reflex', 'audits', 'Decisions that the slow path repeated without effects.'),
-  'reflex.audits_disagreed': counted('reflex', 'audits_disagreed', 'Audits in which the slow path decided otherwise.'),
-  'reflex.corrections': counted('reflex', 'corrections', 'Decisions that a turn or a person corrected.'),
+  'reflex.evictions': counted('reflex', 'evictions'),
+  'reflex.audits': counted('reflex', 'audits'),
+  'reflex.audits_disagreed': counted('reflex', 'audits_disagreed'),
+  'reflex.corrections': counted('reflex', 'corrections'),
   ...saved('reflex', 'reflex'),
-  'skill.calls': counted('skill', 'calls', 'Started runs.'),
+  'skill.calls': counted('skill', 'calls'),
   'skill.success_rate': shared('skill', ['ok', 'ok', 'failed'], 'Successful runs of those that ended. Reused outputs are not runs.'),
-  'skill.reused': counted('skill', 'reused', 'Proposals answered by the outputs of an earlier run.'),
-  'skill.approvals': counted('skill', 'approvals', 'Approvals requested.'),
-  'skill.failure_streak': counted('skill', 'max_streak', 'Longest series of failures without a success, in one scope.'),
-  'skill.cost_usd': counted('skill', 'cost_usd', 'Cost of the runs.', 'usd'),
+  'skill.reused': counted('skill', 'reused'),
+  'skill.approvals': counted('skill', 'approvals'),
+  'skill.failure_streak': counted('skill', 'max_streak'),
+  'skill.cost_usd': counted('skill', 'cost_usd', 'usd'),
   'skill.p95_ms': timed('skill', 'run_ms', 0.95, '95th percentile of the duration of a run.'),
   'skill.delta_cost_usd': compared('usd', 'Average cost of a turn that ran it, less that of a turn without it.', meanCost),
   'skill.delta_p95_ms': compared('ms', '95th percentile of the duration of a turn that ran it, less that of a turn without it.', (sums) =>

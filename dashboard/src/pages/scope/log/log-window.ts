@@ -1,7 +1,21 @@
 import { signal } from '@preact/signals'
 import type { LogEntry } from '../../../../../src/contract/log-entry.ts'
 import { get, part, query, type Answer, type Problem } from '../../../api/index.ts'
-import { lineOf, type Line } from './story.ts'
+import { sentenceOf } from '../../../../../src/traces/entries/sentences.ts'
+import { statusText } from '../../../ui/status.tsx'
+import { duration } from '../../../ui/time.tsx'
+
+/** The part of an entry that is kept: its sentence, and the place of its details. */
+export type Line = {
+  seq: number
+  at: string
+  kind: string
+  trace_id: string
+  span_id: string
+  ms: number | null
+  text: string
+  bad: boolean
+}
 
 /** Lines in memory. Beyond that, the oldest leave, or newer ones are only counted. */
 const MOST = 5000
@@ -176,4 +190,18 @@ export class LogWindow {
     }
     this.changed.value += 1
   }
+}
+
+const BAD = new Set(['failed', 'timeout', 'unknown', 'dead_lettered', 'error', 'partial_failure', 'lost'])
+
+const say = (value: string | number): string => (typeof value === 'number' ? duration(value) : statusText(value))
+
+function lineOf(entry: LogEntry): Line {
+  const { seq, at, kind, trace_id, span_id, duration_ms: ms } = entry
+  const { status, reason } = entry as LogEntry & Record<string, unknown>
+  const bad =
+    /-(?:failed|lost|parked|degraded|refused|overruled)$/.test(kind) ||
+    BAD.has(String(status)) ||
+    (kind === 'reflex-passed' && reason === 'error')
+  return { seq, at, kind, trace_id, span_id, ms, text: sentenceOf(entry, say), bad }
 }
