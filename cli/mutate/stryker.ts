@@ -29,8 +29,8 @@ export function runFile(file: string, { tests }: Area): FileResult {
     // A change of what a module sets up while it loads would need all tests.
     ignoreStatic: true,
     concurrency: Number(process.env.MUTATE_AT_ONCE ?? '2'),
-    timeoutMS: 10_000,
-    timeoutFactor: 1,
+    timeoutMS: 60_000,
+    timeoutFactor: 4,
     ignorePatterns: ['dashboard', 'documented', 'coverage'],
     allowConsoleColors: false,
     tempDirName: path.join(folder, 'copy'),

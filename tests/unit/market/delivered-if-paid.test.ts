@@ -164,7 +164,7 @@ const saleOfEachKind: Operation[] = goodsKinds.flatMap((kind, n) => [
   { op: 'decide', deal: n, decision: 'accept', by: 'right', state: 'active' },
 ])
 
-test('goods are delivered if and only if they are paid, and no unit is made or lost', () => {
+test('goods are delivered if and only if they are paid, and no unit is made or lost', { tags: ['simulation'] }, () => {
   const sold = new Set<string>()
   assertProperty(
     'market/delivered-if-paid: any steps',
@@ -182,7 +182,7 @@ test('goods are delivered if and only if they are paid, and no unit is made or l
   expect([...sold].toSorted()).toEqual(['copy', 'licence', 'ownership'])
 })
 
-test('a crash at any statement leaves neither the money nor the goods moved', () => {
+test('a crash at any statement leaves neither the money nor the goods moved', { tags: ['simulation'] }, () => {
   assertProperty(
     'market/delivered-if-paid: crashes',
     fc.property(fc.array(fc.tuple(operation, fc.integer({ min: 0, max: 25 })), { minLength: 40, maxLength: 60 }), (steps) => {
