@@ -2,7 +2,8 @@ import { deploymentHider } from './base/secrets.ts'
 import { hideInOutput } from './base/warn.ts'
 import type { Agent } from './agent/define-agent.ts'
 import { buildRegistry } from './agent/registry.ts'
-import { followControlPlane } from './features/control-plane/follow.ts'
+import type { Feature } from './feature.ts'
+import { features as all } from './features/index.ts'
 import type { Env } from './env.ts'
 import { consumeDeadLetters, consumeEvents } from './events/consume.ts'
 import { sweep } from './events/sweep.ts'
@@ -30,10 +31,12 @@ export type Deployment = {
   }
 }
 
+type Listed = { agents: readonly Agent[]; features?: readonly Feature[] }
+
 /** The handlers and Durable Object classes of a deployment. Throws if two agents conflict. */
-export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deployment {
+export function reflex({ agents: listed, features = all }: Listed): Deployment {
   const agents = buildRegistry(listed)
-  const retention = listed.flatMap((agent) => agent.retention ?? [])
+  const steps = { features, retention: listed.flatMap((agent) => agent.retention ?? []) }
 
   class Scope extends ScopeObject {
     static readonly agents = listed
@@ -46,7 +49,7 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
 
   class Sweeper extends SweeperObject {
     constructor(context: DurableObjectState, env: Env) {
-      super(context, env, retention)
+      super(context, env, steps)
       hideInOutput(deploymentHider(env))
     }
   }
@@ -65,7 +68,7 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
     }
   }
 
-  const app = createApp(agents)
+  const app = createApp(agents, features)
   const handlers = {
     fetch: app.fetch,
     async queue(batch, env) {
@@ -74,8 +77,8 @@ export function reflex({ agents: listed }: { agents: readonly Agent[] }): Deploy
     },
     async scheduled(controller, env) {
       hideInOutput(deploymentHider(env))
-      await sweep(env, controller.scheduledTime, retention)
-      await followControlPlane(env, controller.scheduledTime)
+      await sweep(env, controller.scheduledTime, steps)
+      for (const { scheduled } of features) await scheduled?.(env, controller.scheduledTime)
     },
   } satisfies ExportedHandler<Env>
 

@@ -12,6 +12,7 @@ import type { SettingsPatch } from '../src/contract/settings/settings.ts'
 import type { Env } from '../src/env.ts'
 import { parseEvent } from '../src/events/parse-event.ts'
 import { createApp } from '../src/http/app.ts'
+import { features } from '../src/features/index.ts'
 
 export type TestEvent = EventInput
 export type TestScopeOptions = {
@@ -81,7 +82,7 @@ export class TestScope {
     this.name = name
     this.model = model
     this.#set_up = set_up
-    this.#app = createApp(set_up.agents)
+    this.#app = createApp(set_up.agents, features)
     this.#stub = stubOf(name)
   }
 

@@ -1,15 +1,9 @@
 import type { Env } from '../env.ts'
-import { forgetApprovals } from '../features/approvals/store/approvals.ts'
 import { forgetCalls } from '../store/traces/calls.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
-import { forgetCertificates } from '../features/proof/store/certificates.ts'
 import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
-import { forgetTelemetry } from '../features/control-plane/store/telemetry.ts'
-import { forgetRuns } from '../features/learning/store/learn-runs.ts'
-import { forgetReflexMetrics } from '../features/proof/store/reflex-metrics.ts'
 import { forgetScopes } from '../store/scopes.ts'
-import { forgetStatistics } from '../features/statistics/store/sums.ts'
 import { storeOf } from '../store/store.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
@@ -18,6 +12,9 @@ export type RetentionStep = {
   /** Deletes at most `limit` rows that ended before `before` (ms), and returns how many. */
   forget: (db: D1Database, before: number, limit: number) => Promise<number>
 }
+
+/** `kept`: longer than events, or `by age`, which the feature knows. */
+export type FeatureRetention = RetentionStep & { kept?: 'a year' | 'by age' }
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
@@ -30,7 +27,7 @@ const BUDGET_MS = 15_000
 /** Bounds the loop where the clock does not advance, as in tests. */
 const MOST_STATEMENTS = 1000
 
-type Forgotten = { events: number; approvals: number }
+type Forgotten = { events: number; steps: Record<string, number> }
 
 /**
  * The time for which D1 keeps ended events. An invalid value deletes nothing: a longer time may be
@@ -45,7 +42,7 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
 
 /** Runs one step of the sweep and returns its count. A failure is logged, not thrown. */
 type Step = (name: string, work: () => Promise<number>) => Promise<number>
-type Asked = { now: number; step: Step; retention: readonly RetentionStep[] }
+type Asked = { now: number; step: Step; retention: readonly FeatureRetention[] }
 
 /**
  * Deletes expired rows in bounded batches until the time budget is spent. Dead letters, versions
@@ -64,17 +61,16 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
     return sum
   }
   // Small tables first: events may use up the budget.
-  const approvals = await step('forgetting approvals', () => repeat(() => forgetApprovals(db, before(), BATCH)))
-  for (const { name, forget } of retention) await step(`forgetting ${name}`, () => repeat(() => forget(db, before(), BATCH)))
+  const steps: Record<string, number> = {}
+  for (const { name, kept, forget } of retention) {
+    const time = () => (kept === 'by age' ? now : kept === 'a year' ? long_before() : before())
+    const forgetting = `forgetting ${name}`
+    steps[forgetting] = await step(forgetting, () => repeat(() => forget(db, time(), BATCH)))
+  }
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
-  await step('forgetting learning runs', () => repeat(() => forgetRuns(db, long_before(), BATCH)))
-  await step('forgetting metrics', () => repeat(() => forgetReflexMetrics(db, long_before(), BATCH)))
-  await step('forgetting certificates', () => repeat(() => forgetCertificates(db, long_before(), BATCH)))
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
-  await step('forgetting telemetry', () => repeat(() => forgetTelemetry(db, before(), BATCH)))
-  await step('forgetting statistics', () => repeat(() => forgetStatistics(db, now, BATCH)))
   const events = await step('forgetting events', async () => {
     let sum = 0
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {
@@ -84,7 +80,7 @@ export async function forgetOld(env: Env, { now, step, retention }: Asked): Prom
     }
     return sum
   })
-  return { events, approvals }
+  return { events, steps }
 }
 
 type Batch = Awaited<ReturnType<typeof forgetEvents>>

@@ -1,9 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { RetentionStep } from './retention.ts'
 import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/queued.ts'
 import { LATE_MS } from './enqueue.ts'
-import { sweep } from './sweep.ts'
+import { sweep, type Steps } from './sweep.ts'
 import { storeOf } from '../store/store.ts'
 
 /** The time for which a sweeper sweeps after it was armed, even if it finds nothing. */
@@ -11,11 +10,11 @@ const ARMED_MS = 120_000
 
 /** Sweeps by its own alarm: the local server runs no cron and loses its queue in a crash. */
 export class SweeperObject extends DurableObject<Env> implements SweeperApi {
-  readonly #retention: readonly RetentionStep[]
+  readonly #steps: Steps
 
-  constructor(context: DurableObjectState, env: Env, retention: readonly RetentionStep[]) {
+  constructor(context: DurableObjectState, env: Env, steps: Steps) {
     super(context, env)
-    this.#retention = retention
+    this.#steps = steps
   }
 
   async arm(): Promise<void> {
@@ -30,7 +29,7 @@ export class SweeperObject extends DurableObject<Env> implements SweeperApi {
     const now = Date.now()
     // Set first, so that a failure below is retried.
     await this.ctx.storage.setAlarm(now + LATE_MS)
-    const done = await sweep(this.env, now, this.#retention)
+    const done = await sweep(this.env, now, this.#steps)
     const until = this.ctx.storage.kv.get<number>('armed_until') ?? 0
     const armed = until > now && until <= now + ARMED_MS
     if (!armed && done.sent_again === 0 && !(await anyQueued(storeOf(this.env)))) await this.ctx.storage.deleteAlarm()

@@ -10,6 +10,8 @@ import { SEEDS } from '../support/property.ts'
 const FLOORS = [
   ['index.ts', 'package.ts'],
   ['worker.ts'],
+  ['features/index.ts'],
+  ['feature.ts'],
   ['http', 'engine', 'standalone'],
   ['features/market', 'features/control-plane'],
   ['features/learning'],
@@ -38,6 +40,8 @@ const STOREYS: Readonly<Record<string, string>> = {
 function roomOf(file: string): string {
   const [first = '', feature = '', part = ''] = file.split('/')
   if (first !== 'features') return first
+  // The declarations of the features, and their list.
+  if (/^features\/(?:[\w-]+\/)?index\.ts$/.test(file)) return 'features/index.ts'
   const own = `features/${feature}/${part}`
   return STOREYS[part] ?? (floorOf(own) >= 0 ? own : `features/${feature}`)
 }

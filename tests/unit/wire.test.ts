@@ -5,6 +5,7 @@ import { reflexProgram } from '../../cli/reflex/program.ts'
 import { buildRegistry } from '../../src/agent/registry.ts'
 import type { Toolbox } from '../../src/agent/toolbox.ts'
 import { toolSet } from '../../src/agent/tool-set.ts'
+import { features } from '../../src/features/index.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { DeskParts } from '../../src/features/market/tools/desk.ts'
 import { marketTools } from '../../src/features/market/tools/tools.ts'
@@ -38,7 +39,7 @@ function linesOnce(entries: Entries): string {
 }
 
 const KEY = 'key-of-the-wire-test'
-const app = createApp(buildRegistry([]))
+const app = createApp(buildRegistry([]), features)
 
 describe('the description of the API', () => {
   type Named = Record<string, Record<string, unknown>>

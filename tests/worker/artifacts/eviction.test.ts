@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { skills } from '../../../src/artifacts/kinds.ts'
-import { sweep } from '../../../src/events/sweep.ts'
+import { sweep } from '../../support/sweep.ts'
 import { MANY_VERSIONS } from '../../../src/features/statistics/store/evict-skills.ts'
 import { saveSkillTest, findSkillTest } from '../../../src/store/artifacts/skill-tests.ts'
 import { writeStatistics } from '../../../src/features/statistics/store/query.ts'

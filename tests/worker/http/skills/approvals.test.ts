@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import type { ApprovalRequest } from '../../../../src/features/approvals/contract/approval.ts'
-import { sweep } from '../../../../src/events/sweep.ts'
+import { sweep } from '../../../support/sweep.ts'
 import { decideApproval, expireApprovals, findApproval, insertApproval } from '../../../../src/features/approvals/store/approvals.ts'
 import { call, callWith, keyFor, problem } from '../../../support/http.ts'
 import { freshScope } from '../../../support/scopes.ts'
@@ -159,7 +159,7 @@ describe('an approval that has expired', () => {
   test('is written down by the sweep, and no other is', async () => {
     const [old, decided, open] = [await ask({ expires_at: 5 }), await ask({ expires_at: Date.now() + 10_000 }), await ask()]
     await decide('reject', decided.id)
-    expect((await sweep(env, Date.now() + 20_000)).expired).toBe(1)
+    expect((await sweep(env, Date.now() + 20_000)).steps['expiring approvals']).toBe(1)
     const { results } = await env.DB.prepare('SELECT id, status FROM approvals WHERE id IN (?, ?, ?)')
       .bind(old.id, decided.id, open.id)
       .all()
@@ -182,7 +182,7 @@ describe('an approval that is old', () => {
     const [old, open, young] = [await ask(at(31)), await ask(at(31)), await ask(at(29))]
     const lapsed = await ask({ ...at(31), expires_at: now - 30 * DAY })
     for (const { id } of [old, young]) await decide('reject', id)
-    expect(await sweep(env, now)).toMatchObject({ expired: 1, approvals_forgotten: 2 })
+    expect((await sweep(env, now)).steps).toMatchObject({ 'expiring approvals': 1, 'forgetting approvals': 2 })
     const statuses = [old, lapsed, open, young].map(async ({ id }) => (await call(`/v1/approvals/${id}`)).status)
     expect(await Promise.all(statuses)).toEqual([404, 404, 200, 200])
   })

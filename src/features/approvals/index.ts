@@ -1,0 +1,12 @@
+import type { Feature } from '../../feature.ts'
+import { storeOf } from '../../store/store.ts'
+import { approvalRoutes } from './http/approvals.ts'
+import { expireApprovals, forgetApprovals } from './store/approvals.ts'
+
+/** Questions to a person: on runs of skills, calls of tools, promotions and activations. */
+export const approvals: Feature = {
+  name: 'approvals',
+  routes: () => [approvalRoutes],
+  sweeps: [{ name: 'expiring approvals', run: (env, now) => expireApprovals(storeOf(env), now) }],
+  forgets: [{ name: 'approvals', forget: forgetApprovals }],
+}

@@ -1,0 +1,12 @@
+import type { Feature } from '../../feature.ts'
+import { followControlPlane } from './follow.ts'
+import { controlPlaneRoutes } from './http/routes.ts'
+import { forgetTelemetry } from './store/telemetry.ts'
+
+/** A deployment whose skills and policy others follow, and those that follow it. */
+export const controlPlane: Feature = {
+  name: 'control-plane',
+  routes: () => [controlPlaneRoutes],
+  scheduled: followControlPlane,
+  forgets: [{ name: 'telemetry', forget: forgetTelemetry }],
+}

@@ -1,0 +1,29 @@
+import type { Feature } from '../feature.ts'
+import { approvals } from './approvals/index.ts'
+import { controlPlane } from './control-plane/index.ts'
+import { decisions } from './decisions/index.ts'
+import { hooks } from './hooks/index.ts'
+import { learning } from './learning/index.ts'
+import { market } from './market/index.ts'
+import { notices } from './notices/index.ts'
+import { proof } from './proof/index.ts'
+import { protocols } from './protocols/index.ts'
+import { replay } from './replay/index.ts'
+import { statistics } from './statistics/index.ts'
+import { traces } from './traces/index.ts'
+
+/** The features of a deployment, in the order in which they act. `reflex` takes all by default. */
+export const features: readonly Feature[] = [
+  notices,
+  approvals,
+  statistics,
+  market,
+  learning,
+  proof,
+  decisions,
+  controlPlane,
+  hooks,
+  protocols,
+  replay,
+  traces,
+]

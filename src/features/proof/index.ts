@@ -1,0 +1,14 @@
+import type { Feature } from '../../feature.ts'
+import { reflexMetricsRoutes } from './http/metrics.ts'
+import { forgetCertificates } from './store/certificates.ts'
+import { forgetReflexMetrics } from './store/reflex-metrics.ts'
+
+/** Certificates: the proof that a reflex decides as the slow path would. */
+export const proof: Feature = {
+  name: 'proof',
+  routes: () => [reflexMetricsRoutes],
+  forgets: [
+    { name: 'metrics', kept: 'a year', forget: forgetReflexMetrics },
+    { name: 'certificates', kept: 'a year', forget: forgetCertificates },
+  ],
+}

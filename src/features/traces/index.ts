@@ -1,0 +1,8 @@
+import type { Feature } from '../../feature.ts'
+import { traceRoutes } from './http/traces.ts'
+
+/** Traces of what followed from an event, and their export as spans. */
+export const traces: Feature = {
+  name: 'traces',
+  routes: () => [traceRoutes],
+}
