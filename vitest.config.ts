@@ -128,7 +128,7 @@ export default defineConfig(async () => ({
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
       await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0),
-      // These move the clock, which is that of all files of a runtime.
+      // These move the clock, which all files of a runtime share.
       await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
       await inWorkers('walk', 'tests/walk/*.test.ts', 0, [instrument]),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does

@@ -100,7 +100,7 @@ export function bareClient(url: string) {
     each: post('each'),
     grouped: post('grouped'),
     insert: post('d1'),
-    /** One event, with all the work done by hand in one object. */
+    /** An event, with all the work done by hand in one object. */
     work: (scope: string, body: string) => post(`work/${scope}`)(body),
     count: async (scope: string) => Number(await send(`${url}/count/${scope}`)),
     worked: async (scope: string) => Number(await send(`${url}/worked/${scope}`)),

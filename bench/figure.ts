@@ -12,7 +12,7 @@ export type Bench = {
   progress: (text: string) => void
 }
 
-/** One side of a comparison, ready to be measured. Each call of `measure` is one sample. */
+/** A side of a comparison, ready to be measured. Each call of `measure` is one sample. */
 export type Side = { measure: () => Promise<number>; close?: () => Promise<void> }
 type Unit = 'events/s' | 'transfers/s' | 'ms' | 'µs' | 'MB'
 

@@ -4,7 +4,7 @@ import { documented, type Block } from '../tests/support/documented.ts'
 
 /**
  * Writes the code of docs/ and the README to `documented/`, where `tsc` checks its types: with
- * those of a Worker, or in `browser/` with those of a page (`tsc -p examples/clients`).
+ * the types of a Worker, or in `browser/` with the types of a page (`tsc -p examples/clients`).
  */
 const folder = 'documented'
 const ofBrowsers = 'docs/clients.md'

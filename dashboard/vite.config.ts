@@ -19,13 +19,13 @@ const reference: Plugin = {
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [reference],
-  // Calls of `h` are smaller than those of the automatic runtime, which names each `children`.
+  // Calls of `h` are smaller than calls of the automatic runtime, which names each `children`.
   oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' }, jsxInject: "import { Fragment, h } from 'preact'" },
   build: {
     outDir: 'dist',
     emptyOutDir: true,
     target: ['chrome131', 'firefox132', 'safari18'],
-    // One small stylesheet, and no list of what to preload: the list would be larger.
+    // The page has one small stylesheet, and no list of what to preload: the list would be larger.
     cssCodeSplit: false,
     modulePreload: false,
     // The policy of the page allows no `data:` fonts or scripts.

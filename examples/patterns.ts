@@ -4,7 +4,7 @@ import type { AgentDeps, AgentTrigger, Event } from 'reflex-agents'
 
 type Team = 'analyst' | 'writer' | 'critic' | 'sprinter' | 'planner' | 'researcher'
 
-/** One call of the scope's model. The scope repeats a failed turn, so the SDK does not. */
+/** A call of the scope's model. The scope repeats a failed turn, so the SDK does not. */
 async function ask(deps: AgentDeps, role: Team, prompt: string, abortSignal = deps.signal): Promise<string> {
   const { text } = await generateText({ model: deps.model, instructions: `You are the ${role}.`, prompt, abortSignal, maxRetries: 0 })
   return text

@@ -5,7 +5,7 @@ import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/sco
 
 /**
  * A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`.
- * `sender`, which another producer may give, is that of events without `meta.sender`.
+ * `sender`, which another producer may give, is the sender of events without `meta.sender`.
  */
 export type QueueMessage = { scope: string; events: Event[]; batch?: string; sender?: string }
 
@@ -35,7 +35,7 @@ export interface Env {
   SWEEPER: Namespace<SweeperApi>
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
   LEARNER: Namespace<LearnerApi>
-  /** One object, `LEDGER`, for the deployment. */
+  /** The deployment has one object, `LEDGER`. */
   LEDGER: Namespace<LedgerApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>

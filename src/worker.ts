@@ -17,7 +17,7 @@ import { ScopeObject } from './engine/scope.ts'
 
 type ObjectClass<Instance> = new (context: DurableObjectState, env: Env) => Instance
 export type Deployment = {
-  /** `agents`: those of the deployment, for its tests. */
+  /** `agents`: the agents of the deployment, for its tests. */
   Scope: ObjectClass<ScopeObject> & { readonly agents: readonly Agent[] }
   Sweeper: ObjectClass<SweeperObject>
   GlobalKey: ObjectClass<GlobalKeyObject>

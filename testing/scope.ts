@@ -28,7 +28,7 @@ export type TestScopeOptions = {
   skills?: readonly ({ id: string; version: string } & Record<string, unknown>)[]
   /** Reflexes that are registered, and added to the scope's settings. */
   reflexes?: readonly ({ id: string } & Record<string, unknown>)[]
-  /** Variables of the deployment, beside those of wrangler.toml. */
+  /** Variables of the deployment, beside the variables of wrangler.toml. */
   env?: Partial<Env>
 }
 
@@ -43,7 +43,7 @@ let scopes = 0
 
 /**
  * A scope that the agent serves, in the runtime of Workers, with a scripted model. Of a list of
- * agents, such as that of a deployment, the one serves it whose pattern matches.
+ * agents, such as a deployment's, the one serves it whose pattern matches.
  */
 export async function testScope(agent: Agent | readonly Agent[], options: TestScopeOptions = {}): Promise<TestScope> {
   const { model: answers = [], settings, skills = [], reflexes = [], env = {} } = options

@@ -40,7 +40,7 @@ export default {
     const [name = '', scope = ''] = new URL(request.url).pathname.slice(1).split('/')
     return (await routes[name]?.(request, env, scope)) ?? new Response(null, { status: 404 })
   },
-  /** One call per message, or per object that the batch has messages for. */
+  /** A call per message, or per object that the batch has messages for. */
   async queue(batch, env) {
     const groups =
       batch.queue === 'reflex-bench-each'

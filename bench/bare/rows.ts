@@ -56,7 +56,7 @@ export class Rows extends DurableObject {
     this.#sql.exec('INSERT INTO rows (payload) VALUES (?)', payload)
   }
 
-  /** One event after the other; the alarm resumes after a crash. */
+  /** Handles one event after the other; the alarm resumes after a crash. */
   async #drain(): Promise<void> {
     if (this.#draining) return
     this.#draining = true

@@ -187,7 +187,8 @@ async function settled(
   scopes: string[],
   { count, send }: { count: number; send: () => Promise<void> },
 ): Promise<void> {
-  // One after the other: a burst would use connections that have been idle until they are closed.
+  // The requests follow one another: a burst would use connections that have been idle until they
+  // are closed.
   const total = async () => {
     let sum = 0
     for (const scope of scopes) sum += ended(await reflex.state(scope))

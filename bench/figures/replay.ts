@@ -6,7 +6,7 @@ import { median, type Figure } from '../figure.ts'
 const SCOPE = 'bench/replays'
 const WARM_UP = 5
 
-/** Reading the file, deciding again and comparing: the time beside that of a rejected request. */
+/** The time to read the file, decide again and compare, beside the time of a rejected request. */
 export const replayOfTurn: Figure = {
   name: 'replay',
   what: 'a pinned replay of a turn with a model call, as a file, beside its request',

@@ -49,7 +49,7 @@ function figureOf(kind: Kind, figure: Pick<Figure, 'name' | 'what' | 'target' | 
 
 const echo = (bare: BareClient, kind: Kind): Promise<WebSocket> => connect(bare.socketUrl(kind))
 
-/** One message at a time: the next is sent when the one before is answered. */
+/** Sends one message at a time: the next is sent when the one before is answered. */
 function medianOn(connection: WebSocket, answers: Answers, messages: number): Side & { close: () => Promise<void> } {
   return {
     async measure() {

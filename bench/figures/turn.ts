@@ -66,7 +66,7 @@ async function logAfter(reflex: ReflexClient, from: number): Promise<LogEntry[]>
   return entries
 }
 
-/** The time of each turn that ended, less that of its model calls. */
+/** The time of each turn that ended, less the time of its model calls. */
 function overheadsOf(entries: readonly LogEntry[]): number[] {
   const model = new Map<string, number>()
   const overheads: number[] = []

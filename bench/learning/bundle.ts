@@ -20,7 +20,7 @@ export type Bundle = {
   agreed: number
   disagreed: number
   audits: Audit[]
-  /** One certificate for each reflex, as in a scope. */
+  /** A certificate for each reflex, as in a scope. */
   audited: Map<string, { cusum: Cusum; pace: AuditPace }>
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number

@@ -67,7 +67,7 @@ function count(counts: Counts, { acts, label, calls }: { acts: EpisodeAct[] | nu
   if (same(acts, label)) counts.agreed += 1
 }
 
-/** The label; a share of the answers is that of another event, drawn for each attempt. */
+/** The label; a share of the answers belongs to another event, drawn for each attempt. */
 function teacherOf({ items }: Input, noise: number): Ask {
   return ({ id, label }, attempt) => {
     if (drawOf(`noise ${id} ${attempt}`) >= noise) return label

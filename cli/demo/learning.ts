@@ -2,7 +2,7 @@ import type { SettingsPatch } from '../../src/contract/settings/settings.ts'
 import { LESSON_SENDER, type Lesson } from '../learning/lesson.ts'
 import type { AuthLog } from './read-log.ts'
 
-/** So many lines are sent to the scope that learns: the log's, and those of further days. */
+/** So many lines are sent to the scope that learns: the log's, and lines of further days. */
 const LINES = 600
 const LEARN_AFTER = [300]
 const DAY_MS = 86_400_000

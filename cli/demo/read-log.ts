@@ -29,7 +29,7 @@ const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed pass
  * Reads an auth log, by default the project's example. Throws a CliError if it has no line to send.
  */
 export async function readAuthLog({ file, limit }: { file: string | null; limit: number }, now: number): Promise<AuthLog> {
-  // npm runs scripts in the project's folder; the user names a file relative to his own.
+  // npm runs scripts in the project's folder; the user names a file relative to the current one.
   const path = file === null ? resolve(packageFolder, EXAMPLE) : resolve(process.env['INIT_CWD'] ?? '.', file)
   return { name: file ?? EXAMPLE, ...eventsOf(await read(path), { path, limit, now }) }
 }

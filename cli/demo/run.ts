@@ -24,7 +24,7 @@ export const FAILING_SCOPE = 'demo/failing'
  * Divides by the number of requests, which is 0: each evaluation fails, as a user's mistake would.
  */
 export const FAILING_CONDITION = '100 * by_type["ws.message"] / by_type["http.request"] > 50'
-/** One less than the default, which saves the demo a second. */
+/** The default less one, which saves the demo a second. */
 export const FAILING_ATTEMPTS = 2
 const POLL_MS = 100
 /** The outbox of a scope replicates to D1 within about a second. */

@@ -16,7 +16,7 @@ absent. \`GET /v1/skills/schema\` returns the same as JSON Schema, for editors a
 Registration checks more than the schema can say, such as templates that refer to later steps, and reports all errors at once.
 `
 
-/** One table for each object: its own fields, then those of the objects in it. */
+/** A table for each object: its own fields, then the fields of the objects in it. */
 function sections(path: string, schema: Schema): string[] {
   const { properties = {}, required = [] } = schema
   const rows = Object.entries(properties).map(([name, field]) => row(name, field, required.includes(name)))

@@ -1,4 +1,4 @@
-import { flawIn, opening } from './phrases.ts'
+import { banned, flawIn, opening, pronouns } from './phrases.ts'
 
 const MOST_COLUMNS = 100
 const DIRECTIVE = /^\s*(?:oxlint-|eslint-|@ts-|<reference)/
@@ -35,7 +35,9 @@ const comments = {
         const all = context.sourceCode.getAllComments()
         for (const { first, text } of paragraphs(all)) {
           const prose = text.replaceAll(/\s+/g, ' ')
-          const flaw = opening.pattern.test(prose) ? `the comment opens without a subject: ${opening.instead}` : flawIn(prose)
+          const flaw = opening.pattern.test(prose)
+            ? `the comment opens without a subject: ${opening.instead}`
+            : flawIn(prose, [...banned, ...pronouns])
           if (flaw !== null) context.report({ loc: first.loc, message: flaw })
         }
         for (const { loc, value } of all) {

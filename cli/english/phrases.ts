@@ -3,8 +3,8 @@ type Phrase = { pattern: RegExp; instead: string }
 
 /** An opening noun clause has no noun: the reader cannot tell its subject. */
 export const opening: Phrase = {
-  pattern: /^(?:What|Whether|Who|Whoever|Whose|Whom|How|Of|Those|That(?! is why)|Where)\b(?!.*\?)/,
-  instead: 'name the subject: "The events that …", "True if …"',
+  pattern: /^(?:What|Whether|Who|Whoever|Whose|Whom|How|Of|One(?!-)|Those|That(?! is why)|Where)\b(?!.*\?)/,
+  instead: 'name the subject: "The events that …", "True if …", "A row for each …"',
 }
 
 export const banned: readonly Phrase[] = [
@@ -25,9 +25,16 @@ export const banned: readonly Phrase[] = [
   { pattern: /\bis no (?:JSON|text|tool|name|event|list|number|request|upgrade|key|part)\b/i, instead: '"is not a …"' },
 ]
 
+/** Pronouns that send the reader back for their noun. Texts on the wire keep theirs. */
+export const pronouns: readonly Phrase[] = [
+  { pattern: /\b(?:those|that) of\b/i, instead: 'the noun again: "the key of the tool"' },
+  { pattern: /(?<!\bnot\b.*)\bbut for\b/i, instead: '"except for", "without"' },
+  { pattern: /\b(?:he|his|him|himself)\b/i, instead: 'the person: "the buyer", "the operator"' },
+]
+
 /** The first banned wording in a text, or null. */
-export function flawIn(text: string): string | null {
-  for (const { pattern, instead } of banned) {
+export function flawIn(text: string, phrases: readonly Phrase[] = banned): string | null {
+  for (const { pattern, instead } of phrases) {
     const [found] = pattern.exec(text) ?? []
     if (found !== undefined) return `"${found}" is unclear: write ${instead}`
   }

@@ -4,7 +4,7 @@ import { cut, duration } from '../lib/text.ts'
 
 const SAY_EVERY_MS = 5000
 
-/** One line of progress: redrawn on a terminal, printed now and then elsewhere, with its time. */
+/** A line of progress: redrawn on a terminal, printed now and then elsewhere, with its time. */
 export class LiveLine {
   readonly #output: Output
   readonly #screen: LiveScreen | null

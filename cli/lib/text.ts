@@ -1,7 +1,7 @@
 export { count, counted, dollars, duration, money } from '../../src/base/amounts.ts'
 
 /**
- * One line without control characters: log lines, names and errors contain strangers' text, which
+ * A line without control characters: log lines, names and errors contain strangers' text, which
  * must not steer the terminal. A line break and the indentation around it become one space.
  */
 export function harmless(text: string): string {

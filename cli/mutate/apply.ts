@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 /**
- * One small change that breaks the code. `from` is found without regard to spaces and line breaks.
+ * A small change that breaks the code. `from` is found without regard to spaces and line breaks.
  * `worker`: test files in workerd that run where the unit tests notice nothing.
  */
 export type Break = { id: string; file: string; what: string; from: string; to: string; worker?: readonly string[] }

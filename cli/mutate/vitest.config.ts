@@ -12,7 +12,7 @@ class ShortestFirst extends BaseSequencer {
 const test = {
   include: (process.env.MUTATE_TESTS ?? '').split(' '),
   tags: [{ name: 'simulation' }, { name: 'sources' }],
-  // Its type is that of the command line alone.
+  // The type has it for the command line alone.
   tagsFilter: ['!simulation && !sources'],
   // Fewer values for each property: most breaks are found by a few, or by none.
   env: { VITE_PROPERTY_TIMES: '0.1' },

@@ -8,10 +8,10 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Printer = {
   json: boolean
   paint: Paint
-  /** One result: a JSON document, or the lines for people. */
+  /** A result: a JSON document, or the lines for people. */
   result: (value: unknown, lines: (paint: Paint) => readonly string[]) => void
   page: <Item>(page: Page<Item>, columns: readonly Column<Item>[], empty: string) => void
-  /** One of many results, as they come: a line of JSON, or a line for people. */
+  /** A result of many, as they come: a line of JSON, or a line for people. */
   item: (value: unknown, line: (paint: Paint) => string) => void
   /** Text as it is, for pipes and files. */
   raw: (text: string) => void

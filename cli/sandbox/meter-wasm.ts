@@ -21,7 +21,7 @@ import {
  * where either is spent. Nothing that it does can then run on: not a builtin's own loop, not a
  * regular expression, no comparison of long strings.
  *
- * 1. A `loop` takes 1 of `fuel` where a turn starts, and a function 1 where it starts, but for
+ * 1. A `loop` takes 1 of `fuel` where a turn starts, and a function 1 where it starts, except
  *    short ones without a loop; `memory.copy` and `memory.fill` take 1 for each 64 bytes. So every
  *    cycle, in the code or in the calls, passes the counter.
  * 2. A function that closes a recursion takes 1, too, however short, and of `depth` what its frame
@@ -109,7 +109,7 @@ function meterFunction(
 ): Uint8Array {
   const loops = instructions.some(({ opcode, extended }) => opcode === LOOP || extended !== null)
   if (!loops && depth === null && instructions.length < SHORT) return body
-  // One local more, to keep the length of a copy in.
+  // Another local, to keep the length of a copy in.
   const head = concat([vectorOf([...groups, Uint8Array.of(1, I32)]), take(fuel, 1)])
   const code = concat(instructions.flatMap((instruction) => metered(instruction, fuel, locals, depth !== null)))
   if (depth === null) return concat([head, code])

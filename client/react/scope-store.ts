@@ -220,7 +220,7 @@ export class ScopeStore {
 
 const stores = new WeakMap<Scope, ScopeStore>()
 
-/** One store for each scope object, so that all components share its socket and its log. */
+/** Each scope object has a single store, so that all components share its socket and its log. */
 export function storeOf(scope: Scope): ScopeStore {
   const known = stores.get(scope) ?? new ScopeStore(scope)
   stores.set(scope, known)

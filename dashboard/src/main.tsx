@@ -1,7 +1,7 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
 import { applyTheme } from './layout/theme.ts'
-// One stylesheet per concept; a page's own is imported by the page.
+// Each concept has a stylesheet; a page's own is imported by the page.
 import './css/base.css'
 import './css/layout.css'
 import './css/controls.css'

@@ -1,7 +1,7 @@
 import type { Entry } from './read-log.ts'
 import { APP, COMMIT, SKILLS } from './set-up.ts'
 
-/** One claim of the example, the evidence in the log, and whether it holds. */
+/** A claim of the example, the evidence in the log, and whether it holds. */
 export type Step = { title: string; shown: string[]; holds: boolean }
 
 const IMAGE = `acmeregistry.example/payments:${COMMIT}`

@@ -83,7 +83,7 @@ const nothingLearned = (rejected: readonly { what: string; reason: string }[]): 
   holds: false,
 })
 
-/** One deployment in a scope of its own, so that no run has the conversation of another. */
+/** A deployment in a scope of its own, so that no run has the conversation of another. */
 async function deploy(api: Api, cloud: Cloud, run: number): Promise<{ trace: Trace; ran: string | undefined }> {
   const scope = `deploy/release-${run}`
   const body: SettingsPatch = {

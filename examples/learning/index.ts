@@ -100,7 +100,7 @@ function optionsOf(): Options | null {
   }
 }
 
-/** npm runs scripts in the project's folder; the user names a file relative to his own. */
+/** npm runs scripts in the project's folder; the user names a file relative to the current one. */
 const named = (path: string): string => resolve(process.env['INIT_CWD'] ?? '.', path)
 
 try {

@@ -60,7 +60,7 @@ function loginOf(event) {
   if (!failed) return null
   const [, method, invalid, user, address] = failed
   // A client offers its keys one by one, which is not a guess. A user name that does not exist
-  // counts twice: a colleague knows his name.
+  // counts twice: colleagues know their names.
   const failures = method === 'publickey' ? 0 : times
   return { accepted: false, address, failures, guesses: invalid ? 2 * failures : failures, user, time: event.timestamp }
 }

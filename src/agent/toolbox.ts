@@ -13,7 +13,7 @@ export type OutsideTools = { ready(): Promise<void>; available(): Tools; find(na
 type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
 /**
- * The tools that this scope may use: the agent's, those of the settings, and its own if granted.
+ * The tools that this scope may use: the agent's, the settings' tools, and its own if granted.
  */
 export class Toolbox {
   readonly #parts: Parts
@@ -24,7 +24,7 @@ export class Toolbox {
     this.#parts = parts
   }
 
-  /** The scope's own tools. Those of the market need the setting `market`. */
+  /** The scope's own tools. The tools of the market need the setting `market`. */
   offer(own: Tools, market: Tools = {}): void {
     this.#own = own
     this.#market = market

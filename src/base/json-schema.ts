@@ -22,7 +22,7 @@ type Check = (value: unknown, at: PropertyKey[], run: Run) => boolean
 
 type ObjectFound = { object: Record<string, unknown>; named: Record<string, unknown> }
 
-/** One value that is judged. It ends at the first issues, or where it takes too much work. */
+/** A value that is judged. It ends at the first issues, or where it takes too much work. */
 class Run {
   readonly issues: SchemaIssue[] = []
   readonly #work: Work

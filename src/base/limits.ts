@@ -19,7 +19,7 @@ export const limits = {
   wait_ms: 30_000,
   result_bytes: 256_000,
   arguments_bytes: 256_000,
-  /** One log entry: larger fields are replaced by their size and hash. */
+  /** A log entry: larger fields are replaced by their size and hash. */
   log_entry_bytes: 1_000_000,
   inputs_bytes: 1_000_000,
   /** Ids listed in a log entry. */

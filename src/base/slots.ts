@@ -21,7 +21,7 @@ export function slotsIn(value: Json): Slot[] {
   return [...slots.values()]
 }
 
-/** The parts of a request that may have slots. `idempotence_key` is that of a tool. */
+/** The parts of a request that may have slots. `idempotence_key` belongs to a tool. */
 export type SlottedRequest = {
   url: string
   headers?: Readonly<Record<string, string>> | undefined

@@ -19,7 +19,7 @@ export type Stage = (typeof stages)[number]
 /** The owner registered the first version and never changes. `scopes`: the patterns it covers. */
 export type Owner = { owner: string; owner_id: string; scopes: readonly string[] }
 
-/** One version without its content. Only the state ever changes. Times in ms. */
+/** A version without its content. Only the state ever changes. Times in ms. */
 export type ArtifactHead = {
   id: string
   version: string

@@ -33,7 +33,7 @@ type Described<Answered extends Answers, Status extends number> = {
    */
   takes?: 'optional' | 'defaulted' | 'report'
   answers: Answered
-  /** Problems beside those of every key, of what does not fit its schema, and of a body. */
+  /** Problems beside the usual ones: of a key, of a body, and of what does not fit its schema. */
   problems?: readonly Status[]
 }
 /** `id`: the operationId. */
@@ -95,7 +95,7 @@ export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 export type Cell = string | number | boolean | object | null | undefined
 export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
 
-/** The fields of a request. Those of the path are not among them. */
+/** The fields of a request, without the parameters of the path. */
 export type Fields = Readonly<Record<string, unknown>>
 
 /**
@@ -118,7 +118,7 @@ export type Shown = string | readonly (string | { colour: Colour; text: string }
 
 /** A command that sends one operation and prints what it answers. */
 export type CommandOf<Answer> = {
-  /** The verb with its arguments: first those of the path, in order, then fields. */
+  /** The verb with its arguments: first the parameters of the path, in order, then fields. */
   usage: string
   /** The summary, if unset. */
   help?: string

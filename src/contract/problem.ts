@@ -50,7 +50,7 @@ export class Problem extends Error {
   }
 }
 
-/** One value can violate a schema in a million places. */
+/** A single value can violate a schema in a million places. */
 const MOST_ERRORS = 10
 
 export function fromZod(error: z.ZodError, index?: number): FieldError[] {

@@ -84,7 +84,7 @@ export const registeredReflex = listedReflex
   .extend({ next: text.nullable().describe('What it needs before it acts; null: it acts.') })
   .meta({ id: 'RegisteredReflex' })
 
-/** One stored version. `owner_id` is a key's id; an agent's is `scope:NAME`, as is `owner`. */
+/** A stored version. `owner_id` is a key's id; an agent's is `scope:NAME`, as is `owner`. */
 export type ReflexVersion = InMs<Omit<z.infer<typeof listedReflex>, 'idle'>, 'created_at'> & {
   owner_id: string
   code: string

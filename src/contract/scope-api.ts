@@ -33,7 +33,7 @@ export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 /**
  * Entries as JSON. `next` is the `after` of the next page, or null at the end. `unavailable` says
- * why those of the archive cannot be read.
+ * why the entries of the archive cannot be read.
  */
 export type LogRead = { entries: string[]; last_seq: number; next: number | null; unavailable?: string }
 
@@ -53,14 +53,14 @@ export type TraceRecording = {
   /** Contexts of events on which no reflex ran, as one would have been shown, by event id. */
   contexts?: Record<string, unknown>
 }
-/** `contexts`: also those of events on which no reflex ran, which takes longer. */
+/** `contexts`: also the contexts of events on which no reflex ran, which takes longer. */
 export type OfTrace = { trace_id: string; contexts: boolean }
 /**
  * At most `limit` entries after a place, or from a time (ms) on. `lean`: without the contexts of
  * reflexes and the prompts of models, and of the events that a turn saw only the newest.
  */
 export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean; lean?: boolean }
-/** Entries of all traces. `next` and `unavailable` are those of LogRead. */
+/** Entries of all traces. `next` and `unavailable` are as in LogRead. */
 export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailable'>
 
 /** The outcome of a replay, for the log of the scope that was replayed. */
@@ -161,8 +161,8 @@ export interface ScopeApi {
   contextAt(at: number, limit: number, before?: number): Promise<PastContext>
   readLog(after: number, limit: number, before?: number, only?: LogFilter): Promise<LogRead>
   /**
-   * JSON lines of the TraceRecording of a trace, null if the log does not name it; or those of a
-   * RangeRecording. `traceRecording` and `rangeRecording` read them.
+   * JSON lines of the TraceRecording of a trace, null if the log does not name it; or JSON lines of
+   * a RangeRecording. `traceRecording` and `rangeRecording` read them.
    */
   recording(of: OfTrace | LogRange): Promise<ReadableStream<Uint8Array> | null>
   /** Logs that a replay of this scope was made. `by` is a name. */

@@ -75,7 +75,7 @@ export const registeredSkill = skillVersion
   .pick({ id: true, version: true, hash: true, state: true, owner: true })
   .meta({ id: 'RegisteredSkill' })
 
-/** One stored version, immutable but for its `state`. `owner_id` is a key's id, or `scope:NAME`. */
+/** A stored version. Only its `state` changes. `owner_id` is a key's id, or `scope:NAME`. */
 export type SkillVersion = InMs<z.infer<typeof skillVersion>, 'state_at' | 'created_at'> & { owner_id: string; manifest: StoredManifest }
 
 export const bulletin = z

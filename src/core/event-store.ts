@@ -52,7 +52,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
       const { promise: woken, resolve: wake } = Promise.withResolvers<void>()
       this.#subscribers.add(wake)
       await run(this.#statements.expire({ now: now(), max_attempts, jitter: 0 }))
-      // One at a time: a lease covers one event's work, not the wait behind others.
+      // Claims one event at a time: a lease covers one event's work, not the wait behind others.
       const ack_token = `${crypto.randomUUID()}:`
       const [row] = await run(this.#statements.claim({ ack_token, now: now(), lease_ms, limit: 1, types, scope }))
       // Poll again: another process may publish, or a retry come due.

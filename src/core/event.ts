@@ -25,7 +25,7 @@ const common = {
   meta: eventMeta,
 }
 
-/** One type of event: its literal `type` and its own fields, beside those that every event has. */
+/** A type of event: its literal `type` and its own fields, beside those that every event has. */
 export function eventType<const Type extends string, Shape extends z.ZodRawShape>(type: Type, shape: Shape) {
   return z.object({ ...common, type: z.literal(type), ...shape })
 }

@@ -32,7 +32,7 @@ export function sourceFilter(pattern: string | RegExp): Filter {
   return (event) => event.source.search(expression) >= 0
 }
 
-/** Matches keywords anywhere in the event's JSON, but for its sender. Case-insensitive. */
+/** Matches keywords anywhere in the event's JSON, except in its sender. Case-insensitive. */
 export function keywordFilter(keywords: readonly string[]): Filter {
   const escaped = keywords.map((keyword) => JSON.stringify(keyword).slice(1, -1).toLowerCase())
   return (event) => {

@@ -1,6 +1,6 @@
 export type LockOptions = { signal?: AbortSignal; timeout_ms?: number }
 
-/** One task at a time per scope, first come, first served, within this process. Not reentrant. */
+/** Runs one task at a time per scope, in order, within this process. Not reentrant. */
 export class ScopedLocks {
   readonly #waiting = new Map<string, Set<() => void>>()
 

@@ -20,7 +20,7 @@ import { adoptSkill, skillGrounds } from '../features/learning/scope/skill-adopt
 import { askAgain } from '../features/learning/scope/ask-again.ts'
 
 /**
- * One scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
+ * A scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
 export class ScopeObject extends ConnectedObject implements api.ScopeApi {

@@ -18,7 +18,7 @@ export type EventRules = {
   /** Set if the path or socket determines it: an event for another is rejected. */
   scope?: string
   secrets?: SecretHider
-  /** Types beside those of the deployment. */
+  /** Types beside the deployment's. */
   declared?: DeclaredTypes
 }
 export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }

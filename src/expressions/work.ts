@@ -4,7 +4,7 @@
  */
 export type Work = { left: number }
 
-/** One evaluation: about 5 ms at most. */
+/** An evaluation: about 5 ms at most. */
 export const EVALUATION_WORK = 5_000_000
 /** All evaluations of one decision together: a manifest may hold 96 expressions. */
 export const DECISION_WORK = 10_000_000
@@ -14,7 +14,7 @@ export class WorkSpent extends Error {
   override readonly name = 'WorkSpent'
 }
 
-/** One object for all: a stack for each remaining item would be expensive. */
+/** A single object for all: a stack for each remaining item would be expensive. */
 const SPENT = new WorkSpent('the work is spent')
 
 /** Evaluation is synchronous, so one variable holds the current account. */
@@ -29,7 +29,7 @@ export function spend(units: number): void {
   if (current.left < 0) throw SPENT
 }
 
-/** Charges the work to an account, and to that of an enclosing evaluation. */
+/** Charges the work to an account, and to the account of an enclosing evaluation. */
 export function onAccount<Result>(work: Work, evaluate: () => Result): Result {
   const outer = current
   const before = work.left

@@ -6,7 +6,7 @@ import { ModelFailed } from './model-errors.ts'
 import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
 
 /**
- * One call of a model, as logged. Tokens are estimates if the provider reported none, and 0 if it
+ * A call of a model, as logged. Tokens are estimates if the provider reported none, and 0 if it
  * refused the call. `content` has the text, reasoning and tool-call parts, for replay.
  */
 export type ModelCall = {

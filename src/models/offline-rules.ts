@@ -10,7 +10,7 @@ import { isJsonFields, jsonValue } from '../base/json.ts'
 export const OFFLINE_PREFIX = '[offline model: no model was asked]'
 
 export type OfflineAnswer = { text?: string; tool?: { name: string; input: unknown } }
-/** `verbatim`: its texts lack the prefix, as those of the model that a test scripts. */
+/** `verbatim`: its texts lack the prefix, as texts of a model that a test scripts. */
 export type OfflineRule = { name: string; verbatim?: boolean; answer(request: OfflineRequest): OfflineAnswer | null }
 
 /** The first rule's answer that fits the request, else an extract of the request. */

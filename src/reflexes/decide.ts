@@ -62,7 +62,7 @@ export type Situation = {
 type Reason = Extract<LogEntry, { kind: 'reflex-passed' }>['reason']
 /** A reflex that fired. `reused`: its key was carried out before, so the action does not run. */
 export type Fire = { version: ReflexVersion; action: Action; permitted: Permitted; reused: boolean }
-/** One reflex and one event: it fired, passed, or did not run (`ran` is null). */
+/** A reflex and one event: it fired, passed, or did not run (`ran` is null). */
 export type Step = {
   id: string
   version: number | null

@@ -20,7 +20,7 @@ export class Evaluation {
   readonly #disagreements: EvaluationReport['disagreements'] = []
   readonly #fuel = emptyHistogram()
 
-  /** `keys` are those of the tool call that the run asks for. */
+  /** `keys`: the keys of the tool call that the run asks for. */
   add(recording: Omit<Recording, 'context'>, run: ReflexRun, keys: CallKeys | null): void {
     this.#contexts[recording.source] += 1
     if (recording.decision === null) this.#contexts.undecided += 1

@@ -44,8 +44,8 @@ function errorsOf(code: string): CodeError[] {
 
 /**
  * As the sandbox reads it: the body of a function in a strict script. A module has the same rules
- * but for three things. What only a module may have is refused afterwards. A script knows `<!--` as
- * the beginning of a comment, where a module has three operators: refused, for code must not run
+ * except for three things. What only a module may have is refused afterwards. A script knows `<!--`
+ * as the beginning of a comment, where a module has three operators: refused, for code must not run
  * that nobody sees. (`-->` at the beginning of a line, the other such comment, is an error in a
  * module.) A line `#!` is a comment at the beginning of a file only, which a function's body is
  * not.

@@ -29,7 +29,7 @@ import { ToolCaller } from './tools/tool-caller.ts'
 
 type SessionOptions = {
   blackboard?: Partial<Blackboard>
-  /** Tools that plans may call, in addition to those of the config. */
+  /** Tools that plans may call, in addition to the tools of the config. */
   tools?: ToolSet
   model?: LanguageModelV4 | undefined
   trace_id?: string
@@ -201,7 +201,7 @@ function wrapAgent<Wrapped extends AnyAgent>(agent: Wrapped, begin: (model: Lang
     const tools = prepared.tools ? { tools: turn.tools(prepared.tools) } : {}
     return { ...prepared, model: turn.model(model), ...tools, ...stepsOf(prepared, turn) }
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same settings but for the preparation of a call
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same settings except for the preparation of a call
   return markWrapped(new ToolLoopAgent({ ...settings, prepareCall } as unknown as Settings)) as unknown as Wrapped
 }
 

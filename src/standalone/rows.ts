@@ -6,7 +6,7 @@ export type LogEntry = { seq: number; at: string; kind: string; trace_id: string
 
 export type LogStore = {
   append(entry: { at: string; kind: string; trace_id: string } & JsonFields): void
-  /** Entries after `after`, oldest first; only those of one trace if `trace_id` is given. */
+  /** Entries after `after`, oldest first; only the entries of one trace if `trace_id` is given. */
   entries(query?: { trace_id?: string; after?: number; limit?: number }): readonly LogEntry[]
 }
 

@@ -16,7 +16,7 @@ type JournalStore = Omit<Journal, 'end'> & {
 
 export type RunStore = Omit<RunsPort, 'end'> & {
   end(run_id: string, end: Pick<RunEnd, 'skill_id' | 'status' | 'ended_at'>): Promise<void>
-  /** Runs that have begun and not ended, including those of a process that died. */
+  /** Runs that have begun and not ended, including runs of a process that died. */
   unfinished(): readonly RunRecord[]
   usage(skill_id: string): SkillUsage
   recentSuccess(): ReadonlySet<string>

@@ -37,7 +37,7 @@ export type EventFilter = {
   until?: string | undefined
 }
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean }
-/** The names of a queued event are in its payload, those of a logged one have columns. */
+/** The names of a queued event are in its payload; a logged event has columns for them. */
 type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   key: string
   status: EventStatus
@@ -69,7 +69,10 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: L
   return { items: rows.filter(({ key }) => !isBehind(key)).map(itemOf), next_cursor: looked.last }
 }
 
-/** One condition uses the table's order or an index; the others filter a bounded number of rows. */
+/**
+ * A single condition uses the table's order or an index; the others filter a bounded number of
+ * rows.
+ */
 function statements({ patterns, scope, types, status, partial, since, until, cursor, limit, rising = false, prompt = false }: Page) {
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
@@ -215,7 +218,7 @@ async function* promptEvents(db: D1Database, filter: History): AsyncGenerator<Ev
 
 const LATE_AT_ONCE = 50
 
-/** Events whose own time is another than that of their acceptance, by an index of their own. */
+/** Events whose own time is not the time of their acceptance, by an index of their own. */
 async function* lateEvents(db: D1Database, { patterns, scope, types, since, until }: History): AsyncGenerator<Event> {
   const checks = [
     scope === undefined ? null : 'scope = ?1',

@@ -2,7 +2,7 @@ import { jsonChunks } from '../base/byte-length.ts'
 import { insertEvents } from './queued.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
-/** One event's state as its scope reports it; `payload` is JSON. Times in ms. */
+/** An event's state as its scope reports it; `payload` is JSON. Times in ms. */
 export type Report = {
   id: string
   status: string

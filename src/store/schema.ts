@@ -140,7 +140,7 @@ export const calls = sqliteTable(
   {
     trace_id: text().notNull(),
     scope: text().notNull(),
-    /** Begins with the time of its start, as that of an event. */
+    /** Begins with the time of its start, as an event's id does. */
     seq: integer().notNull(),
     agent: text().notNull(),
     /** The first entry of the scope's log that names it. */

@@ -3,7 +3,7 @@ import type { Json, JsonFields } from '../base/json.ts'
 import { requestSlots, slotOf, type SlottedRequest } from '../base/slots.ts'
 import { fillKey, fillPlaces, fillText, textOf, type Filler } from '../base/template.ts'
 
-/** The JSON Schema of a tool's input: its own, or that of its text slots. */
+/** The JSON Schema of a tool's input: its own, or a schema of its text slots. */
 export const inputSchemaOf = (tool: SlottedRequest & { input?: JsonFields | undefined }): JsonFields =>
   tool.input ?? {
     type: 'object',

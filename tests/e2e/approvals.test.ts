@@ -58,7 +58,7 @@ test('a run that waits for an approval survives kill -9, and so does the approva
   const log = await wholeLog(server.url, SCOPE)
   expect(log.filter(({ kind }) => kind === 'approval-decided')).toMatchObject([{ status: 'approved', by: 'olga' }])
   expect(log.filter(({ kind }) => kind === 'skill-applied')).toMatchObject([{ status: 'ok' }])
-  // One key: a call that was cut off may come again under it.
+  // The calls share a key: a call that was cut off may come again under it.
   expect(Array.from(told.keys())).toEqual([expect.stringContaining(`${SCOPE} block:203.0.113.0/24`)])
   expect(await call(server.url, `/v1/approvals/${approval_id}/reject`, { method: 'POST', key })).toMatchObject({ status: 409 })
 })

@@ -114,7 +114,7 @@ test('an interrupted sending continues where it was, and no event is there twice
   const many = Array.from({ length: 3000 }, (_, index) => message(String(index), { scope }))
   const events = await file('many.jsonl', jsonLines(many))
 
-  // One event is not valid, which ends the sending there.
+  // An event is not valid, which ends the sending there.
   await writeFile(events, jsonLines([...many.slice(0, 500), { scope }, ...many.slice(501)]))
   const stopped = await run(['events', 'send', events])
   expect(stopped).toMatchObject({ code: 1 })

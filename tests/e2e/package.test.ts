@@ -61,7 +61,7 @@ test('the tarball has the modules, their types, the migrations and the dashboard
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'CHANGELOG.md', 'migrations/0000_start.sql', 'dashboard/dist/index.html', 'dist/src/package.d.ts']),
   )
-  // One of them has the tables of the SSH guard.
+  // A migration among them has the tables of the SSH guard.
   const own = readdirSync('migrations').filter((file) => file.endsWith('.sql') && !file.endsWith('_ssh_guard.sql'))
   expect(files.filter((file) => /^migrations\/.*\.sql$/.test(file)).toSorted()).toEqual(own.map((file) => `migrations/${file}`).toSorted())
 })

@@ -4,7 +4,7 @@ type Message = EventOf<typeof webSocketMessage>
 
 let built = 0
 
-/** One valid event, a `ws.message` unless told otherwise, with an id of its own. */
+/** A valid event, a `ws.message` unless told otherwise, with an id of its own. */
 export function buildEvent<const Overrides extends object = object>(overrides?: Overrides): Omit<Message, keyof Overrides> & Overrides {
   built += 1
   const message: Message = {

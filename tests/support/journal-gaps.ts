@@ -97,7 +97,7 @@ async function run({ way, id, place }: { way: Way; id: string; place: Place | nu
 }
 
 /**
- * One test per plan and way, with and without a key: the scope dies at each write of its journal.
+ * A test per plan and way, with and without a key: the scope dies at each write of its journal.
  */
 export function comeToOneEnd(askers: Record<string, Way>): void {
   describe.each(Object.entries(askers))('a run %s', (_, way) => {
@@ -109,8 +109,8 @@ export function comeToOneEnd(askers: Record<string, Way>): void {
         const id = await skill({ ...bound, ...way.changes, plan: { ...plan, ...shape, ...key } })
         const calm = await run({ way, id, place: null })
         expect(calm.life.writes).toBeGreaterThan(8)
-        // One suffices to show that the side of a write makes no difference if nothing else
-        // happens.
+        // A single place suffices to show that the side of a write makes no difference if nothing
+        // else happens.
         const sides: Place['side'][] = !way.plans && shape === plainly['of plain steps'] ? ['before', 'after'] : ['before']
         const places = Array.from({ length: calm.life.writes }, (__, index) => index + 1).flatMap((at) =>
           sides.map((side) => ({ at, side })),

@@ -24,7 +24,7 @@ export class TestMarket {
     })
   }
 
-  /** One transaction, after what has expired. A new object each time: the state is on disk. */
+  /** Runs a transaction, after what has expired. A new object each time: the state is on disk. */
   act<Made>(work: (rooms: Rooms, now: number) => Made): Made {
     return this.sql.transaction(() => {
       const rooms = this.#rooms()

@@ -1,6 +1,6 @@
 import { call, type Answer, type Call } from './http.ts'
 
-/** One message to the MCP server of a scope, as a client sends it. */
+/** A message to the MCP server of a scope, as a client sends it. */
 export function post(scope: string, json: unknown, { headers, ...more }: Call = {}): Promise<Answer> {
   const accept = { Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-06-18' }
   return call(`/v1/mcp?scope=${encodeURIComponent(scope)}`, { json, headers: { ...accept, ...headers }, ...more })
@@ -44,7 +44,7 @@ export async function useTool(
 export const withForms = { elicitation: { form: {} } }
 export const withTasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
-/** One message in the version 2026-07-28, which has no handshake. */
+/** A message in the version 2026-07-28, which has no handshake. */
 export function askModern(
   scope: string,
   method: string,

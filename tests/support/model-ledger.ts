@@ -110,7 +110,7 @@ export class ModelLedger {
     })
   }
 
-  /** An id is that of the account that pays; of what ends nothing, it is the caller's. */
+  /** An id belongs to the account that pays; if it ends nothing, it is the caller's. */
   #place(asked: NewTransfer): Place {
     const { id, debit = '', pending_id } = asked
     if (RESERVED.test(id)) return 'reserved_id'

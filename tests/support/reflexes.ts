@@ -11,7 +11,7 @@ export const freshId = (kind = 'reflex'): string => `${kind}-${crypto.randomUUID
 export const replying = (content: string): string =>
   `function reflex(context) {\n  return { action_type: 'reply', content: '${content}' }\n}\n`
 
-/** One valid body, with an id of its own. */
+/** A valid body, with an id of its own. */
 export const buildReflex = (fields: Record<string, unknown> = {}) => ({ id: freshId(), code: replying('hello'), ...fields })
 
 export const register = (fields: Record<string, unknown> = {}, key?: string): Promise<Answer> =>

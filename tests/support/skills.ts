@@ -70,7 +70,7 @@ export async function put({ changes = {}, ...fields }: Draft = {}): Promise<Regi
   })
 }
 
-/** One that is in the store, brought to its state. */
+/** A skill that is in the store, brought to its state. */
 export async function putVersion({ state = 'candidate', ...draft }: Draft & { state?: SkillState } = {}): Promise<SkillVersion> {
   const created = await put(draft)
   if (!created.ok) throw new Error(created.detail)

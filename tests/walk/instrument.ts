@@ -24,7 +24,7 @@ const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && 'type' in value && 'start' in value && 'end' in value
 const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
 
-/** A callback without a name takes that of the function around it: it is a part of it. */
+/** A callback without a name takes the name of the function around it: it is a part of it. */
 function nameIn(node: Node, around: string): string {
   const key = node[NAMED[node.type] ?? '']
   if (!isNode(key)) return around

@@ -14,8 +14,9 @@ import { jsonObject } from '../values.ts'
 import type { FieldError } from '../../../src/base/check-json.ts'
 
 /**
- * Checks a manifest as its registration does, but for tools and probes: which ones exist, the
- * deployment knows. Loaded on use, since the checks take longer to load than most commands to run.
+ * Checks a manifest as its registration does, except for tools and probes: the deployment
+ * knows which ones exist. Loaded on use, since the checks take longer to load than most commands to
+ * run.
  */
 async function manifestErrors(body: unknown): Promise<readonly FieldError[]> {
   const [{ parseManifest }, { checkManifest, expressionsOf }, { compileExpression }] = await Promise.all([

@@ -50,7 +50,7 @@ export function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable
   }
 }
 
-/** A tree of the entries: they have no spans, so that those of a run are below its first one. */
+/** A tree of the entries: they have no spans, so the entries of a run are below its first one. */
 export async function standaloneTrace(file: string, trace_id: string): Promise<Trace> {
   const entries = Array.from(entriesOf(await openStandalone(file), trace_id))
   const [first] = entries

@@ -7,7 +7,7 @@ export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: R
 
 const PATIENCE_MS = 30_000
 
-/** One part of a path: a scope may contain slashes. */
+/** A part of a path: a scope may contain slashes. */
 export const part = (name: string): string => encodeURIComponent(name)
 
 /** A query string with its question mark, without parameters that are not set. */

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
 const TICK_MS = 5000
-/** One clock for all times on the page. */
+/** The single clock for all times on the page. */
 const now = signal(Date.now())
 setInterval(() => document.hidden || (now.value = Date.now()), TICK_MS)
 

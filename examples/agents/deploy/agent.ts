@@ -42,7 +42,7 @@ const memory = z.object({ history: z.array(said).default([]) })
 
 /**
  * Deploys software on request in `deploy/*`. It acts through registered skills, whose steps are
- * HTTP tools of the scope's settings, and through those of these tools that models may call. See
+ * HTTP tools of the scope's settings, and through these tools where models may call them. See
  * examples/deploy/.
  */
 export const deploy = defineAgent({

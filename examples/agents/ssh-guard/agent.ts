@@ -100,7 +100,7 @@ export const sshGuard = defineAgent({
       instructions: deps.settings.instructions ?? instructions,
       prompt: promptOf({ bursts, networks }, threshold),
       tools: guard.tools,
-      // One step for each address, one for the summary, and one spare for a mistake.
+      // The model has a step for each address, one for the summary, and a spare one for a mistake.
       stopWhen: isStepCount(addresses.length + 2),
       abortSignal: deps.signal,
       maxRetries: 0,

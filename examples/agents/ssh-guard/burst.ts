@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type LogLine, type SshLine, parseSshMessage, parseSyslog } from './line.ts'
 
-/** One line's share in an address's tries, small enough to be kept in the scratch. `at` in ms. */
+/** A line's share in an address's tries, small enough to be kept in the scratch. `at` in ms. */
 export const trace = z.object({ id: z.string(), at: z.number(), address: z.string(), connection: z.string(), times: z.number() })
 export type Trace = z.infer<typeof trace>
 /** `failures` within any `window_s` make a burst. */

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
-/** One row for each blocked address or network and scope. */
+/** A row for each blocked address or network and scope. */
 export const blocks = sqliteTable(
   'blocks',
   {

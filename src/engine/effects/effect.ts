@@ -76,7 +76,7 @@ export function effectKey(
 const CALL = 'call:'
 export const isCallKey = (key: string): boolean => key.startsWith(CALL)
 
-/** The key of a call that is keyed as such: that of its earlier attempt, else a new one. */
+/** The key of a call that is keyed as such: its earlier attempt's key, else a new one. */
 export function callKey(
   { keyed_by_call = false }: ToolDefinition,
   earlier: { key?: string | null } | undefined,

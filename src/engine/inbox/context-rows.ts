@@ -91,7 +91,7 @@ export class ContextRows {
     return this.#database.allOf<{ seq: number }>(below, sql).map(({ seq }) => seq)
   }
 
-  /** Removes those of these events that have an outcome. Returns those that it removed. */
+  /** Removes the events of this list that have an outcome, and returns them. */
   remove(unit: Unit, seqs: readonly number[]): number[] {
     const floor = this.#floor
     const removed = this.removable(seqs)

@@ -12,7 +12,7 @@ type Parts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'a
 
 /**
  * The EventStore of a trigger. Published events are accepted like any other, here or in the scope
- * that they name. Those of a type that the scope's settings declare must fit its schema.
+ * that they name. An event of a type that the scope's settings declare must fit its schema.
  */
 export class ScopeEventStore extends SqlEventStore {
   readonly #parts: Parts

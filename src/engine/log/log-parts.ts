@@ -28,7 +28,7 @@ const dayOf = ({ at }: { at: number }): string => iso(at).slice(0, 10)
 
 /**
  * Values that log entries refer to by their hash, such as the settings in force or a message of a
- * prompt. Each is stored once, without secrets; its hash is that of the stored value.
+ * prompt. Each is stored once, without secrets; its hash is computed from the stored value.
  */
 export class LogParts {
   readonly #database: Database
@@ -43,7 +43,7 @@ export class LogParts {
   }
 
   /**
-   * Returns the hash, which is that of the stored value unless `named` is given. `quotes` masks
+   * Returns the hash of the stored value, or `named`. `quotes` masks
    * what the value quotes. Writes a row if none was written within a day.
    */
   put(unit: Unit, value: object, { quotes = hidesNothing, named }: { quotes?: SecretHider; named?: string } = {}): string {

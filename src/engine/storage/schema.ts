@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-/** The inbox. The columns up to `ended_at` are those of core's EventStore. */
+/** The inbox. The columns up to `ended_at` are the same as in core's EventStore. */
 export const events = sqliteTable(
   'events',
   {

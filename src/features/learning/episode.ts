@@ -22,7 +22,7 @@ export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'sc
  */
 export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note' }
 
-/** One decision of the slow path, with what it was decided from. */
+/** A decision of the slow path, with what it was decided from. */
 export type Episode = {
   /** The event's id, whose hash draws samples. A later episode of the event replaces it. */
   id: string

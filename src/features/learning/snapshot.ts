@@ -11,7 +11,7 @@ export type SnapshotOptions = {
   /** Tools that only read, and tools that undo others, which their definitions do not say. */
   tools?: Readonly<Record<string, { repeatable?: boolean; undoes?: { tool: string; match: string[] } }>>
   owner?: string
-  /** The roles that may run the skills; those of the turns by default. */
+  /** The roles that may run the skills; the roles of the turns by default. */
   roles?: readonly string[]
   /** The model that takes inputs from a text. Without it, the caller gives them. */
   parser_model?: string

@@ -18,7 +18,7 @@ type Acting = {
   /** Null: nothing leaves. */
   days: number | null
   now: () => number
-  /** One transaction. */
+  /** Runs a transaction. */
   act: <Made>(work: (now: number) => Made) => Made
   /** The rooms whose unfinished work keeps transfers. */
   rooms: () => readonly Pick<Room, 'inUse'>[]

@@ -71,7 +71,7 @@ export class Market {
     this.#rooms = { ledger, deals, contracts, views: new Views({ ...parts, deals, contracts }), outbox: this.#outbox }
   }
 
-  /** One transaction, after all that has expired by now. Sets the alarm that it needs. */
+  /** Runs a transaction, after all that has expired by now. Sets the alarm that it needs. */
   act<Made>(work: (rooms: Rooms, now: number) => Made): Made {
     const now = (this.#now = Math.max(this.#now, Date.now()))
     const made = this.#context.storage.transactionSync(() => {

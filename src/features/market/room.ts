@@ -8,7 +8,7 @@ export type Parts = {
   ledger: Ledger
   outbox: Pick<Outbox, 'put'>
   limits: Limits
-  /** A transaction within that of the object. An exception undoes this one alone. */
+  /** A transaction within the object's transaction. An exception undoes this one alone. */
   separately: <Made>(work: () => Made) => Made
 }
 

@@ -103,7 +103,7 @@ async function endOf(work: LaneWork, doing: Doing, { around, sessions }: With): 
   return work.kind === 'skill' ? endOfSkill(work, doing, sessions) : endOfCall(work, doing, around)
 }
 
-/** The event that the action sent, but for its time and its place in the trace. */
+/** The event that the action sent, without its time and its place in the trace. */
 function endOfEvent(sent: Event, { clean }: Doing, { source, comparison }: Around): ActionEnding {
   const accepted = source.entriesOf('event-accepted').find(({ event_ids }) => event_ids[0] === sent.id)
   const recorded = source.eventOf(sent.id)?.event
@@ -163,6 +163,6 @@ function endOfCall(
 
 const LOST = /^the server died/
 
-/** Fields that the schema of a tool of the scope adds are those of the log. */
+/** Fields that the schema of a tool of the scope adds come from the log. */
 const asLogged = (asked: unknown, recorded: unknown): unknown =>
   isJsonFields(asked) && isJsonFields(recorded) ? ({ ...recorded, ...asked } satisfies JsonFields) : asked

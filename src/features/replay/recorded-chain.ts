@@ -15,8 +15,8 @@ import { marketToolNames } from '../../contract/genesis.ts'
 export type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 
 /**
- * The contexts that reflexes were shown, by hash: an entry does not repeat that of another. If none
- * ran, the one that the scope rebuilt.
+ * The contexts that reflexes were shown, by hash: an entry does not repeat the context of another.
+ * If none ran, the one that the scope rebuilt.
  */
 export function contextsOf(steps: readonly ReflexEntry[], rebuilt?: unknown): Map<string, ReflexContext> {
   const found = new Map<string, ReflexContext>()

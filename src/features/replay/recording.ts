@@ -88,7 +88,7 @@ const bundleFields = z.looseObject({
   sha256: z.string(),
 })
 
-/** One file for the recordings of a trace, which are sorted by scope. */
+/** A file for the recordings of a trace, which are sorted by scope. */
 export async function bundle(trace_id: string, recordings: Recording[]): Promise<Recording | Bundle> {
   const [first] = recordings
   if (first && recordings.length === 1) return first

@@ -5,7 +5,7 @@ import { parseJson } from '../../base/parse-json.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 
-/** One event of a body, not yet validated. `index` is null if the body is a single event. */
+/** An event of a body, not yet validated. `index` is null if the body is a single event. */
 export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
 /** `scope` is the field that names an event's scope. */
 export type Form = { scope: 'scope' | 'subject'; rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }

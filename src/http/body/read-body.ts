@@ -8,7 +8,7 @@ const MOST_DRAINED_BYTES = 100 * limits.body_bytes
 type Reading = { most: number; advice: string; is_gzip: boolean; shape?: JsonShape }
 const standard: Reading = { most: limits.body_bytes, advice: 'Send the events in several requests.', is_gzip: false }
 
-/** A file may be compressed: its limit is that of its content. */
+/** A file may be compressed: the limit holds for its content. */
 export const readFile = (request: Request): Promise<string> =>
   readBody(request, {
     most: limits.file_bytes,

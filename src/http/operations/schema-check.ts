@@ -17,7 +17,8 @@ const LACKS = /no such (?:table|column)/
 /** Compares D1 with this version's queries: where it does not fit, a migration is missing. */
 export async function schemaOf(db: D1Database): Promise<Found> {
   try {
-    // One request to D1; only if it fails, each table is asked for, to name the one that is wrong.
+    // A single request to D1; only if it fails, each table is asked for, to name the one that is
+    // wrong.
     await db.batch(tables.map((table) => columnsOf(db, table)))
     return { schema: 'fits', error: null }
   } catch {

@@ -27,7 +27,7 @@ const resultInput = z.looseObject({ skill_id: z.string().max(128), status: z.str
 export type Proposal = { skill_id: string; why: string; inputs: JsonFields }
 export type Problem = 'bad_json' | 'bad_content' | 'nested' | 'unclosed' | 'unopened' | 'too_large' | 'too_many'
 
-/** One block of an answer. `at` is its start. */
+/** A block of an answer. `at` is its start. */
 export type AspBlock = { at: number } & (
   | ({ kind: 'propose' } & Proposal)
   | { kind: 'clarify'; questions: Question[] }

@@ -41,7 +41,7 @@ export function buildBulletin({ index, recent_success, goal = NO_GOAL, k = MOST_
 /** The number of bulletins in a prompt: one in each turn is right. */
 export const bulletinsIn = (prompt: string): number => prompt.split(OPENING).length - 1
 
-/** One skill as the model sees it: `shortened` if parts were left out to fit. */
+/** A skill as the model sees it: `shortened` if parts were left out to fit. */
 type Card = { skill_id: string; version: string; text: string; tokens: number; shortened: boolean }
 
 const CARD_TOKENS = 120
@@ -95,7 +95,7 @@ function cardText(
   return `- ${id}: ${parts.filter((part) => part !== '').join('; ')}`
 }
 
-/** One line that opens no tag: a description must not look like a part of the protocol. */
+/** A line that opens no tag: a description must not look like a part of the protocol. */
 const plain = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›').replaceAll(/\s+/g, ' ').trim()
 
 export type Goal = {

@@ -3,7 +3,7 @@ import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from '../mani
 import type { Manifest } from '../manifest/manifest.ts'
 
 export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_success'
-/** One cue, which adds its weight if it matches. `matched`: the manifest's words that matched. */
+/** A cue, which adds its weight if it matches. `matched`: the manifest's words that matched. */
 export type ScoreComponent = { name: ScoreName; weight: number; hit: boolean; matched: string[] }
 export type Score = { score: number; components: ScoreComponent[] }
 

@@ -54,7 +54,7 @@ export type SentCase = z.infer<typeof unitCase>
 type Suite = Omit<CiOptions, 'seed'> & { lacking: { name: string; reason: string }[] }
 
 /**
- * The cases of a manifest: those in it, and those of `sent` that it names. If it has none, they are
+ * The cases of a manifest: its own, and the cases of `sent` that it names. If it has none, they are
  * generated. `tools`: the tools that are known; `inputs`: what they take, where that is known. What
  * the manifest cannot give to them fails the test.
  */

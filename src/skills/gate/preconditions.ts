@@ -20,7 +20,7 @@ export function preconditionsOutcome(request: GateRequest, facts: Facts): StageO
   return combined(parts)
 }
 
-/** One check, which passes if nothing is needed. */
+/** A check, which passes if nothing is needed. */
 export const outcome = ({ check, detail, needs }: { check: string; detail: string; needs: Need[] }): StageOutcome => ({
   checks: [{ check, passed: needs.length === 0, detail }],
   needs,

@@ -173,7 +173,7 @@ export const signature = z.strictObject({
     .describe('Paths from which missing inputs are read, and to which outputs are written.'),
 })
 
-/** One immutable version of a skill. Fields with a default may be omitted. */
+/** An immutable version of a skill. Fields with a default may be omitted. */
 export const manifestSchema = z.strictObject({
   id: skillId.describe('The name of the skill, such as `deploy.container.appservice`.'),
   version: skillVersion.describe('A semantic version. A version is immutable.'),

@@ -19,7 +19,10 @@ import { callStep } from './call-step.ts'
 const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
   status === 'ok' || status === 'timeout' || status === 'unknown' || reason === 'output'
 
-/** Undoes effects, newest step first, then those of the plan. A failure does not stop the rest. */
+/**
+ * Undoes effects, newest step first, then the effects of the plan. A failure does not stop the
+ * rest.
+ */
 async function compensate(
   run: Run,
   { ends, outputs, entries, told }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[]; told: Entries },

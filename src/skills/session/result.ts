@@ -34,7 +34,7 @@ export type ProposalResult = {
   decision: DecisionReport
   steps: StepSummary[]
   compensation: CompensationReport[]
-  /** Nothing ran: the outputs are those of an earlier run under the same idempotency key. */
+  /** Nothing ran: the outputs come from an earlier run under the same idempotency key. */
   idempotent: boolean
   /** Nothing ran, whatever the status: the gate alone decided. */
   dry_run: boolean

@@ -88,7 +88,7 @@ export const withMovedIndexes = (content: Content, by: number): Content =>
     ? content.map((part) => ('index' in part && typeof part['index'] === 'number' ? { ...part, index: part['index'] + by } : part))
     : content
 
-/** One more than the highest index of the content's parts. */
+/** The highest index plus one of the content's parts. */
 export const indexesIn = (content: Content): number =>
   Array.isArray(content)
     ? Math.max(0, ...content.map((part) => ('index' in part && typeof part['index'] === 'number' ? part['index'] + 1 : 0)))

@@ -19,7 +19,7 @@ export class ChatRounds {
   readonly #asked: readonly BaseMessage[]
   /** The number of the caller's messages identifies a repeated call. */
   readonly #over: number
-  /** Messages that the caller does not know, including those of an earlier try. */
+  /** Messages that the caller does not know, including messages of an earlier try. */
   readonly #exchanged: BaseMessage[]
   readonly #results: string[]
 

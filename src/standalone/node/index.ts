@@ -19,7 +19,7 @@ export function createReflex({
   return create({ ...config, storage: fileStorage(storage.file, archive) })
 }
 
-/** One SQLite file that survives a killed process. Log entries are not synced at once. */
+/** An SQLite file that survives a killed process. Log entries are not synced at once. */
 export function fileStorage(file: string, archive?: ConstructorParameters<typeof ArchivedLog>[2]): Storage {
   const [durable, log] = [opened(file, 'FULL'), opened(file, 'NORMAL')]
   const live = sqlLog(sqlOf(log))

@@ -30,7 +30,7 @@ const ownedWithin = (patterns: readonly string[]): SQL =>
 export const patternsSeenBy = async (db: D1Database, scopes: readonly string[]): Promise<string[] | null> =>
   scopes.includes('*') ? null : ownersPatterns(db, scopes)
 
-/** The owners' patterns, and those of licences, by which a reader sees versions. */
+/** The owners' patterns, and the patterns of licences, by which a reader sees versions. */
 export type Sight = { owners: readonly string[]; licensed: readonly string[] }
 
 /** Null if the reader sees everything. */

@@ -63,7 +63,7 @@ export async function lastPasses(db: D1Database, scopes: readonly string[]): Pro
   return new Map(rows.map((row) => [row.id, row.at]))
 }
 
-/** Adds cases, or replaces those of the same name. */
+/** Adds cases, or replaces the cases of the same name. */
 export async function saveSkillCases(db: D1Database, skill_id: string, cases: readonly ({ name: string } & JsonFields)[]): Promise<void> {
   const chunks = jsonChunks(cases.map((one) => JSON.stringify(one)))
   if (chunks.length > 0) await db.batch(chunks.map((chunk) => db.prepare(UPSERT_CASES).bind(chunk, skill_id)))

@@ -37,7 +37,7 @@ export const artifactPatterns = sqliteTable(
   ],
 )
 
-/** `precedence` sorts as versions do. `revision` is that of the last change, over all artifacts. */
+/** `precedence` sorts as versions do. `revision`: the last change, over all artifacts. */
 export const artifactVersions = sqliteTable(
   'artifact_versions',
   {

@@ -209,7 +209,7 @@ export const kinds: readonly string[] = Object.keys(sentences).sort()
 /** Fields of every entry, which the line of an unknown kind leaves out. */
 const HEAD = new Set(['seq', 'at', 'kind', 'trace_id', 'span_id', 'parent_id', 'event_ids', 'event_count', 'duration_ms'])
 
-/** One plain sentence; the fields of a kind that this version does not know, as they are. */
+/** A plain sentence; the fields of a kind that this version does not know, as they are. */
 export function sentenceOf(entry: LogEntry, say: Say): string {
   const tell = Object.hasOwn(sentences, entry.kind) ? (sentences[entry.kind] as (entry: LogEntry, say: Say) => string) : null
   try {

@@ -23,7 +23,7 @@ export type Dashboard = {
 const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline', BLOCK_WEBHOOK_URL: '', TICKET_WEBHOOK_URL: '', NOTIFY_WEBHOOK_URL: '' }
 
 /**
- * One server and one browser for all tests of a file. `seed` fills the server once it is up;
+ * A server and one browser for all tests of a file. `seed` fills the server once it is up;
  * `seedDemo` leaves what `npm run demo` does.
  */
 export async function startDashboard({

@@ -64,7 +64,7 @@ async function seed({ url }: LocalServer): Promise<void> {
 
 type Decided = { outcome: { by?: string } }
 
-/** One by one: a turn that considered two events would confirm the decision on one. */
+/** Sends them one by one: a turn that considered two events would confirm the decision on one. */
 async function thank(url: string, scope: string, times: number): Promise<Decided[]> {
   const records: Decided[] = []
   for (let index = 0; index < times; index += 1) records.push(...(await say(url, scope, 'thanks')))
@@ -79,7 +79,7 @@ async function say(url: string, scope: string, content: string): Promise<Decided
 const close = (...pages: Page[]) => Promise.all(pages.map((page) => page.context().close()))
 const accountPage = (id: string): string => `/market?account=${encodeURIComponent(id)}`
 
-test('a stranger can buy a reflex in the dashboard and read in its trace what it saved him', async () => {
+test('a stranger can buy a reflex in the dashboard and read in its trace what it saved', async () => {
   const [{ page, faults }, seller] = await Promise.all([
     dashboard.open('/', { key: keys.stranger }),
     dashboard.open(accountPage('key:maker'), { key: keys.maker }),

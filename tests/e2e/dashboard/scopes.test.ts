@@ -23,7 +23,7 @@ const change = (scope: string, settings: object) => ask<unknown>(dashboard.url, 
 const pageOf = (scope: string, query = '') => `/scopes/${scope.replaceAll('/', '~')}${query}`
 const lines = (page: Page) => page.getByRole('region', { name: 'Log' }).getByRole('listitem')
 const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor()
-/** An element, as far as these tests use it: the types of the DOM are not those of the tests. */
+/** An element, as far as these tests use it: the tests do not have the types of the DOM. */
 type Box = {
   scrollTop: number
   clientHeight: number

@@ -10,7 +10,7 @@ export type Operation = {
   method: string
   path: string
   body?: unknown
-  /** Unset: that of the admin. */
+  /** Unset: the admin's. */
   key?: string | undefined
 }
 export type Answered = Operation & { status: number; answer: unknown }
@@ -67,7 +67,7 @@ export class Traffic {
 
   #below = (limit: number): number => Math.floor(this.#random() * limit)
   #of = <Item>(items: readonly Item[]): Item | undefined => items[this.#below(items.length)]
-  /** One of the newest, most often. */
+  /** Mostly an event of the newest. */
   #recent = <Item>(items: readonly Item[]): Item | undefined => this.#of(items.slice(this.#below(4) === 0 ? 0 : -12))
 
   #mint(id: string, amount: number): Operation {

@@ -11,7 +11,7 @@ import { eventType } from '../../../src/core/event.ts'
 import { all, any, not, typeFilter } from '../../../src/core/filter.ts'
 import { event } from '../agents/agent-fixtures.ts'
 
-// Not those of src/index.ts, which a deployment changes as it likes.
+// The test does not use src/index.ts, which a deployment changes as it likes.
 const { agents, agentOf, eventSchema, eventTypes } = buildRegistry([sshGuard, chat, team, deploy, prompted])
 
 it.each([

@@ -11,7 +11,7 @@ const head = {
 }
 const usage = { input_tokens: 200, output_tokens: 50, cost_usd: 0, model_calls: 1 }
 
-/** A log entry with a `seq` after that of the entry before. */
+/** A log entry with a `seq` after the entry before. */
 export const entry = (body: EntryBody): LogEntry => ({ seq: (seq += 1), ...head, ...body })
 
 export const accepted = (): LogEntry => entry({ kind: 'event-accepted', event_type: 'log.line', source: 'demo', via: 'queue' })

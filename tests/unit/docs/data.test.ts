@@ -27,7 +27,7 @@ const toml = await documented('toml')
 const placeOf = ({ page, line }: Block): string => `${page}:${line}`
 const withoutComments = (code: string): string => code.replaceAll(/^ *\/\/.*$/gm, '')
 
-/** The named schema of a block, or that of the settings where each of its fields is one. */
+/** The named schema of a block, or the schema of the settings if each of its fields is one. */
 function schemaOf({ schema }: Block, value: unknown): z.ZodType | undefined {
   if (schema !== null) {
     const named = schemas[schema]

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { llmsText } from '../../../cli/docs/llms-text.ts'
+import { banned, flawIn, pronouns } from '../../../cli/english/phrases.ts'
 import { blocksOf, pages } from '../../support/documented.ts'
 
 const all = [...(await pages()), 'AGENTS.md']
@@ -59,6 +60,18 @@ describe('the documentation', () => {
     const long = cells.filter((cell) => cell.trim().split(/\s+/).length > 60)
     expect(long).toEqual([])
   })
+
+  // Texts of the API are on the wire: the pages that quote them keep their wording.
+  test.each(all.filter((page) => !/\/(?:settings|log|manifest_schema|stats)\.md$/.test(page)))(
+    '%s has no wording that readers stumble over',
+    (page) => {
+      const flaws = withoutCode(page)
+        .replaceAll(/\s+/g, ' ')
+        .split(/(?<=[.:;|]) /)
+        .flatMap((sentence) => flawIn(sentence, [...banned, ...pronouns]) ?? [])
+      expect(flaws).toEqual([])
+    },
+  )
 
   test('the README fits on 150 lines and leads to each page', () => {
     const readme = readFileSync('README.md', 'utf8')

@@ -4,7 +4,7 @@ import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 
 type Fields = { type?: string } & JsonFields
 
-/** One decision about an event with these fields. */
+/** A decision about an event with these fields. */
 export function episode(index: number, fields: Fields, acts: EpisodeAct[], source = `user:${index % 7}`): Episode {
   const event = { ...sampleContext.event, id: `e${index}`, source, ...fields }
   return {

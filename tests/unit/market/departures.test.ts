@@ -15,7 +15,9 @@ const side = fc.constantFrom(...ACCOUNTS)
 const amount = fc.integer({ min: 1, max: 60 })
 const place = fc.nat(8)
 const linked = fc.nat(5).map((n) => n === 0)
-/** A transfer whose ids are numbers: those of the same epoch, or of a pending one that is open. */
+/**
+ * A transfer whose ids are numbers: ids of the same epoch, or of a pending transfer that is open.
+ */
 const drawn = fc.oneof(
   fc.record({ kind: fc.constant('opened' as const), id: place, debit: side, credit: side, amount, days: fc.nat(4), linked }),
   fc.record({

@@ -72,7 +72,7 @@ describe('a novelty', () => {
     expect(noveltyOf(known, sent('toString'))).toBe('its sender is new')
     // Every second sender was seen once.
     expect(noveltyOf(taught(times(40, (at) => sent(at % 2 === 0 ? 'a' : `b${at}`))), sent('c'))).toBeNull()
-    // One in twenty was: that is few.
+    // A value in twenty was new: that is few.
     expect(noveltyOf(taught(times(20, (at) => sent(at === 0 ? 'b' : 'a'))), sent('c'))).toBe('its sender is new')
   })
 

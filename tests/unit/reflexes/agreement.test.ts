@@ -4,7 +4,7 @@ import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
 import { actsOf } from '../../../src/skills/session/owner.ts'
 
-/** `once` carries a key, that of its argument `of`; `free` has none; there is no other tool. */
+/** `once` carries a key, its argument `of`; `free` has none; there is no other tool. */
 const keyOf: KeyOf = (tool, args) => {
   const { of } = args as { of?: string }
   if (tool === 'genesis_escrow.accept') return { idempotence_key: `accept:${(args as { deal_id: string }).deal_id}`, arguments_hash: '' }

@@ -20,7 +20,7 @@ function proven(agreed = 100): Certificate {
   return certificate
 }
 
-/** A scope in which everything lets the version act, but for what `given` says. */
+/** A scope in which everything lets the version act, except for what `given` says. */
 type Given = {
   licence?: string
   mode?: Settings['learning']['mode']

@@ -10,7 +10,7 @@ import { world } from './fixtures.ts'
 
 type Execute = (input: { to: string; card?: string }, options: ReflexToolOptions) => unknown
 
-/** One tool behind a proxy; waiting takes no time, and is noted. */
+/** A tool behind a proxy; waiting takes no time, and is noted. */
 function proxied(execute: Execute, policy: ToolPolicy = {}) {
   const log: Record<string, unknown>[] = []
   const waits: number[] = []

@@ -287,7 +287,7 @@ test('a key neither ends the transfers of another key with its name, nor reads i
     expect(await call(read, { key: twin })).toMatchObject(problem(403))
     expect((await call(read, { key: owner })).status).toBe(200)
   }
-  // By its name each key means its own account, and that of the twin is not open.
+  // By its name each key means its own account, and the twin's account is not open.
   expect((await call(pathOf(name), { key: owner })).status).toBe(200)
   expect(await call(pathOf(name), { key: twin })).toMatchObject(problem(404))
   expect((await send({ id: `${id}-own`, pending_id: id, void: true }, owner)).body.results).toMatchObject([{ status: 'created' }])

@@ -204,7 +204,7 @@ describe('a version under licence', () => {
   })
 })
 
-test('a licence whose certificate lapses in the scope of its buyer may be ended by him', async () => {
+test('a licence whose certificate lapses in the scope of its buyer may be ended by the buyer', async () => {
   const { buyer, version, deal_id } = await licensed({ days: 3650 })
   const path = `/v1/market/deals/${deal_id}/refund`
   const key = await keyFor(['operator'], [buyer])

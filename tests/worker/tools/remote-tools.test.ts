@@ -190,7 +190,7 @@ describe('a secret is for the hosts that the deployment names beside it', () => 
     ['the secret of a server', { mcp_servers: [{ ...server, url: `https://${evil}/`, secret_headers: open.secret_headers }] }],
     ['one host further', { http_tools: [{ ...open, url: `https://${HOST}.${evil}/tickets` }] }],
     ['another port', { http_tools: [{ ...open, url: `https://${HOST}:8443/tickets` }] }],
-  ])('an operator who allows a host of his own does not get there %s', async (_, settings) => {
+  ])('an operator who allows an own host does not get there %s', async (_, settings) => {
     const allowed_hosts = [evil, `*.${evil}`, `${HOST}:8443`]
     const told = /REFLEX_TOOL_TICKETS is not sent there.*REFLEX_TOOL_TICKETS_HOSTS/
     expect(await configure(freshScope(), { allowed_hosts, ...settings })).toMatchObject(refusal(told))

@@ -12,7 +12,7 @@ import { WillHappen, type Approval } from './will-happen.tsx'
 type DetailProps = { id: string; listed: Approval | undefined; onDecide: (verdict: Verdict) => void }
 const EVERY_MS = 2000
 
-/** One approval, and the run that followed. A link may name one that is not in the list. */
+/** An approval, and the run that followed. A link may name one that is not in the list. */
 export function Detail({ id, listed, onDecide }: DetailProps) {
   const { value, problem, reload } = useGet<Approval>(`/v1/approvals/${part(id)}`, { every_ms: EVERY_MS })
   const approval = value ?? listed

@@ -16,7 +16,7 @@ type EditProps = { letter: DeadLetter; event: Event; onClose: () => void; onDone
 
 const notJson = (detail: string): Problem => ({ type: 'about:blank', title: 'This is not JSON', status: 0, detail })
 
-/** Sends a new event, edited from that of the letter. It gets an id and a trace of its own. */
+/** Sends a new event, edited from the event of the letter. It gets an id and a trace of its own. */
 function EditCopy({ letter, event, onClose, onDone }: EditProps) {
   const { id: _id, meta: _meta, timestamp: _timestamp, scope, ...rest } = event
   const text = useSignal(JSON.stringify(rest, null, 2))
@@ -65,7 +65,7 @@ const givenUpBy = {
   market: 'the market: the goods of a deal could not be delivered',
 }
 
-/** One dead letter: why it is one, the event, and what can be done. */
+/** A dead letter: why it is one, the event, and what can be done. */
 export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => void }) {
   const { scope, event, payload, error, stack } = letter
   const editing = useSignal(false)

@@ -14,7 +14,7 @@ import { CandidateView } from './candidate.tsx'
 type LearnRun = z.infer<typeof learnRun>
 const RUNNING_MS = 1000
 
-/** One run: its progress, what it found with the evidence, and what it rejected. */
+/** A run: its progress, what it found with the evidence, and what it rejected. */
 export function Run({ id }: { id: string }) {
   const isRunning = useSignal(true)
   const data = useGet<LearnRun>(`/v1/learn/runs/${part(id)}`, isRunning.value ? { every_ms: RUNNING_MS } : {})

@@ -11,7 +11,7 @@ type Version = { version: number | string; state: string }
 type CodeProps = { kind: 'reflexes' | 'skills'; id: string; versions: readonly Version[] }
 type Content = { code?: string | null; manifest?: unknown }
 
-/** One version, or two side by side with what differs. */
+/** A version, or two side by side with what differs. */
 export function Versions({ kind, id, versions }: CodeProps) {
   const [newest, before] = versions
   const right = useSignal(String(newest?.version ?? ''))

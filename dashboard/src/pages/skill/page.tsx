@@ -27,7 +27,7 @@ import { percent } from '../../ui/numbers.ts'
 type Test = z.infer<typeof skillTest>
 type Promotion = z.infer<typeof promotion>
 
-/** The latest test of a version, and those of its promotions. */
+/** The latest test of a version, and the tests of its promotions. */
 function Tests({ id, version }: { id: string; version: string }) {
   const ref = `${id}@${version}`
   const data = useGet<Test>(`/v1/skills/${part(ref)}/test`)

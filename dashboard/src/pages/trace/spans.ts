@@ -39,7 +39,7 @@ export function firstOf(span: Span, kind: Span['kind']): Span | undefined {
   return undefined
 }
 
-/** The spans that follow from an event, without those of the events that it caused. */
+/** The spans that follow from an event, without the spans of the events that it caused. */
 export function below(event: Span): Span[] {
   const found: Span[] = []
   const add = (span: Span) => {

@@ -167,7 +167,7 @@ async function initial(kind: Kind, name: string, settings: State['settings']): P
   return answer.value.code ?? JSON.stringify(answer.value.manifest, null, 2)
 }
 
-/** One request has all of them; of the same setting or reflex the last counts. */
+/** A single request has all of them; of the same setting or reflex the last counts. */
 function together(added: readonly Added[]): ReplayChanges {
   const changes: Record<string, unknown> = {}
   const isOf = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -29,7 +29,7 @@ const AGAIN_MS = 60_000
 
 /**
  * Sends the scope the end of an approval as an event, if its settings ask for that: by a job that
- * is written with the end. The event's id is that of the approval, so that a repeated one is a
+ * is written with the end. The event's id comes from the approval, so that a repeated one is a
  * duplicate.
  */
 export function tellApproval(

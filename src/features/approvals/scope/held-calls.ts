@@ -63,7 +63,7 @@ type Approved = (Payment | AnchoredCall) & { head: EntryHead }
 
 /**
  * Makes approved calls: payments by `tools`, which have no limit for a single payment, others with
- * the tools of the scope. The key of a payment is that of the approval, so that one that a crash
+ * the tools of the scope. The key of a payment comes from the approval, so that one that a crash
  * cut off is made once. Another tool may not know such a key: its call is not repeated if it may
  * have happened. The end is reported to D1, where whoever approved it looks.
  */

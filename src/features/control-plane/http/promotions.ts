@@ -99,7 +99,7 @@ async function reportsOf(
   return reports
 }
 
-/** The cases are those of the skill, and run as if in the environment. */
+/** The cases of the skill, which run as if in the environment. */
 function testIn(manifest: Manifest, env: string, suite: Awaited<ReturnType<typeof storedSuite>>): Promise<CiReport> {
   const cases = suite.cases.map((one) => ({ ...one, place: { ...one.place, env: [env] } }))
   return testSkill(manifest, { ...suite, cases, seed: SEED })

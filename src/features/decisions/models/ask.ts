@@ -22,7 +22,7 @@ type Options = {
   hide: (text: string) => string
 }
 
-/** One call of a decision model, as metered. Tokens are estimates if the provider reported none. */
+/** A call of a decision model, as metered. Tokens are estimates if the provider reported none. */
 export type DecisionCall = {
   model: string
   input_tokens: number

@@ -36,7 +36,7 @@ type Parts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | '
  * Proves the probability above which the decision model decides as the turn does. Each event that
  * is left to a turn is compared with what the turn did. Learn-then-Test chooses the threshold, with
  * a look at each doubling of the decisions; the looks share the error. Then the decisions above it,
- * on later events only, are evidence for a certificate like that of a reflex. After a refutation
+ * on later events only, are evidence for a certificate, as for a reflex. After a refutation
  * the choice begins again. Once it acts, a share of the events is left to the turn, as an audit.
  */
 export class MiddleProof {

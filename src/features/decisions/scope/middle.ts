@@ -31,7 +31,7 @@ type Decided = Asked & { call: DecisionCall; judged: Judged }
 /**
  * The plane between reflexes and turns: the decision model of the scope's settings decides on an
  * event that would start a turn. An answer that is sure enough is an action, which passes the same
- * permits and the same lane as that of a reflex. Otherwise, also in an outage, the event is
+ * permits and the same lane as an action of a reflex. Otherwise, also in an outage, the event is
  * released, and a turn considers it. `end` removes the job in the unit that decides.
  */
 export class Middle {

@@ -16,8 +16,8 @@ export const hookName = z
   .refine((name) => !isList(ownSecret(name)), 'must not end with -hosts or -scopes')
 
 /**
- * The last part of the address to which a hook's deliveries go. That of a tenant's hook cannot be
- * guessed, and the name of one tenant's hook takes none from another tenant.
+ * The last part of the address to which a hook's deliveries go. The part of a tenant's hook cannot
+ * be guessed, and the name of one tenant's hook takes none from another tenant.
  */
 export const hookAddress = z
   .string()

@@ -10,7 +10,7 @@ export async function findHook(db: D1Database, address: string): Promise<HookRow
   return (await drizzle(db).select().from(hooks).where(eq(hooks.address, address)).get()) ?? null
 }
 
-/** The hooks of a name, within `patterns`: those of `scope` first, then by address. */
+/** The hooks of a name, within `patterns`: first the hooks of `scope`, then by address. */
 export async function hooksNamed(
   db: D1Database,
   { name, patterns, scope = '', limit }: { name: string; patterns: readonly string[]; scope?: string; limit: number },

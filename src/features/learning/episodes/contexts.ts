@@ -15,7 +15,7 @@ import type { Saw } from '../episode.ts'
 export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null; needs?: Start }
 /** The contexts of events, as a reader of entries needs them. */
 export type ContextsOf = {
-  /** Takes the events of a page, before its entries and after those of the page before. */
+  /** Takes the events of a page, before its entries and after the entries of the page before. */
   receive(events: readonly { seq: number; event: Event }[]): void
   /** `claimed`: the scope's events are claimed from outside, so they join no context. */
   feed(entry: LogEntry, of: { claimed: boolean; agent: string }): void

@@ -16,7 +16,7 @@ export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'o
   agent: string
   basis: string | undefined
   models: string[]
-  /** The ids of its events, of which a turn lists the newest; `places` are those of all. */
+  /** The ids of its events, of which a turn lists the newest; `places` lists all. */
   ids: readonly string[]
   places: readonly [number, number][]
   acts: Placed[]

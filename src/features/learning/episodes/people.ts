@@ -5,7 +5,7 @@ import { replyAct, type Of } from './decided.ts'
 /** A judgement of the decision on an event, by a person or by a later turn that undid it. */
 export type Correction = Pick<Episode, 'id' | 'at' | 'log_seq' | 'outcome'> & {
   by: 'person' | 'model'
-  /** Null: those of the decision itself. */
+  /** Null: the acts of the decision itself. */
   acts: EpisodeAct[] | null
 }
 
@@ -44,7 +44,7 @@ export class People {
     return entry.outcome.by === 'reflex' ? (fired ?? null) : null
   }
 
-  /** The episodes that replace those of decisions which this entry judges. */
+  /** The episodes that replace the episodes of decisions which this entry judges. */
   feed(entry: LogEntry): Episode[] {
     const [id = ''] = entry.event_ids
     if (entry.kind === 'reflex-fired' && entry.state === 'active' && !entry.reused) {

@@ -26,7 +26,7 @@ export function decisionOf(acts: readonly EpisodeAct[], events: readonly Event[]
 
 /**
  * The acts of a turn on several events, for each of them: an act belongs to the one event that
- * holds those of its arguments that tell the events apart. Null if there is no such event.
+ * holds the arguments by which the events differ. Null if there is no such event.
  */
 function attributed(acts: readonly EpisodeAct[], events: readonly Event[]): EpisodeAct[][] | null {
   const found: EpisodeAct[][] = events.map(() => [])

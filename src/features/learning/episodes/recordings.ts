@@ -52,7 +52,7 @@ export function tracesOf(recording: Recording): Trace[] {
 
 const UNKNOWN = 'the export does not have the context of its event'
 
-/** Contexts in a recording: those of reflexes that ran, or those that its scope rebuilt. */
+/** Contexts in a recording: shown to reflexes that ran, or rebuilt by its scope. */
 class RecordedContexts implements ContextsOf {
   readonly #by_id: ReadonlyMap<string, Perceived>
   readonly #by_seq: ReadonlyMap<number, Perceived>

@@ -50,7 +50,7 @@ export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
   })
 }
 
-/** Null if there are few values, or if those of the older episodes do not hold for the newer. */
+/** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
 function spanOf(read: readonly (readonly number[])[]): Span | null {
   const cut = Math.floor(read.length * OLDER)
   const [older, newer] = [read.slice(0, cut).flat(), read.slice(cut).flat()]

@@ -161,7 +161,7 @@ function share({ literals, covered }: Grown, candidates: readonly Candidate[], o
 const isAbsence = ({ condition, holds }: Literal): boolean =>
   !holds && condition.is === 'at_least' && condition.value === 1 && condition.path.includes('by_type')
 
-/** True if the words of one literal are among those of the other. */
+/** True if the other literal has all words of this one. */
 function says({ condition }: Literal, { condition: other }: Literal): boolean {
   if (condition.is !== 'says' || other.is !== 'says') return false
   return ` ${condition.words} `.includes(` ${other.words} `)

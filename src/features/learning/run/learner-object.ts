@@ -65,7 +65,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     return this.#store.groundsOf(of)
   }
 
-  /** One at a time: an alarm may be repeated while its handler still runs. */
+  /** Runs one step at a time: an alarm may be repeated while its handler still runs. */
   override async alarm(): Promise<void> {
     this.#working ??= this.#work().finally(() => (this.#working = null))
     await this.#working

@@ -197,7 +197,7 @@ export class LearnerStore {
     return new Set(Array.from(rows, ({ id }) => id))
   }
 
-  /** Replaces the grounds of a run. Those of its predecessors are kept for a while. */
+  /** Replaces the grounds of a run. The grounds of its predecessors are kept for a while. */
   ground(run_id: string, grounds: readonly Grounds[]): void {
     const { sql } = this.#storage
     sql.exec('DELETE FROM grounds WHERE run_id = ?', run_id)

@@ -20,7 +20,7 @@ const LEAST_REPORTED = 0.25
 /** A pattern that occurs this often within a longer one adds nothing to it. */
 const CONTAINED = 0.8
 
-/** One occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
+/** An occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
 export type Occurrence = { trace: Trace; turn_usd: number; calls: Act[]; before: string | null }
 export type Pattern = {
   symbols: string[]

@@ -6,7 +6,9 @@ export type Found = { symbols: number[]; at: number[]; sequences: number }
 
 type Limits = { least_sequences: number; shortest: number; longest: number }
 
-/** All sequences in one list, each followed by an end. `sequence` is that of each place. */
+/**
+ * All sequences in one list, each followed by an end. `sequence` has the sequence of each place.
+ */
 export type Joined = { symbols: Int32Array; sequence: Int32Array; starts: number[] }
 
 const END = -1

@@ -22,7 +22,7 @@ export type Trace = {
   /** As the turn found it: `ctx`, `env`, `work` and `policy`. */
   blackboard?: JsonFields
   acts: readonly Act[]
-  /** `cost_usd` is that of its model calls. */
+  /** `cost_usd` is the cost of its model calls. */
   usage: { model_calls: number; tokens: number; cost_usd: number; duration_ms: number }
   outcome: 'ok' | 'failed' | 'overruled' | 'corrected'
 }

@@ -98,7 +98,7 @@ export interface LedgerApi {
   closeAccount(id: string, owner: string | null): Promise<void>
   /** The accounts of keys, in order. */
   accountsOfKeys(keys: AccountKey[]): Promise<KeyAccount[]>
-  /** The transfers with these ids, as far as they exist: an id may be that of several accounts. */
+  /** The transfers with these ids, as far as they exist: several accounts may use the same id. */
   transfers(ids: string[]): Promise<Transfer[]>
 
   list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>

@@ -45,7 +45,7 @@ export class Contracts implements Room {
     const known = this.#store.find(asked.id)
     if (known) return repeated(known, asked)
     const { id, proposer, counterparty } = asked
-    if (proposer === counterparty) return refuse('own', `${proposer} proposes it: nobody makes a contract with himself.`)
+    if (proposer === counterparty) return refuse('own', `${proposer} proposes it: a contract is between two accounts.`)
     if (!by.opens.includes(counterparty) && !this.#parts.ledger.account(counterparty))
       return refuse('not_found', `There is no scope of the account ${counterparty}.`)
     const { contracts: most } = this.#parts.limits

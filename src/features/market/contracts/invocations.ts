@@ -45,7 +45,7 @@ export function hold(parts: Kept, id: string, { caller, invocation_id }: { calle
 
 type Settled = { invocation_id: string; served: boolean; trace_id: string | null }
 
-/** Posts the money of a served call; returns that of one that was not. */
+/** Posts the money of a served call; returns the money of a call that was not served. */
 export function settle(parts: Kept, id: string, { invocation_id, served, trace_id }: Settled, now: number): Answer {
   const { store, ledger } = parts
   const contract = store.find(id)

@@ -120,7 +120,7 @@ function accept(
   return done(desk, desk.enter(sold, now))
 }
 
-/** The reason that the goods are no longer those of the offer. */
+/** The reason that the goods are no longer as offered. */
 function goodsChange(desk: Desk, deal: DealRecord, now: string | undefined): string | null {
   const { artifact, seller, goods_state: then } = deal
   const owner = desk.deals.bought(artifactOf(artifact))

@@ -49,7 +49,7 @@ function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused 
   const { buyer } = asked
   if (state === 'expired') return refuse('expired', `The listing ${listing_id} has expired.`)
   if (state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${state}.`)
-  if (buyer === seller) return refuse('own', `${buyer} sells it: nobody buys from himself.`)
+  if (buyer === seller) return refuse('own', `${buyer} sells it: a buyer and a seller are two accounts.`)
   if (kind === 'licence' && scopes === null) return refuse('not_licensable', `A licence names \`scopes\`: ${buyer} is not a scope.`)
   if (kind !== 'licence' && asked.scopes) return refuse('not_licensable', `Only a licence names scopes; the listing sells: ${kind}.`)
   const most = terms.most_scopes ?? 1

@@ -70,7 +70,7 @@ export class Payments {
     return (account === seller ? owner : null) ?? this.#ledger.ownerOf(account)
   }
 
-  /** False if the account is that of another key, which may have the same name. */
+  /** False if the account belongs to another key, which may have the same name. */
   belongsTo(sale: Sale, account: string, key_id: string | undefined): boolean {
     const owner = this.ownerOf(sale, account)
     return key_id === undefined || owner === null || owner === key_id
@@ -122,7 +122,7 @@ const chained = (transfers: readonly NewTransfer[]): NewTransfer[] =>
 
 const meaning = ({ status, reason }: TransferResult): string => (status === 'exists' ? 'was made before' : `failed: ${reason}`)
 
-/** The reason of a deal for that of a transfer. */
+/** The reason of a deal, from the reason of a transfer. */
 export const isLimit = (reason: TransferFailure): boolean =>
   reason.startsWith('exceeds_limit') ||
   reason === 'counterparty_not_allowed' ||

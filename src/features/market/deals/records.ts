@@ -6,7 +6,8 @@ import type { Line } from './royalties.ts'
 
 /**
  * A listing as stored. `goods_state`: the state of the version when it was listed. `owner`: the id
- * of the key that the seller's account belongs to. `owner_scopes`: those of the version's owner.
+ * of the key that the seller's account belongs to. `owner_scopes`: the scopes of the version's
+ * owner.
  */
 export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & {
   goods_state: string

@@ -21,7 +21,7 @@ export function sharesOf(paid: number, seller: string, line: Line): Map<string, 
   return shares
 }
 
-/** The payments as the sum paid grows. Those of all steps add up exactly. */
+/** The payments as the sum paid grows. The payments of all steps add up exactly. */
 export function sharesBetween(before: number, after: number, seller: string, line: Line): { account: string; amount: number }[] {
   const earlier = sharesOf(before, seller, line)
   return Array.from(sharesOf(after, seller, line), ([account, amount]) => ({

@@ -70,7 +70,7 @@ export async function measureListings(db: D1Database, now: number): Promise<void
   )
 }
 
-/** One listing with what is measured now, as a search finds it. */
+/** A listing with what is measured now, as a search finds it. */
 export async function measureListing(db: D1Database, listing: Listing, now: number): Promise<FoundListing> {
   const { kind: artifact_kind, id: artifact_id, version } = artifactIn(listing.artifact)
   const [proof = unproven] = await proofsOf(db, [{ artifact_kind, artifact_id, version, hash: listing.hash }], now)

@@ -39,7 +39,7 @@ export async function mayActFor(caller: Caller, account: string): Promise<boolea
 /** Keys belong to no scope, so that only these admins act for other keys. */
 export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
-/** The Ledger compares it with the owner of the account, which is that of its sale. */
+/** The Ledger compares it with the owner of the account, which is the owner of its sale. */
 export const ownKeyId = (principal: Principal, account: string): string | undefined =>
   account.startsWith(KEY) && !isAdminOfAll(principal) ? principal.key_id : undefined
 

@@ -98,7 +98,7 @@ function identityOf(draft: Draft, asked: NewTransfer, options: TransferOptions):
   if (pending === 'ambiguous') return 'pending_transfer_ambiguous'
   const debit = pending_id === undefined ? asked.debit : pending?.kind === 'pending' ? pending.debit : undefined
   if (isOld(draft, asked, debit)) return { kept: id, pending }
-  // An id that ends nothing is the caller's: else anybody could use up those of an account.
+  // An id that ends nothing is the caller's: else anybody could use up the ids of an account.
   const of_caller = idOfCaller(id, options)
   const kept = debit === undefined ? of_caller : keptId({ id, debit })
   const is_known = draft.row(kept) !== undefined || draft.failure(kept) !== undefined

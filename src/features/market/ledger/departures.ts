@@ -16,8 +16,8 @@ export type Departing = { groups: Transfer[][]; next: number; is_last: boolean }
 
 /**
  * A portion that has left. `transfers` and `scrip` are sums over all portions so far: how many have
- * left, and what they paid. `content` is the digest of this portion's transfers, and `digest` that
- * of this row and the one before: whoever has noted it knows all that has left.
+ * left, and what they paid. `content` is the digest of this portion's transfers, and `digest`
+ * covers this row and the one before: whoever has noted it knows all that has left.
  */
 type Departure = { n: number; at: number; transfers: number; scrip: string; up_to: number; content: string; digest: string }
 /** The sums that an account paid and received by what had left, as of the portion `n`. */

@@ -15,7 +15,7 @@ export const isReserved = (id: string): boolean => RESERVED.test(id)
 export type Named = { id: string; debit: string }
 
 /**
- * The id under which a transfer is kept. Those of the market and of agents are unique already.
+ * The id under which a transfer is kept. Ids of the market and of agents are unique already.
  * Before ids belonged to accounts, all were kept as they are: such rows are still found.
  */
 export const keptId = ({ id, debit }: Named): string => (isReserved(id) || id.startsWith(AGENT_IDS) ? id : `${id}${BEFORE_DEBIT}${debit}`)

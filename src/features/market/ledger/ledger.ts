@@ -81,8 +81,8 @@ export class Ledger {
   }
 
   /**
-   * The account of a key: the one that it owns, else that of its name, if no other key has it, else
-   * that of its id. Names repeat, and the name of a key may look like the id of another.
+   * The account of a key: the one that it owns, else the one of its name, if no other key has it,
+   * else the one of its id. Names repeat, and the name of a key may look like the id of another.
    */
   accountOfKey({ id, name, opens }: AccountKey): KeyAccount {
     const [own] = this.#sql.exec<{ id: string }>('SELECT id FROM accounts WHERE owner = ? ORDER BY id LIMIT 1', id).toArray()

@@ -32,8 +32,8 @@ const NOTHING_KEPT: Kept = { dropped: 0, budget: null, alerts: [] }
 type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jobs' | 'unit' | 'settings'>
 
 /**
- * Notices for the scope's webhooks. Each is a job. Those of log entries are added after the commit,
- * in one unit with the mark up to which the log is reported: each entry is reported once.
+ * Notices for the scope's webhooks. Each is a job. Notices of log entries are added after the
+ * commit, in one unit with the mark up to which the log is reported: each entry is reported once.
  * `send-notice.ts` delivers them.
  */
 export class Notices implements Follows {

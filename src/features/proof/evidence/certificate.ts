@@ -207,7 +207,7 @@ export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk
   proofOf(certificate, stratum).verdict
 
 /**
- * Compared events teach their shapes; those of a proof tell how many unseen ones are usual. The
+ * Compared events teach their shapes; the shapes of a proof say how many unseen ones are usual. The
  * senders and numbers of decisions that agreed are new no longer, audits included.
  */
 function shapesAfter(
@@ -221,7 +221,7 @@ function shapesAfter(
   return { ...before, ...values, ...taught, ...(change?.kind === 'proven' && { baseline: unseenShare(taught) }) }
 }
 
-/** All strata go back to shadow mode: the counts came from other events than those of now. */
+/** All strata go back to shadow mode: the counts came from other events than the current ones. */
 function afterShape(before: Certificate, { unseen, weight }: Extract<Observation, { kind: 'shape' }>): ReturnType<typeof proceed> {
   const { baseline, taught, rare, values, ...window } = before.shapes
   const kept = { baseline, taught, rare, ...(values && { values }) }

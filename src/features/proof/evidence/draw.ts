@@ -29,7 +29,7 @@ type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: 
 export const shareFor = (risk: Risk, share: number): number => (risk === 'inside' ? share : Math.max(share, 1 / MOST_UNAUDITED))
 
 /**
- * Why the next act is audited, or null: it is not. A share of 0 turns audits off but for what
+ * Why the next act is audited, or null: it is not. A share of 0 turns audits off, except for what
  * reaches outside: there new values and one act in twenty are audited at any share.
  */
 export function occasionOf(

@@ -58,7 +58,7 @@ export function teachShape({ taught, rare }: TaughtShapes, shape: string): Taugh
   return { taught: { ...taught, [shape]: count + 1 }, rare }
 }
 
-/** The share of unseen shapes to expect: that of shapes which were seen once (Good-Turing). */
+/** The share of unseen shapes to expect: the share that was seen once (Good-Turing). */
 export function unseenShare({ taught, rare }: TaughtShapes): number {
   const counts = Object.values(taught)
   const all = counts.reduce((sum, count) => sum + count, rare)

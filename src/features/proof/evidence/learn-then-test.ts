@@ -3,7 +3,10 @@ import { binomialTail, clopperPearsonHigh } from './binomial.ts'
 /** A decision of a learner with scores, and whether the teacher decided the same. */
 export type Scored = { score: number; agreed: boolean }
 
-/** Decisions with at least this score disagree at most `alpha` of the time, but for `delta`. */
+/**
+ * Decisions with at least this score disagree at most `alpha` of the time, with confidence 1 -
+ * `delta`.
+ */
 export type Threshold = {
   threshold: number
   n: number

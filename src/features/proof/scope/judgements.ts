@@ -209,7 +209,7 @@ type Row = { seq: number; scope: string; type: string; trace_id: string; outcome
 /** The reason of a reflex's proposal, as `perform-action` words it. */
 const ASKED_BY = /^reflex (.+)@(\d+)$/
 
-/** One of so many events of known shapes is counted. */
+/** The certificate counts one event in so many of known shapes. */
 const SAMPLED = 8
 
 /** Agreements in a row after which an earlier disagreement was an exception. */

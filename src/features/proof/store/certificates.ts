@@ -4,7 +4,7 @@ import type { Certificate } from '../contract/certificate.ts'
 import { forgetReports, tellReports } from './scope-reports.ts'
 import { certificates } from '../../../store/artifacts/tables.ts'
 
-/** Maximum number of rows read per reflex: those of the scopes that reported last. */
+/** Maximum number of rows read per reflex, from the scopes that reported last. */
 const MOST_ROWS = 1000
 
 export type ScopeCertificate = { version: number; scope: string; certificate: Certificate }
@@ -33,7 +33,7 @@ export async function certificatesOfAll(db: D1Database, ids: readonly string[]):
     .limit(MOST_ROWS)
 }
 
-/** One row for each scope and version, or of one version; last reported first. */
+/** A row for each scope and version, or of one version; last reported first. */
 export async function certificatesOf(db: D1Database, id: string, of?: number): Promise<ScopeCertificate[]> {
   const { reflex_id, version, scope, certificate, updated_at } = certificates
   return drizzle(db)

@@ -4,7 +4,7 @@ import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
 import { forgetReports, tellReports } from './scope-reports.ts'
 import { reflexMetrics } from '../../../store/artifacts/tables.ts'
 
-/** Maximum number of rows read per reflex: those of the scopes that reported last. */
+/** Maximum number of rows read per reflex, from the scopes that reported last. */
 const MOST_ROWS = 5000
 
 export type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
@@ -17,7 +17,7 @@ export const tellReflexMetrics = (db: D1Database, scope: string, reports: readon
 export const forgetReflexMetrics = (db: D1Database, before: number, limit: number): Promise<number> =>
   forgetReports(db, 'reflex_metrics', before, limit)
 
-/** One row for each version and scope, last reported first. */
+/** A row for each version and scope, last reported first. */
 export async function metricsOf(db: D1Database, id: string): Promise<ScopeMetrics[]> {
   const { version, scope, metrics, updated_at } = reflexMetrics
   return drizzle(db)

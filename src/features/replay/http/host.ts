@@ -10,7 +10,7 @@ import { plainMask } from '../../../traces/redact.ts'
 
 /**
  * The code of this deployment, for a replay. Values that foreign code chooses get no keyed hash:
- * its caller could compare it with those of the log, and so guess what they hide.
+ * its caller could compare it with the hashes of the log, and so guess what they hide.
  */
 export function hostOf(env: Env, { agents, computing, is_foreign }: Replaying): ReplayHost {
   const sandbox = new BoundedSandbox(isolateSandbox(), computing)

@@ -139,7 +139,7 @@ type Caller = { env: Env; agents: AgentRegistry; principal: Principal; computing
 
 const callerOf = ({ env, var: { agents, principal } }: Pick<Context<AuthEnv>, 'env' | 'var'>) => ({ env, agents, principal })
 
-/** One after the other, each with its own model calls. */
+/** Decides on them one after the other, each with its own model calls. */
 async function replayAll(
   recordings: readonly Recording[],
   asked: Asked,

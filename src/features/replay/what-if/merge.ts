@@ -2,7 +2,7 @@ import { equivalenceOf, type ReplayReport, type ReplaySide } from '../contract/r
 import type { Spent } from '../contract/what-if.ts'
 import { sum } from './live-model.ts'
 
-/** One report for the scopes that a trace went through. */
+/** A report for the scopes that a trace went through. */
 export function mergeReports(reports: readonly ReplayReport[]): ReplayReport {
   return reports.reduce(mergeTwo)
 }

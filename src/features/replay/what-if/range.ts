@@ -37,7 +37,7 @@ class Examples {
     for (const divergence of divergences) {
       const { span_id, kind } = divergence
       const entry = by_span.get(span_id)
-      // One decision may differ in several places, the outermost first.
+      // A decision may differ in several places, the outermost first.
       if (!entry || counted.has(`${span_id} ${kind}`)) continue
       counted.add(`${span_id} ${kind}`)
       const { weight, why } = meaningOf(divergence, acting.get(span_id))

@@ -55,7 +55,9 @@ async function taken<Value>({ parts }: TraceRecording, hash: string, hashOf: (va
   return value !== undefined && (await hashOf(value)) === hash ? value : null
 }
 
-/** The log has the code, also of a deleted reflex; that of a sealed one is in the registry only. */
+/**
+ * The log has the code, also of a deleted reflex; the registry alone has the code of a sealed one.
+ */
 export async function programsOf(env: Env, recorded: TraceRecording, reader: Reader = null): Promise<Recording['programs']> {
   const { entries } = recorded
   const named = new Map<string, { id: string; version: number; hash: string }>()

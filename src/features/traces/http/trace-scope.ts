@@ -7,7 +7,7 @@ import { demandCoverage, invalid, notFound } from '../../../http/problems/refusa
 /** Scopes that one answer about a trace covers. */
 export const MOST_SCOPES = 20
 
-/** The scopes whose logs have the trace: the named one, or those of its events and calls. */
+/** The scopes whose logs have the trace: the named one, or the scopes of its events and calls. */
 export async function scopesOfTrace(
   env: Env,
   principal: Principal,

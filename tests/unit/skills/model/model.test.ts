@@ -8,7 +8,7 @@ import { collect, count, promptsOf, proposal, saveNoteWith, scripted, world, typ
 const PROMPT = 'Please save a note'
 const ways = ['generate', 'stream'] as const
 
-/** One turn, by either way: what the caller sees. */
+/** A turn, by either way: what the caller sees. */
 async function turn(way: (typeof ways)[number], { reflex }: World, model: MockLanguageModelV4, prompt = PROMPT) {
   const wrapped = reflex.wrap({ model, tools: { look } })
   const asked = { ...wrapped, prompt, stopWhen: isStepCount(5), maxRetries: 0 }

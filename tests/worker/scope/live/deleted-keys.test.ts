@@ -81,7 +81,8 @@ test('a deleted key’s stream ends with a reason, others continue', async () =>
     if (!body) throw new Error('no stream')
     return body.pipeThrough(new TextDecoderStream()).getReader()
   }
-  // One after the other: the first use of a connection has the keys checked that there are by then.
+  // The requests follow one another: the first use of a connection has the keys checked that there
+  // are by then.
   const ending = await read('no-such-key')
   const live = await read('admin')
   let text = ''

@@ -13,7 +13,7 @@ import { visible } from '../../../ui/text.tsx'
 
 type FieldProps = { name: string; schema: Schema; value: unknown; disabled: boolean; onChange: (value: unknown) => void; label?: string }
 
-/** One setting as its schema describes it. `undefined` is "not set". */
+/** A setting as its schema describes it. `undefined` is "not set". */
 function Field(props: FieldProps) {
   const { name, schema, value, disabled, onChange } = props
   const id = useId()

@@ -8,7 +8,7 @@ export type Condition =
   | { is: 'equal'; path: Path; value: string | number | boolean | null }
   | { is: 'at_least'; path: Path; value: number }
   | { is: 'contains'; path: Path; value: string | number }
-  /** One word, or two in a row. */
+  /** A word, or two in a row. */
   | { is: 'says'; path: Path; words: string }
   /** A word of more letters begins with these. */
   | { is: 'begins'; path: Path; letters: string }

@@ -46,7 +46,7 @@ export class ScopeAgent implements A2ARequestHandler {
   readonly #c: Caller
   readonly #failed: (error: unknown) => void
 
-  /** The SDK answers with the text of every error: `failed` gets those of other kinds. */
+  /** The SDK answers with the text of every error: `failed` gets errors of other kinds. */
   constructor(c: Caller, failed: (error: unknown) => void) {
     this.#c = c
     this.#failed = failed
