@@ -1,13 +1,11 @@
 import path from 'node:path'
 import { parseSync } from 'vite'
 import type { Vite } from 'vitest/node'
+import { childrenOf, FUNCTIONS, isNode, type SyntaxNode } from '../support/syntax.ts'
 
-/** A node of a syntax tree, as the parser gives it. */
-type Node = { type: string; start: number; end: number } & Record<string, unknown>
 type Insertion = { at: number; text: string }
 type Comment = { type: string; value: string; end: number }
 
-const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 /** The property that names what stands in a declaration. */
 const NAMED: Record<string, string> = {
   FunctionDeclaration: 'id',
@@ -20,12 +18,8 @@ const NAMED: Record<string, string> = {
 /** Declarations whose comment is about the function in them. */
 const COMMENTED = new Set(['ExportNamedDeclaration', 'VariableDeclaration', 'VariableDeclarator', 'MethodDefinition', 'PropertyDefinition'])
 
-const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && 'type' in value && 'start' in value && 'end' in value
-const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
-
 /** A callback without a name takes the name of the function around it: it is a part of it. */
-function nameIn(node: Node, around: string): string {
+function nameIn(node: SyntaxNode, around: string): string {
   const key = node[NAMED[node.type] ?? '']
   if (!isNode(key)) return around
   if (key.type === 'PrivateIdentifier') return `#${String(key['name'])}`
@@ -44,7 +38,7 @@ export function reportsIn(file: string, code: string): Insertion[] {
   if (errors.length > 0) throw new Error(`${file} cannot be parsed: ${errors[0]?.message}`)
   const told = comments.filter(({ type, value }) => type === 'Block' && value.startsWith('*'))
   const found: Insertion[] = []
-  const visit = (node: Node, around: string, begin: number): void => {
+  const visit = (node: SyntaxNode, around: string, begin: number): void => {
     const name = nameIn(node, around)
     const { body } = node
     if (FUNCTIONS.has(node.type) && isNode(body)) {
@@ -57,7 +51,7 @@ export function reportsIn(file: string, code: string): Insertion[] {
     const isWrapped = COMMENTED.has(node.type)
     for (const child of childrenOf(node)) visit(child, name, isWrapped ? Math.min(begin, node.start) : child.start)
   }
-  for (const statement of childrenOf(program as unknown as Node)) visit(statement, 'the module', statement.start)
+  for (const statement of childrenOf(program as unknown as SyntaxNode)) visit(statement, 'the module', statement.start)
   return found
 }
 

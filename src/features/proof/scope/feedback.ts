@@ -72,6 +72,11 @@ function count(
   const text = reason === '' ? `${by} judged its decision wrong` : reason
   // Another version that acts now did not decide this.
   const acts = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting?.version === version
-  if (!right && acts && proving.overruled(unit, reflex_id, null, text, (_, of_event) => of_event === event_id, said)) return true
+  if (
+    !right &&
+    acts &&
+    proving.overruled(unit, reflex_id, { turn_id: null, reason: text, ...said }, (_, of_event) => of_event === event_id)
+  )
+    return true
   return judgements.said(unit, found, { ...of, ...said, own: fired.action, log_seq, head, agreed: right, ...(reason !== '' && { reason }) })
 }

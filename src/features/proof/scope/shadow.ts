@@ -29,6 +29,7 @@ type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log
   judgements: Judgements
   licence_use: LicenceUse
 }
+type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<Verdict, 'judged_by' | 'by'>>
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `teaches`: the slow path decided, or a version that a person activated. */
 type Comparison = {
@@ -191,10 +192,8 @@ export class Proving implements Feature {
   overruled(
     unit: Unit,
     reflex_id: string,
-    turn_id: string | null,
-    reason: string,
+    { turn_id, reason, judged_by = 'overruled', by = null }: Overruling,
     fits: (action: Action, event_id: string) => boolean = () => true,
-    said: Pick<Verdict, 'judged_by' | 'by'> = { judged_by: 'overruled', by: null },
   ): boolean {
     const { programs, records, judgements } = this.#parts
     const version = programs.links.find(({ acting }) => acting?.id === reflex_id)?.acting
@@ -204,7 +203,7 @@ export class Proving implements Feature {
     metrics.overruled += 1
     trial.overruled += 1
     unit.log({ ...scopeHead(), event_ids: [fire.event_id], kind: 'reflex-overruled', reflex_id, version: version.version, turn_id, reason })
-    judgements.overruled(unit, version, fire.event_id, { ...said, reason })
+    judgements.overruled(unit, version, fire.event_id, { judged_by, by, reason })
     this.#judge(unit, version)
     return true
   }
@@ -220,7 +219,7 @@ export class Proving implements Feature {
     }
     const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
     const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
-    const overruled = acting.filter((id) => this.overruled(unit, id, turn_id, reason, fits))
+    const overruled = acting.filter((id) => this.overruled(unit, id, { turn_id, reason }, fits))
     if (overruled.length === 0) this.#parts.judgements.overruledLater(unit, { acting, turn_id, reason }, fits)
   }
 
