@@ -3,7 +3,7 @@ import type { EventRecord } from '../src/contract/event-record.ts'
 import type { Page } from '../src/contract/scope-api.ts'
 import type { RangeProgress, RangeReport } from '../src/features/replay/contract/replay.ts'
 import type { ScopeState } from '../src/contract/scope.ts'
-import type { Trace } from '../src/contract/reports/trace.ts'
+import type { TraceReport } from '../src/contract/reports/trace.ts'
 import type { statistics } from '../src/features/statistics/contract/statistics.ts'
 import type { z } from 'zod'
 
@@ -47,7 +47,7 @@ export function reflexClient(url: string, key: string) {
     async log(scope: string, after: number): Promise<Page<LogEntry>> {
       return JSON.parse(await send(at(scope, `/log?limit=1000&after=${after}`), { headers }))
     },
-    async trace(trace_id: string): Promise<Trace> {
+    async trace(trace_id: string): Promise<TraceReport> {
       return JSON.parse(await send(`${url}/v1/traces/${trace_id}`, { headers }))
     },
     async statistics(query: Record<string, string>): Promise<z.infer<typeof statistics>> {

@@ -5,7 +5,7 @@ import { help, parseOptions, type DemoOptions } from './demo/options.ts'
 import { type AuthLog, readAuthLog } from './demo/read-log.ts'
 import { howToTalk, report } from './demo/report.ts'
 import { runDemo } from './demo/run.ts'
-import type { Summary } from './demo/summary.ts'
+import type { DemoSummary } from './demo/summary.ts'
 import { type Progress, teach, type Taught } from './learning/lesson.ts'
 import { LiveLine } from './learning/live-line.ts'
 import { curveLines, figuresOf } from './learning/report.ts'
@@ -15,7 +15,7 @@ import { buildDashboard } from './lib/dashboard.ts'
 import { interruption, unlessAborted, type Interruption } from './lib/interruption.ts'
 import { listen } from './lib/listen.ts'
 import { startServer, type LocalServer } from './lib/local-server.ts'
-import { painter, type Output } from './lib/paint.ts'
+import { painter, type Terminal } from './lib/paint.ts'
 import { temporaryFolder } from './lib/temporary-folder.ts'
 import { count } from './lib/text.ts'
 
@@ -38,7 +38,7 @@ async function main(args: string[]): Promise<number> {
 
 async function demo(options: DemoOptions, { signal }: Interruption): Promise<void> {
   const started = performance.now()
-  const output: Output = options.json ? process.stderr : process.stdout
+  const output: Terminal = options.json ? process.stderr : process.stdout
   const log = await unlessAborted(signal, readAuthLog(options, Date.now()))
   const line = new LiveLine(output, started)
   line.show('starting the real Worker on this machine; no network, state in a temporary folder')
@@ -105,9 +105,9 @@ async function teachDemo(api: Api, { log, say, signal }: Teaching): Promise<Taug
   }
 }
 
-type Shown = { summary: Summary; taught: Taught | null }
+type Shown = { summary: DemoSummary; taught: Taught | null }
 
-function show({ summary, taught }: Shown, { json, keep }: DemoOptions, output: Output): void {
+function show({ summary, taught }: Shown, { json, keep }: DemoOptions, output: Terminal): void {
   if (json) return void process.stdout.write(`${JSON.stringify({ ...summary, learning: taught && figuresOf(taught) })}\n`)
   const columns = output.isTTY ? (output.columns ?? 80) : Number.POSITIVE_INFINITY
   const paint = painter(output)

@@ -2,15 +2,15 @@ import type { z } from 'zod'
 import type { problem } from '../src/contract/problem.ts'
 import type { Credential } from './socket.ts'
 
-export type Problem = z.infer<typeof problem>
+export type ProblemBody = z.infer<typeof problem>
 
 /** A request that the deployment refused, with its problem (RFC 9457) as data. */
 export class ReflexError extends Error {
   override readonly name = 'ReflexError'
   readonly status: number
-  readonly problem: Problem | null
+  readonly problem: ProblemBody | null
 
-  constructor(status: number, problem: Problem | null, message: string) {
+  constructor(status: number, problem: ProblemBody | null, message: string) {
     super(message)
     this.status = status
     this.problem = problem
@@ -32,10 +32,10 @@ export type ScopeOptions = ReflexOptions & {
 
 type Query = Record<string, string | number | undefined>
 type Request = { method?: string; body?: unknown; query?: Query; signal?: AbortSignal | undefined }
-export type Api = <Answer>(path: string, request?: Request) => Promise<Answer>
+export type ApiCall = <Answer>(path: string, request?: Request) => Promise<Answer>
 
 /** Sends requests and returns the parsed answer. Throws ReflexError unless it is a success. */
-export function apiOf(options: ReflexOptions): Api {
+export function apiOf(options: ReflexOptions): ApiCall {
   const base = options.base_url.replace(/\/+$/, '')
   return async <Answer>(path: string, { method, body, query = {}, signal }: Request = {}): Promise<Answer> => {
     const given = Object.entries(query).filter(([, value]) => value !== undefined)
@@ -57,9 +57,9 @@ export function apiOf(options: ReflexOptions): Api {
   }
 }
 
-function problemIn(text: string): Problem | null {
+function problemIn(text: string): ProblemBody | null {
   try {
-    const value = JSON.parse(text) as Problem | null
+    const value = JSON.parse(text) as ProblemBody | null
     return typeof value?.detail === 'string' ? value : null
   } catch {
     return null

@@ -9,7 +9,7 @@ export {
   type ScopeOptions,
   type ScopeStatus,
 } from './scope.ts'
-export { ReflexError, type Api, type Problem, type ReflexOptions } from './api.ts'
+export { ReflexError, type ApiCall as Api, type ProblemBody as Problem, type ReflexOptions } from './api.ts'
 export { connectScope, type Ack, type Connection, type ConnectOptions, type Credential, type Delta } from './socket.ts'
 export { TicketRefused } from './ticket.ts'
 export { inPath } from './address.ts'

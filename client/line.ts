@@ -26,7 +26,7 @@ const LINGER_MS = 3000
 const AGAIN_MS = 2000
 
 /** The one socket of a scope's client: opened on first use, shared, and closed after the last. */
-export class Line {
+export class ScopeLine {
   readonly #options: ScopeOptions
   readonly #replay: (after: number) => AsyncIterable<LogEntry>
   readonly #seats = new Set<Seat>()

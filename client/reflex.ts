@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { approval, ApprovalStatus } from '../src/features/approvals/contract/approval.ts'
 import type { listedReflex, ReflexState } from '../src/contract/reflex.ts'
 import type { scopeSummary } from '../src/contract/scope.ts'
-import { apiOf, type Api, type ReflexOptions } from './api.ts'
+import { apiOf, type ApiCall, type ReflexOptions } from './api.ts'
 import { Scope, type Approval, type Page } from './scope.ts'
 
 export type ListedReflex = z.infer<typeof listedReflex>
@@ -13,7 +13,7 @@ export class Reflex {
   readonly #options: ReflexOptions & { connection_id?: string }
   readonly #scopes = new Map<string, Scope>()
   /** For routes that this client has no method for. */
-  readonly request: Api
+  readonly request: ApiCall
 
   constructor(options: ReflexOptions & { connection_id?: string }) {
     this.#options = options

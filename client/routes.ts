@@ -1,12 +1,12 @@
 import { hc } from 'hono/client'
 import type { App } from '../src/http/app.ts'
 
-type Options = { fetch?: typeof fetch }
+type RouteOptions = { fetch?: typeof fetch }
 
 /**
  * A typed client of every route: `client.v1.scopes[':scope'].$get({ param: { scope:
  * inPath('team-a/x') } })`. It returns a Response whose `json()` is typed by status.
  */
-export function createClient(base_url: string, key: string, options: Options = {}) {
+export function createClient(base_url: string, key: string, options: RouteOptions = {}) {
   return hc<App>(base_url, { ...options, headers: { Authorization: `Bearer ${key}` } })
 }

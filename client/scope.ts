@@ -2,19 +2,20 @@ import type { z } from 'zod'
 import type { approval, ApprovalStatus } from '../src/features/approvals/contract/approval.ts'
 import type { EventInput, EventRecord, loggedEvent, Outcome, OutcomeStatus } from '../src/contract/event-record.ts'
 import type { LogEntry } from '../src/contract/log-entry.ts'
+import type { Page } from '../src/contract/scope-api.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
 import type { Settings, SettingsPatch } from '../src/contract/settings/settings.ts'
 import { scopePath } from './address.ts'
-import { apiOf, ReflexError, type Api, type ScopeOptions } from './api.ts'
-import { Line, type Listener, type ScopeStatus } from './line.ts'
+import { apiOf, ReflexError, type ApiCall, type ScopeOptions } from './api.ts'
+import { ScopeLine, type Listener, type ScopeStatus } from './line.ts'
 import type { Ack } from './socket.ts'
 
+export type { Page } from '../src/contract/scope-api.ts'
 export type { ScopeOptions } from './api.ts'
 export type { Listener, ScopeStatus } from './line.ts'
 export type Approval = z.infer<typeof approval>
 /** An event as the log of all scopes has it. */
 export type LoggedEvent = z.infer<typeof loggedEvent>
-export type Page<Item> = { items: Item[]; next_cursor: string | null }
 /** The end of an event. */
 export type EventEnd = { id: string; status: OutcomeStatus; attempts: number; error: string | null; outcome: Outcome | null }
 
@@ -26,15 +27,15 @@ const PAGE = 500
  */
 export class Scope {
   readonly name: string
-  readonly #api: Api
-  readonly #line: Line
+  readonly #api: ApiCall
+  readonly #line: ScopeLine
   readonly #path: string
 
   constructor(options: ScopeOptions) {
     this.name = options.scope
     this.#api = apiOf(options)
     this.#path = scopePath(options.scope)
-    this.#line = new Line(options, (after) => this.replay({ after }))
+    this.#line = new ScopeLine(options, (after) => this.replay({ after }))
   }
 
   get status(): ScopeStatus {

@@ -1,6 +1,6 @@
 /** The package's main entry: a Worker's deployment, its agents, and what they are written with. */
 export { defineAgent } from './agent/define-agent.ts'
-export type { Agent, AgentDefinition, AgentDeps, AgentEvent, RouteEnv, Trigger as AgentTrigger } from './agent/define-agent.ts'
+export type { Agent, AgentDefinition, AgentDeps, AgentEvent, RouteEnv, AgentTrigger } from './agent/define-agent.ts'
 export type { EventRecord } from './contract/event-record.ts'
 export type { LogEntry } from './contract/log-entry.ts'
 export type { Settings, SettingsPatch } from './contract/settings/settings.ts'

@@ -2,7 +2,7 @@ import { testSkill } from '../../src/skills/ci/ci.ts'
 import { compilePattern } from '../../src/features/learning/skills/compile.ts'
 import { mine, type Pattern } from '../../src/features/learning/skills/mine.ts'
 import { factsOf } from '../../src/tools/tool-facts.ts'
-import type { Act, Trace } from '../../src/features/learning/skills/trace.ts'
+import type { TracedAct, Trace } from '../../src/features/learning/skills/trace.ts'
 import { unitHash } from '../../src/features/proof/evidence/draw.ts'
 import type { Figure } from '../figure.ts'
 
@@ -33,7 +33,7 @@ function traceOf(n: number): Trace {
   }
 }
 
-const callOf = (name: string, input: Act['input'], output: Act['input'] = {}): Act => ({
+const callOf = (name: string, input: TracedAct['input'], output: TracedAct['input'] = {}): TracedAct => ({
   kind: 'tool',
   name,
   input,

@@ -1,5 +1,5 @@
 import type { EpisodeAct, Saw } from '../../src/features/learning/episode.ts'
-import type { Learned } from '../../src/features/learning/reflexes/learn.ts'
+import type { LearnedReflexes } from '../../src/features/learning/reflexes/learn.ts'
 import { actsOfAction } from '../../src/features/learning/episodes/decided.ts'
 import { offersOf } from '../../src/features/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
@@ -28,7 +28,7 @@ export type Bundle = {
 
 export const NOTHING = 'nothing'
 
-export async function bundlesOf(learned: Learned): Promise<Bundle[]> {
+export async function bundlesOf(learned: LearnedReflexes): Promise<Bundle[]> {
   return Promise.all(
     offersOf(learned).map(async ({ stratum, reflexes, forecast }) => {
       const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))

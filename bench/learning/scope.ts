@@ -1,5 +1,5 @@
 import type { Episode, EpisodeAct } from '../../src/features/learning/episode.ts'
-import { type Learned, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
+import { type LearnedReflexes, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
 import {
   coverageOf,
@@ -57,7 +57,7 @@ export class LearningScope {
   /** The event at which the last version for a stratum took over. */
   readonly #tookOver = new Map<string, number>()
   calls = 0
-  learned: Learned | null = null
+  learned: LearnedReflexes | null = null
   learnMs = 0
   readonly runs: number[] = []
   readonly log: string[] = []
@@ -172,7 +172,7 @@ export class LearningScope {
     for (const bundle of await bundlesOf(learned)) this.#offer(bundle, index)
   }
 
-  #learnOnce(): Learned {
+  #learnOnce(): LearnedReflexes {
     const reaches = ({ id, log_seq }: Episode, stratum: string): boolean => {
       const from = this.#tookOver.get(stratum)
       return from === undefined || (log_seq > from && !this.#audited.has(id))

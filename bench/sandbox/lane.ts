@@ -5,7 +5,7 @@ import { effectId, EffectJournal } from '../../src/engine/effects/effect-journal
 import { childHead, scopeHead } from '../../src/engine/log/spans.ts'
 import { Log } from '../../src/engine/log/log.ts'
 import { Statistics } from '../../src/features/statistics/scope/statistics.ts'
-import { Counters } from '../../src/engine/storage/counters.ts'
+import { ScopeCounters } from '../../src/engine/storage/counters.ts'
 import { Database } from '../../src/engine/storage/database.ts'
 import { isLaid, laySchema } from '../../src/engine/storage/lay-schema.ts'
 import { unitOfWork, type Unit } from '../../src/engine/storage/unit.ts'
@@ -24,7 +24,7 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
     const database = new Database(storage, { laid: isLaid(storage), lay: () => laySchema(storage) })
     const now = Date.now
     const log = new Log(database, now)
-    const counters = new Counters(database)
+    const counters = new ScopeCounters(database)
     const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, has_trigger: () => true })
     const nothing = () => {}
     const idle = { flush: nothing, failed: nothing, by: nothing }

@@ -2,7 +2,7 @@ import type { Paint } from '../lib/paint.ts'
 import { count, counted, cut, dollars, duration, harmless, wrap } from '../lib/text.ts'
 import { EXAMPLE } from './options.ts'
 import { FAILING_ATTEMPTS, FAILING_SCOPE, REFLEX_FILE, SKILL_FOLDER } from './run.ts'
-import type { Block, Summary } from './summary.ts'
+import type { Block, DemoSummary } from './summary.ts'
 
 /** `columns` is Infinity to avoid truncation. `curve`: lines about the scope that learned. */
 type Look = { columns: number; paint: Paint; kept: boolean; curve: readonly string[] }
@@ -13,7 +13,7 @@ const LABEL = 10
 const INSTANT = /\d{4}-(\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g
 
 /** The summary for people. The dashboard of a server that is kept shows the rest. */
-export function report(summary: Summary, { columns, paint, kept, curve }: Look): string[] {
+export function report(summary: DemoSummary, { columns, paint, kept, curve }: Look): string[] {
   const width = columns - 1
   const parts = [
     conclusion(summary).flatMap((sentence) => wrap(sentence, width).map((line) => paint('bold', line))),
@@ -25,7 +25,7 @@ export function report(summary: Summary, { columns, paint, kept, curve }: Look):
   return parts.filter((lines) => lines.length > 0).flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]))
 }
 
-function conclusion({ lines, file, blocked, blocked_by, events, decisions, model, times_ms }: Summary): string[] {
+function conclusion({ lines, file, blocked, blocked_by, events, decisions, model, times_ms }: DemoSummary): string[] {
   const many = counted(blocked_by.reflex + blocked_by.turn, 'address', 'addresses')
   const others = decisions.all - decisions.without_model
   const who = model.asked ? `the model ${model.name}` : 'an offline stand-in (rules, no network)'
@@ -64,7 +64,7 @@ function rows({
   dead_letters,
   events_per_second,
   times_ms,
-}: Summary): [string, string][] {
+}: DemoSummary): [string, string][] {
   const { accepted, ignored, by_reflex, by_turn, dead_lettered, cancelled } = events
   const fates = { 'filtered out': ignored, 'by reflex': by_reflex, 'by turn': by_turn, 'dead-lettered': dead_lettered, cancelled }
   const tokens = counted(model.input_tokens + model.output_tokens, 'token')
@@ -101,7 +101,7 @@ function rows({
   ]
 }
 
-function blocks({ blocked }: Summary, width: number, paint: Paint): string[] {
+function blocks({ blocked }: DemoSummary, width: number, paint: Paint): string[] {
   const found = Array.from(Map.groupBy(blocked, ({ address }) => address).values()).sort(
     ([left], [right]) => (right?.attempts ?? 0) - (left?.attempts ?? 0),
   )
@@ -118,7 +118,7 @@ function blocks({ blocked }: Summary, width: number, paint: Paint): string[] {
   return shown.length > 0 ? [paint('bold', 'Blocked'), ...shown.map(row), ...more] : []
 }
 
-function next({ file }: Summary, paint: Paint): string[] {
+function next({ file }: DemoSummary, paint: Paint): string[] {
   const commands = [
     ['npm run demo -- --keep', 'see it in the dashboard, and approve'],
     ...(file === EXAMPLE ? [['npm run demo -- --file /var/log/auth.log', 'read your own log'] as const] : []),
@@ -131,7 +131,7 @@ function next({ file }: Summary, paint: Paint): string[] {
 }
 
 /** The address, and commands to paste into another terminal. */
-export function howToTalk({ url, key, approvals }: { url: string; key: string } & Pick<Summary, 'approvals'>): string[] {
+export function howToTalk({ url, key, approvals }: { url: string; key: string } & Pick<DemoSummary, 'approvals'>): string[] {
   const approve = approvals.slice(0, 1).map(({ id }) => `curl -s -X POST -H "Authorization: Bearer $KEY" $URL/v1/approvals/${id}/approve`)
   return [
     `The server is up until you press Ctrl-C. Its dashboard: ${url}, with this key:`,

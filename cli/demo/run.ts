@@ -13,7 +13,7 @@ import { packageFolder } from '../lib/package.ts'
 import { count, counted } from '../lib/text.ts'
 import { route } from '../reflex/pages.ts'
 import { type AuthLog, readAuthLog } from './read-log.ts'
-import { type DeadLetter, summarise, type Summary, type WaitingApproval } from './summary.ts'
+import { type DemoDeadLetter, summarise, type DemoSummary, type WaitingApproval } from './summary.ts'
 
 export const REFLEX = 'ssh-brute-force'
 export const REFLEX_FILE = `examples/reflexes/${REFLEX}.js`
@@ -43,7 +43,7 @@ type Demo = {
 }
 
 /** Sends the log to the server, waits for every outcome, and reads what its scopes have logged. */
-export async function runDemo({ server, key, log, speed, timeout_s, reflex, say, signal, started }: Demo): Promise<Summary> {
+export async function runDemo({ server, key, log, speed, timeout_s, reflex, say, signal, started }: Demo): Promise<DemoSummary> {
   const api = connect(server.url, key)
   const ready = performance.now()
   if (reflex) await setReflex(api, log.scopes, signal)
@@ -70,7 +70,7 @@ export async function runDemo({ server, key, log, speed, timeout_s, reflex, say,
  * two hosts under attack, blocks by a reflex and by turns, an incident, a network block that waits
  * for approval, and a dead letter.
  */
-export async function leaveDemo(server: Demo['server'], key: string): Promise<Summary> {
+export async function leaveDemo(server: Demo['server'], key: string): Promise<DemoSummary> {
   const log = await readAuthLog({ file: null, limit: 100_000 }, Date.now())
   const rest = { speed: null, timeout_s: 120, reflex: true, say: () => {}, signal: new AbortController().signal }
   return runDemo({ server, key, log, ...rest, started: performance.now() })
@@ -150,9 +150,9 @@ export function isSettled({ counters, turn }: Pick<ScopeState, 'counters' | 'tur
 }
 
 /** The dead letters of the scope that fails, once D1 has them. */
-async function deadLetters(api: Api, signal: AbortSignal): Promise<DeadLetter[]> {
+async function deadLetters(api: Api, signal: AbortSignal): Promise<DemoDeadLetter[]> {
   for (const until = performance.now() + MOST_REPLICATION_MS; ; await wait(POLL_MS, undefined, { signal })) {
-    const { items } = await api.json<Page<DeadLetter>>(`/v1/dlq?scope=${encodeURIComponent(FAILING_SCOPE)}`, { signal })
+    const { items } = await api.json<Page<DemoDeadLetter>>(`/v1/dlq?scope=${encodeURIComponent(FAILING_SCOPE)}`, { signal })
     if (items.length > 0) return items
     if (performance.now() < until) continue
     const { inbox } = await api.json<ScopeState>(route(['scopes', FAILING_SCOPE]), { signal })

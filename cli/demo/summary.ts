@@ -12,34 +12,34 @@ export type WaitingApproval = {
   why: string
   expires_at: string
 }
-export type DeadLetter = { id: string; scope: string | null; event_id: string | null; error: string; attempts: number }
-export type Decider = 'reflex' | 'turn'
+export type DemoDeadLetter = { id: string; scope: string | null; event_id: string | null; error: string; attempts: number }
+export type DemoDecider = 'reflex' | 'turn'
 /** `attempts`: failed logins from the address in the whole log. */
-export type Block = { address: string; reason: string; by: Decider; scope: string; at: string; attempts: number }
+export type Block = { address: string; reason: string; by: DemoDecider; scope: string; at: string; attempts: number }
 /** The demo's own time in ms. */
 type Times = { start: number; send: number; dead_letter: number; all: number }
-export type Outcome = {
+export type DemoOutcome = {
   log: AuthLog
   /** The whole logs of the log's scopes. */
   logs: ReadonlyMap<string, readonly LogEntry[]>
   speed: number | null
   scopes: readonly ScopeState[]
-  dead_letters: readonly DeadLetter[]
+  dead_letters: readonly DemoDeadLetter[]
   approvals: readonly WaitingApproval[]
   /** Time of the first request, in ms. */
   first_at: number
   times: Times
 }
-export type Summary = ReturnType<typeof summarise>
+export type DemoSummary = ReturnType<typeof summarise>
 
-type Entry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
-type Placed<Kind extends EntryKind> = Entry<Kind> & { scope: string }
+type DemoEntry<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+type Placed<Kind extends EntryKind> = DemoEntry<Kind> & { scope: string }
 
 /**
  * The results of the demo. Counts of events are the scopes' own counters; decisions and durations
  * come from their logs. `times_ms.work` lasts from the first request to the last outcome.
  */
-export function summarise({ log, logs, speed, scopes, dead_letters, approvals, first_at, times }: Outcome) {
+export function summarise({ log, logs, speed, scopes, dead_letters, approvals, first_at, times }: DemoOutcome) {
   const entries = Array.from(logs).flatMap(([scope, all]) => all.map((entry) => ({ ...entry, scope })))
   entries.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
   const of = <Kind extends EntryKind>(...kinds: Kind[]) => {
@@ -122,7 +122,7 @@ function eventsOf(scopes: readonly ScopeState[], by_reflex: number) {
 }
 
 /** `without_model`: neither a model nor its offline substitute was called. */
-function decisionsOf(by_reflex: number, turns: readonly Entry<'turn-ended'>[]) {
+function decisionsOf(by_reflex: number, turns: readonly DemoEntry<'turn-ended'>[]) {
   const decided = turns.filter(({ status }) => status === 'result' || status === 'none')
   const without = decided.filter(({ usage }) => usage.model_calls === 0)
   return {
@@ -134,7 +134,7 @@ function decisionsOf(by_reflex: number, turns: readonly Entry<'turn-ended'>[]) {
 }
 
 /** An unknown price makes the cost unknown, not zero. */
-function modelOf(calls: readonly Entry<'model-called'>[]) {
+function modelOf(calls: readonly DemoEntry<'model-called'>[]) {
   const name = calls.at(-1)?.model ?? 'offline'
   const asked = name !== 'offline'
   const costs = calls.map(({ usage }) => usage.cost_usd)
@@ -150,7 +150,7 @@ function modelOf(calls: readonly Entry<'model-called'>[]) {
   }
 }
 
-function statuses(turns: readonly Entry<'turn-ended'>[]) {
+function statuses(turns: readonly DemoEntry<'turn-ended'>[]) {
   const ended = { acted: 0, none: 0, failed: 0, other: 0 }
   for (const { status } of turns)
     ended[status === 'result' ? 'acted' : status === 'none' ? 'none' : status === 'failed' || status === 'timeout' ? 'failed' : 'other'] +=
@@ -162,7 +162,7 @@ function statuses(turns: readonly Entry<'turn-ended'>[]) {
  * `passed`: it left the event to the slow path; `troubled`: it failed or was held back. The clock
  * has milliseconds: a run is logged as 0 or 1,000, so the mean says more than the median.
  */
-function reflexFigures(runs: readonly Entry<'reflex-fired' | 'reflex-passed'>[]) {
+function reflexFigures(runs: readonly DemoEntry<'reflex-fired' | 'reflex-passed'>[]) {
   const [duration_us, fuel] = [emptyHistogram(), emptyHistogram()]
   for (const run of runs) {
     countSample(duration_us, run.duration_us)
@@ -200,13 +200,13 @@ function effects({ started, ended }: Effects, attempts: ReadonlyMap<string, numb
 }
 
 /** The number of addresses blocked by one of the two; the first to block counts. */
-const addressesBy = (blocked: readonly Block[], by: Decider): number =>
+const addressesBy = (blocked: readonly Block[], by: DemoDecider): number =>
   Array.from(Map.groupBy(blocked, ({ address }) => address).values()).filter(([first]) => first?.by === by).length
 
 const REFUSED = new Set(['refused', 'deny', 'clarify', 'needs_promotion'])
 
 /** Results of proposals, by skill id. Entries that end no proposal are not counted. */
-function skillsOf(entries: readonly Entry<'skill-applied' | 'approval-requested' | 'skill-refused' | 'skill-decided'>[]) {
+function skillsOf(entries: readonly DemoEntry<'skill-applied' | 'approval-requested' | 'skill-refused' | 'skill-decided'>[]) {
   return grouped(
     entries.filter((entry) => skillEnd(entry) !== null),
     (entry) => String(entry['skill_id']),

@@ -1,11 +1,11 @@
 import { messageOf } from '../lib/cli-error.ts'
-import type { Change } from './watch.ts'
+import type { FileChange } from './watch.ts'
 
-export type Running = { ended: Promise<void>; stop: () => Promise<void> }
+export type SupervisedProcess = { ended: Promise<void>; stop: () => Promise<void> }
 type Ports = {
   /** Resolves when the server answers; rejects if it does not start. */
-  start: () => Promise<Running>
-  changed: (kind?: Change['kind']) => Promise<Change>
+  start: () => Promise<SupervisedProcess>
+  changed: (kind?: FileChange['kind']) => Promise<FileChange>
   tell: (text: string) => void
   now: () => number
 }
@@ -37,7 +37,7 @@ export async function supervise({ start, changed, tell, now }: Ports): Promise<n
   }
 }
 
-async function startAgain({ start, changed, tell }: Pick<Ports, 'start' | 'changed' | 'tell'>): Promise<Running> {
+async function startAgain({ start, changed, tell }: Pick<Ports, 'start' | 'changed' | 'tell'>): Promise<SupervisedProcess> {
   for (;;) {
     // A file may change while the server tries to start, which is a reason to retry.
     const change = changed()

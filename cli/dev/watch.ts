@@ -2,8 +2,8 @@ import { existsSync, watch, type FSWatcher } from 'node:fs'
 import { join } from 'node:path'
 
 /** `settings`: a file that wrangler reads only at start. */
-export type Change = { path: string; kind: 'settings' | 'source' }
-export type Changes = { next: (kind?: Change['kind']) => Promise<Change>; close: () => void }
+export type FileChange = { path: string; kind: 'settings' | 'source' }
+export type FileChanges = { next: (kind?: FileChange['kind']) => Promise<FileChange>; close: () => void }
 
 const SETTINGS = '.dev.vars'
 const SOURCES = new Set(['wrangler.toml', 'package.json'])
@@ -12,17 +12,17 @@ const SOURCE_FOLDERS = ['src', 'migrations', 'examples/agents']
 const QUIET_MS = 150
 
 /** Watches the files of a deployment. `next` resolves at the first change after its call. */
-export function watchChanges(project: string): Changes {
-  const waiting = new Set<{ kind: Change['kind'] | undefined; resolve: (change: Change) => void }>()
+export function watchChanges(project: string): FileChanges {
+  const waiting = new Set<{ kind: FileChange['kind'] | undefined; resolve: (change: FileChange) => void }>()
   const timers = new Map<string, NodeJS.Timeout>()
-  const report = (change: Change) => {
+  const report = (change: FileChange) => {
     for (const waiter of waiting) {
       if (waiter.kind !== undefined && waiter.kind !== change.kind) continue
       waiting.delete(waiter)
       waiter.resolve(change)
     }
   }
-  const noticed = (change: Change) => {
+  const noticed = (change: FileChange) => {
     clearTimeout(timers.get(change.path))
     timers.set(
       change.path,

@@ -1,10 +1,10 @@
 import { plainSchema } from '../../src/http/body/plain-schema.ts'
 import { manifestSchema } from '../../src/skills/manifest/manifest.ts'
-import { limitsText, schemaText, type Schema } from './schema-text.ts'
+import { limitsText, schemaText, type DocumentedSchema } from './schema-text.ts'
 
 /** Generates docs/manifest_schema.md from the schema that the server checks manifests with. */
 export function manifestPage(): string {
-  const whole: Schema = plainSchema(manifestSchema)
+  const whole: DocumentedSchema = plainSchema(manifestSchema)
   return `${intro}\n${sections('', whole).join('\n')}`
 }
 
@@ -17,7 +17,7 @@ Registration checks more than the schema can say, such as templates that refer t
 `
 
 /** A table for each object: its own fields, then the fields of the objects in it. */
-function sections(path: string, schema: Schema): string[] {
+function sections(path: string, schema: DocumentedSchema): string[] {
   const { properties = {}, required = [] } = schema
   const rows = Object.entries(properties).map(([name, field]) => row(name, field, required.includes(name)))
   const heading = path === '' ? '## Fields' : `## \`${path}\``
@@ -30,7 +30,7 @@ function sections(path: string, schema: Schema): string[] {
   return [...own, ...inner]
 }
 
-function row(name: string, field: Schema, required: boolean): string {
+function row(name: string, field: DocumentedSchema, required: boolean): string {
   const type = field.properties ? 'object' : field.items?.properties ? 'object[]' : schemaText(field)
   const { default: standard, ...limits } = field
   const isEmpty = typeof standard === 'object' && Object.keys(standard ?? {}).length === 0

@@ -1,15 +1,15 @@
-export type Schema = {
+export type DocumentedSchema = {
   $ref?: string
   type?: string | string[]
   const?: unknown
   enum?: unknown[]
   format?: string
-  items?: Schema
-  properties?: Record<string, Schema>
+  items?: DocumentedSchema
+  properties?: Record<string, DocumentedSchema>
   required?: string[]
-  additionalProperties?: boolean | Schema
-  anyOf?: Schema[]
-  oneOf?: Schema[]
+  additionalProperties?: boolean | DocumentedSchema
+  anyOf?: DocumentedSchema[]
+  oneOf?: DocumentedSchema[]
   description?: string
   default?: unknown
 } & Limits
@@ -24,7 +24,7 @@ type Limits = {
 }
 
 /** A schema as a type in code: `{ id: string, attempts: integer, error: string | null }`. */
-export function schemaText(schema: Schema, indent = ''): string {
+export function schemaText(schema: DocumentedSchema, indent = ''): string {
   const { $ref, anyOf, oneOf, items, properties } = schema
   if ($ref !== undefined) return referenceName($ref)
   if (schema.const !== undefined) return JSON.stringify(schema.const)
@@ -47,7 +47,7 @@ export function limitsText({
   minItems,
   maxItems,
   default: standard,
-}: Schema): string {
+}: DocumentedSchema): string {
   const pieces = [
     range(minimum ?? (exclusiveMinimum === undefined ? undefined : `more than ${exclusiveMinimum}`), maximum),
     range(minLength, maxLength, 'characters'),
@@ -66,7 +66,7 @@ function range(least: number | string | undefined, most: number | undefined, wha
 
 const listText = (item: string): string => (item.includes(' | ') ? `(${item})[]` : `${item}[]`)
 
-function objectText({ properties = {}, required = [], additionalProperties }: Schema, indent: string): string {
+function objectText({ properties = {}, required = [], additionalProperties }: DocumentedSchema, indent: string): string {
   const inner = `${indent}  `
   const lines = Object.entries(properties).map(([name, schema]) => {
     const note = [limitsText(schema), schema.description].filter(Boolean).join('. ')
@@ -76,10 +76,10 @@ function objectText({ properties = {}, required = [], additionalProperties }: Sc
   return lines.length === 0 ? '{}' : `{\n${lines.join('\n')}\n${indent}}`
 }
 
-const isOpen = (additional: Schema['additionalProperties']): boolean =>
+const isOpen = (additional: DocumentedSchema['additionalProperties']): boolean =>
   additional === true || (typeof additional === 'object' && Object.keys(additional).length === 0)
 
-function plainText({ type, format, additionalProperties }: Schema): string {
+function plainText({ type, format, additionalProperties }: DocumentedSchema): string {
   if (type === 'object' && typeof additionalProperties === 'object') return `{ [name]: ${schemaText(additionalProperties)} }`
   const types = [type ?? 'any'].flat().map((one) => (one === 'string' && format === 'date-time' ? 'time' : one))
   return types.join(' | ')

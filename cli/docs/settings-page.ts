@@ -1,7 +1,7 @@
 import { wrap } from '../lib/text.ts'
 import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/settings/when.ts'
 import { defaultSettings, settingFields } from '../../src/contract/settings/settings.ts'
-import { limitsText, schemaText, type Schema } from './schema-text.ts'
+import { limitsText, schemaText, type DocumentedSchema } from './schema-text.ts'
 import { plainSchema } from '../../src/http/body/plain-schema.ts'
 
 type Described = { description?: string; examples?: unknown[] }
@@ -38,7 +38,7 @@ const standard: Partial<Record<string, unknown>> = defaultSettings
 const defaultOf = (name: string): string => (name in standard ? `\`${JSON.stringify(standard[name])}\`` : 'not set')
 
 function section(name: string): string {
-  const schema: (Schema & Described) | undefined = settingFields[name] && plainSchema(settingFields[name])
+  const schema: (DocumentedSchema & Described) | undefined = settingFields[name] && plainSchema(settingFields[name])
   if (schema === undefined) return ''
   const { description = '', examples = [] } = schema
   const example = examples[0] ?? standard[name]
@@ -58,7 +58,7 @@ ${JSON.stringify({ [name]: example })}
  * A one-line type is inlined in the text; a type with fields becomes a block that explains each
  * field.
  */
-function typeOf(schema: Schema): string {
+function typeOf(schema: DocumentedSchema): string {
   const text = schemaText(schema)
   const limits = limitsText(schema)
   return text.includes('\n')

@@ -2,19 +2,19 @@ import { count } from '../lib/text.ts'
 import type { Paint } from '../lib/paint.ts'
 
 /** Model calls for a number of events in a row. */
-export type Bucket = { from: number; events: number; calls: number }
+export type CurveBucket = { from: number; events: number; calls: number }
 /** A change in the scope, and the number of events before it. */
 export type Mark = { after: number; text: string }
-export type Curve = { title: string; buckets: readonly Bucket[]; marks: readonly Mark[] }
+export type Curve = { title: string; buckets: readonly CurveBucket[]; marks: readonly Mark[] }
 
 const STEPS = ' ▁▂▃▄▅▆▇█'
 const ROWS = 8
 const AXIS = 6
 
-export const per100 = ({ events, calls }: Bucket): number => (events === 0 ? 0 : (calls / events) * 100)
+export const per100 = ({ events, calls }: CurveBucket): number => (events === 0 ? 0 : (calls / events) * 100)
 
 /** Counts calls in buckets of `size` events. `calls[i]` is the number of calls for event i. */
-export function bucketsOf(calls: readonly number[], size: number): Bucket[] {
+export function bucketsOf(calls: readonly number[], size: number): CurveBucket[] {
   return Array.from({ length: Math.ceil(calls.length / size) }, (_, index) => {
     const part = calls.slice(index * size, (index + 1) * size)
     return { from: index * size, events: part.length, calls: part.reduce((sum, one) => sum + one, 0) }

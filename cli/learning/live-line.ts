@@ -1,17 +1,17 @@
 import { LiveScreen } from '../lib/live-screen.ts'
-import { isTerminal, type Output } from '../lib/paint.ts'
+import { isTerminal, type Terminal } from '../lib/paint.ts'
 import { cut, duration } from '../lib/text.ts'
 
 const SAY_EVERY_MS = 5000
 
 /** A line of progress: redrawn on a terminal, printed now and then elsewhere, with its time. */
 export class LiveLine {
-  readonly #output: Output
+  readonly #output: Terminal
   readonly #screen: LiveScreen | null
   readonly #started: number
   #said_at = -Infinity
 
-  constructor(output: Output, started = performance.now()) {
+  constructor(output: Terminal, started = performance.now()) {
     this.#started = started
     this.#output = output
     this.#screen = isTerminal(output) ? new LiveScreen(output) : null

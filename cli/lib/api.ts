@@ -15,7 +15,7 @@ export type Api = {
 }
 
 /** The server responded with a problem. */
-export class Refused extends CliError {
+export class RequestRefused extends CliError {
   readonly status: number
 
   constructor(what: string, status: number, detail: string) {
@@ -62,8 +62,8 @@ export function connect(url: string, key: string, unreachable = DEV_HINT): Api {
   }
 }
 
-export async function refused(response: Response, what: string): Promise<Refused> {
-  return new Refused(what, response.status, detailOf(await response.text()))
+export async function refused(response: Response, what: string): Promise<RequestRefused> {
+  return new RequestRefused(what, response.status, detailOf(await response.text()))
 }
 
 type Problem = { detail?: string; title?: string; errors?: { index?: number; path: string; message: string }[] }

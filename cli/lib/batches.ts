@@ -5,12 +5,12 @@ const MOST_VALUES = 100
 const MOST_CHARS = 250_000
 
 /** `linger_ms`: how long a value waits for others, where they come from a live source. */
-type Options = { most?: number | undefined; linger_ms?: number }
+type BatchOptions = { most?: number | undefined; linger_ms?: number }
 
 /** Groups values, in order, into requests that the API accepts. */
 export async function* batches<Value>(
   values: Iterable<Value> | AsyncIterable<Value>,
-  { most = MOST_VALUES, linger_ms }: Options = {},
+  { most = MOST_VALUES, linger_ms }: BatchOptions = {},
 ): AsyncGenerator<Value[]> {
   let batch: Value[] = []
   let chars = 0

@@ -1,8 +1,8 @@
 import { constants } from 'node:os'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-type Name = (typeof SIGNALS)[number]
-export type Interruption = { signal: AbortSignal; exitCode: () => number; name: () => Name | null }
+type SignalName = (typeof SIGNALS)[number]
+export type Interruption = { signal: AbortSignal; exitCode: () => number; name: () => SignalName | null }
 
 /**
  * A terminal signals the whole group, and npm may forward the same signal: only a later one counts
@@ -17,9 +17,9 @@ const ORPHAN_POLL_MS = 500
  */
 export function interruption(): Interruption {
   const controller = new AbortController()
-  let received: { name: Name; at: number } | null = null
+  let received: { name: SignalName; at: number } | null = null
   const exitCode = () => 128 + (received ? constants.signals[received.name] : 0)
-  const receive = (name: Name) => {
+  const receive = (name: SignalName) => {
     if (received && performance.now() - received.at > SAME_MS) process.exit(exitCode())
     if (received) return
     received = { name, at: performance.now() }

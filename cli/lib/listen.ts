@@ -3,13 +3,13 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export type Asked = { method: string; url: string; headers: IncomingHttpHeaders; body: string }
-export type Answer = { status: number; body: Record<string, unknown> }
+export type ReceivedRequest = { method: string; url: string; headers: IncomingHttpHeaders; body: string }
+export type SentResponse = { status: number; body: Record<string, unknown> }
 /** An event stream of JSON, as models answer that stream. */
 export type Streamed = { status: 200; events: readonly object[] }
 
 /** A JSON server on a free local port. `host` is `127.0.0.1:PORT`. */
-export async function listen(answer: (asked: Asked) => Answer | Streamed): Promise<{ host: string; stop: () => void }> {
+export async function listen(answer: (asked: ReceivedRequest) => SentResponse | Streamed): Promise<{ host: string; stop: () => void }> {
   const server = createServer((request, response) => {
     serve(request, response, answer).catch((error: unknown) => response.writeHead(500).end(String(error)))
   }).listen(0, '127.0.0.1')
@@ -21,7 +21,11 @@ export async function listen(answer: (asked: Asked) => Answer | Streamed): Promi
   return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, stop }
 }
 
-async function serve(request: IncomingMessage, response: ServerResponse, answer: (asked: Asked) => Answer | Streamed): Promise<void> {
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: (asked: ReceivedRequest) => SentResponse | Streamed,
+): Promise<void> {
   const { method = 'GET', url = '/', headers } = request
   const answered = answer({ method, url, headers, body: await text(request) })
   const [type, content] =

@@ -1,4 +1,4 @@
-import type { Output } from './paint.ts'
+import type { Terminal } from './paint.ts'
 
 const HIDE_CURSOR = '\u001b[?25l'
 const SHOW_CURSOR = '\u001b[?25h'
@@ -13,11 +13,11 @@ const CLEAR_BELOW = '\u001b[J'
 
 /** Draws each picture over the previous one. Lines must be shorter than the terminal is wide. */
 export class LiveScreen {
-  readonly #output: Output
+  readonly #output: Terminal
   #widths: number[] = []
   #shown = ''
 
-  constructor(output: Output) {
+  constructor(output: Terminal) {
     this.#output = output
   }
 

@@ -3,15 +3,15 @@ import type { Colour } from '../../src/contract/operation.ts'
 
 export type { Colour }
 export type Paint = (colour: Colour, text: string) => string
-export type Output = { isTTY?: boolean; columns?: number; rows?: number; write: (text: string) => unknown }
+export type Terminal = { isTTY?: boolean; columns?: number; rows?: number; write: (text: string) => unknown }
 
 export const plainPaint: Paint = (_, text) => text
 
 /** An output that a picture can be redrawn on. */
-export const isTerminal = ({ isTTY }: Output, env: NodeJS.ProcessEnv = process.env): boolean => isTTY === true && env['TERM'] !== 'dumb'
+export const isTerminal = ({ isTTY }: Terminal, env: NodeJS.ProcessEnv = process.env): boolean => isTTY === true && env['TERM'] !== 'dumb'
 
 /** Uses colour on a terminal only, and not if NO_COLOR is set (no-color.org). */
-export function painter(output: Output, env: NodeJS.ProcessEnv = process.env): Paint {
+export function painter(output: Terminal, env: NodeJS.ProcessEnv = process.env): Paint {
   if (!isTerminal(output, env) || env['NO_COLOR']) return plainPaint
   return (colour, text) => styleText(colour, text, { validateStream: false })
 }

@@ -6,11 +6,11 @@ import { apply, type Break } from './apply.ts'
 
 const MOST_MS = 600_000
 
-export type Verdict = { killed_by: string } | { survived: true } | { error: string }
+export type BreakVerdict = { killed_by: string } | { survived: true } | { error: string }
 type Report = { testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[] }
 
 /** Breaks the code at one place after the other, in a copy of the repository. */
-export function judgeAll(breaks: readonly Break[], told: (one: Break, verdict: Verdict) => void): void {
+export function judgeAll(breaks: readonly Break[], told: (one: Break, verdict: BreakVerdict) => void): void {
   const root = copyOfRepository()
   try {
     for (const one of breaks) told(one, judge(root, one))
@@ -28,7 +28,7 @@ function copyOfRepository(): string {
   return folder
 }
 
-function judge(root: string, one: Break): Verdict {
+function judge(root: string, one: Break): BreakVerdict {
   const undo = apply(root, one)
   try {
     const unit = run(root, 'related', '--project', 'unit', '--passWithNoTests', one.file)
@@ -40,7 +40,7 @@ function judge(root: string, one: Break): Verdict {
 }
 
 /** Null if all tests passed. A run that ends without a failed test is an error, not a kill. */
-function run(root: string, ...given: string[]): Verdict | null {
+function run(root: string, ...given: string[]): BreakVerdict | null {
   const report = path.join(root, 'report.json')
   rmSync(report, { force: true })
   const options = ['--run', '--bail', '1', '--reporter=json', `--outputFile=${report}`]

@@ -1,12 +1,12 @@
 import { Option, type Command } from 'commander'
-import type { AnyOperation, CommandOf, Fields, Flag, Resource, Shown } from '../../src/contract/operation.ts'
+import type { AnyOperation, CommandOf, OperationFields, Flag, Resource, PrintedValue } from '../../src/contract/operation.ts'
 import type { Request } from '../lib/api.ts'
 import { UsageError } from '../lib/cli-error.ts'
 import type { Paint } from '../lib/paint.ts'
 import { harmless } from '../lib/text.ts'
 import { pages, route } from './pages.ts'
-import type { Page } from './printer.ts'
-import { handler, type Outcome, type Session } from './session.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
+import { handler, type ExitOutcome, type Session } from './session.ts'
 import { fields } from './table.ts'
 import { instant, isoTime, limitOption, wholeNumber } from './values.ts'
 
@@ -52,7 +52,7 @@ function optionOf([flags, help, { is, choices, standard, required } = {}]: Flag)
   return standard === undefined ? option : option.default(standard)
 }
 
-type Given = { path: (string | string[])[]; fields: Fields; limit: number }
+type Given = { path: (string | string[])[]; fields: OperationFields; limit: number }
 
 /** The arguments of the path, in order, and the fields of the request by name. */
 function givenIn(
@@ -74,7 +74,7 @@ function givenIn(
 
 type Sent = { op: AnyOperation; declared: CommandOf<never>; given: Given }
 
-async function run(session: Session, { op, declared, given }: Sent): Promise<Outcome> {
+async function run(session: Session, { op, declared, given }: Sent): Promise<ExitOutcome> {
   const { fills, asks = (asked) => asked, wrong } = declared
   const flaw = wrong?.(given.fields) ?? null
   if (flaw !== null) throw new UsageError(flaw)
@@ -87,9 +87,9 @@ async function run(session: Session, { op, declared, given }: Sent): Promise<Out
     await one(session, { op, declared, asked, path: given.path.with(several, id).map(String), each: true })
 }
 
-type One = { op: AnyOperation; declared: CommandOf<never>; asked: Fields; path: string[]; each?: true }
+type One = { op: AnyOperation; declared: CommandOf<never>; asked: OperationFields; path: string[]; each?: true }
 
-async function one({ api, print, signal }: Session, { op, declared, asked, path, each }: One): Promise<Outcome> {
+async function one({ api, print, signal }: Session, { op, declared, asked, path, each }: One): Promise<ExitOutcome> {
   const { shows, done, failed } = declared
   const method = op.at.split(' ')[0]?.toUpperCase() as NonNullable<Request['method']>
   const request: Request = { method, signal, ...(op.body && { body: asked }) }
@@ -102,13 +102,13 @@ async function one({ api, print, signal }: Session, { op, declared, asked, path,
   return failed?.(answer) ? 1 : undefined
 }
 
-function linesOf(part: Shown, paint: Paint): string[] {
+function linesOf(part: PrintedValue, paint: Paint): string[] {
   if (typeof part === 'string') return [harmless(part)]
   if (!isLine(part)) return fields(part, paint)
   return [part.map((piece) => (typeof piece === 'string' ? harmless(piece) : paint(piece.colour, harmless(piece.text)))).join('')]
 }
 
-const isLine = (part: Exclude<Shown, string>): part is Extract<Shown, readonly unknown[]> => Array.isArray(part)
+const isLine = (part: Exclude<PrintedValue, string>): part is Extract<PrintedValue, readonly unknown[]> => Array.isArray(part)
 
 async function list({ api, print, signal }: Session, { op, declared: { table }, given }: Sent): Promise<void> {
   if (!table) return

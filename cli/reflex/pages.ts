@@ -1,5 +1,5 @@
 import type { Api } from '../lib/api.ts'
-import type { Page } from './printer.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
 
 type Value = string | number | boolean | undefined
 

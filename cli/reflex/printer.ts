@@ -1,8 +1,7 @@
-import { isTerminal, painter, type Output, type Paint } from '../lib/paint.ts'
+import type { Page } from '../../src/contract/scope-api.ts'
+import { isTerminal, painter, type Terminal, type Paint } from '../lib/paint.ts'
 import { count } from '../lib/text.ts'
 import { safeJson, table, type Column } from './table.ts'
-
-export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 /** Results go to stdout, everything else to stderr. With `json`, stdout holds nothing but JSON. */
 export type Printer = {
@@ -18,7 +17,7 @@ export type Printer = {
   note: (text: string) => void
 }
 
-type Outputs = { stdout: Output; stderr: Output }
+type Outputs = { stdout: Terminal; stderr: Terminal }
 
 export function printer(json: boolean, { stdout, stderr }: Outputs = process): Printer {
   const paint = painter(stdout)

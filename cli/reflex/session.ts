@@ -18,11 +18,11 @@ export type Session = {
 }
 
 /** 1: a check failed, and the output says which. */
-export type Outcome = 1 | void
+export type ExitOutcome = 1 | void
 type Arguments = (string | number | string[] | object | undefined)[]
 
 /** Makes a handler of a command: it receives a session, then commander's arguments and options. */
-export function handler<Given extends Arguments>(run: (session: Session, ...given: Given) => Promise<Outcome> | Outcome) {
+export function handler<Given extends Arguments>(run: (session: Session, ...given: Given) => Promise<ExitOutcome> | ExitOutcome) {
   return async (...all: unknown[]): Promise<void> => {
     const command = all.at(-1) as Command
     const session = sessionOf(command.optsWithGlobals())

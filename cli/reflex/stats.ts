@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import { buckets, families, type Bucket, type statistics, bucketStart } from '../../src/features/statistics/contract/statistics.ts'
-import { metrics, type Metric, type Sums } from '../../src/features/statistics/http/statistics-metrics.ts'
+import { metrics, type Metric, type MetricSums } from '../../src/features/statistics/http/statistics-metrics.ts'
 import { CliError, UsageError } from '../lib/cli-error.ts'
 import { dollars, duration, money } from '../lib/text.ts'
 import { route } from './pages.ts'
@@ -26,7 +26,7 @@ const isCounted = ({ family, unit, keys, registry }: Metric): boolean =>
 type Series = Map<number, Record<string, number>>
 
 /** A metric from the log of a standalone process, counted as a scope counts its own. */
-export async function fileStatistics(file: string, name: string, query: FileQuery): Promise<Statistics> {
+export async function fileStatistics(file: string, name: string, query: FileQuery): Promise<ShownStatistics> {
   const { by, bucket } = query
   const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined
   if (!metric || !isCounted(metric)) throw notCounted(name)
@@ -79,16 +79,16 @@ function sum(points: Series, start: number, counts: Readonly<Record<string, numb
     sums[key] = key.startsWith('max_') ? Math.max(sums[key] ?? 0, value) : (sums[key] ?? 0) + value
 }
 
-function answer(metric: Metric, label: string | null, points: Series): Statistics['series'][number] {
+function answer(metric: Metric, label: string | null, points: Series): ShownStatistics['series'][number] {
   const all: Series = new Map()
   for (const sums of points.values()) sum(all, 0, sums)
-  const of = (sums: Sums) => metric.of(sums, {})
+  const of = (sums: MetricSums) => metric.of(sums, {})
   return { label, total: of(all.get(0) ?? {}), points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: of(sums) })) }
 }
 
 const iso = (at: number): string => new Date(at).toISOString()
 
-export type Statistics = z.infer<typeof statistics>
+export type ShownStatistics = z.infer<typeof statistics>
 type Query = { by?: string; bucket: Bucket; file?: string; scope?: string; since?: string; until?: string }
 
 const HELP = `
@@ -120,11 +120,11 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
   const answer =
     file !== undefined
       ? await fileStatistics(file, metric, query)
-      : await api().json<Statistics>(route(['stats'], { metric, ...query }), { signal })
+      : await api().json<ShownStatistics>(route(['stats'], { metric, ...query }), { signal })
   const columns = [
-    { title: 'OF', of: ({ label }: Statistics['series'][number]) => label ?? 'total' },
-    { title: metric.toUpperCase(), of: (series: Statistics['series'][number]) => costOrAmount(series, answer.unit) },
-    { title: 'TREND', of: ({ points }: Statistics['series'][number]) => trend(points.map(({ value }) => value)) },
+    { title: 'OF', of: ({ label }: ShownStatistics['series'][number]) => label ?? 'total' },
+    { title: metric.toUpperCase(), of: (series: ShownStatistics['series'][number]) => costOrAmount(series, answer.unit) },
+    { title: 'TREND', of: ({ points }: ShownStatistics['series'][number]) => trend(points.map(({ value }) => value)) },
   ]
   print.result(answer, (paint) => [
     paint(
@@ -138,12 +138,15 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
 }
 
 /** The cost of models says how many calls it leaves out, since their price is unknown. */
-function costOrAmount({ total, unpriced_calls: unpriced }: Statistics['series'][number], unit: Statistics['unit']): string | null {
+function costOrAmount(
+  { total, unpriced_calls: unpriced }: ShownStatistics['series'][number],
+  unit: ShownStatistics['unit'],
+): string | null {
   if (unpriced === null) return `${dollars(total ?? 0)}, without calls of unknown price`
   return unpriced === undefined ? amount(total, unit) : money(total ?? 0, unpriced)
 }
 
-export function amount(value: number | null, unit: Statistics['unit']): string | null {
+export function amount(value: number | null, unit: ShownStatistics['unit']): string | null {
   if (value === null) return null
   if (unit === 'share') return `${(value * 100).toFixed(1)} %`
   if (unit === 'usd') return dollars(value)

@@ -214,10 +214,10 @@ function segmentsOf(memory: Uint8Array): Uint8Array[] {
   return segments
 }
 
-type Parts = { quickjs: Uint8Array; glue: string; realm: string }
+type SandboxParts = { quickjs: Uint8Array; glue: string; realm: string }
 
 /** QuickJS, metered, with the realm already in its memory. The same parts give the same bytes. */
-export async function buildSandbox({ quickjs, glue, realm }: Parts): Promise<Uint8Array<ArrayBuffer>> {
+export async function buildSandbox({ quickjs, glue, realm }: SandboxParts): Promise<Uint8Array<ArrayBuffer>> {
   const metered = meterWasm(quickjs)
   const booted = await withoutSurroundings(() => bootRealm(compile(metered), realm))
   return sealWasm(metered, { imports: importNames(glue), exports: exportNames(glue), ...booted })

@@ -22,7 +22,7 @@ export const answerId = (event_id: string): string => `answer:${event_id}`
  * log are authoritative: streamed text that differs from them, or that belongs to a turn that
  * failed, is replaced.
  */
-export class Answer {
+export class ChatAnswer {
   readonly #event_id: string
   readonly #partials: Partials
   #turn_id: string | null = null

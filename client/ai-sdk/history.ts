@@ -1,7 +1,7 @@
 import { readUIMessageStream, type UIMessage, type UIMessageChunk } from 'ai'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
 import type { Scope } from '../scope.ts'
-import { Answer } from './answer.ts'
+import { ChatAnswer } from './answer.ts'
 
 /** The number of log entries in which a chat looks for its past. */
 export const LOOK_BACK = 2000
@@ -46,7 +46,7 @@ export async function readMessages(scope: Scope): Promise<{ messages: UIMessage[
 async function exchange(scope: Scope, id: string, entries: readonly LogEntry[]): Promise<UIMessage[]> {
   const { event } = await scope.event(id)
   const question: UIMessage = { id, role: 'user', parts: [{ type: 'text', text: 'content' in event ? String(event.content) : '' }] }
-  const answer = new Answer(id)
+  const answer = new ChatAnswer(id)
   const chunks = [...answer.begin(), ...entries.flatMap((entry) => answer.entry(entry))]
   if (!answer.done) return [question]
   const said = await messageOf(chunks.filter(({ type }) => type !== 'error'))

@@ -1,7 +1,7 @@
 import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai'
 import { ReflexError } from '../api.ts'
 import type { Scope } from '../scope.ts'
-import { Answer, type Partials } from './answer.ts'
+import { ChatAnswer, type Partials } from './answer.ts'
 import { LOOK_BACK, readMessages, unanswered } from './history.ts'
 
 export type ReflexChatOptions = {
@@ -83,7 +83,7 @@ function answerStream(scope: Scope, event_id: string, { signal, after, send }: W
   let stop = () => {}
   return new ReadableStream<UIMessageChunk>({
     start(controller) {
-      const listen = (answer: Answer, from: number | undefined) => {
+      const listen = (answer: ChatAnswer, from: number | undefined) => {
         const put = (chunks: UIMessageChunk[]) => {
           for (const chunk of chunks) controller.enqueue(chunk)
           if (!answer.done) return
@@ -98,7 +98,7 @@ function answerStream(scope: Scope, event_id: string, { signal, after, send }: W
           onStatus: (status, error) => status === 'closed' && controller.error(error ?? new Error('the connection was closed')),
         })
       }
-      listen(new Answer(event_id, partials), after)
+      listen(new ChatAnswer(event_id, partials), after)
       signal?.addEventListener('abort', () => {
         stop()
         controller.error(signal.reason)
@@ -109,7 +109,7 @@ function answerStream(scope: Scope, event_id: string, { signal, after, send }: W
         // It was accepted before: entries about it may be in the past.
         stop()
         controller.enqueue({ type: 'reset-step' })
-        listen(new Answer(event_id, partials), Math.max(0, scope.last_seq - LOOK_BACK))
+        listen(new ChatAnswer(event_id, partials), Math.max(0, scope.last_seq - LOOK_BACK))
       }
       sendNow().catch((error: unknown) => {
         stop()

@@ -19,10 +19,10 @@ export function useScope(scope: Scope): ScopeView & ScopeActions {
   return { ...view, ...store.actions }
 }
 
-type Listed<Item> = ListView<Item> & { refresh: () => Promise<void> }
+type LiveList<Item> = ListView<Item> & { refresh: () => Promise<void> }
 const EVERY_MS = 5000
 
-function useList<Item>(read: () => Promise<readonly Item[]>, dependencies: readonly unknown[], every_ms: number): Listed<Item> {
+function useList<Item>(read: () => Promise<readonly Item[]>, dependencies: readonly unknown[], every_ms: number): LiveList<Item> {
   // oxlint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function on each render
   const store = useMemo(() => new ListStore(read, every_ms), [...dependencies, every_ms])
   const view = useSyncExternalStore(store.subscribe, store.view, store.view)
@@ -33,7 +33,7 @@ export type ApprovalsQuery = { status?: ApprovalStatus; scope?: string; every_ms
 type Respond = { respond: (approval_id: string, decision: 'approve' | 'reject', reason?: string) => Promise<void> }
 
 /** Approvals in all scopes that the key covers: those that wait, unless `status` differs. */
-export function useApprovals(reflex: Reflex, query: ApprovalsQuery = {}): Listed<Approval> & Respond {
+export function useApprovals(reflex: Reflex, query: ApprovalsQuery = {}): LiveList<Approval> & Respond {
   const { status = 'pending', scope, every_ms = EVERY_MS } = query
   const read = async () => (await reflex.approvals({ status, ...(scope !== undefined && { scope }) })).items
   const list = useList(read, [reflex, status, scope], every_ms)
@@ -49,7 +49,7 @@ export function useApprovals(reflex: Reflex, query: ApprovalsQuery = {}): Listed
 export type ReflexesQuery = { state?: ReflexState; owner?: string; q?: string; every_ms?: number }
 
 /** The reflexes that the key may read, the newest version of each. */
-export function useReflexes(reflex: Reflex, query: ReflexesQuery = {}): Listed<ListedReflex> {
+export function useReflexes(reflex: Reflex, query: ReflexesQuery = {}): LiveList<ListedReflex> {
   const { every_ms = EVERY_MS, ...filter } = query
   const read = async () => (await reflex.reflexes(filter)).items
   return useList(read, [reflex, filter.state, filter.owner, filter.q], every_ms)

@@ -1,4 +1,4 @@
-import type { Answer } from '../../cli/lib/listen.ts'
+import type { SentResponse } from '../../cli/lib/listen.ts'
 
 /** The state of the cloud: registries, images, and apps with their running image. */
 export type Stock = {
@@ -10,16 +10,16 @@ export type Stock = {
   unhealthy: boolean
 }
 export type Request = { name: string; body: Record<string, unknown> }
-export type Route = (request: Request) => Answer
+export type Route = (request: Request) => SentResponse
 
-const ok = (body: Answer['body']): Answer => ({ status: 200, body })
-const missing = (what: string): Answer => ({ status: 404, body: { error: `there is no ${what}` } })
+const ok = (body: SentResponse['body']): SentResponse => ({ status: 200, body })
+const missing = (what: string): SentResponse => ({ status: 404, body: { error: `there is no ${what}` } })
 
 /** Routes by method and path; `:name` is the last part of the path. */
 export function routesOver(stock: Stock): Readonly<Record<string, Route>> {
   const { registries, images, apps, before } = stock
   const imageOf = (body: Request['body']) => `${String(body['registry'])}.example/payments:${String(body['commit'])}`
-  const app = (name: string, work: (image: string) => Answer): Answer => {
+  const app = (name: string, work: (image: string) => SentResponse): SentResponse => {
     const image = apps.get(name)
     return image === undefined ? missing(`app ${name}`) : work(image)
   }

@@ -1,5 +1,5 @@
 import { routesOver, type Route, type Stock } from './cloud-routes.ts'
-import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
+import { listen, type SentResponse, type ReceivedRequest } from '../../cli/lib/listen.ts'
 
 export type Cloud = Stock & {
   /** The host as the setting `allowed_hosts` names it. */
@@ -42,8 +42,8 @@ export async function startCloud(token: string): Promise<Cloud> {
 }
 
 /** A repeated request with the same Idempotency-Key gets the first response and changes nothing. */
-function onceByKey(answer: (asked: Asked) => Answer): (asked: Asked) => Answer {
-  const given = new Map<string, Answer>()
+function onceByKey(answer: (asked: ReceivedRequest) => SentResponse): (asked: ReceivedRequest) => SentResponse {
+  const given = new Map<string, SentResponse>()
   return (asked) => {
     const key = asked.headers['idempotency-key']
     if (typeof key !== 'string') return answer(asked)
@@ -53,9 +53,9 @@ function onceByKey(answer: (asked: Asked) => Answer): (asked: Asked) => Answer {
   }
 }
 
-function routed(routes: Readonly<Record<string, Route>>, { method, url, body }: Asked): Answer {
+function routed(routes: Readonly<Record<string, Route>>, { method, url, body }: ReceivedRequest): SentResponse {
   const [, collection = '', name = ''] = url.split('/')
   const route = routes[`${method} ${url}`] ?? routes[`${method} /${collection}/:name`]
   if (!route) return { status: 404, body: { error: `nothing is at ${url}` } }
-  return route({ name: decodeURIComponent(name), body: body === '' ? {} : (JSON.parse(body) as Answer['body']) })
+  return route({ name: decodeURIComponent(name), body: body === '' ? {} : (JSON.parse(body) as SentResponse['body']) })
 }

@@ -1,4 +1,4 @@
-import { listen, type Answer, type Asked } from '../../cli/lib/listen.ts'
+import { listen, type SentResponse, type ReceivedRequest } from '../../cli/lib/listen.ts'
 
 type Message = { role: string; content: string | { text?: string }[] | null }
 export type ScriptedModel = { vars: Record<string, string>; stop: () => void }
@@ -19,7 +19,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   return { vars, stop }
 }
 
-function completion({ body }: Asked): Answer {
+function completion({ body }: ReceivedRequest): SentResponse {
   const { messages, tools = [] }: { messages: Message[]; tools?: unknown[] } = JSON.parse(body)
   const said = messages.map(({ role, content: text }) => ({ role, text: textOf(text) }))
   const next = tools.length === 0 ? answerTo(said) : releaseOf(said)

@@ -1,4 +1,4 @@
-import { listen, type Answer, type Asked, type Streamed } from '../../cli/lib/listen.ts'
+import { listen, type SentResponse, type ReceivedRequest, type Streamed } from '../../cli/lib/listen.ts'
 import type { Message } from './input.ts'
 
 type Turn = { role: string; content: unknown; tool_calls?: unknown }
@@ -26,7 +26,7 @@ export async function startTeacher(messages: readonly Message[]): Promise<Teache
   return { vars, answers: () => answers, stop }
 }
 
-function completion({ body }: Asked, labels: ReadonlyMap<string, string | null>): Answer | Streamed {
+function completion({ body }: ReceivedRequest, labels: ReadonlyMap<string, string | null>): SentResponse | Streamed {
   const { messages, stream = false }: { messages: Turn[]; stream?: boolean } = JSON.parse(body)
   const label = messages.at(-1)?.role === 'tool' ? null : (labels.get(latestId(messages)) ?? null)
   const call = {

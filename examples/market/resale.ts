@@ -1,4 +1,4 @@
-import { Refused, type Api } from '../../cli/lib/api.ts'
+import { RequestRefused, type Api } from '../../cli/lib/api.ts'
 import type { Deal } from '../../src/features/market/contract/deal.ts'
 import type { Listing } from '../../src/features/market/contract/listing.ts'
 import type { Transfer } from '../../src/features/market/contract/transfer.ts'
@@ -32,6 +32,6 @@ export async function sellOn(api: Api, artifact: string, watch: Watch): Promise<
 const list = (api: Api, body: object): Promise<Listing> => api.json<Listing>('/v1/market/listings', { method: 'POST', body })
 
 function nullIfMissing(error: unknown): null {
-  if (error instanceof Refused && error.status === 404) return null
+  if (error instanceof RequestRefused && error.status === 404) return null
   throw error
 }

@@ -2,7 +2,7 @@ import type { ASTNode } from '@marcbachmann/cel-js'
 import { whenCounts, whenFunctions, whenWindows } from '../contract/settings/when.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
-import { compile, run, type Compiled, type Expression, compileOnce } from '../expressions/compile.ts'
+import { compile, run, type CompiledExpression, type Expression, compileOnce } from '../expressions/compile.ts'
 import { base } from '../expressions/environment.ts'
 import { nodesIn } from '../expressions/names.ts'
 import { EVALUATION_WORK } from '../expressions/work.ts'
@@ -35,7 +35,7 @@ export function holds<E extends Event>(expression: string, context: DecisionCont
 const MOST_COMPILED = 200
 const compileCondition = compileOnce(MOST_COMPILED, compileAnew)
 
-function compileAnew(expression: string): Compiled {
+function compileAnew(expression: string): CompiledExpression {
   const compiled = compile(expression, environment)
   if (!compiled.ok) return compiled
   const refused = nodesIn(compiled.expression.run.ast)

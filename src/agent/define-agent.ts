@@ -37,7 +37,7 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
 export type RouteEnv = { Bindings: Env; Variables: { principal: Principal; scope: string; agents: AgentRegistry } }
 
 /** Returns a JSON result, or null if there was nothing to do. */
-export type Trigger<E extends Event> = (
+export type AgentTrigger<E extends Event> = (
   context: DecisionContext<E>,
   deps: AgentDeps<E>,
 ) => Promise<object | string | number | boolean | null>
@@ -50,7 +50,7 @@ export type AgentDefinition<Schemas extends readonly EventSchema[] = readonly Ev
   events?: Schemas
   filters?: readonly Filter<AgentEvent<Schemas>>[]
   /** System 2. An agent without a trigger only perceives. */
-  trigger?: Trigger<AgentEvent<Schemas>>
+  trigger?: AgentTrigger<AgentEvent<Schemas>>
   tools?: Record<string, ToolDefinition>
   /** True if the agent may write reflexes. The setting `tools` takes precedence. */
   writes_reflexes?: boolean
@@ -75,7 +75,7 @@ export type AgentEvent<Schemas extends readonly EventSchema[]> = BuiltIn | z.inf
 /** An agent as scopes run it. Its event types are erased. */
 export type Agent = Omit<AgentDefinition, 'filters' | 'trigger' | 'tools'> & {
   filters: readonly Filter[]
-  trigger: Trigger<Event> | null
+  trigger: AgentTrigger<Event> | null
   tools: Readonly<Record<string, ToolDefinition>>
 }
 

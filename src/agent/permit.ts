@@ -5,7 +5,7 @@ import { derive, type Event } from '../core/event.ts'
 import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
 import { parseEvent } from '../events/parse-event.ts'
-import { toolCallOf, type Action, type ToolCall } from '../contract/action.ts'
+import { toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../features/decisions/contract/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { JsonFields } from '../base/json.ts'
@@ -13,7 +13,7 @@ import type { Permission } from '../contract/action.ts'
 import { answersIn } from '../features/decisions/agent/answers.ts'
 import type { Toolbox } from './toolbox.ts'
 
-type Asked = {
+type PermitQuestion = {
   scope: string
   event: Event
   version: ReflexVersion
@@ -28,7 +28,7 @@ const refused = (detail: string): Permission => ({ ok: false, detail })
 const at_once: Permission = { ok: true, lane: false }
 
 /** Applies the checks of a turn's own actions, with a reason for each refusal. */
-export function permit(action: Action, asked: Asked): Permission {
+export function permit(action: Action, asked: PermitQuestion): Permission {
   if (isAsked(asked.event)) return answering(action, asked.event)
   switch (action.action_type) {
     case 'call_tool':
@@ -65,8 +65,8 @@ function answering(action: Action, { questions }: DecisionAsked): Permission {
 }
 
 /** Permits the call that the action is; the caller knows that it is one. */
-function calling(action: Action, { toolbox }: Asked): Permission {
-  const { tool: name, args: input } = toolCallOf(action) as ToolCall
+function calling(action: Action, { toolbox }: PermitQuestion): Permission {
+  const { tool: name, args: input } = toolCallOf(action) as ActionCall
   const found = toolbox.find(name)
   if (!found.ok) return refused(found.detail)
   return accepts(found.definition, name, input)
@@ -80,13 +80,13 @@ function accepts(definition: ToolDefinition, name: string, input: unknown): Perm
 }
 
 /** Lets a reflex change its agent's chain, and take part in the market. */
-function invocation(action: Extract<Action, { action_type: 'invoke_artifact' }>, asked: Asked): Permission {
+function invocation(action: Extract<Action, { action_type: 'invoke_artifact' }>, asked: PermitQuestion): Permission {
   const { artifact_id, method } = action
   if (toolCallOf(action)) return calling(action, asked)
   return refused(`artifact ${artifact_id} has no method ${method} here: see docs/market.md`)
 }
 
-function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: Asked): Permission {
+function note({ key, value }: Extract<Action, { action_type: 'set_scratch' }>, { scratch }: PermitQuestion): Permission {
   if (key === '__proto__') return refused('__proto__ is a name that no field may have')
   const fits = fitsBytes(JSON.stringify({ ...scratch, [key]: value }), limits.result_bytes)
   return fits ? at_once : refused(`the scratch would take more than ${limits.result_bytes} bytes as JSON`)
@@ -102,7 +102,7 @@ const EMITTED = /^[0-9a-f]{32}-(\d+)$/
  */
 function emission(
   action: Extract<Action, { action_type: 'emit_event' }>,
-  { scope, event, version, agents, now, toolbox }: Asked,
+  { scope, event, version, agents, now, toolbox }: PermitQuestion,
 ): Permission {
   const source = `reflex:${version.id}`.slice(0, 128)
   const depth = event.source.startsWith('reflex:') ? Number(EMITTED.exec(event.id)?.[1] ?? 0) + 1 : 1

@@ -10,17 +10,17 @@ type Tools = Readonly<Record<string, ToolDefinition>>
 export type FoundTool = Result<{ definition: ToolDefinition }>
 /** Tools outside the Worker. `find` returns null for names of other tools. */
 export type OutsideTools = { ready(): Promise<void>; available(): Tools; find(name: string): FoundTool | null }
-type Parts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
+type ToolboxParts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
 /**
  * The tools that this scope may use: the agent's, the settings' tools, and its own if granted.
  */
 export class Toolbox {
-  readonly #parts: Parts
+  readonly #parts: ToolboxParts
   #own: Tools = {}
   #market: Tools = {}
 
-  constructor(parts: Parts) {
+  constructor(parts: ToolboxParts) {
     this.#parts = parts
   }
 

@@ -11,7 +11,7 @@ import { TooLate } from '../base/deadline.ts'
 /** The provider's latest answer or fault. */
 export type ModelWitness = { answered: boolean; fault: ModelFault | null }
 
-export type Ending = {
+export type TurnEnding = {
   status: Exclude<TurnEnd, 'cancelled' | 'lost'>
   result: unknown
   error: string | null
@@ -23,7 +23,7 @@ export type Ending = {
 }
 
 /** A trigger's result must be JSON, for the log and for replay; otherwise the trigger failed. */
-export function endingOf(result: unknown, scratch: unknown): Ending {
+export function endingOf(result: unknown, scratch: unknown): TurnEnding {
   try {
     // Check the scratch here, where a failure is the trigger's and not the scope's.
     if (!fitsBytes(JSON.stringify(scratch) ?? '', limits.result_bytes))
@@ -44,7 +44,11 @@ export function endingOf(result: unknown, scratch: unknown): Ending {
 }
 
 /** Fails a turn whose tool calls failed, if `on_tool_error` says so. */
-export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCall[], on_tool_error: Settings['on_tool_error']): Ending {
+export function endingWithCalls(
+  ending: TurnEnding,
+  failed_calls: readonly FailedCall[],
+  on_tool_error: Settings['on_tool_error'],
+): TurnEnding {
   const [first, ...others] = failed_calls
   if (!first || on_tool_error === 'continue' || (ending.status !== 'result' && ending.status !== 'none')) return ending
   const more = others.length > 0 ? ` (and ${others.length} more failed calls)` : ''
@@ -52,7 +56,7 @@ export function endingWithCalls(ending: Ending, failed_calls: readonly FailedCal
 }
 
 /** Maps an error to an ending by its class; `model` is the turn's latest news of the provider. */
-export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): Ending {
+export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): TurnEnding {
   const refusal = findModelRefused(error)
   if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
   if (refusal) return { status: 'refused', result: null, error: refusal.detail, until: refusal.until }
@@ -63,7 +67,7 @@ export function endingOfError(error: unknown, { now, model }: { now: number; mod
   return { ...failed(messageOf(error)), stack: stackOf(error) }
 }
 
-function endingOfFault(fault: ModelFault, error: unknown): Ending {
+function endingOfFault(fault: ModelFault, error: unknown): TurnEnding {
   const ending = { result: null, error: tellFault(fault), fault }
   return fault.fault === 'unavailable' ? { status: 'waiting', ...ending } : { status: 'failed', ...ending, stack: stackOf(error) }
 }
@@ -71,4 +75,4 @@ function endingOfFault(fault: ModelFault, error: unknown): Ending {
 /** The AI SDK's stream promises hide why the stream broke off. */
 const isNoOutput = (error: unknown): boolean => Array.from(causesOf(error)).some(({ name }) => name === 'AI_NoOutputGeneratedError')
 
-const failed = (error: string): Ending => ({ status: 'failed', result: null, error })
+const failed = (error: string): TurnEnding => ({ status: 'failed', result: null, error })

@@ -4,7 +4,7 @@ import type { ArtifactChanges } from '../contract/artifact.ts'
 export type Position = { of: string; revision: number }
 
 /** Keeps a copy of artifacts current with the feed. A new subscription `of` starts over. */
-export class Follower {
+export class ArtifactFollower {
   readonly #apply: (page: ArtifactChanges, at: Position) => void
   #at: Position = { of: '', revision: 0 }
 

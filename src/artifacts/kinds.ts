@@ -5,15 +5,15 @@ import type { SkillProvenance, SkillState, SkillVersion } from '../contract/skil
 import { hashProgram } from '../reflexes/static-check.ts'
 import { hashPlan, type Manifest } from '../skills/manifest/manifest.ts'
 import { updateSharing } from '../store/artifacts/change.ts'
-import { Registry, type Changed, type Draft, type Registered, type StateChange } from './registry.ts'
+import { Registry, type Changed, type ArtifactDraft, type RegisterResult, type VersionStateChange } from './registry.ts'
 
-export type ListedReflex = Omit<ReflexVersion, 'code'>
+export type ReflexHead = Omit<ReflexVersion, 'code'>
 export type ListedSkill = Omit<SkillVersion, 'manifest'> & { description: string }
 
 const every: readonly Stage[] = reflexStates
 
 /** Reflexes use the stages' own names, and move between any two of them. */
-export const reflexes = new Registry<ReflexState, number, ListedReflex, ReflexVersion>({
+export const reflexes = new Registry<ReflexState, number, ReflexHead, ReflexVersion>({
   kind: 'reflex',
   words: reflexStates.map((state) => [state, state]),
   following: { draft: every, shadow: every, active: every, retired: every },
@@ -42,9 +42,9 @@ export const skills = new Registry<SkillState, string, ListedSkill, SkillVersion
 })
 
 /** Changes of a state: who may make one was checked before. */
-export const setReflexState = (db: D1Database, change: StateChange<ReflexState, number>): Promise<Changed<ReflexVersion>> =>
+export const setReflexState = (db: D1Database, change: VersionStateChange<ReflexState, number>): Promise<Changed<ReflexVersion>> =>
   reflexes.setState(db, change)
-export const setSkillState = (db: D1Database, change: StateChange<SkillState, string>): Promise<Changed<SkillVersion>> =>
+export const setSkillState = (db: D1Database, change: VersionStateChange<SkillState, string>): Promise<Changed<SkillVersion>> =>
   skills.setState(db, change)
 
 /** Publishes a version of a reflex to all keys, or takes that back. */
@@ -56,7 +56,7 @@ export const shareReflex = (
 /** A version as a scope's feed brought it. */
 export const presentReflex = (row: Artifact): ReflexVersion => reflexes.present(row)
 
-type Registration = Owner & Pick<Draft, 'hash' | 'now' | 'may_take_over' | 'sealed'>
+type Registration = Owner & Pick<ArtifactDraft, 'hash' | 'now' | 'may_take_over' | 'sealed'>
 export type NewReflex = Registration &
   Pick<ReflexVersion, 'id' | 'code' | 'description' | 'state' | 'provenance'> & { sharing?: ReflexVersion['sharing'] | undefined }
 export type NewSkill = Registration & Pick<SkillVersion, 'provenance'> & { manifest: Manifest }
@@ -65,11 +65,11 @@ export type NewSkill = Registration & Pick<SkillVersion, 'provenance'> & { manif
 export async function registerReflex(
   db: D1Database,
   { code, sharing = 'project', ...draft }: NewReflex,
-): Promise<Registered<ReflexVersion>> {
+): Promise<RegisterResult<ReflexVersion>> {
   return reflexes.register(db, { ...draft, content: code, sharing, program: await hashProgram(code) })
 }
 
-export async function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<Registered<SkillVersion>> {
+export async function registerSkill(db: D1Database, { manifest, ...draft }: NewSkill): Promise<RegisterResult<SkillVersion>> {
   const { id, version, description = '', scope: sharing } = manifest
   const named = { name: version, precedence: precedenceOf(version) }
   const content = JSON.stringify(manifest)

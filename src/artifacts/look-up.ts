@@ -16,7 +16,7 @@ import { reflexes, skills } from './kinds.ts'
 export type Asker = { key: Pick<Principal, 'key_id' | 'roles' | 'scopes'>; in?: string | undefined } | { agent: string }
 
 /** A version that the asker may know of. */
-export type Found<Version> = {
+export type LookedUp<Version> = {
   version: Version
   /** True if it may read, copy and try the content. */
   reads: boolean
@@ -30,12 +30,12 @@ type Rights = Omit<Owner, 'owner'> & { id: string; version: string | number; has
  * Looks a version up for somebody, in a scope: the only way to one for whoever is not the platform
  * itself. Null for what the asker may not know of.
  */
-export async function lookUpReflex(db: D1Database, { id, version }: Ref<number>, asker: Asker): Promise<Found<ReflexVersion> | null> {
+export async function lookUpReflex(db: D1Database, { id, version }: Ref<number>, asker: Asker): Promise<LookedUp<ReflexVersion> | null> {
   const found = await reflexes.find(db, id, version, await visibleTo(db, asker))
   return found && { version: found, ...(await rightsOf(db, 'reflex', found, asker)) }
 }
 
-export async function lookUpSkill(db: D1Database, { id, version }: Ref<string>, asker: Asker): Promise<Found<SkillVersion> | null> {
+export async function lookUpSkill(db: D1Database, { id, version }: Ref<string>, asker: Asker): Promise<LookedUp<SkillVersion> | null> {
   const found = await skills.find(db, id, version, await visibleTo(db, asker))
   return found && { version: found, ...(await rightsOf(db, 'skill', found, asker)) }
 }
@@ -66,7 +66,7 @@ const scopesOf = (asker: Asker): readonly string[] => ('agent' in asker ? [asker
 
 const visibleTo = (db: D1Database, asker: Asker): Promise<SQL> => readableBy(db, scopesOf(asker))
 
-async function rightsOf(db: D1Database, kind: ArtifactKind, version: Rights, asker: Asker): Promise<Omit<Found<never>, 'version'>> {
+async function rightsOf(db: D1Database, kind: ArtifactKind, version: Rights, asker: Asker): Promise<Omit<LookedUp<never>, 'version'>> {
   return { reads: readsContent(version, asker), licences: await licencesOf(db, kind, version, asker) }
 }
 

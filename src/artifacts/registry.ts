@@ -18,11 +18,11 @@ import { matchesScope } from '../contract/scope-pattern.ts'
 
 export const MOST_VERSIONS = 1000
 
-type Name = string | number
+type VersionName = string | number
 type Named<Word, Number> = { id: string; version: Number; state: Word }
 
 /** The rules of one kind. `Head` is a version without its content. */
-export type Kind<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> = {
+export type RegistryKind<Word extends string, Number extends VersionName, Head extends Named<Word, Number>, Version> = {
   kind: ArtifactKind
   /** The contract's names for the stages of this kind. */
   words: readonly (readonly [Stage, Word])[]
@@ -37,12 +37,12 @@ export type Kind<Word extends string, Number extends Name, Head extends Named<Wo
   whole: (head: Head, row: Artifact) => Version
 }
 
-export type Draft = Omit<NewArtifact, 'kind'> & Contributor
-export type Registered<Version> =
+export type ArtifactDraft = Omit<NewArtifact, 'kind'> & Contributor
+export type RegisterResult<Version> =
   | { ok: true; version: Version; created: boolean }
   | Refused<'not_owner' | 'other_content' | 'too_many_versions'>
 export type Changed<Version> = { ok: true; version: Version } | Refused<'not_found' | 'not_allowed' | 'too_many_active' | 'not_tested'>
-export type StateChange<Word, Number> = {
+export type VersionStateChange<Word, Number> = {
   id: string
   version: Number
   /** Changes it only from this state: a concurrent change wins. */
@@ -60,10 +60,10 @@ type Query<Word> = Omit<ArtifactQuery, 'state'> & { state?: Word | undefined }
 type Summary<Word, Number> = Omit<VersionRow, 'version' | 'state'> & { version: Number; state: Word }
 
 /** The versions of one kind of artifact in D1, owned by the key that registered the first one. */
-export class Registry<Word extends string, Number extends Name, Head extends Named<Word, Number>, Version> {
-  readonly #rules: Kind<Word, Number, Head, Version>
+export class Registry<Word extends string, Number extends VersionName, Head extends Named<Word, Number>, Version> {
+  readonly #rules: RegistryKind<Word, Number, Head, Version>
 
-  constructor(rules: Kind<Word, Number, Head, Version>) {
+  constructor(rules: RegistryKind<Word, Number, Head, Version>) {
     this.#rules = rules
   }
 
@@ -88,7 +88,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
   }
 
   /** Adds a version. Registering the same one again returns `created: false`. */
-  async register(db: D1Database, { may_take_over, ...draft }: Draft): Promise<Registered<Version>> {
+  async register(db: D1Database, { may_take_over, ...draft }: ArtifactDraft): Promise<RegisterResult<Version>> {
     const { kind } = this.#rules
     const artifact = `${kind} ${draft.id}`
     const owner = (await findOwner(db, { kind, id: draft.id })) ?? draft
@@ -109,7 +109,7 @@ export class Registry<Word extends string, Number extends Name, Head extends Nam
   }
 
   /** Other versions keep their state. */
-  async setState(db: D1Database, change: StateChange<Word, Number>): Promise<Changed<Version>> {
+  async setState(db: D1Database, change: VersionStateChange<Word, Number>): Promise<Changed<Version>> {
     const { id, version, from, state, reason, now, quota, forced = null, by_proof = false, unless = null } = change
     const { kind, following, quota: standard, tested } = this.#rules
     const to = this.#stageOf(state)

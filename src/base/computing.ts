@@ -82,17 +82,17 @@ export class ComputingShares {
   }
 }
 
-type Parts = { clock: Clock; left: () => number; spend: (units: number) => void; others: () => number; leave: () => void }
+type ComputingParts = { clock: Clock; left: () => number; spend: (units: number) => void; others: () => number; leave: () => void }
 
 /** The computing of one request. */
 export class Computing {
   rested_at: number
-  readonly #parts: Parts
+  readonly #parts: ComputingParts
   #units = 0
   #steps = 0
   #most_steps: number = STEPS.first
 
-  constructor(parts: Parts) {
+  constructor(parts: ComputingParts) {
     this.#parts = parts
     this.rested_at = parts.clock.now()
   }

@@ -11,25 +11,25 @@ const MOST_ISSUES = 10
 
 export type SchemaIssue = { path: PropertyKey[]; message: string }
 /** Several values may share the work of one. */
-export type Work = { left: number }
-export type Judge = (value: unknown, work?: Work) => SchemaIssue[]
+export type SchemaWork = { left: number }
+export type Judge = (value: unknown, work?: SchemaWork) => SchemaIssue[]
 export type Parse = (value: unknown) => { ok: true; value: unknown } | { ok: false; issues: SchemaIssue[] }
 
-export const workOfOne = (): Work => ({ left: MOST_WORK })
+export const workOfOne = (): SchemaWork => ({ left: MOST_WORK })
 
 /** True if the value fits. It notes an issue if not, unless it is one of several alternatives. */
-type Check = (value: unknown, at: PropertyKey[], run: Run) => boolean
+type Check = (value: unknown, at: PropertyKey[], run: SchemaRun) => boolean
 
 type ObjectFound = { object: Record<string, unknown>; named: Record<string, unknown> }
 
 /** A value that is judged. It ends at the first issues, or where it takes too much work. */
-class Run {
+class SchemaRun {
   readonly issues: SchemaIssue[] = []
-  readonly #work: Work
+  readonly #work: SchemaWork
   #alternatives = 0
   #objects: ObjectFound[] = []
 
-  constructor(work: Work) {
+  constructor(work: SchemaWork) {
     this.#work = work
   }
 
@@ -85,7 +85,7 @@ class Run {
 /** Compiles a JSON Schema that `z.fromJSONSchema` supports; its own work is not bounded. */
 export function judgeOf(schema: unknown): Judge {
   const check = checkOf(schema)
-  return (value, work = workOfOne()) => judged(check, value, new Run(work))
+  return (value, work = workOfOne()) => judged(check, value, new SchemaRun(work))
 }
 
 /**
@@ -96,7 +96,7 @@ export function parseOf(schema: unknown): Parse {
   const check = checkOf(schema)
   return (given) => {
     const value = copyOf(given)
-    const run = new Run(workOfOne())
+    const run = new SchemaRun(workOfOne())
     const issues = judged(check, value, run)
     if (issues.length > 0) return { ok: false, issues }
     for (const found of run.objects) complete(found)
@@ -104,7 +104,7 @@ export function parseOf(schema: unknown): Parse {
   }
 }
 
-function judged(check: Check, value: unknown, run: Run): SchemaIssue[] {
+function judged(check: Check, value: unknown, run: SchemaRun): SchemaIssue[] {
   const fits = check(value, [], run)
   if (run.isTooMuch)
     return [{ path: [], message: 'takes too much work to check: give its type fewer alternatives, or its lists fewer items' }]
@@ -203,7 +203,7 @@ function scalar(schema: Schema): Check | null {
 }
 
 /** True if all of them fit; without alternatives, all are looked at. */
-function each<One>(of: Iterable<One>, run: Run, check: (one: One) => boolean): boolean {
+function each<One>(of: Iterable<One>, run: SchemaRun, check: (one: One) => boolean): boolean {
   let fits = true
   for (const one of of) {
     if (run.isOver) return false
@@ -260,10 +260,10 @@ function items(schema: Schema): Check | null {
   }
 }
 
-const areUnique = (value: unknown[], run: Run): boolean =>
+const areUnique = (value: unknown[], run: SchemaRun): boolean =>
   run.work(value.length) && new Set(value.map((item) => JSON.stringify(item))).size === value.length
 
-type Containing = { contained: Check; at: PropertyKey[]; run: Run; schema: Schema }
+type Containing = { contained: Check; at: PropertyKey[]; run: SchemaRun; schema: Schema }
 
 function containsEnough(
   value: unknown[],

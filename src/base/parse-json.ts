@@ -31,7 +31,7 @@ function errorPosition(text: string): number {
   let expected: Expected = 'value'
   let at = skip(blank, text, 0)
   while (at < text.length) {
-    const step: Step = steps[expected](text, at, open)
+    const step: ParserStep = steps[expected](text, at, open)
     if (!step.ok) return step.at
     expected = step.expected
     at = skip(blank, text, step.at)
@@ -39,9 +39,9 @@ function errorPosition(text: string): number {
   return text.length
 }
 
-type Step = { ok: true; at: number; expected: Expected } | { ok: false; at: number }
+type ParserStep = { ok: true; at: number; expected: Expected } | { ok: false; at: number }
 
-const steps: Record<Expected, (text: string, at: number, open: Open) => Step> = {
+const steps: Record<Expected, (text: string, at: number, open: Open) => ParserStep> = {
   value,
   first_item: (text, at, open) => (text.charAt(at) === ']' ? close(at, open) : value(text, at, open)),
   key: (text, at) => string(text, at, 'colon'),
@@ -55,7 +55,7 @@ const steps: Record<Expected, (text: string, at: number, open: Open) => Step> = 
   },
 }
 
-function value(text: string, at: number, open: Open): Step {
+function value(text: string, at: number, open: Open): ParserStep {
   const character = text.charAt(at)
   if (character === '"') return string(text, at, 'next')
   if (character === '{' || character === '[') {
@@ -66,7 +66,7 @@ function value(text: string, at: number, open: Open): Step {
   return end > at ? { ok: true, at: end, expected: 'next' } : { ok: false, at }
 }
 
-function string(text: string, start: number, expected: Expected): Step {
+function string(text: string, start: number, expected: Expected): ParserStep {
   if (text.charAt(start) !== '"') return { ok: false, at: start }
   let at = skip(plainText, text, start + 1)
   while (text.charAt(at) === '\\') {
@@ -77,7 +77,7 @@ function string(text: string, start: number, expected: Expected): Step {
   return text.charAt(at) === '"' ? { ok: true, at: at + 1, expected } : { ok: false, at }
 }
 
-function close(at: number, open: Open): Step {
+function close(at: number, open: Open): ParserStep {
   open.pop()
   return { ok: true, at: at + 1, expected: 'next' }
 }

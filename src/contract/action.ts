@@ -38,10 +38,10 @@ export type Action = z.infer<typeof actionSchema>
 /** For responses. Input schemas stay anonymous, because a named one becomes a reference. */
 export const action = actionSchema.meta({ id: 'Action' })
 
-export type ToolCall = { tool: string; args: unknown }
+export type ActionCall = { tool: string; args: unknown }
 
 /** The call of a tool that an action is; null if it is another act, or names nothing. */
-export function toolCallOf(action: Action): ToolCall | null {
+export function toolCallOf(action: Action): ActionCall | null {
   switch (action.action_type) {
     case 'call_tool':
       return { tool: action.tool, args: action.args }

@@ -66,7 +66,7 @@ export type Reference = { id: string; version?: number | undefined }
  * The artifacts of a kind that a scope may run: those it refers to, or else those whose owner
  * covers it, and those it has a licence for. Sealed ones only of such owners or with a licence.
  */
-export type Subscription = { kind: ArtifactKind; scope: string; references?: readonly Reference[] | undefined }
+export type ArtifactSubscription = { kind: ArtifactKind; scope: string; references?: readonly Reference[] | undefined }
 
 /** `artifact` is null for a version that the scope may no longer use. */
 export type ArtifactChange = { id: string; version: string; artifact: Artifact | null }

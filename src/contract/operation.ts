@@ -4,15 +4,15 @@ import type { BaseRole } from './principal.ts'
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 type At = `${Method} /${string}`
 /** The body of a success, by its status, with a sentence. Null: there is no body. */
-export type Answers = Readonly<Record<number, readonly [z.ZodType | null, string]>>
-export type AnswerOf<Declared extends Answers> = {
+export type OperationAnswers = Readonly<Record<number, readonly [z.ZodType | null, string]>>
+export type AnswerOf<Declared extends OperationAnswers> = {
   [Status in keyof Declared]: Declared[Status] extends readonly [infer Schema extends z.ZodType, string] ? z.infer<Schema> : null
 }[keyof Declared]
 
 /** The fields of a tool, as models are shown them. The request checks them again. */
 type ToolFields = Readonly<Record<string, z.ZodType>>
 /** A request that reads, as a tool for coding agents over MCP. `fixed`: fields with one value. */
-export type McpTool = { name: string; title: string; description: string; input: ToolFields; fixed?: Fields }
+export type OfferedMcpTool = { name: string; title: string; description: string; input: ToolFields; fixed?: OperationFields }
 /** A request as a tool of agents, which act for the account of their scope: without its fields. */
 export type AgentTool<Input = unknown> = { name: string; description: string; input: z.ZodType<Input> }
 
@@ -23,8 +23,8 @@ type Shared = {
   /** The key must cover the scope of the path, or of the query. */
   scoped?: true | 'query'
 }
-type Described<Answered extends Answers, Status extends number> = {
-  mcp?: McpTool
+type Described<Answered extends OperationAnswers, Status extends number> = {
+  mcp?: OfferedMcpTool
   description?: string
   example?: unknown
   /**
@@ -48,12 +48,12 @@ export type Operation<
   Params extends z.ZodObject | undefined,
   Query extends z.ZodObject | undefined,
   Body extends z.ZodType | undefined,
-  Answered extends Answers,
+  Answered extends OperationAnswers,
   Status extends number,
   Input,
 > = Named<Where> & Shared & Rest<Params, Query, Body, Answered, Status, Input>
 
-type Rest<Params, Query, Body, Answered extends Answers, Status extends number, Input> = Described<Answered, Status> & {
+type Rest<Params, Query, Body, Answered extends OperationAnswers, Status extends number, Input> = Described<Answered, Status> & {
   params?: Params
   query?: Query
   body?: Body
@@ -64,7 +64,7 @@ type Rest<Params, Query, Body, Answered extends Answers, Status extends number, 
 /** The type of every operation. No code knows the answers of all. */
 export type AnyOperation = Named<At> &
   Shared &
-  Described<Answers, number> & {
+  Described<OperationAnswers, number> & {
     params?: z.ZodObject | undefined
     query?: z.ZodObject | undefined
     body?: z.ZodType | undefined
@@ -77,7 +77,7 @@ export const operations =
   (shared: Shared) =>
   <
     const Where extends At,
-    const Answered extends Answers,
+    const Answered extends OperationAnswers,
     const Status extends number = never,
     Params extends z.ZodObject | undefined = undefined,
     Query extends z.ZodObject | undefined = undefined,
@@ -96,7 +96,7 @@ export type Cell = string | number | boolean | object | null | undefined
 export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
 
 /** The fields of a request, without the parameters of the path. */
-export type Fields = Readonly<Record<string, unknown>>
+export type OperationFields = Readonly<Record<string, unknown>>
 
 /**
  * An option: commander's flags, its help, and more. Its value is a field of the query or the body:
@@ -114,7 +114,7 @@ type FlagDetails = {
 type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
 
 /** A line, a line of coloured parts, or values by their names, each on a line with its name. */
-export type Shown = string | readonly (string | { colour: Colour; text: string })[] | Readonly<Record<string, Cell>>
+export type PrintedValue = string | readonly (string | { colour: Colour; text: string })[] | Readonly<Record<string, Cell>>
 
 /** A command that sends one operation and prints what it answers. */
 export type CommandOf<Answer> = {
@@ -126,17 +126,17 @@ export type CommandOf<Answer> = {
   /** A field that gets a new id where none is given. */
   fills?: string
   /** The fields of the request, where they are not those that were given. */
-  asks?: (given: Fields) => Fields
+  asks?: (given: OperationFields) => OperationFields
   /** Says what was given wrongly; null if nothing was. */
-  wrong?: (given: Fields) => string | null
+  wrong?: (given: OperationFields) => string | null
   /** A list as a table. `most`: the largest page; null: there is one page. */
   table?: {
     columns: readonly Column<Items<Answer>>[]
-    empty: string | ((path: readonly string[], fields: Fields) => string)
+    empty: string | ((path: readonly string[], fields: OperationFields) => string)
     most?: number | null
     limit?: number
   }
-  shows?: (answer: Answer, path: readonly string[]) => readonly Shown[]
+  shows?: (answer: Answer, path: readonly string[]) => readonly PrintedValue[]
   /** The last part of the path is printed under this name, as JSON, in place of the answer. */
   done?: string
   /** The command exits with 1. */

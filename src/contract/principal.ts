@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Decider } from '../features/approvals/contract/approval.ts'
+import type { DecidedBy } from '../features/approvals/contract/approval.ts'
 import { matchesScope, scopePattern } from './scope-pattern.ts'
 
 /** The id under which the deployment's admin key acts; it has no row in D1. */
@@ -60,7 +60,7 @@ export function hasRole({ roles }: Pick<Principal, 'roles'>, role: string): bool
 }
 
 /** The principal as a decider on approvals; null if it may not decide. */
-export function deciderOf(principal: Principal): Decider | null {
+export function deciderOf(principal: Principal): DecidedBy | null {
   const { key_id, name } = principal
   return hasRole(principal, 'operator') ? { key_id, name, is_admin: hasRole(principal, 'admin') } : null
 }

@@ -161,7 +161,7 @@ export type Decision = { by: 'turn' | 'reflex'; acts: Act[] }
  * An event with a reflex's context and the decision, or null while it is open. `rebuilt`: nothing
  * was recorded, so scratch, thinking and recent actions are empty.
  */
-export type Recording = {
+export type ReflexRecording = {
   seq: number
   event_id: string
   at: string

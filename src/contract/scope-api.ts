@@ -1,13 +1,13 @@
 import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
-import type { Decider, Verdict } from '../features/approvals/contract/approval.ts'
+import type { DecidedBy, ApprovalVerdict } from '../features/approvals/contract/approval.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus, TraceMarks } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
 import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from '../features/learning/contract/learner-api.ts'
-import type { ToolCall } from './action.ts'
+import type { ActionCall } from './action.ts'
 import type { CallKeys } from './reflex.ts'
-import type { Feedback, Judged } from '../features/proof/contract/audit.ts'
+import type { Feedback, AuditedDecision } from '../features/proof/contract/audit.ts'
 import type { Alert } from '../features/notices/contract/notice.ts'
 import type { Certificate } from '../features/proof/contract/certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
@@ -93,7 +93,7 @@ export type Connect = {
   key_id: string
   source: string
   may_send: boolean
-  decides_as: Decider | null
+  decides_as: DecidedBy | null
   after: number | null
   /** For a stream: send the parts of answers, too. */
   parts?: true
@@ -218,7 +218,7 @@ export interface ScopeApi {
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   /** The identity of each tool call, as for the scope's effects. */
-  identify(calls: ToolCall[]): Promise<(CallKeys | null)[]>
+  identify(calls: ActionCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>
   /** Runs a proposal if allowed; returns a ProposalResult as JSON. */
   propose(proposal: { skill_id: string; inputs: Record<string, unknown>; why: string }, by: ProposalCaller): Promise<string>
@@ -237,7 +237,7 @@ export interface ScopeApi {
    * Hands the scope a decision that D1 has taken. It is applied once: a scope that no longer asks
    * ignores it. Without a verdict, the scope looks in D1 for decisions that it missed.
    */
-  approvalDecided(id: string, verdict?: Verdict): Promise<void>
+  approvalDecided(id: string, verdict?: ApprovalVerdict): Promise<void>
   /** The reason why a question about a reflex is outdated; null: it is not. */
   approvalOutdated(id: string): Promise<string | null>
   /**
@@ -246,7 +246,7 @@ export interface ScopeApi {
    */
   askAgain(event_ids: string[]): Promise<string>
   /** A person's judgement of the decision on an event. `by` is a name. */
-  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: Judged }, Refused<'unknown' | 'undecided'>>>
+  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
   /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */

@@ -1,7 +1,7 @@
 import type { Event } from './event.ts'
 
 type Memory = 'events' | 'scratch' | 'created_at' | 'last_action_at'
-type Options<E extends Event> = Partial<Pick<DecisionContext<E>, Memory>> & { scope: string; now?: () => number }
+type ContextOptions<E extends Event> = Partial<Pick<DecisionContext<E>, Memory>> & { scope: string; now?: () => number }
 
 /** A scope's working memory: the events since the last action, and `scratch`. Times in ms. */
 export class DecisionContext<E extends Event = Event> {
@@ -12,7 +12,7 @@ export class DecisionContext<E extends Event = Event> {
   last_action_at: number | null
   readonly #now: () => number
 
-  constructor({ scope, events = [], scratch = {}, now = Date.now, created_at = now(), last_action_at = null }: Options<E>) {
+  constructor({ scope, events = [], scratch = {}, now = Date.now, created_at = now(), last_action_at = null }: ContextOptions<E>) {
     this.scope = scope
     this.events = events
     this.scratch = scratch

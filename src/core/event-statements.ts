@@ -7,7 +7,7 @@ export type Claim = Which & { ack_token: string; now: number; lease_ms: number; 
 /** `jitter` in [0, 1) spreads the retries; the delay doubles with each attempt. */
 export type Backoff = { max_attempts: number; backoff_ms?: number; max_backoff_ms?: number; now: number; jitter: number }
 type Failure = Backoff & { ack_tokens: readonly string[]; error: string }
-export type Span = Which & { start: string; end?: string | undefined; also?: { sql: string; param: string } | undefined }
+export type StatementSpan = Which & { start: string; end?: string | undefined; also?: { sql: string; param: string } | undefined }
 /** The first rows of `seq, at, bytes` that fit a page of 4 MB. Their payloads are not read. */
 const fitting = (rows: string): string => `SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY at, seq) - bytes AS before
   FROM (${rows})) WHERE before < 4000000`
@@ -53,7 +53,7 @@ export function eventStatements(table = 'events', alsoSet = '') {
     nack: (failure: Failure): Statement => fail('ack_token IN (SELECT value FROM json_each(?1))', failure),
     /** Requeues events whose lease expired. The attempt counts. */
     expire: (backoff: Backoff) => fail(`ack_token > '' AND lease_until <= ?3`, { ...backoff, ack_tokens: [], error: 'the lease ran out' }),
-    replay: ({ start, end, types, scope, also }: Span, after: { timestamp: string; seq: number }, limit: number): Statement => ({
+    replay: ({ start, end, types, scope, also }: StatementSpan, after: { timestamp: string; seq: number }, limit: number): Statement => ({
       sql: `SELECT seq, timestamp, payload FROM ${table} WHERE seq IN (${fitting(`SELECT seq, timestamp AS at, octet_length(payload) AS bytes
         FROM ${table} WHERE timestamp >= ?1 AND timestamp < ?2 AND (timestamp, seq) > (?3, ?4) AND (?5 IS NULL OR scope = ?5)
         AND (?6 = 'null' OR type IN (SELECT value FROM json_each(?6))) AND ${also?.sql ?? '?8 IS NULL'} ORDER BY timestamp, seq LIMIT ?7`)}) ORDER BY timestamp, seq`,

@@ -1,5 +1,5 @@
 import type { Event } from './event.ts'
-import { eventStatements, type Span, type Statement } from './event-statements.ts'
+import { eventStatements, type StatementSpan, type Statement } from './event-statements.ts'
 
 export type Delivery<E extends Event = Event> = { event: E; ack_token: string; attempts: number }
 export type Receipt = { id: string; scope: string; status: 'accepted' | 'duplicate' }
@@ -15,12 +15,12 @@ export interface EventStore<E extends Event = Event> {
   ack(token: string): Promise<boolean>
   nack(token: string, error?: string): Promise<boolean>
   /** History, oldest first; it changes nothing. `start` is inclusive, `end` exclusive, both ISO. */
-  replay(span: Span): AsyncIterable<E>
+  replay(span: StatementSpan): AsyncIterable<E>
 }
 
-type Row = Record<string, unknown>
+type SqlRow = Record<string, unknown>
 type Tuning = { max_attempts: number; poll_ms: number; now: () => number; random: () => number }
-export type SqlEventStoreOptions = Partial<Tuning> & { run: (statement: Statement) => Promise<Row[]>; table?: string }
+export type SqlEventStoreOptions = Partial<Tuning> & { run: (statement: Statement) => Promise<SqlRow[]>; table?: string }
 
 /** An EventStore over D1, or over any SQLite that `run` executes statements on. */
 export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
@@ -73,7 +73,7 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
     return (await run(this.#statements.nack({ ack_tokens: [token], error, max_attempts, now: now(), jitter: random() }))).length > 0
   }
 
-  async *replay(span: Span): AsyncGenerator<E> {
+  async *replay(span: StatementSpan): AsyncGenerator<E> {
     // With milliseconds, as in events: `…00Z` would sort after `…00.000Z`.
     const exact = { ...span, start: new Date(span.start).toISOString(), end: span.end && new Date(span.end).toISOString() }
     for (let after = { timestamp: '', seq: 0 }; ;) {
@@ -86,6 +86,6 @@ export class SqlEventStore<E extends Event = Event> implements EventStore<E> {
   }
 }
 
-export function toDelivery<E extends Event>({ payload, ack_token, attempts }: Row): Delivery<E> {
+export function toDelivery<E extends Event>({ payload, ack_token, attempts }: SqlRow): Delivery<E> {
   return { event: JSON.parse(String(payload)), ack_token: String(ack_token), attempts: Number(attempts) }
 }

@@ -1,6 +1,6 @@
 export { DecisionContext } from './decision-context.ts'
 export type { Filter, ReflexDeps, Trigger } from './deps.ts'
-export { eventStatements, eventTable, type Span, type Statement } from './event-statements.ts'
+export { eventStatements, eventTable, type StatementSpan as Span, type Statement } from './event-statements.ts'
 export { SqlEventStore, type Delivery, type EventStore, type Receipt, type SqlEventStoreOptions, type Subscription } from './event-store.ts'
 export * from './event.ts'
 export { all, any, dedupeFilter, keywordFilter, not, rateLimitFilter, relevant, sourceFilter, typeFilter } from './filter.ts'

@@ -1,9 +1,9 @@
-import { arrivalOf, noTurn, type Meeting } from '../agent/overlap.ts'
+import { arrivalOf, noTurn, type OverlapSituation } from '../agent/overlap.ts'
 import { parseAction, type Action } from '../contract/action.ts'
 import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
-import type { Decision, Step } from '../reflexes/decide.ts'
-import type { Applied, Feature, Next } from './feature.ts'
+import type { ReactionDecision, ReflexStep } from '../reflexes/decide.ts'
+import type { Applied, ScopeFeature, Next } from './feature.ts'
 import { asksModel, stateAfter } from './inbox/state-after.ts'
 import type { Log } from './log/log.ts'
 import { tellFailure } from './log/failures.ts'
@@ -13,15 +13,15 @@ import { marksOf } from '../traces/otlp-target.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
-export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & { features: readonly Feature[] }
+export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & { features: readonly ScopeFeature[] }
 /** `via` is null for events that are already stored. `agent` is the name of the scope's agent. */
-type How = { via: Via | null; meeting: Meeting; agent: string }
+type How = { via: Via | null; meeting: OverlapSituation; agent: string }
 
 /**
  * Writes decisions in one unit: log, inbox, context and settlements. Then features follow each
  * decision, in the order of their list: actions, audits, trials and calls of the decision model.
  */
-export function apply(unit: Unit, decisions: readonly Decision[], how: How, parts: ApplyParts): Next[] {
+export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: How, parts: ApplyParts): Next[] {
   const { inbox, settlement, features } = parts
   const { via } = how
   const basis = via ? parts.basis(unit) : null
@@ -45,7 +45,7 @@ export function apply(unit: Unit, decisions: readonly Decision[], how: How, part
 }
 
 /** Has the features follow a decision: first its action, then the rest. */
-function followed(unit: Unit, one: Applied, features: readonly Feature[]): Next[] {
+function followed(unit: Unit, one: Applied, features: readonly ScopeFeature[]): Next[] {
   const { acted } = one.decision
   const next: Next[] = []
   if (acted && !acted.reused) for (const feature of features) next.push(...(feature.acted?.(unit, acted, one) ?? []))
@@ -54,12 +54,12 @@ function followed(unit: Unit, one: Applied, features: readonly Feature[]): Next[
   return next
 }
 
-const RETRIED: ReadonlySet<Decision['perceived']> = new Set(['failed', 'unperceived'])
+const RETRIED: ReadonlySet<ReactionDecision['perceived']> = new Set(['failed', 'unperceived'])
 
 /** Logs a decision, has its runs counted and joins its event to the context. */
 function record(
   unit: Unit,
-  decision: Decision,
+  decision: ReactionDecision,
   { via, meeting, agent, basis }: How & { basis: string | null },
   { log, memory, features }: ApplyParts,
 ): Applied {
@@ -103,7 +103,7 @@ function record(
 }
 
 /** Retries or dead-letters events on which a filter failed. Logs each failure once. */
-function retryFailed(unit: Unit, decisions: readonly Decision[], agent: string, { inbox, settlement, log }: ApplyParts): void {
+function retryFailed(unit: Unit, decisions: readonly ReactionDecision[], agent: string, { inbox, settlement, log }: ApplyParts): void {
   const failed = decisions.flatMap(({ one, failure }) => {
     if (!failure) return []
     const { text } = log.masks.of(one.event.meta.trace_id)
@@ -124,8 +124,8 @@ function retryFailed(unit: Unit, decisions: readonly Decision[], agent: string, 
 
 /** Logs a context shared by several steps once. */
 function entryOf(
-  { id, version, hash, state, ran, shown, fire, passed, pace }: Step,
-  { one }: Decision,
+  { id, version, hash, state, ran, shown, fire, passed, pace }: ReflexStep,
+  { one }: ReactionDecision,
   { log, shown: logged }: { log: Log; shown: Set<string> },
 ): NewEntry {
   const context = shown && !logged.has(shown.hash) && ran ? log.cleanContext(shown.context, shown.json) : null

@@ -1,9 +1,9 @@
 import type { Arrival } from '../contract/event-record.ts'
 import type { ReflexVersion } from '../contract/reflex.ts'
 import type { Event } from '../core/event.ts'
-import type { Decision, Fire, Step } from '../reflexes/decide.ts'
+import type { ReactionDecision, Fire, ReflexStep } from '../reflexes/decide.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
-import type { Judged } from './inbox/event-row.ts'
+import type { ArrivedEvent } from './inbox/event-row.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Stopped } from './turns/turn.ts'
 
@@ -15,14 +15,14 @@ export type Next =
   | { do: 'say'; content: string; event_id: string }
 
 /** A decision whose entries and row are written. `asks`: a feature decides on the event later. */
-export type Applied = { decision: Decision; row: Judged; fired_seq: number; arrival: Arrival | null; asks: boolean }
+export type Applied = { decision: ReactionDecision; row: ArrivedEvent; fired_seq: number; arrival: Arrival | null; asks: boolean }
 
 /**
  * The seam between the way of an event and what hangs on it. The loop and `apply` name no feature:
  * they call each phase in the order of the wiring's list. A feature has only the phases that it
  * needs. All from `fired` on write in the unit of the decision: an error there fails it.
  */
-export type Feature = {
+export type ScopeFeature = {
   readonly name: string
   /** The reason why it keeps a version that acts by proof from acting now, or null. */
   readonly mayAct?: (version: ReflexVersion, at: number) => string | null
@@ -33,7 +33,7 @@ export type Feature = {
   /** Counts an action that is about to be logged. Returns fields for its entry. */
   readonly fired?: (unit: Unit, fire: Fire) => object | null
   /** Follows a step of the chain, which is logged. */
-  readonly ran?: (unit: Unit, step: Step, decision: Decision) => void
+  readonly ran?: (unit: Unit, step: ReflexStep, decision: ReactionDecision) => void
   /** Follows an action that no earlier one makes superfluous. Returns the work after the commit. */
   readonly acted?: (unit: Unit, fire: Fire, applied: Applied) => Next[]
   /** Follows a decision, after its action. */

@@ -1,11 +1,11 @@
-import type { Meeting } from '../agent/overlap.ts'
+import type { OverlapSituation } from '../agent/overlap.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
-import { decide, FUEL_PER_BATCH, type Situation } from '../reflexes/decide.ts'
+import { decide, FUEL_PER_BATCH, type ReflexSituation } from '../reflexes/decide.ts'
 import { apply, type ApplyParts } from './apply.ts'
 import type { Next } from './feature.ts'
-import { CALLER, together, type Work } from './upkeep/guard.ts'
+import { CALLER, together, type GuardedWork } from './upkeep/guard.ts'
 import type { Stored } from './inbox/event-row.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
 import type { Sockets } from './live/sockets.ts'
@@ -15,7 +15,7 @@ import type { Lanes } from './effects/wiring.ts'
 type LoopParts = ApplyParts &
   Pick<Lanes, 'agent' | 'turns' | 'guard' | 'view' | 'jobs' | 'reflex_sync' | 'settings' | 'unit' | 'now'> & {
     sockets: Pick<Sockets, 'reply'>
-    situation: (now: number, fuel: number) => Situation
+    situation: (now: number, fuel: number) => ReflexSituation
   }
 
 const PERCEIVE_BATCH = 1000
@@ -121,14 +121,14 @@ export class Loop {
     return next
   }
 
-  #meeting(): Meeting {
+  #meeting(): OverlapSituation {
     const { agent, settings, turns } = this.#parts
     return { overlap: settings().overlap, has_trigger: agent().trigger !== null, in_flight: turns.inFlight }
   }
 
   async #perceiveCarefully(): Promise<void> {
     this.#careful = true
-    const perceive = (stored: Stored, work: Work) => this.#parts.unit((unit) => this.#react(unit, [stored], null), work)
+    const perceive = (stored: Stored, work: GuardedWork) => this.#parts.unit((unit) => this.#react(unit, [stored], null), work)
     await perceiveOneByOne(this.#parts, (stored, work) => this.follow(perceive(stored, work)))
     this.#careful = false
   }

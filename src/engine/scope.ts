@@ -1,10 +1,10 @@
 import { streamOfLines } from '../traces/recording-lines.ts'
-import type { ToolCall } from '../contract/action.ts'
+import type { ActionCall } from '../contract/action.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
-import type { Verdict } from '../features/approvals/contract/approval.ts'
+import type { ApprovalVerdict } from '../features/approvals/contract/approval.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { ConnectedObject } from './live/connected-object.ts'
@@ -118,7 +118,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.recordings.read(request)
   }
 
-  async identify(calls: ToolCall[]) {
+  async identify(calls: ActionCall[]) {
     return calls.map(({ tool, args }) => this.#parts.toolbox.keyOf(tool, args))
   }
 
@@ -154,7 +154,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.views.ids()
   }
 
-  async approvalDecided(id: string, verdict?: Verdict) {
+  async approvalDecided(id: string, verdict?: ApprovalVerdict) {
     const { parked } = this.#parts
     await (verdict ? parked.decided(id, verdict) : parked.poll())
   }

@@ -1,6 +1,6 @@
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import { existingKeys } from '../store/access/keys.ts'
-import type { Feature } from './feature.ts'
+import type { ScopeFeature } from './feature.ts'
 import { keepingPrograms } from './log/log-parts.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
@@ -19,16 +19,16 @@ import { handleActions } from './reflexes/perform-action.ts'
 import { reflexTools } from './reflexes/tools.ts'
 import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Archive } from '../features/archive/scope/archive.ts'
-import { History } from '../features/archive/scope/history.ts'
+import { ScopeHistory } from '../features/archive/scope/history.ts'
 import { Configuration } from './settings/change.ts'
 import { handleApprovalEvents } from '../features/approvals/scope/approval-events.ts'
 import { approvedSettings, handleCalls } from '../features/approvals/scope/held-calls.ts'
 import type { DeskParts } from '../features/market/tools/desk.ts'
 import { marketTools } from '../features/market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
-import { composeGround, type Host } from './storage/wiring.ts'
+import { composeGround, type ScopeHost } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
-import { Decisions } from '../features/decisions/scope/decisions.ts'
+import { DecisionModelCalls } from '../features/decisions/scope/decisions.ts'
 import { turnDeps } from './turns/deps.ts'
 import { Audits } from '../features/proof/scope/audits.ts'
 import { handleAudits } from '../features/proof/scope/audit-jobs.ts'
@@ -42,7 +42,7 @@ export type Collaborators = ReturnType<typeof compose>
  * registers with it: handlers of a lane, tools, sources of due work. An untouched scope has no
  * tables yet.
  */
-export function compose(host: Host) {
+export function compose(host: ScopeHost) {
   const ground = composeGround(host)
   const reflexes = { ...ground, ...composeReflexes(ground) }
   const lanes = { ...reflexes, ...composeLanes(reflexes) }
@@ -66,9 +66,9 @@ type Live = Skilled & ReturnType<typeof composeLive>
 function composeLoop(parts: Live) {
   const { skills, turns, alarm } = parts
   const actions = new Actions(parts)
-  const decisions = new Decisions({ ...parts, actions })
+  const decisions = new DecisionModelCalls({ ...parts, actions })
   const audits = new Audits(parts)
-  const features: Feature[] = [
+  const features: ScopeFeature[] = [
     parts.market_feature,
     actions.queueing,
     // Before an action changes what a turn would have seen.
@@ -101,7 +101,7 @@ function composeArchive(parts: Looped) {
   const [old_events, old_entries] = [new ExpiredEvents(parts), new ExpiredEntries(parts)]
   const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
   const archive = env.ARCHIVE ? new Archive({ ...parts, bucket: env.ARCHIVE, events: old_events, entries: old_entries, beforeLoss }) : null
-  return { old_events, old_entries, archive, history: new History({ ...parts, bucket: env.ARCHIVE }) }
+  return { old_events, old_entries, archive, history: new ScopeHistory({ ...parts, bucket: env.ARCHIVE }) }
 }
 
 /** Wires what calls from outside reach, and what runs by itself. */

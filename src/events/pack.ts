@@ -22,17 +22,17 @@ export function readMessage(body: unknown): QueueMessage | null {
 
 const isFields = (value: unknown): value is { [name: string]: unknown } => typeof value === 'object' && value !== null
 
-export type Packed = { message: QueueMessage; bytes: number }
+export type PackedMessage = { message: QueueMessage; bytes: number }
 
 /** Packs the events of each scope into messages: a queue is billed, and limited, by the message. */
-export function pack(events: readonly Event[], batch?: string): Packed[] {
+export function pack(events: readonly Event[], batch?: string): PackedMessage[] {
   return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) =>
     packScope({ scope, ...(batch && { batch }) }, group),
   )
 }
 
-function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]): Packed[] {
-  const packed: Packed[] = []
+function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]): PackedMessage[] {
+  const packed: PackedMessage[] = []
   for (const event of group) {
     const bytes = byteLength(JSON.stringify(event)) + 1
     const last = packed.at(-1)
@@ -50,7 +50,7 @@ const MOST_MESSAGES = 100
 /** The limit of one `sendBatch`, less its envelope. */
 const MOST_BYTES = 240_000
 
-export function grouped(packed: readonly Packed[]): QueueMessage[][] {
+export function grouped(packed: readonly PackedMessage[]): QueueMessage[][] {
   const groups: QueueMessage[][] = []
   let bytes = Number.POSITIVE_INFINITY
   for (const { message, bytes: size } of packed) {

@@ -41,14 +41,14 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
 }
 
 /** Runs one step of the sweep and returns its count. A failure is logged, not thrown. */
-type Step = (name: string, work: () => Promise<number>) => Promise<number>
-type Asked = { now: number; step: Step; retention: readonly FeatureRetention[] }
+type RunStep = (name: string, work: () => Promise<number>) => Promise<number>
+type RetentionRun = { now: number; step: RunStep; retention: readonly FeatureRetention[] }
 
 /**
  * Deletes expired rows in bounded batches until the time budget is spent. Dead letters, versions
  * and keys are kept.
  */
-export async function forgetOld(env: Env, { now, step, retention }: Asked): Promise<Forgotten> {
+export async function forgetOld(env: Env, { now, step, retention }: RetentionRun): Promise<Forgotten> {
   const db = storeOf(env)
   const before = () => now - retentionDays(env) * DAY_MS
   const long_before = () => Math.min(before(), now - SCOPE_DAYS * DAY_MS)

@@ -15,13 +15,13 @@ const SENT_AT_ONCE = 16
 const SKEW_MS = 10_000
 
 export type SweepStep = { name: string; run: (env: Env, now: number) => Promise<number> }
-export type Steps = { retention?: readonly RetentionStep[]; features?: readonly Swept[] }
+export type SweepSteps = { retention?: readonly RetentionStep[]; features?: readonly Swept[] }
 type Swept = { readonly sweeps?: readonly SweepStep[]; readonly forgets?: readonly FeatureRetention[] }
 /** `steps`: the count of each step of a feature, by its name. */
 type Done = { sent_again: number; poked: number; forgotten: number; steps: Record<string, number> }
 
 /** Restarts stuck work. Idempotent, safe beside another sweep; a failed step stops no other. */
-export async function sweep(env: Env, now: number, { retention = [], features = [] }: Steps = {}): Promise<Done> {
+export async function sweep(env: Env, now: number, { retention = [], features = [] }: SweepSteps = {}): Promise<Done> {
   const steps: Record<string, number> = {}
   for (const { name, run } of features.flatMap(({ sweeps = [] }) => sweeps)) steps[name] = await step(name, () => run(env, now))
   const sent_again = await step('sending again', () => sendAgain(env, now))

@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/queued.ts'
 import { LATE_MS } from './enqueue.ts'
-import { sweep, type Steps } from './sweep.ts'
+import { sweep, type SweepSteps } from './sweep.ts'
 import { storeOf } from '../store/store.ts'
 
 /** The time for which a sweeper sweeps after it was armed, even if it finds nothing. */
@@ -10,9 +10,9 @@ const ARMED_MS = 120_000
 
 /** Sweeps by its own alarm: the local server runs no cron and loses its queue in a crash. */
 export class SweeperObject extends DurableObject<Env> implements SweeperApi {
-  readonly #steps: Steps
+  readonly #steps: SweepSteps
 
-  constructor(context: DurableObjectState, env: Env, steps: Steps) {
+  constructor(context: DurableObjectState, env: Env, steps: SweepSteps) {
     super(context, env)
     this.#steps = steps
   }

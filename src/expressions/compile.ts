@@ -1,14 +1,14 @@
 import type { Refused } from '../base/result.ts'
 import type { Environment, ParseResult } from '@marcbachmann/cel-js'
 import { messageOf } from '../base/error-text.ts'
-import { environmentWith, withHost, type Host } from './environment.ts'
+import { environmentWith, withHost, type ExpressionHost } from './environment.ts'
 import { meter } from './metered.ts'
 import { namesOf, type NamesOf } from './names.ts'
 import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work } from './work.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
 /** `detail` ends with an excerpt of the source if the library provides one. */
-export type Compiled = { ok: true; expression: Expression } | Refused<'invalid'>
+export type CompiledExpression = { ok: true; expression: Expression } | Refused<'invalid'>
 export type Ran = { ok: true; value: unknown } | Refused<'failed' | 'over_budget'>
 
 const LONGEST_SOURCE = 2000
@@ -16,7 +16,7 @@ const LONGEST_SOURCE = 2000
 const MOST_FUNCTIONS = 16
 
 /** Compiles a bounded and metered expression. `environment` adds variables. */
-export function compile(source: string, environment?: Environment, yields: 'bool' | 'any' = 'bool'): Compiled {
+export function compile(source: string, environment?: Environment, yields: 'bool' | 'any' = 'bool'): CompiledExpression {
   if (source.length > LONGEST_SOURCE) return invalid(`the expression has ${source.length} characters; ${LONGEST_SOURCE} are allowed`)
   try {
     const parsing = environment ?? environmentWith(new Set())
@@ -39,7 +39,7 @@ export function compile(source: string, environment?: Environment, yields: 'bool
 /** Runs an expression and charges its work to `work`. Never throws. */
 export function run(
   { run }: Expression,
-  { variables, work, host }: { variables: Map<string, unknown>; work: Work; host: Host | null },
+  { variables, work, host }: { variables: Map<string, unknown>; work: Work; host: ExpressionHost | null },
 ): Ran {
   const granted = Math.min(EVALUATION_WORK, Math.max(0, work.left))
   const own: Work = { left: granted }
@@ -66,8 +66,8 @@ export const overBudget = (granted: number): Extract<Ran, { ok: false }> => ({
 const invalid = (detail: string): Refused<'invalid'> => ({ ok: false, reason: 'invalid', detail })
 
 /** Compiles a source once; the most recently compiled `most` are kept. */
-export function compileOnce(most: number, compile: (source: string) => Compiled): (source: string) => Compiled {
-  const known = new Map<string, Compiled>()
+export function compileOnce(most: number, compile: (source: string) => CompiledExpression): (source: string) => CompiledExpression {
+  const known = new Map<string, CompiledExpression>()
   return (source) => {
     const before = known.get(source)
     if (before) return before

@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js'
 
 /** Functions of the host that expressions may call by name. */
-export type Host = { call(name: string, args: readonly unknown[]): unknown }
+export type ExpressionHost = { call(name: string, args: readonly unknown[]): unknown }
 
 /** Bounds the length; `work.ts` bounds the work. */
 const limits = { maxAstNodes: 200, maxDepth: 24, maxListElements: 50, maxMapEntries: 20, maxCallArguments: 8 }
@@ -27,9 +27,9 @@ function baseEnvironment(): Environment {
 export const base = baseEnvironment()
 
 /** Evaluation is synchronous, so one variable holds the current host. */
-let current: Host | null = null
+let current: ExpressionHost | null = null
 
-export function withHost<Result>(host: Host | null, evaluate: () => Result): Result {
+export function withHost<Result>(host: ExpressionHost | null, evaluate: () => Result): Result {
   const before = current
   current = host
   try {

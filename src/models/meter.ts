@@ -6,8 +6,8 @@ import type {
   LanguageModelV4Usage,
 } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import { type Answer, type ModelCall, modelCall } from './model-call.ts'
-import { ModelRefused, type Refusal } from './model-errors.ts'
+import { type ModelCallAnswer, type ModelCall, modelCall } from './model-call.ts'
+import { ModelRefused, type ModelRefusal } from './model-errors.ts'
 import type { OwnPrices } from './own-prices.ts'
 import { promptHash } from './prompt.ts'
 import { StreamContent } from './stream-content.ts'
@@ -15,7 +15,7 @@ import { watchStream } from './watch-stream.ts'
 
 export type MeterOptions = {
   /** Asked before each call. */
-  allow: () => { ok: true } | Refusal
+  allow: () => { ok: true } | ModelRefusal
   /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
   record: (call: ModelCall, params: LanguageModelV4CallOptions) => void
   now?: () => number
@@ -59,13 +59,13 @@ async function begin(model: LanguageModelV4, options: MeterOptions, params: Lang
   const answer = allow()
   if (!answer.ok) throw new ModelRefused(answer)
   const started = now()
-  return (answer: Answer) =>
+  return (answer: ModelCallAnswer) =>
     record(modelCall({ model: name, own_prices, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
 }
 
 async function recorded<Result>(
   work: () => PromiseLike<Result>,
-  record: (answer: Answer) => void,
+  record: (answer: ModelCallAnswer) => void,
   signal: AbortSignal | undefined,
 ): Promise<Result> {
   const stopped = Promise.withResolvers<never>()
@@ -85,7 +85,7 @@ type Finish = { usage: LanguageModelV4Usage; finishReason: LanguageModelV4Finish
 
 function recordedStream(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  record: (answer: Answer) => void,
+  record: (answer: ModelCallAnswer) => void,
   signal: AbortSignal | undefined,
 ): ReadableStream<LanguageModelV4StreamPart> {
   const content = new StreamContent()

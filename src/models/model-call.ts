@@ -29,7 +29,7 @@ export type ModelCall = {
  * The facts known when a call has ended. `taken`: the provider accepted, and charges for, the
  * prompt.
  */
-export type Answer = {
+export type ModelCallAnswer = {
   content: LanguageModelV4Content[]
   usage?: LanguageModelV4Usage | undefined
   finish?: LanguageModelV4FinishReason | undefined
@@ -40,7 +40,7 @@ export type Answer = {
 
 type Call = { model: string; own_prices?: OwnPrices | undefined; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
 
-export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call, answer: Answer): ModelCall {
+export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call, answer: ModelCallAnswer): ModelCall {
   const error = errorOf(answer)
   const fault = answer.error instanceof ModelFailed ? answer.error.fault : null
   const tokens = tokensOf(prompt, answer)
@@ -60,14 +60,14 @@ export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms 
 }
 
 // Providers without usage report 0 or nothing; neither can be true of a prompt that was taken.
-function tokensOf(prompt: LanguageModelV4Prompt, { usage, content, taken }: Answer) {
+function tokensOf(prompt: LanguageModelV4Prompt, { usage, content, taken }: ModelCallAnswer) {
   return {
     input_tokens: usage?.inputTokens.total || (taken ? estimatePromptTokens(prompt) : 0),
     output_tokens: usage?.outputTokens.total || estimateContentTokens(content),
   }
 }
 
-function errorOf({ error, finish }: Answer): string | null {
+function errorOf({ error, finish }: ModelCallAnswer): string | null {
   if (error !== undefined) return messageOf(error)
   if (finish === undefined) return 'the stream ended without a finish part'
   return finish.unified === 'error' || finish.unified === 'interrupted' ? `the model ended with finish reason "${finish.unified}"` : null

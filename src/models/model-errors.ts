@@ -17,16 +17,16 @@ export class ModelMisconfigured extends Error {
 }
 
 /** The reason that a model may not be called now. `until` is in ms; null if no time lifts it. */
-export type Refusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
+export type ModelRefusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
 
 /** A plain Error, so that the AI SDK does not retry it. Its fields survive RPC. */
 export class ModelRefused extends Error {
   override readonly name = 'ModelRefused'
-  readonly reason: Refusal['reason']
+  readonly reason: ModelRefusal['reason']
   readonly until: number | null
   readonly detail: string
 
-  constructor({ reason, until, detail }: Refusal) {
+  constructor({ reason, until, detail }: ModelRefusal) {
     super(`The model was not called (${reason}): ${detail}`)
     this.reason = reason
     this.until = until

@@ -33,10 +33,10 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
   return null
 }
 
-type Judged = { version: { id: string; version: number }; action: Action; decision: Decision; seen: Map<string, number> }
+type ComparedAct = { version: { id: string; version: number }; action: Action; decision: Decision; seen: Map<string, number> }
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
-export function agreedIn({ version, action, decision, seen }: Judged, keyOf: KeyOf): { agreed: boolean | null } {
+export function agreedIn({ version, action, decision, seen }: ComparedAct, keyOf: KeyOf): { agreed: boolean | null } {
   if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null) }
   const call = toolCallOf(action)
   const named = call && keyOf(call.tool, call.args)

@@ -9,8 +9,8 @@ import type { Event } from '../core/event.ts'
 import { relevant } from '../core/filter.ts'
 import { isAsked } from '../features/decisions/contract/event.ts'
 import { isCallOf } from '../features/market/contract/view.ts'
-import type { History, Pace } from './history.ts'
-import type { Shown } from './context/context-json.ts'
+import type { ReflexHistory, Pace } from './history.ts'
+import type { ShownContext } from './context/context-json.ts'
 import type { RecentAction } from './reflex-context.ts'
 import { runReflex, shownRun } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -24,7 +24,7 @@ export const FUEL_PER_RUN = 25_000
 /** An event with its place in the order of acceptance. `text` is its JSON, as it is stored. */
 export type Perceived = { seq: number; event: Event; attempts: number; text: string }
 /** A link of the chain. `earlier` acts where the proof of `acting` is lacking. */
-export type Link = {
+export type ChainLink = {
   reference: ReflexReference
   acting: ReflexVersion | null
   earlier?: ReflexVersion | undefined
@@ -32,7 +32,7 @@ export type Link = {
   absent: { reason: 'missing' | 'suspended' | 'uncertified'; detail: string } | null
 }
 /** All that a decision depends on. Its functions only read. */
-export type Situation = {
+export type ReflexSituation = {
   now: number
   /** False if the scope's events are claimed from outside: nothing is decided here. */
   perceives: boolean
@@ -42,11 +42,11 @@ export type Situation = {
   reaches: (event: Event) => boolean
   /** A copy that the decision may change. */
   context: () => DecisionContext
-  chain: readonly Link[]
+  chain: readonly ChainLink[]
   sandbox: () => Sandbox
   /** The context that reflexes get for an event, given a reflex's recent actions. */
-  show: (one: Perceived, context: DecisionContext) => (recent: RecentAction[]) => Shown
-  history: (who: string) => History
+  show: (one: Perceived, context: DecisionContext) => (recent: RecentAction[]) => ShownContext
+  history: (who: string) => ReflexHistory
   trial: (version: ReflexVersion) => Trial
   /** The reason why a version may not act on such an event now. A null action is not known yet. */
   mayAct: (version: ReflexVersion, event_type: string, action: Action | null) => string | null
@@ -63,13 +63,13 @@ type Reason = Extract<LogEntry, { kind: 'reflex-passed' }>['reason']
 /** A reflex that fired. `reused`: its key was carried out before, so the action does not run. */
 export type Fire = { version: ReflexVersion; action: Action; permitted: Permitted; reused: boolean }
 /** A reflex and one event: it fired, passed, or did not run (`ran` is null). */
-export type Step = {
+export type ReflexStep = {
   id: string
   version: number | null
   hash: string | null
   state: 'active' | 'shadow' | null
   ran: { version: ReflexVersion; run: ReflexRun; refused: boolean } | null
-  shown: Shown | null
+  shown: ShownContext | null
   fire: Fire | null
   passed: { reason: Reason; error: string | null } | null
   /** The state that the limits of its reference were checked against; null if it has none. */
@@ -78,11 +78,11 @@ export type Step = {
   unproven: string | null
 }
 /** `unperceived`: a process outside claims it. `asked`: it joins no context. */
-export type Decision = {
+export type ReactionDecision = {
   one: Perceived
   perceived: 'joined' | 'ignored' | 'failed' | 'unperceived' | 'asked'
   failure: { error: string; stack: string | null } | null
-  steps: Step[]
+  steps: ReflexStep[]
   acted: Fire | null
   /** The event leaves the context with the decision. */
   consumed: boolean
@@ -93,11 +93,11 @@ export type Decision = {
  * action wins, and its permits. Pure. Ends early after a decision that demotes a reflex or uses a
  * licence: the caller applies the decisions and asks again.
  */
-export const decide = (events: readonly Perceived[], situation: Situation): Decided => atOnce(decideInSteps(events, situation))
+export const decide = (events: readonly Perceived[], situation: ReflexSituation): Decided => atOnce(decideInSteps(events, situation))
 
 /** The same, with a step for each run of a reflex. */
-export function* decideInSteps(events: readonly Perceived[], situation: Situation): Steps<Decided> {
-  const [batch, decisions] = [new Batch(situation), [] as Decision[]]
+export function* decideInSteps(events: readonly Perceived[], situation: ReflexSituation): Steps<Decided> {
+  const [batch, decisions] = [new Batch(situation), [] as ReactionDecision[]]
   for (const one of events) {
     decisions.push(yield* batch.decide(one))
     if (batch.ends) break
@@ -105,26 +105,26 @@ export function* decideInSteps(events: readonly Perceived[], situation: Situatio
   return { decisions, fuel: batch.fuel }
 }
 
-type Decided = { decisions: Decision[]; fuel: number }
+type Decided = { decisions: ReactionDecision[]; fuel: number }
 
 /** The situation, advanced by the decisions of the batch so far. */
 class Batch {
   fuel: number
   ends = false
-  readonly #situation: Situation
+  readonly #situation: ReflexSituation
   readonly #context: DecisionContext
-  readonly #histories = new Map<string, History>()
+  readonly #histories = new Map<string, ReflexHistory>()
   readonly #trials = new Map<string, Trial>()
   readonly #keys = new Set<string>()
 
-  constructor(situation: Situation) {
+  constructor(situation: ReflexSituation) {
     this.#situation = situation
     this.#context = situation.context()
     this.fuel = situation.fuel
   }
 
-  *decide(one: Perceived): Steps<Decision> {
-    const decision: Decision = { one, perceived: 'joined', failure: null, steps: [], acted: null, consumed: false }
+  *decide(one: Perceived): Steps<ReactionDecision> {
+    const decision: ReactionDecision = { one, perceived: 'joined', failure: null, steps: [], acted: null, consumed: false }
     const { perceives, agent, filters } = this.#situation
     const asked = isAsked(one.event)
     if (asked) decision.perceived = 'asked'
@@ -149,7 +149,7 @@ class Batch {
     return decision
   }
 
-  *#runChain(one: Perceived, decision: Decision): Steps<void> {
+  *#runChain(one: Perceived, decision: ReactionDecision): Steps<void> {
     const { chain, show } = this.#situation
     if (chain.length === 0) return
     const shown = show(one, this.#context)
@@ -170,7 +170,7 @@ class Batch {
   }
 
   /** Runs the version that acts, and the earlier one where its proof is lacking. */
-  #tryLink(one: Perceived, link: Link, shown: (recent: RecentAction[]) => Shown): Step[] {
+  #tryLink(one: Perceived, link: ChainLink, shown: (recent: RecentAction[]) => ShownContext): ReflexStep[] {
     const [pace, held] = [this.#pace(link), this.#heldBack(link)]
     if (held) return [{ ...held, pace }]
     const version = link.acting as ReflexVersion
@@ -183,20 +183,25 @@ class Batch {
   }
 
   /** The step of a link that does not run; null if it runs. */
-  #heldBack(link: Link): Step | null {
+  #heldBack(link: ChainLink): ReflexStep | null {
     if (link.absent) return notRun(link, link.absent.reason, link.absent.detail)
     if (!link.acting) return notRun(link, 'missing', 'its newest version is in shadow mode')
     const reason = this.#history(link.acting.id).heldBack(link.reference, this.#situation.now)
     return reason === null ? null : notRun(link, reason, null)
   }
 
-  #pace({ reference: { cooldown_s, rate }, acting }: Link): Pace | null {
+  #pace({ reference: { cooldown_s, rate }, acting }: ChainLink): Pace | null {
     return acting && (cooldown_s !== undefined || rate !== undefined) ? this.#history(acting.id).pace : null
   }
 
-  #run({ event }: Perceived, version: ReflexVersion, state: 'active' | 'shadow', show: (recent: RecentAction[]) => Shown): Step {
+  #run(
+    { event }: Perceived,
+    version: ReflexVersion,
+    state: 'active' | 'shadow',
+    show: (recent: RecentAction[]) => ShownContext,
+  ): ReflexStep {
     const { now, sandbox, permit, mayAct } = this.#situation
-    const step: Step = { id: version.id, version: version.version, hash: version.hash, state, ...NOTHING_RAN }
+    const step: ReflexStep = { id: version.id, version: version.version, hash: version.hash, state, ...NOTHING_RAN }
     if (this.fuel <= 0) return { ...step, passed: FUEL_USED_UP }
     const history = this.#history(historyOf(version, state))
     const shown = show(history.recent(now))
@@ -238,7 +243,7 @@ class Batch {
     this.ends ||= demotionOf(trial, version.state) !== null
   }
 
-  #history(who: string): History {
+  #history(who: string): ReflexHistory {
     const history = this.#histories.get(who) ?? this.#situation.history(who).copy()
     this.#histories.set(who, history)
     return history
@@ -248,7 +253,7 @@ class Batch {
 const NOTHING_RAN = { ran: null, shown: null, fire: null, passed: null, pace: null, unproven: null }
 
 /** The step of a link whose version does not run, or may not act. */
-const notRun = ({ reference, acting }: Link, reason: Reason, error: string | null): Step => ({
+const notRun = ({ reference, acting }: ChainLink, reason: Reason, error: string | null): ReflexStep => ({
   id: reference.id,
   version: acting?.version ?? reference.version ?? null,
   hash: acting?.hash ?? null,
@@ -261,7 +266,8 @@ const FUEL_USED_UP = { reason: 'fuel', error: 'the events that came with this on
 const TOO_LARGE = { reason: 'too_large', error: 'the event and the scratch are larger than what a reflex can be shown' } as const
 
 /** A version in shadow mode has a history of its own. */
-export const historyOf = ({ id, version }: ReflexVersion, state: Step['state']): string => (state === 'active' ? id : `${id}@${version}`)
+export const historyOf = ({ id, version }: ReflexVersion, state: ReflexStep['state']): string =>
+  state === 'active' ? id : `${id}@${version}`
 
 /** An action in the lane consumes its event once it has ended well. */
 const consumesAtOnce = ({ action: { consume, action_type }, permitted, reused }: Fire): boolean =>

@@ -1,7 +1,7 @@
 import type { Computing } from '../base/computing.ts'
 import type { Action } from '../contract/action.ts'
-import type { CallKeys, Recording, ReflexRun } from '../contract/reflex.ts'
-import { toolCallOf, type ToolCall } from '../contract/action.ts'
+import type { CallKeys, ReflexRecording, ReflexRun } from '../contract/reflex.ts'
+import { toolCallOf, type ActionCall } from '../contract/action.ts'
 import { agreement } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles } from './metrics.ts'
 import type { EvaluationReport } from '../contract/reports/reflex-report.ts'
@@ -21,7 +21,7 @@ export class Evaluation {
   readonly #fuel = emptyHistogram()
 
   /** `keys`: the keys of the tool call that the run asks for. */
-  add(recording: Omit<Recording, 'context'>, run: ReflexRun, keys: CallKeys | null): void {
+  add(recording: Omit<ReflexRecording, 'context'>, run: ReflexRun, keys: CallKeys | null): void {
     this.#contexts[recording.source] += 1
     if (recording.decision === null) this.#contexts.undecided += 1
     countSample(this.#fuel, run.fuel)
@@ -44,7 +44,7 @@ export class Evaluation {
     }
   }
 
-  #fired({ event_id, decision }: Omit<Recording, 'context'>, action: Action | null, keys: CallKeys | null): void {
+  #fired({ event_id, decision }: Omit<ReflexRecording, 'context'>, action: Action | null, keys: CallKeys | null): void {
     this.#counts.fires += 1
     const agrees = action === null || decision === null ? null : agreement(action, decision, keys)
     if (action === null || decision === null || agrees === null) this.#counts.not_compared += 1
@@ -55,7 +55,7 @@ export class Evaluation {
     }
   }
 
-  #passed({ event_id, decision }: Omit<Recording, 'context'>, reason: keyof EvaluationReport['passes'], error: string | null): void {
+  #passed({ event_id, decision }: Omit<ReflexRecording, 'context'>, reason: keyof EvaluationReport['passes'], error: string | null): void {
     this.#passes[reason] += 1
     if (reason === 'null' && decision !== null && decision.acts.length > 0) this.#counts.missed += 1
     if (error !== null && this.#errors.length < MOST_TOLD) this.#errors.push({ event_id, message: error })
@@ -67,11 +67,11 @@ const evaluationLimits = { contexts: 5000, fuel: 400_000_000 } as const
 
 /** Recordings as JSON texts, oldest first; `next` is null on the last page. */
 export type RecordingPage = { recordings: string[]; next: number | null }
-type Options = {
+type EvaluationOptions = {
   sandbox: Sandbox
   program: Program
   /** Identifies calls in the scope, which alone knows all of its tools. */
-  identify: (calls: ToolCall[]) => Promise<(CallKeys | null)[]>
+  identify: (calls: ActionCall[]) => Promise<(CallKeys | null)[]>
   read: (after: number) => Promise<RecordingPage>
   limits?: { contexts: number; fuel: number }
   /** Rests between two runs, and bounds them. */
@@ -79,7 +79,7 @@ type Options = {
 }
 
 /** Runs a reflex on recordings, without acting. `truncated`: a limit ended it early. */
-export async function evaluateRecordings({ sandbox, program, identify, read, limits = evaluationLimits, computing }: Options) {
+export async function evaluateRecordings({ sandbox, program, identify, read, limits = evaluationLimits, computing }: EvaluationOptions) {
   const evaluation = new Evaluation()
   let left: { contexts: number; fuel: number } = { ...limits }
   let after: number | null = 0
@@ -88,7 +88,7 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
     const ran: Ran[] = []
     for (const text of page.recordings) {
       if (left.contexts <= 0 || left.fuel <= 0 || computing.left <= 0) break
-      const { context, ...recording } = JSON.parse(text) as Recording & { context: ReflexContext }
+      const { context, ...recording } = JSON.parse(text) as ReflexRecording & { context: ReflexContext }
       const run = runReflex(sandbox, program, context)
       ran.push({ recording, run })
       computing.spend(run.fuel)
@@ -102,10 +102,10 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
   return { ...evaluation.report(), truncated: false } satisfies EvaluationReport & { truncated: boolean }
 }
 
-type Ran = { recording: Omit<Recording, 'context'>; run: ReflexRun }
+type Ran = { recording: Omit<ReflexRecording, 'context'>; run: ReflexRun }
 
 /** Identifies all calls of a page that are compared with a decision, in one request. */
-async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: Options['identify']): Promise<void> {
+async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: EvaluationOptions['identify']): Promise<void> {
   const calls = ran.map(({ recording, run }) => (recording.decision !== null && run.action ? toolCallOf(run.action) : null))
   const asked = calls.filter((call) => call !== null)
   const keys = asked.length === 0 ? [] : await identify(asked)

@@ -15,7 +15,7 @@ const DEFAULT_RATE = 6000
 const LONGEST = 1000
 
 /** The latest actions of one reflex in one scope, for cooldowns, rates and its context. */
-export class History {
+export class ReflexHistory {
   #record: HistoryRecord
 
   constructor(record: HistoryRecord = { fires: [], last_at: null, minute: 0, fired: 0 }) {
@@ -31,8 +31,8 @@ export class History {
     return { last_at, minute, fired }
   }
 
-  copy(): History {
-    return new History(this.#record)
+  copy(): ReflexHistory {
+    return new ReflexHistory(this.#record)
   }
 
   recent(now: number): RecentAction[] {

@@ -1,5 +1,5 @@
 import type { Histogram, Percentiles, PresentedMetrics, ReflexMetrics } from '../contract/reports/reflex-report.ts'
-import type { Run } from './sandbox.ts'
+import type { SandboxRun } from './sandbox.ts'
 
 export type { Histogram, ReflexMetrics } from '../contract/reports/reflex-report.ts'
 
@@ -20,7 +20,7 @@ export const emptyMetrics = (): ReflexMetrics => ({
 })
 
 /** Updates the metrics. The result of a fire is counted once it is known. */
-export function countRun(metrics: ReflexMetrics, { reason, fuel, duration_us }: Pick<Run, 'reason' | 'fuel' | 'duration_us'>): void {
+export function countRun(metrics: ReflexMetrics, { reason, fuel, duration_us }: Pick<SandboxRun, 'reason' | 'fuel' | 'duration_us'>): void {
   metrics.runs += 1
   if (reason === 'fired') metrics.fired += 1
   else metrics.passed[reason] += 1

@@ -3,9 +3,9 @@ import { toolCallOf, type Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import type { Certificate, Risk, Stratum } from '../features/proof/contract/certificate.ts'
 import { doubtIn } from '../features/proof/evidence/certificate.ts'
-import { barFor, sprt, type Proof } from '../features/proof/evidence/sprt.ts'
+import { barFor, sprt, type SequentialProof } from '../features/proof/evidence/sprt.ts'
 import { emptyMetrics } from './metrics.ts'
-import type { Run } from './sandbox.ts'
+import type { SandboxRun } from './sandbox.ts'
 
 /** Share of runs that may end in an error, at a limit or in an invalid action. */
 const MOST_FAILED_RUNS = 0.01
@@ -85,7 +85,7 @@ function doubtOf(certificate: Certificate, stratum: Stratum): string[] {
 }
 
 /** The strata of several scopes, added up; each is tested by itself. */
-function summedStrata(certificates: readonly Certificate[]): (Pick<Stratum, 'event_type' | 'risk' | 'n' | 'k'> & Proof)[] {
+function summedStrata(certificates: readonly Certificate[]): (Pick<Stratum, 'event_type' | 'risk' | 'n' | 'k'> & SequentialProof)[] {
   const all = certificates.flatMap(({ strata, least, noise }) =>
     strata.map((stratum) => ({ ...stratum, bar: { least: least.agreement, noise } })),
   )
@@ -135,7 +135,7 @@ export function emptyTrial(state: string): Trial {
 }
 
 /** The trial after one more run. */
-export const countTrial = (trial: Trial, { reason }: Pick<Run, 'reason'>): Trial => ({
+export const countTrial = (trial: Trial, { reason }: Pick<SandboxRun, 'reason'>): Trial => ({
   ...trial,
   runs: trial.runs + 1,
   passed: reason === 'fired' ? trial.passed : { ...trial.passed, [reason]: trial.passed[reason] + 1 },

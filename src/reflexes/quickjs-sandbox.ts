@@ -1,9 +1,9 @@
 import { byteLength } from '../base/byte-length.ts'
 import { ContextJson } from './context/context-json.ts'
-import { Engine, type Answer, type Compiled, type Ending } from './engine/engine.ts'
-import { sandboxLimits, type Program, type Run, type Sandbox } from './sandbox.ts'
+import { Engine, type EngineAnswer, type CompiledReflex, type EngineEnd } from './engine/engine.ts'
+import { sandboxLimits, type Program, type SandboxRun, type Sandbox } from './sandbox.ts'
 
-type Options = { fuel?: number; now?: () => number }
+type SandboxOptions = { fuel?: number; now?: () => number }
 
 /** QuickJS in WebAssembly. It holds nothing before the first run. */
 export class QuickJsSandbox implements Sandbox {
@@ -12,7 +12,7 @@ export class QuickJsSandbox implements Sandbox {
   readonly #programs = new ProgramCache()
   #engine: Engine | null = null
 
-  constructor(module: WebAssembly.Module, { fuel = sandboxLimits.fuel, now = () => performance.now() }: Options = {}) {
+  constructor(module: WebAssembly.Module, { fuel = sandboxLimits.fuel, now = () => performance.now() }: SandboxOptions = {}) {
     this.#module = module
     this.#limits = { ...sandboxLimits, fuel, now }
   }
@@ -22,7 +22,7 @@ export class QuickJsSandbox implements Sandbox {
     return this.#programs.bytes + (this.#engine?.bytes ?? 0)
   }
 
-  run(program: Program, context: unknown): Run {
+  run(program: Program, context: unknown): SandboxRun {
     const start = this.#limits.now()
     const { ending, fuel } = this.#answer(program, context instanceof ContextJson ? context : ContextJson.of(context))
     return { ...outcomeOf(ending, fuel), fuel, duration_us: Math.round((this.#limits.now() - start) * 1000) }
@@ -33,15 +33,15 @@ export class QuickJsSandbox implements Sandbox {
     this.#programs.clear()
   }
 
-  #answer(program: Program, context: ContextJson): Answer {
+  #answer(program: Program, context: ContextJson): EngineAnswer {
     this.#engine ??= new Engine(this.#module, this.#limits)
     const prepared = this.#programs.get(program) ?? this.#prepare(this.#engine, program)
     return prepared.compiled ? this.#engine.run(prepared.compiled, context) : prepared.failure
   }
 
-  #prepare(engine: Engine, { hash, code }: Program): Prepared {
+  #prepare(engine: Engine, { hash, code }: Program): PreparedReflex {
     const { compiled, ...failure } = engine.compile(code)
-    const prepared: Prepared = compiled ? { code, compiled } : { code, compiled, failure }
+    const prepared: PreparedReflex = compiled ? { code, compiled } : { code, compiled, failure }
     // A run that the host's clock or a fault ended may succeed later.
     if (failure.ending.kind !== 'clock' && failure.ending.kind !== 'broken') this.#programs.set(hash, prepared)
     return prepared
@@ -49,14 +49,14 @@ export class QuickJsSandbox implements Sandbox {
 }
 
 /** A compiled program, or the error that prevented it. */
-export type Prepared = { code: string; compiled: Compiled } | { code: string; compiled: null; failure: Answer }
+export type PreparedReflex = { code: string; compiled: CompiledReflex } | { code: string; compiled: null; failure: EngineAnswer }
 
 /** Beyond this size the least recently used programs are dropped. */
 const MOST_BYTES = 16 * 1024 * 1024
 const OVERHEAD = 1024
 
 class ProgramCache {
-  readonly #programs = new Map<string, Prepared>()
+  readonly #programs = new Map<string, PreparedReflex>()
   #bytes = 0
 
   get bytes(): number {
@@ -64,7 +64,7 @@ class ProgramCache {
   }
 
   /** Compares the code, too: a wrong hash must not run another program. */
-  get({ hash, code }: Program): Prepared | null {
+  get({ hash, code }: Program): PreparedReflex | null {
     const known = this.#programs.get(hash)
     if (known?.code !== code) return null
     this.#programs.delete(hash)
@@ -72,7 +72,7 @@ class ProgramCache {
     return known
   }
 
-  set(hash: string, prepared: Prepared): void {
+  set(hash: string, prepared: PreparedReflex): void {
     this.#forget(hash)
     this.#programs.set(hash, prepared)
     this.#bytes += sizeOf(prepared)
@@ -93,12 +93,12 @@ class ProgramCache {
   }
 }
 
-const sizeOf = ({ code, compiled }: Prepared): number => OVERHEAD + code.length * 2 + (compiled?.image.size ?? 0)
+const sizeOf = ({ code, compiled }: PreparedReflex): number => OVERHEAD + code.length * 2 + (compiled?.image.size ?? 0)
 
-export type Outcome = Pick<Run, 'value' | 'reason' | 'error'>
+export type SandboxOutcome = Pick<SandboxRun, 'value' | 'reason' | 'error'>
 
 /** The meaning of a run's ending, in words for the reflex's author. */
-export function outcomeOf(ending: Ending, fuel: number): Outcome {
+export function outcomeOf(ending: EngineEnd, fuel: number): SandboxOutcome {
   switch (ending.kind) {
     case 'answer':
       return outcomeOfAnswer(ending.text)
@@ -118,10 +118,10 @@ export function outcomeOf(ending: Ending, fuel: number): Outcome {
   return failed('error', 'it broke the interpreter, which has been put back')
 }
 
-const failed = (reason: 'error' | 'limit' | 'invalid_action', error: string): Outcome => ({ value: null, reason, error })
+const failed = (reason: 'error' | 'limit' | 'invalid_action', error: string): SandboxOutcome => ({ value: null, reason, error })
 
 /** The realm's answers: `fired {json}`, `null`, `invalid why`, `error why`, `limit why`. */
-function outcomeOfAnswer(text: string): Outcome {
+function outcomeOfAnswer(text: string): SandboxOutcome {
   const [kind = ''] = text.split(' ', 1)
   const rest = text.slice(kind.length + 1)
   if (kind === 'fired') return firedWith(rest)
@@ -130,7 +130,7 @@ function outcomeOfAnswer(text: string): Outcome {
   return failed(kind === 'limit' ? 'limit' : 'error', withLine(rest))
 }
 
-function firedWith(json: string): Outcome {
+function firedWith(json: string): SandboxOutcome {
   const bytes = byteLength(json)
   if (bytes <= sandboxLimits.output_bytes) return { value: JSON.parse(json), reason: 'fired', error: null }
   return failed('limit', `the action takes ${bytes} bytes as JSON; ${sandboxLimits.output_bytes} are allowed`)

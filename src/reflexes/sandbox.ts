@@ -7,14 +7,20 @@ export type RunReason = 'fired' | 'null' | 'error' | 'limit' | 'invalid_action'
  * The outcome of a run. `value` is the unvalidated result if the reason is `fired`, else null.
  * `fuel` is the same for the same code and context; `duration_us` is 0 without a clock.
  */
-export type Run<Value = unknown> = { value: Value | null; reason: RunReason; error: string | null; fuel: number; duration_us: number }
+export type SandboxRun<Value = unknown> = {
+  value: Value | null
+  reason: RunReason
+  error: string | null
+  fuel: number
+  duration_us: number
+}
 
 /** Runs untrusted programs: `run` always returns, and a run leaves no trace. */
 export interface Sandbox {
   /**
    * `context` is JSON or a ContextJson, passed as text, so that a program changes only its copy.
    */
-  run(program: Program, context: unknown): Run
+  run(program: Program, context: unknown): SandboxRun
   dispose(): void
 }
 

@@ -5,10 +5,10 @@ import { byteLength } from '../base/byte-length.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }
-export type Check = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
+export type CodeCheck = { ok: true; hash: string } | { ok: false; errors: CodeError[] }
 
 /** Checks a reflex's code without running it. `hash` is its SHA-256, as 64 hex digits. */
-export async function checkReflex(code: string): Promise<Check> {
+export async function checkReflex(code: string): Promise<CodeCheck> {
   const errors = errorsOf(code)
   return errors.length === 0 ? { ok: true, hash: await sha256(code) } : { ok: false, errors }
 }

@@ -1,7 +1,7 @@
 import type { FieldError } from '../base/check-json.ts'
 import { maximumScore, tauOf } from './bulletin/score.ts'
 import { compileExpression } from './cel/expression.ts'
-import { badPlace, placesIn, type Place } from './plan/template.ts'
+import { badPlace, placesIn, type TemplatePlace } from './plan/template.ts'
 import type { Manifest } from './manifest/manifest.ts'
 import { ROOTS } from './manifest/names.ts'
 
@@ -107,7 +107,7 @@ function errorsIn(manifest: Manifest, { value, path, steps_before, kept = false 
 }
 
 function wrongWith(
-  { place, path, optional }: Place,
+  { place, path, optional }: TemplatePlace,
   manifest: Manifest,
   { steps_before, kept }: { steps_before: number; kept: boolean },
 ): string | null {

@@ -11,7 +11,7 @@ import type { Storage } from './storage.ts'
 import type { Redaction } from './tools/tool-log.ts'
 import type { ToolPolicies } from './tools/tool-proxy.ts'
 
-export type ControlPlaneConfig = {
+export type StandaloneControlPlane = {
   url: string
   key: string
   fetch?: typeof fetch
@@ -30,7 +30,7 @@ export type ReflexConfig = {
   /** A file is for `createReflex` of `reflex-agents/wrap/node`. */
   storage?: 'memory' | Storage
   /** A deployment whose skills and policy this process follows: docs/control-plane.md. */
-  control_plane?: ControlPlaneConfig
+  control_plane?: StandaloneControlPlane
   /** Skill cards in the bulletin, up to five. */
   k_cards?: number
   /** The share of what its cues can score that a skill without a `tau` of its own must reach. */

@@ -8,7 +8,7 @@ import type { RunStatus } from '../skills/runner/ports.ts'
 import type { SessionPorts } from '../skills/session/ports.ts'
 import { ControlPlane } from '../features/control-plane/client/client.ts'
 import { NO_VERDICTS, Verdicts, type KeptVerdicts } from '../features/control-plane/client/verdicts.ts'
-import { placeIn, type ControlPlaneConfig, type ReflexConfig } from './config.ts'
+import { placeIn, type StandaloneControlPlane, type ReflexConfig } from './config.ts'
 import type { SkillRegistry } from './registry.ts'
 import type { Storage } from './storage.ts'
 
@@ -23,16 +23,16 @@ const MOST_PAGES = 200
 type Position = { feed: string; revision: number; names: string[]; error: string | null }
 /** Runs by the start of their hour, and by skill. */
 type Counts = Record<string, Record<string, { calls: number; success: number }>>
-type Parts = { storage: Storage; registry: SkillRegistry }
+type ControlPlaneParts = { storage: Storage; registry: SkillRegistry }
 /** The limits of its skills here. */
-type Limits = Pick<ControlPlaneConfig, 'tools' | 'approval'> & { onlyReads: (tool: string) => boolean }
+type Limits = Pick<StandaloneControlPlane, 'tools' | 'approval'> & { onlyReads: (tool: string) => boolean }
 
 /**
  * A control plane as the host's storage follows it. While it is away, the stored skills and
  * verdicts serve; the log records when that begins and ends.
  */
 export class FollowedControlPlane {
-  readonly #parts: Parts
+  readonly #parts: ControlPlaneParts
   readonly #limits: Limits
   readonly #client: ControlPlane
   readonly #feed: string
@@ -43,7 +43,7 @@ export class FollowedControlPlane {
   /** Asks for a verdict before a skill runs. */
   readonly port: Pick<SessionPorts, 'controlPlane'>
 
-  constructor(config: ReflexConfig, { url, key, fetch: send, ...limits }: ControlPlaneConfig, parts: Parts) {
+  constructor(config: ReflexConfig, { url, key, fetch: send, ...limits }: StandaloneControlPlane, parts: ControlPlaneParts) {
     const { project, tool_policies = {}, now = Date.now, newId = () => crypto.randomUUID() } = config
     this.#parts = parts
     this.#limits = { ...limits, onlyReads: (tool) => tool_policies[tool]?.repeatable === true }

@@ -1,5 +1,5 @@
 export { CutOff } from '../tools/may-have-happened.ts'
-export { createReflex, type Reflex } from './reflex.ts'
+export { createReflex, type StandaloneReflex as Reflex } from './reflex.ts'
 export type { ReflexConfig } from './config.ts'
 export type { LearnedSnapshot, SnapshotOptions } from '../features/learning/snapshot.ts'
 export { HttpToolError, type HttpToolDefinition, type HttpToolOptions } from '../tools/http-request.ts'

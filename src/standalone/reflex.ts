@@ -3,7 +3,7 @@ import { type LanguageModel, type ToolSet, ToolLoopAgent, type ToolLoopAgentSett
 import type { LearnedSnapshot, SnapshotOptions } from '../features/learning/snapshot.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { languageModel } from '../skills/model/language-model.ts'
-import { ModelTurn, type ModelTurnOptions, type Answer } from '../skills/model/model-turn.ts'
+import { ModelTurn, type ModelTurnOptions, type ModelTurnAnswer } from '../skills/model/model-turn.ts'
 import { modelForTurns } from '../skills/model/model.ts'
 import type { ApprovedRun, HostRunnerPorts, Parked, ParkedRun, RunIdentity, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
 import type { ProposalResult } from '../skills/session/result.ts'
@@ -75,7 +75,7 @@ class Host {
   }
 
   /** Logs an answer of the model, with what it cost and the words that it answers. */
-  answered(trace_id: string, model: string, { text, ...tokens }: Answer): void {
+  answered(trace_id: string, model: string, { text, ...tokens }: ModelTurnAnswer): void {
     const redact = redactor(this.#config.redaction?.fields)
     const said = redact({ text: text.slice(0, MOST_SAID) }) as { text: string }
     this.#log({ ...said, kind: 'model-called', trace_id, model, usage: { ...tokens, cost_usd: costOf(model, tokens), model_calls: 1 } })
@@ -223,7 +223,7 @@ function settingsOf(agent: AnyAgent): Settings {
   throw new TypeError('wrap({agent}) takes a ToolLoopAgent of the AI SDK; for another agent wrap its model and tools: wrap({model, tools})')
 }
 
-export type Reflex = {
+export type StandaloneReflex = {
   /** Wraps an agent, or a model and its tools. Plans may use the tools too. */
   wrap: Wrap
   wrapModel(model: LanguageModel, options?: { tools?: ToolSet; session?: SkillSession }): LanguageModelV4
@@ -259,7 +259,7 @@ type Wrap = {
   <Tools extends ToolSet>(parts: { model: LanguageModel; tools: Tools }): { model: LanguageModelV4; tools: Tools }
 }
 
-export function createReflex(config: ReflexConfig): Reflex {
+export function createReflex(config: ReflexConfig): StandaloneReflex {
   const storage = storageOf(config)
   const registry = new SkillRegistry(storage.skills, { probes: Object.keys(config.probes ?? {}), place: placeIn(config) })
   for (const skill of config.skills ?? []) registerOrThrow(registry, skill)
@@ -307,7 +307,7 @@ function wrappersOf({ config, host, turnFor }: WrapParts) {
   const wrapTools = <Tools extends ToolSet>(tools: Tools, trace_id = host.newId()): Tools =>
     proxyTools(tools, { caller: host.caller(trace_id), policies: config.tool_policies ?? {} })
 
-  const wrapModel: Reflex['wrapModel'] = (model, { tools = {}, session } = {}) => {
+  const wrapModel: StandaloneReflex['wrapModel'] = (model, { tools = {}, session } = {}) => {
     const inner = languageModel(model)
     if (session) {
       const turn = turnFor(session, inner.modelId)

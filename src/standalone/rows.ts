@@ -1,29 +1,29 @@
 import type { JsonFields } from '../base/json.ts'
 
-export type Kind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval' | 'control'
+export type RowKind = 'skill' | 'run' | 'usage' | 'journal' | 'output' | 'approval' | 'control'
 
-export type LogEntry = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
+export type StandaloneRow = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
 
 export type LogStore = {
   append(entry: { at: string; kind: string; trace_id: string } & JsonFields): void
   /** Entries after `after`, oldest first; only the entries of one trace if `trace_id` is given. */
-  entries(query?: { trace_id?: string; after?: number; limit?: number }): readonly LogEntry[]
+  entries(query?: { trace_id?: string; after?: number; limit?: number }): readonly StandaloneRow[]
 }
 
 /** JSON values by kind and key, in insertion order. `owner` groups values. */
 export type Rows = {
-  get<Value>(kind: Kind, key: string): Value | undefined
-  put(kind: Kind, key: string, value: unknown, owner?: string): void
+  get<Value>(kind: RowKind, key: string): Value | undefined
+  put(kind: RowKind, key: string, value: unknown, owner?: string): void
   /** Returns false if the value does not exist. */
-  delete(kind: Kind, key: string): boolean
-  all<Value>(kind: Kind, owner?: string): Value[]
-  deleteOf(kind: Kind, owner: string): void
+  delete(kind: RowKind, key: string): boolean
+  all<Value>(kind: RowKind, owner?: string): Value[]
+  deleteOf(kind: RowKind, owner: string): void
   /** Makes all writes of `work`, or none of them. */
   atomic<Result>(work: () => Result): Result
 }
 
 /** Any synchronous SQLite: `node:sqlite`, or the storage of a Durable Object. */
-export type Sql = {
+export type StandaloneSql = {
   all(sql: string, ...values: (string | number | null)[]): Record<string, unknown>[]
   atomic<Result>(work: () => Result): Result
 }
@@ -37,11 +37,12 @@ export const SCHEMA = `
   CREATE INDEX IF NOT EXISTS reflex_log_of_trace ON reflex_log (trace_id, seq);
 `
 
-export function sqlRows(sql: Sql): Rows {
-  const all: Sql['all'] = (text, ...values) => sql.all(text, ...values)
+export function sqlRows(sql: StandaloneSql): Rows {
+  const all: StandaloneSql['all'] = (text, ...values) => sql.all(text, ...values)
   const values = <Value>(found: Record<string, unknown>[]) => found.map(({ value }) => JSON.parse(String(value)) as Value)
   return {
-    get: <Value>(kind: Kind, key: string) => values<Value>(all('SELECT value FROM reflex_rows WHERE kind = ? AND name = ?', kind, key))[0],
+    get: <Value>(kind: RowKind, key: string) =>
+      values<Value>(all('SELECT value FROM reflex_rows WHERE kind = ? AND name = ?', kind, key))[0],
     put: (kind, key, value, owner = '') =>
       void all(
         `INSERT INTO reflex_rows (kind, name, owner, value) VALUES (?1, ?2, ?3, ?4)
@@ -52,7 +53,7 @@ export function sqlRows(sql: Sql): Rows {
         JSON.stringify(value),
       ),
     delete: (kind, key) => all('DELETE FROM reflex_rows WHERE kind = ? AND name = ? RETURNING place', kind, key).length > 0,
-    all: <Value>(kind: Kind, owner?: string) =>
+    all: <Value>(kind: RowKind, owner?: string) =>
       values<Value>(
         all('SELECT value FROM reflex_rows WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY place', kind, owner ?? null),
       ),
@@ -61,7 +62,7 @@ export function sqlRows(sql: Sql): Rows {
   }
 }
 
-export const sqlLog = (sql: Pick<Sql, 'all'>): LogStore => ({
+export const sqlLog = (sql: Pick<StandaloneSql, 'all'>): LogStore => ({
   append: (entry) => void sql.all('INSERT INTO reflex_log (trace_id, entry) VALUES (?, ?)', entry.trace_id, JSON.stringify(entry)),
   entries: ({ trace_id = null, after = 0, limit = MOST_ENTRIES }: { trace_id?: string | null; after?: number; limit?: number } = {}) =>
     sql
@@ -71,22 +72,22 @@ export const sqlLog = (sql: Pick<Sql, 'all'>): LogStore => ({
         trace_id,
         limit,
       )
-      .map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as LogEntry), seq: Number(seq) })),
+      .map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as StandaloneRow), seq: Number(seq) })),
 })
 
 /** Rows without SQLite. Values are kept as JSON, as in SQLite. */
 export function memoryRows(): Rows {
-  const rows = new Map<string, { kind: Kind; owner: string; value: string }>()
-  const nameOf = (kind: Kind, key: string) => `${kind} ${key}`
+  const rows = new Map<string, { kind: RowKind; owner: string; value: string }>()
+  const nameOf = (kind: RowKind, key: string) => `${kind} ${key}`
   const valueOf = <Value>({ value }: { value: string }) => JSON.parse(value) as Value
   return {
-    get: <Value>(kind: Kind, key: string) => {
+    get: <Value>(kind: RowKind, key: string) => {
       const row = rows.get(nameOf(kind, key))
       return row && valueOf<Value>(row)
     },
     put: (kind, key, value, owner = '') => void rows.set(nameOf(kind, key), { kind, owner, value: JSON.stringify(value) }),
     delete: (kind, key) => rows.delete(nameOf(kind, key)),
-    all: <Value>(kind: Kind, owner?: string) =>
+    all: <Value>(kind: RowKind, owner?: string) =>
       [...rows.values()]
         .filter((row) => row.kind === kind && (owner === undefined || row.owner === owner))
         .map((row) => valueOf<Value>(row)),
@@ -102,7 +103,7 @@ const MOST_ENTRIES = 10_000
 
 export function memoryLog(): LogStore {
   let seq = 0
-  let entries: LogEntry[] = []
+  let entries: StandaloneRow[] = []
   return {
     append(entry) {
       seq += 1

@@ -6,14 +6,14 @@ import { insertEvents } from './queued.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
-export type DeadLetter = typeof deadLetters.$inferSelect
+export type DeadLetterRow = typeof deadLetters.$inferSelect
 
 /** The events of a message as dead letters, or the message itself if it is malformed. */
 export function deadLettersOf(
   events: readonly Event[],
   message: { id: string; attempts: number; body: unknown },
   error: string,
-): DeadLetter[] {
+): DeadLetterRow[] {
   const common = { origin: 'queue' as const, error, stack: null, attempts: message.attempts, dead_lettered_at: Date.now() }
   if (events.length === 0) {
     const payload = (JSON.stringify(message.body) ?? 'null').slice(0, 200_000)
@@ -30,7 +30,7 @@ export function deadLettersOf(
 }
 
 /** Writes dead letters of the queue, except for events that their scope has reported since. */
-export async function addDeadLetters(db: D1Database, letters: readonly DeadLetter[]): Promise<void> {
+export async function addDeadLetters(db: D1Database, letters: readonly DeadLetterRow[]): Promise<void> {
   const chunks = jsonChunks(letters.map((letter) => JSON.stringify(letter)))
   if (chunks.length === 0) return
   await db.batch(chunks.flatMap((chunk) => [db.prepare(INSERT).bind(chunk), db.prepare(NOTE_EVENTS).bind(chunk)]))
@@ -51,18 +51,18 @@ const NOTE_EVENTS = `${insertEvents(`SELECT key AS place, value->>'payload' AS e
 export type DeadLetterQuery = AgeQuery & { type?: string | undefined }
 
 /** A page, newest first. Letters without a scope are for keys that cover every scope. */
-export function listDeadLetters(db: D1Database, { type, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetter>> {
+export function listDeadLetters(db: D1Database, { type, ...query }: DeadLetterQuery): Promise<PageOf<DeadLetterRow>> {
   const list = { from: deadLetters, at: deadLetters.dead_lettered_at, long: [deadLetters.payload, deadLetters.error, deadLetters.stack] }
   return listByAge(db, list, query, type === undefined ? undefined : eq(deadLetters.type, type))
 }
 
-export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetter | null> {
+export async function findDeadLetter(db: D1Database, id: string): Promise<DeadLetterRow | null> {
   const [row] = await drizzle(db).select().from(deadLetters).where(eq(deadLetters.id, id))
   return row ?? null
 }
 
 /** A letter that was dead-lettered again in the meantime stays. */
-export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<DeadLetter, 'id' | 'dead_lettered_at'>[]): Promise<void> {
+export async function deleteDeadLetters(db: D1Database, letters: readonly Pick<DeadLetterRow, 'id' | 'dead_lettered_at'>[]): Promise<void> {
   if (letters.length === 0) return
   await db
     .prepare(`DELETE FROM dead_letters WHERE (id, dead_lettered_at) IN (SELECT value->>'id', value->>'dead_lettered_at' FROM json_each(?))`)

@@ -13,7 +13,7 @@ const MOST_LOOKED_AT = 20_000
 /** Must equal the condition of the partial index, or SQLite does not use it. */
 const UNUSUAL = `status NOT IN ('completed', 'ignored')`
 
-export type LoggedEvent = {
+export type EventListing = {
   id: string
   scope: string
   type: string
@@ -38,7 +38,7 @@ export type EventFilter = {
 }
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean }
 /** The names of a queued event are in its payload; a logged event has columns for them. */
-type Row = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
+type StoredEventRow = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
   key: string
   status: EventStatus
   attempts: number
@@ -50,12 +50,12 @@ const NAMES = 'events.id, events.scope, events.type, events.trace_id'
 const NAMES_BYTES = 400
 
 /** A page of the event log by acceptance, newest first unless `rising`. */
-export async function listEvents(db: D1Database, page: Page): Promise<{ items: LoggedEvent[]; next_cursor: string | null }> {
+export async function listEvents(db: D1Database, page: Page): Promise<{ items: EventListing[]; next_cursor: string | null }> {
   const wanted = statements(page)
   const { results } = await db
     .prepare(wanted.page)
     .bind(...wanted.params)
-    .all<Row>()
+    .all<StoredEventRow>()
   const rows = results.slice(0, page.limit)
   const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload) + NAMES_BYTES, 0)
   if (results.length > page.limit || (rows.length > 1 && bytes >= limits.page_bytes)) {
@@ -128,7 +128,7 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
     db
       .prepare(sql)
       .bind(...params)
-      .first<Row>()
+      .first<StoredEventRow>()
   const logged = await find(
     `SELECT '' AS key, status, attempts, error, kinds, payload, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
   )
@@ -235,7 +235,7 @@ async function* lateEvents(db: D1Database, { patterns, scope, types, since, unti
     const { results } = await db
       .prepare(sql)
       .bind(scope ?? null, JSON.stringify(types ?? []), JSON.stringify(patterns), at, key, end)
-      .all<Row & { happened_at: number }>()
+      .all<StoredEventRow & { happened_at: number }>()
     for (const row of results) yield itemOf(row).event
     const last = results.at(-1)
     if (!last || results.length < LATE_AT_ONCE) return
@@ -275,7 +275,7 @@ export async function retentionBacklog(db: D1Database, before: number): Promise<
   return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
 }
 
-function itemOf({ status, attempts, error, kinds, payload, ...names }: Row): LoggedEvent {
+function itemOf({ status, attempts, error, kinds, payload, ...names }: StoredEventRow): EventListing {
   const stored = JSON.parse(payload) as Partial<Event>
   const { trace_id, ...named } = { id: names.id, scope: names.scope, type: names.type, trace_id: names.trace_id }
   const event = { ...named, ...stored, meta: { trace_id, ...stored.meta } } as Event

@@ -43,7 +43,7 @@ export function pageOf<Row extends { bytes: number }>(rows: readonly Row[], limi
 }
 
 /** `patterns`: the scopes that the caller may see. `before`: the last row of the previous page. */
-export type AgeQuery = { patterns: readonly string[]; scope?: string | undefined; before?: Place | undefined; limit: number }
+export type AgeQuery = { patterns: readonly string[]; scope?: string | undefined; before?: PagePosition | undefined; limit: number }
 type Scoped = SQLiteTable & Record<'id' | 'scope', AnySQLiteColumn>
 
 /** A page of a table's rows, newest first. `long`: the columns that decide a row's size. */
@@ -65,9 +65,9 @@ export async function listByAge<From extends Scoped>(
 }
 
 /** A position in a list ordered by age, newest first, then by id; `at` is in ms. */
-export type Place = { at: number; id: string }
+export type PagePosition = { at: number; id: string }
 
 /** The rows after the last one of the previous page, or all. */
-export function olderThan(before: Place | undefined, at: Column, id: Column): SQL | undefined {
+export function olderThan(before: PagePosition | undefined, at: Column, id: Column): SQL | undefined {
   return before && or(lt(at, before.at), and(eq(at, before.at), lt(id, before.id)))
 }

@@ -25,17 +25,17 @@ const secretFields = [
 /** Masks a JSON value. Unchanged values are returned as they are. */
 type Redact = (value: unknown) => unknown
 /** The text that replaces a value. */
-export type Mask = (value: unknown) => string
+export type TextMask = (value: unknown) => string
 
 const PLAIN = '[redacted]'
-export const plainMask: Mask = () => PLAIN
+export const plainMask: TextMask = () => PLAIN
 
 /** True for the text of any mask. */
 const isMask = (value: unknown): value is string => typeof value === 'string' && (value === PLAIN || /^sha256:[\da-f]{64}$/.test(value))
 
 /** Keeps what is masked already, as in a recording. */
 export const maskOnce =
-  (mask: Mask): Mask =>
+  (mask: TextMask): TextMask =>
   (value) =>
     isMask(value) ? value : mask(value)
 
@@ -43,7 +43,7 @@ export const maskOnce =
  * Masks the usual secret fields and `fields`, also in pairs such as `{key: 'token', value: …}`.
  * Names ignore case, `_` and `-`.
  */
-export function redactor(fields: Iterable<string> = [], mask: Mask = plainMask): Redact {
+export function redactor(fields: Iterable<string> = [], mask: TextMask = plainMask): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))
   const known = new Map<string, boolean>()
   const hides = (name: string): boolean => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
-import type { Span, Trace } from '../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../src/contract/reports/trace.ts'
 import { newSpanId, newTraceId } from '../../src/core/event.ts'
 import { parseRequest, spansIn, attributesOf, type OtlpSpan } from '../support/otlp/schema.ts'
 import { ADMIN_KEY, ask, eventually, temporaryState } from './api.ts'
@@ -78,7 +78,7 @@ async function attack(address: string): Promise<{ trace_id: string; span_id: str
 const flat = (span: Span): Span[] => [span, ...span.children.flatMap(flat)]
 const ended = (trace_id: string) =>
   eventually(async () => {
-    const trace = await ask<Trace>(server.url, `/v1/traces/${trace_id}`).catch(() => null)
+    const trace = await ask<TraceReport>(server.url, `/v1/traces/${trace_id}`).catch(() => null)
     return trace?.status === 'ok' && flat(trace.root).some(({ kind }) => kind === 'effect') ? trace : null
   }, 'the attack is answered')
 const sent = (trace_id: string): OtlpSpan[] => received.flatMap(({ spans }) => spans).filter(({ traceId }) => traceId === trace_id)
@@ -111,7 +111,9 @@ test('events of a traced caller are one tree in a collector, in the API and in t
   const env = { REFLEX_URL: server.url, REFLEX_KEY: ADMIN_KEY, XDG_CONFIG_HOME: state.directory }
   const { stdout, code } = await reflex(['trace', 'show', from.trace_id, '--json'], { env })
   expect(code).toBe(0)
-  expect(flat((JSON.parse(stdout) as Trace).root).map(({ span_id }) => span_id)).toEqual(flat(trace.root).map(({ span_id }) => span_id))
+  expect(flat((JSON.parse(stdout) as TraceReport).root).map(({ span_id }) => span_id)).toEqual(
+    flat(trace.root).map(({ span_id }) => span_id),
+  )
   expect(server.log()).not.toContain(SECRET)
 })
 

@@ -1,4 +1,4 @@
-import type { Goods } from '../../src/features/market/contract/ledger-api.ts'
+import type { SoldGoods } from '../../src/features/market/contract/ledger-api.ts'
 import type { NewListing, NewOffer } from '../../src/features/market/contract/listing.ts'
 import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
 import { Ledger } from '../../src/features/market/ledger/ledger.ts'
@@ -43,7 +43,7 @@ export class TestMarket {
     return { balance, available }
   }
 
-  list(asked: Partial<NewListing> & { listing_id?: string } = {}, goods: Partial<Goods> = {}) {
+  list(asked: Partial<NewListing> & { listing_id?: string } = {}, goods: Partial<SoldGoods> = {}) {
     const whole = {
       listing_id: 'listing',
       artifact: 'reflex:greet@1',
@@ -95,7 +95,7 @@ export class TestMarket {
   }
 }
 
-export const goodsOf = (artifact: string): Goods => ({
+export const goodsOf = (artifact: string): SoldGoods => ({
   hash: `hash of ${artifact}`,
   state: 'active',
   original: null,

@@ -2,7 +2,7 @@ import { env } from 'cloudflare:workers'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { sha256 } from '../../src/base/json.ts'
 import { registerReflex, type NewReflex } from '../../src/artifacts/kinds.ts'
-import type { Registered } from '../../src/artifacts/registry.ts'
+import type { RegisterResult } from '../../src/artifacts/registry.ts'
 import { call, type Answer } from './http.ts'
 
 /** An id that no other test has. */
@@ -24,7 +24,7 @@ export async function registered(fields: Record<string, unknown> = {}, key?: str
 }
 
 /** Straight into the store, as by the key `alice` of every scope. */
-export async function create(fields: Partial<NewReflex> = {}): Promise<Registered<ReflexVersion>> {
+export async function create(fields: Partial<NewReflex> = {}): Promise<RegisterResult<ReflexVersion>> {
   const code = fields.code ?? replying('hello')
   return registerReflex(env.DB, {
     id: freshId(),

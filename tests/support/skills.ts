@@ -4,7 +4,7 @@ import type { CiReport } from '../../src/contract/reports/skill-test.ts'
 import { hashManifest, manifestSchema, type Manifest } from '../../src/skills/manifest/manifest.ts'
 import { saveSkillTest } from '../../src/store/artifacts/skill-tests.ts'
 import { registerSkill, skills, type NewSkill } from '../../src/artifacts/kinds.ts'
-import type { Registered } from '../../src/artifacts/registry.ts'
+import type { RegisterResult } from '../../src/artifacts/registry.ts'
 import { deployWith } from '../unit/skills/deploy-manifest.ts'
 import { call, type Answer } from './http.ts'
 import { freshId } from './reflexes.ts'
@@ -54,7 +54,7 @@ const passingTest = ({ id, version }: Manifest, hash: string): CiReport => ({
 })
 
 /** Straight into the store, with its tests passed, as by the key `alice` of every scope. */
-export async function put({ changes = {}, ...fields }: Draft = {}): Promise<Registered<SkillVersion>> {
+export async function put({ changes = {}, ...fields }: Draft = {}): Promise<RegisterResult<SkillVersion>> {
   const manifest = manifestSchema.parse(buildManifest(changes))
   const hash = await hashManifest(manifest)
   await saveSkillTest(env.DB, passingTest(manifest, hash), { by: 'alice', now: 1 })

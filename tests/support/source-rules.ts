@@ -15,7 +15,7 @@ function declaredIn({ file, program }: SourceFile): Declared[] {
   })
 }
 
-/** The names that break the rule, each with its files: one exported type a name, or six local ones. */
+/** The names with too many files: an exported type has one, a local one at most six. */
 export function namesakesIn(sources: readonly SourceFile[], exported: boolean): [name: string, files: string[]][] {
   const most = exported ? 1 : MOST_FILES
   const declared = sources.flatMap(declaredIn).filter(({ isExported }) => isExported === exported)
@@ -33,7 +33,7 @@ function picked(node: SyntaxNode): number {
   return keys?.type === 'TSUnionType' ? (keys['types'] as SyntaxNode[]).length : 1
 }
 
-/** True for `({ a, b }) => …`, and for `const { a, b } = parts` in the function that takes `parts`. */
+/** True for `({ a, b }) => …`, and for `const { a, b } = parts` where `parts` is a parameter. */
 function takesFromParameter(pattern: SyntaxNode, above: readonly SyntaxNode[]): boolean {
   const parent = above.at(-1)
   const around = above.findLast(({ type }) => FUNCTIONS.has(type))
@@ -45,7 +45,7 @@ function takesFromParameter(pattern: SyntaxNode, above: readonly SyntaxNode[]): 
   return init.type === 'Identifier' && parameters.some((parameter) => nameOf(parameter) === init['name'])
 }
 
-/** The places, `file:line`, where more than `most` members are taken from a parameter, or by `Pick`. */
+/** Finds places, `file:line`, that take more than `most` members from a parameter, or by `Pick`. */
 export function takingTooMuch({ file, code, program }: SourceFile, most: number): string[] {
   return [...nodesIn(program)].flatMap(([node, above]) => {
     // Counted with its intersection.

@@ -183,8 +183,8 @@ describe('imports', () => {
 
 describe('names and functions', () => {
   const sources = ['src', 'cli', 'dashboard/src', 'client'].flatMap(sourcesIn)
-  // What broke a rule when the rule was made. These numbers only fall.
-  const ceilings = { exported: 114, local: 13, taking: 55 }
+  // The number of places that break a rule. It only falls.
+  const ceilings = { exported: 0, local: 0, taking: 55 }
 
   const above = <Item>(ceiling: number, found: Item[]): Item[] => (found.length > ceiling ? found : [])
 

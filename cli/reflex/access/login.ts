@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { connect, Refused } from '../../lib/api.ts'
+import { connect, RequestRefused } from '../../lib/api.ts'
 import { profilesPath, readProfiles, writeProfiles } from '../profiles.ts'
 import { handler, type Session } from '../session.ts'
 import { checkedKey, isUnencrypted, serverUrl } from '../target.ts'
@@ -37,7 +37,7 @@ async function accessOf(url: string, key: string, signal: AbortSignal): Promise<
     await connect(url, key, `Check that the server runs and that ${url} is its address.`).json('/health/detailed', { signal })
     return ''
   } catch (error) {
-    if (error instanceof Refused && error.status === 403) return '; the key may not read, as it lacks the role viewer'
+    if (error instanceof RequestRefused && error.status === 403) return '; the key may not read, as it lacks the role viewer'
     throw error
   }
 }

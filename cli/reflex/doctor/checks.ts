@@ -1,12 +1,12 @@
-import type { ModelCalls } from '../../../src/contract/reports/health.ts'
+import type { ModelCallReport } from '../../../src/contract/reports/health.ts'
 import { counted } from '../../lib/text.ts'
 
-export type Level = 'ok' | 'warning' | 'failed'
-export type Check = { name: string; level: Level; detail: string; hint: string | null }
+export type CheckLevel = 'ok' | 'warning' | 'failed'
+export type HealthCheck = { name: string; level: CheckLevel; detail: string; hint: string | null }
 
 type Part = { ok: boolean; duration_ms: number; error: string | null }
 /** The response of `GET /health/detailed`, as far as it is checked. */
-export type Health = {
+export type DoctorHealth = {
   database: Part
   queue: Part
   /** Null without the binding; older servers do not report it. */
@@ -20,7 +20,7 @@ export type Health = {
   model: string
   model_error: string | null
   /** The results of model calls; older servers do not report them. */
-  model_calls?: ModelCalls | null
+  model_calls?: ModelCallReport | null
   agents: string[]
   deployment?: {
     time: string
@@ -35,11 +35,11 @@ export type Health = {
 /** When the request was sent and answered, in ms. */
 export type Timing = { sent: number; received: number }
 
-const check = (name: string, level: Level, detail: string, hint: string | null = null): Check => ({ name, level, detail, hint })
+const check = (name: string, level: CheckLevel, detail: string, hint: string | null = null): HealthCheck => ({ name, level, detail, hint })
 const LOGS = 'Look into the log of the Worker: npx wrangler tail.'
 
 /** Judges a server by its report of its own health. */
-export function checksOf(health: Health, timing: Timing): Check[] {
+export function checksOf(health: DoctorHealth, timing: Timing): HealthCheck[] {
   return [
     part('database', health.database, 'Check the binding DB in wrangler.toml, then the status of D1.'),
     part('queue', health.queue, 'Check the binding EVENTS in wrangler.toml; npx wrangler queues list shows the queues.'),
@@ -53,11 +53,11 @@ export function checksOf(health: Health, timing: Timing): Check[] {
   ]
 }
 
-const part = (name: string, { ok, duration_ms, error }: Part, hint: string): Check =>
+const part = (name: string, { ok, duration_ms, error }: Part, hint: string): HealthCheck =>
   ok ? check(name, 'ok', `${duration_ms} ms`) : check(name, 'failed', error ?? 'it does not respond', hint)
 
 /** By what calls really did: the configuration alone says nothing of a provider that is away. */
-function modelCheck({ model, model_calls: calls }: Health): Check {
+function modelCheck({ model, model_calls: calls }: DoctorHealth): HealthCheck {
   if (!calls) return check('model', 'ok', `${model}; whether it answers is not known`)
   const { status, last_answer_at: last, failing_since, failures, scopes_failing, scopes_waiting, asks_at, error } = calls
   const answer = last === null ? 'no call was made yet' : `last answer at ${last}`
@@ -70,7 +70,7 @@ function modelCheck({ model, model_calls: calls }: Health): Check {
   return check('model', status === 'silent' ? 'failed' : 'warning', detail, hint)
 }
 
-function archiveCheck({ archive }: Health): Check[] {
+function archiveCheck({ archive }: DoctorHealth): HealthCheck[] {
   if (archive === undefined) return []
   if (archive === null) return [check('archive', 'ok', 'none: retention deletes without an archive')]
   return [part('archive', archive, 'Nothing is deleted until R2 responds. `reflex scope show SCOPE` has the last error of a scope.')]
@@ -78,7 +78,7 @@ function archiveCheck({ archive }: Health): Check[] {
 
 const named = (secrets: readonly { name: string }[]): string => secrets.map(({ name }) => name).join(', ')
 
-function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
+function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthCheck[] {
   if (!deployment)
     return [check('deployment', 'warning', 'the server does not report its bindings, secrets and clock', 'Deploy this version.')]
   const { bindings, secrets } = deployment
@@ -97,9 +97,9 @@ function deploymentChecks({ deployment }: Health, timing: Timing): Check[] {
   ]
 }
 
-type Deployment = NonNullable<Health['deployment']>
+type Deployment = NonNullable<DoctorHealth['deployment']>
 
-function migrationsCheck({ schema, schema_error }: Deployment): Check {
+function migrationsCheck({ schema, schema_error }: Deployment): HealthCheck {
   if (schema_error !== null) return check('migrations', 'failed', schema_error, 'Run npm run deploy, which applies the migrations.')
   if (schema !== 'unknown') return check('migrations', 'ok', 'the tables of D1 fit this version')
   return check('migrations', 'warning', 'not checked: D1 does not answer', 'Ask again when the database answers.')
@@ -109,7 +109,7 @@ function migrationsCheck({ schema, schema_error }: Deployment): Check {
 const MOST_BYTES = 10e9
 const SMALL_DATABASE = 'REFLEX_RETENTION_DAYS keeps it small; an archive keeps what is deleted (docs/archive.md).'
 
-function sizeCheck(name: string, bytes: number | null, hint: string): Check[] {
+function sizeCheck(name: string, bytes: number | null, hint: string): HealthCheck[] {
   if (bytes === null) return []
   const detail = `${(bytes / 1e6).toFixed(1)} MB of ${MOST_BYTES / 1e9} GB`
   return [check(name, bytes > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, hint)]
@@ -118,7 +118,7 @@ function sizeCheck(name: string, bytes: number | null, hint: string): Check[] {
 /** Tickets and timers of clients break where their clock is off by more. */
 const MOST_SKEW_MS = 5000
 
-function clockCheck(time: string, { sent, received }: Timing): Check {
+function clockCheck(time: string, { sent, received }: Timing): HealthCheck {
   // The server read its clock at some time in between.
   const server = Date.parse(time)
   const skew = Math.round(server < sent ? server - sent : server > received ? server - received : 0)
@@ -129,8 +129,8 @@ function clockCheck(time: string, { sent, received }: Timing): Check {
     : check('clock', 'failed', detail, 'Set the clock of this machine: --since and --until would miss events.')
 }
 
-function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: Health): Check[] {
-  const checks: Check[] = []
+function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: DoctorHealth): HealthCheck[] {
+  const checks: HealthCheck[] = []
   if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
   if (letters && letters.total > 0) checks.push(check('dead letters', 'warning', String(letters.total), 'reflex dlq list shows them.'))
   if (parked && parked.work > 0)

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
-import { Refused, type Api } from '../../lib/api.ts'
+import { RequestRefused, type Api } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import type { Colour } from '../../lib/paint.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
-import { checksOf, type Check, type Health, type Level } from './checks.ts'
+import { checksOf, type HealthCheck, type DoctorHealth, type CheckLevel } from './checks.ts'
 
-const marks: Record<Level, { mark: string; colour: Colour }> = {
+const marks: Record<CheckLevel, { mark: string; colour: Colour }> = {
   ok: { mark: '✓', colour: 'green' },
   warning: { mark: '!', colour: 'yellow' },
   failed: { mark: '✗', colour: 'red' },
@@ -19,7 +19,7 @@ export function addDoctor(program: Command): void {
     .action(handler(doctor))
 }
 
-async function doctor({ api, print, signal }: Session): Promise<Outcome> {
+async function doctor({ api, print, signal }: Session): Promise<ExitOutcome> {
   const checks = await examined(api(), signal)
   const ok = checks.every(({ level }) => level !== 'failed')
   const width = Math.max(...checks.map(({ name }) => name.length))
@@ -34,14 +34,14 @@ async function doctor({ api, print, signal }: Session): Promise<Outcome> {
 }
 
 /** A server that does not respond fails the first check, and is not asked further. */
-async function examined(api: Api, signal: AbortSignal): Promise<Check[]> {
+async function examined(api: Api, signal: AbortSignal): Promise<HealthCheck[]> {
   const begun = performance.now()
   try {
     await api.json('/health', { signal })
   } catch (error) {
     return [failed('connection', error)]
   }
-  const connection: Check = {
+  const connection: HealthCheck = {
     name: 'connection',
     level: 'ok',
     detail: `${api.url}, ${Math.round(performance.now() - begun)} ms`,
@@ -49,15 +49,15 @@ async function examined(api: Api, signal: AbortSignal): Promise<Check[]> {
   }
   const sent = Date.now()
   try {
-    const health = await api.json<Health>('/health/detailed', { signal })
-    const key: Check = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
+    const health = await api.json<DoctorHealth>('/health/detailed', { signal })
+    const key: HealthCheck = { name: 'key', level: 'ok', detail: 'accepted', hint: null }
     return [connection, key, ...checksOf(health, { sent, received: Date.now() })]
   } catch (error) {
-    return [connection, failed(error instanceof Refused ? 'key' : 'health', error)]
+    return [connection, failed(error instanceof RequestRefused ? 'key' : 'health', error)]
   }
 }
 
-const failed = (name: string, error: unknown): Check => ({
+const failed = (name: string, error: unknown): HealthCheck => ({
   name,
   level: 'failed',
   detail: messageOf(error),

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Judged } from '../../../src/features/proof/contract/audit.ts'
+import type { AuditedDecision } from '../../../src/features/proof/contract/audit.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
@@ -30,7 +30,7 @@ export function addFeedback(events: Command): void {
 async function feedback({ api, print, signal }: Session, scope: string, id: string, { right, wrong, ...more }: Said): Promise<void> {
   if ((right === undefined) === (wrong === undefined)) throw new UsageError('Say --right or --wrong.')
   const body = { right: right === true, ...more }
-  const judged = await api().json<Judged>(route(['scopes', scope, 'events', id, 'feedback']), { method: 'POST', body, signal })
+  const judged = await api().json<AuditedDecision>(route(['scopes', scope, 'events', id, 'feedback']), { method: 'POST', body, signal })
   const { by, reflex_id, version } = judged.decided
   const decider = by === 'reflex' ? `reflex ${written(reflex_id ?? '')}@${version}` : 'a turn'
   print.result(judged, () => [

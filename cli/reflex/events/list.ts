@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
-import type { LoggedEvent } from '../../../src/store/events.ts'
+import type { EventListing } from '../../../src/store/events.ts'
 import { refused, type Api } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { pages, route } from '../pages.ts'
@@ -12,7 +12,7 @@ import { statusColour } from './outcome.ts'
 
 type Filter = { scope?: string; type?: string; status?: string; partial?: boolean; since?: string; until?: string }
 
-const columns: Column<LoggedEvent>[] = [
+const columns: Column<EventListing>[] = [
   { title: 'TIME', of: ({ timestamp }) => timestamp },
   {
     title: 'STATUS',
@@ -43,7 +43,7 @@ export function addList(events: Command): void {
     .addOption(limitOption())
     .action(
       handler(async ({ api, print, signal }, { limit, ...query }: Filter & { limit: number }) => {
-        print.page(await pages<LoggedEvent>(api(), { parts: ['events'], query, limit, most: 1000, signal }), columns, 'No event matches.')
+        print.page(await pages<EventListing>(api(), { parts: ['events'], query, limit, most: 1000, signal }), columns, 'No event matches.')
       }),
     )
   events
@@ -52,7 +52,7 @@ export function addList(events: Command): void {
     .option('--scope <scope>', 'its scope: ids are unique in one scope')
     .action(
       handler(async ({ api, print, signal }, id: string, { scope }: Filter) => {
-        const { event, ...about } = await api().json<LoggedEvent>(route(['events', id], { scope }), { signal })
+        const { event, ...about } = await api().json<EventListing>(route(['events', id], { scope }), { signal })
         print.result({ ...about, event }, (paint) => [...fields(about, paint), '', safeJson(event, 2)])
       }),
     )
@@ -87,14 +87,14 @@ async function tail({ api, print, signal }: Session, filter: Filter): Promise<vo
   }
 }
 
-const nameOf = ({ scope, id }: LoggedEvent): string => `${scope} ${id}`
+const nameOf = ({ scope, id }: EventListing): string => `${scope} ${id}`
 
-async function recent(api: Api, filter: Filter, since: string, signal: AbortSignal): Promise<LoggedEvent[]> {
-  const page = await pages<LoggedEvent>(api, { parts: ['events'], query: { ...filter, since }, limit: 10_000, most: 1000, signal })
+async function recent(api: Api, filter: Filter, since: string, signal: AbortSignal): Promise<EventListing[]> {
+  const page = await pages<EventListing>(api, { parts: ['events'], query: { ...filter, since }, limit: 10_000, most: 1000, signal })
   return page.items
 }
 
-function lineOf({ timestamp, scope, type, id, event }: LoggedEvent, paint: Paint): string {
+function lineOf({ timestamp, scope, type, id, event }: EventListing, paint: Paint): string {
   const { id: _id, type: _type, scope: _scope, source: _source, timestamp: _time, meta: _meta, ...own } = event
   return `${paint('dim', written(timestamp))}  ${paint('cyan', written(scope))}  ${written(type)}  ${written(id)}  ${safeJson(own)}`
 }

@@ -10,11 +10,11 @@ const place = z.object({ prefix: z.string(), sent: z.number().int().min(0), dige
  * The progress of a sending. Generated ids are the prefix with the event's number; `digest` is over
  * the events that were sent.
  */
-export type Place = z.infer<typeof place>
+export type SendPosition = z.infer<typeof place>
 
-export const freshPlace = (prefix: string = randomUUID()): Place => ({ prefix, sent: 0, digest: '' })
+export const freshPlace = (prefix: string = randomUUID()): SendPosition => ({ prefix, sent: 0, digest: '' })
 
-export const advanced = ({ prefix, sent, digest }: Place, event: SentEvent): Place => ({
+export const advanced = ({ prefix, sent, digest }: SendPosition, event: SentEvent): SendPosition => ({
   prefix,
   sent: sent + 1,
   digest: createHash('sha256')
@@ -23,8 +23,8 @@ export const advanced = ({ prefix, sent, digest }: Place, event: SentEvent): Pla
 })
 
 /** Returns the place if the events begin as those that were sent; a file may have changed. */
-export async function confirmed(stored: Place, events: AsyncIterable<SentEvent>): Promise<Place> {
-  let now: Place = { ...stored, sent: 0, digest: '' }
+export async function confirmed(stored: SendPosition, events: AsyncIterable<SentEvent>): Promise<SendPosition> {
+  let now: SendPosition = { ...stored, sent: 0, digest: '' }
   if (stored.sent > 0) {
     for await (const event of events) {
       now = advanced(now, event)
@@ -35,7 +35,7 @@ export async function confirmed(stored: Place, events: AsyncIterable<SentEvent>)
 }
 
 /** Remembers how far a sending was until it is complete. */
-export type Memory = { stored: Place | null; save: (place: Place) => void; forget: () => void }
+export type Memory = { stored: SendPosition | null; save: (place: SendPosition) => void; forget: () => void }
 
 /** `what`: everything that makes two calls the same one, such as the server and the files. */
 export function memoryOf(folder: string, what: readonly string[]): Memory {
@@ -51,7 +51,7 @@ export function memoryOf(folder: string, what: readonly string[]): Memory {
 /** For input that cannot be read again. */
 export const noMemory: Memory = { stored: null, save: () => {}, forget: () => {} }
 
-function parsed(text: string | null): Place | null {
+function parsed(text: string | null): SendPosition | null {
   if (text === null) return null
   try {
     return place.parse(JSON.parse(text))

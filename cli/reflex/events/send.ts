@@ -7,15 +7,15 @@ import { isTerminal } from '../../lib/paint.ts'
 import { count, counted } from '../../lib/text.ts'
 import { route } from '../pages.ts'
 import { statePath } from '../profiles.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { jsonObject, wholeNumber } from '../values.ts'
 import { outcomeLines } from './outcome.ts'
 import { readFiles, type SentEvent } from './read-events.ts'
-import { advanced, confirmed, freshPlace, memoryOf, noMemory, type Memory, type Place } from './resume.ts'
+import { advanced, confirmed, freshPlace, memoryOf, noMemory, type Memory, type SendPosition } from './resume.ts'
 
-type Options = { scope?: string; type?: string; data?: string[]; wait?: true; timeout: number; idPrefix?: string }
+type SendOptions = { scope?: string; type?: string; data?: string[]; wait?: true; timeout: number; idPrefix?: string }
 /** Outcomes with `--wait`. */
-type Answer = { accepted: number; events: (EventReceipt | EventOutcome)[] }
+type SendAnswer = { accepted: number; events: (EventReceipt | EventOutcome)[] }
 
 const HELP = `
 Files hold JSON: one event a line, one event, or an array of events; - is standard input. An event
@@ -41,7 +41,7 @@ export function addSend(events: Command): void {
     .action(handler(send))
 }
 
-async function send(session: Session, files: string[], options: Options): Promise<Outcome> {
+async function send(session: Session, files: string[], options: SendOptions): Promise<ExitOutcome> {
   const { print } = session
   if (options.wait && options.scope === undefined) throw new UsageError('--wait needs --scope.')
   const source = sourceOf(files, options, session.signal)
@@ -65,7 +65,7 @@ async function send(session: Session, files: string[], options: Options): Promis
 type Source = { names: string[]; again: boolean; events: () => AsyncGenerator<SentEvent> }
 
 /** `again`: the events can be read twice. */
-function sourceOf(files: string[], { data, idPrefix }: Options, signal: AbortSignal): Source {
+function sourceOf(files: string[], { data, idPrefix }: SendOptions, signal: AbortSignal): Source {
   if (data !== undefined && files.length > 0) throw new UsageError('Name files or --data, not both.')
   if (data !== undefined) return { names: [], again: false, events: () => parsedData(data) }
   if (files.length === 0 && process.stdin.isTTY)
@@ -82,7 +82,7 @@ async function* parsedData(texts: readonly string[]): AsyncGenerator<SentEvent> 
 /** Lines of a log that is followed are sent as they come. */
 const LINGER_MS = 200
 
-type Sending = { events: AsyncGenerator<SentEvent>; begin: Place; memory: Memory; options: Options }
+type Sending = { events: AsyncGenerator<SentEvent>; begin: SendPosition; memory: Memory; options: SendOptions }
 type Sent = { sent: number; accepted: number; failed: number }
 
 async function sendAll(session: Session, { events, begin, memory, options }: Sending): Promise<Sent> {
@@ -117,7 +117,7 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
 }
 
 /** The events after those that were sent. Numbers count from 1. */
-async function* numbered(events: AsyncGenerator<SentEvent>, { sent }: Place): AsyncGenerator<{ number: number; event: SentEvent }> {
+async function* numbered(events: AsyncGenerator<SentEvent>, { sent }: SendPosition): AsyncGenerator<{ number: number; event: SentEvent }> {
   let number = 0
   for await (const event of events) {
     number += 1
@@ -131,12 +131,12 @@ export function completed(event: SentEvent, number: number, { prefix, scope, typ
   return { id: `${prefix}-${number}`, ...(scope !== undefined && { scope }), ...(type !== undefined && { type }), ...event }
 }
 
-function post({ api, signal }: Session, body: SentEvent[], { wait, scope, timeout }: Options): Promise<Answer> {
+function post({ api, signal }: Session, body: SentEvent[], { wait, scope, timeout }: SendOptions): Promise<SendAnswer> {
   const path = wait && scope !== undefined ? route(['scopes', scope, 'events'], { wait: 'outcome', timeout_ms: timeout }) : '/v1/events'
-  return api().json<Answer>(path, { method: 'POST', body, signal })
+  return api().json<SendAnswer>(path, { method: 'POST', body, signal })
 }
 
-type Unsent = { batch: readonly { number: number }[]; place: Place; again: boolean }
+type Unsent = { batch: readonly { number: number }[]; place: SendPosition; again: boolean }
 
 /** Says where in the input the refused batch is: the server counts within the batch. */
 function notSent(error: unknown, { batch, place: { sent }, again }: Unsent): never {

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { Candidate, Learned } from '../../../src/features/learning/skills/learn.ts'
+import type { SkillCandidate, LearnedSkills } from '../../../src/features/learning/skills/learn.ts'
 import { factsOf, type Tools } from '../../../src/tools/tool-facts.ts'
 import type { Trace } from '../../../src/features/learning/skills/trace.ts'
 import type { Recording } from '../../../src/features/replay/recording.ts'
@@ -10,7 +10,7 @@ import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 import { jsonObject } from '../values.ts'
 import { isStandaloneFile } from '../standalone-file.ts'
@@ -27,7 +27,7 @@ reads, {"INVERSE": {"undoes": {"tool": "TOOL", "match": ["FIELD"]}}} for one tha
 Example:
   reflex learn skills traces/*.json --tools tools.json --role operator --output learned/`
 
-type Options = { tools?: string; role: string[]; owner: string; parser?: string; trust: string[]; output?: string; seed: string }
+type LearnFlags = { tools?: string; role: string[]; owner: string; parser?: string; trust: string[]; output?: string; seed: string }
 
 export function addLearn(program: Command): void {
   const learn = program.command('learn').description('Learn reflexes and skills from decisions')
@@ -47,7 +47,7 @@ export function addLearn(program: Command): void {
   addLearnRuns(learn)
 }
 
-async function learnFrom({ print }: Session, files: string[], options: Options): Promise<Outcome> {
+async function learnFrom({ print }: Session, files: string[], options: LearnFlags): Promise<ExitOutcome> {
   const { tools, role, owner, parser, trust, output, seed } = options
   const [exported, own] = [files.filter((file) => !isStandaloneFile(file)), files.filter(isStandaloneFile)]
   const [recordings, turns, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
@@ -73,7 +73,7 @@ async function learnFrom({ print }: Session, files: string[], options: Options):
   return passed.length > 0 ? undefined : 1
 }
 
-function writeManifests(folder: string, candidates: readonly Candidate[]): void {
+function writeManifests(folder: string, candidates: readonly SkillCandidate[]): void {
   mkdirSync(join(folder, 'tests'), { recursive: true })
   for (const { manifest, cases } of candidates) {
     writeFileSync(join(folder, `${manifest.id}.json`), `${JSON.stringify(manifest, null, 2)}\n`)
@@ -112,7 +112,7 @@ function toolsOf({ recordings, traces }: { recordings: readonly Recording[]; tra
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
-function lines({ turns, candidates, rejected }: Learned, paint: Paint): string[] {
+function lines({ turns, candidates, rejected }: LearnedSkills, paint: Paint): string[] {
   return [
     `${counted(turns, 'turn')} read, ${counted(candidates.length, 'skill')} found, ${counted(rejected.length, 'sequence')} rejected`,
     ...candidates.flatMap(({ manifest, evidence, report }) => [

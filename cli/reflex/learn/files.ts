@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import type { Learned } from '../../../src/features/learning/reflexes/learn.ts'
+import type { LearnedReflexes } from '../../../src/features/learning/reflexes/learn.ts'
 import type { Trace } from '../../../src/features/learning/skills/trace.ts'
 import type { Skipped } from '../../../src/features/learning/episodes/reader.ts'
 import type { Recording } from '../../../src/features/replay/recording.ts'
@@ -9,7 +9,7 @@ import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { isStandaloneFile, openStandalone } from '../standalone-file.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written } from '../table.ts'
 
 const REFLEXES_HELP = `
@@ -55,9 +55,9 @@ export function addLearnReflexes(learn: Command): void {
     .action(handler(learnFrom))
 }
 
-type Options = { trusted: string[]; output?: string }
+type FileOptions = { trusted: string[]; output?: string }
 
-async function learnFrom({ print }: Session, files: string[], { trusted, output }: Options): Promise<Outcome> {
+async function learnFrom({ print }: Session, files: string[], { trusted, output }: FileOptions): Promise<ExitOutcome> {
   const process_file = files.find(isStandaloneFile)
   if (process_file !== undefined)
     throw new UsageError(`${process_file} belongs to a standalone process: it has no events that a reflex could decide on.`)
@@ -81,7 +81,7 @@ async function learnFrom({ print }: Session, files: string[], { trusted, output 
   return reflexes.length > 0 ? undefined : 1
 }
 
-function lines({ episodes, reflexes, refused }: Learned, skipped: readonly Skipped[], paint: Paint): string[] {
+function lines({ episodes, reflexes, refused }: LearnedReflexes, skipped: readonly Skipped[], paint: Paint): string[] {
   return [
     `${counted(episodes.length, 'decision')} read, ${counted(reflexes.length, 'reflex', 'reflexes')} found, ${counted(refused.length, 'decision')} refused`,
     ...skipped.map(({ reason, count }) => paint('dim', `- ${counted(count, 'decision')} skipped: ${written(reason)}`)),

@@ -2,18 +2,18 @@ import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import { evidenceParts, type evidencePlace, type learnRun, type startedRun } from '../../../src/features/learning/contract/runs.ts'
 import { list as runs } from '../../../src/features/learning/operations/learn-runs.ts'
-import { Refused } from '../../lib/api.ts'
+import { RequestRefused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { addOperation } from '../operation.ts'
 import { pages, route } from '../pages.ts'
-import { proofLines, type Proof } from '../reflex/show.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { proofLines, type ShownProof } from '../reflex/show.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written, type Column } from '../table.ts'
 import { limitOption, wholeNumber } from '../values.ts'
 
-type Run = z.infer<typeof learnRun>
-type Candidate = Run['candidates'][number]
+type ShownRun = z.infer<typeof learnRun>
+type Candidate = ShownRun['candidates'][number]
 type Place = z.infer<typeof evidencePlace>
 
 const SNAPSHOT_HELP = `
@@ -56,7 +56,7 @@ const POLL_MS = 1000
 
 type Snapshot = { window?: number; trust?: string[]; wait: boolean }
 
-async function snapshot({ api, print, signal }: Session, scope: string, { window, trust, wait }: Snapshot): Promise<Outcome> {
+async function snapshot({ api, print, signal }: Session, scope: string, { window, trust, wait }: Snapshot): Promise<ExitOutcome> {
   const body = { scope, ...(window !== undefined && { window }), ...(trust && { trusted_sources: trust }) }
   const started = await api().json<z.infer<typeof startedRun>>(route(['learn']), { method: 'POST', body, signal })
   if (!wait) {
@@ -65,7 +65,7 @@ async function snapshot({ api, print, signal }: Session, scope: string, { window
     return
   }
   for (;;) {
-    const run = await api().json<Run>(route(['learn', 'runs', started.run_id]), { signal })
+    const run = await api().json<ShownRun>(route(['learn', 'runs', started.run_id]), { signal })
     if (run.status === 'running') await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     else {
       print.result(run, (paint) => runLines(run, paint))
@@ -83,8 +83,8 @@ const places: Column<Place>[] = [
 
 type Show = { evidence?: string; limit: number }
 
-async function show({ api, print, signal }: Session, id: string, of: string | undefined, { evidence, limit }: Show): Promise<Outcome> {
-  const run = await api().json<Run>(route(['learn', 'runs', id]), { signal })
+async function show({ api, print, signal }: Session, id: string, of: string | undefined, { evidence, limit }: Show): Promise<ExitOutcome> {
+  const run = await api().json<ShownRun>(route(['learn', 'runs', id]), { signal })
   const candidate = of === undefined ? undefined : run.candidates.find((one) => one.id === of)
   if (of === undefined && evidence === undefined) {
     print.result(run, (paint) => runLines(run, paint))
@@ -117,16 +117,16 @@ async function show({ api, print, signal }: Session, id: string, of: string | un
 /** Traces that are printed of each part of the evidence; `--evidence` lists all. */
 const MOST_TRACES = 5
 
-type About = { certificates: Proof[]; traces: { part: string; first: Place[]; more: boolean }[] }
+type About = { certificates: ShownProof[]; traces: { part: string; first: Place[]; more: boolean }[] }
 
 /** The certificates of a candidate, and the first decisions behind each of its numbers. */
 async function aboutOf(
   { api, signal }: Pick<Session, 'api' | 'signal'>,
-  { run, candidate }: { run: Run; candidate: Candidate },
+  { run, candidate }: { run: ShownRun; candidate: Candidate },
 ): Promise<About> {
-  const proofs = async (): Promise<Proof[]> => {
+  const proofs = async (): Promise<ShownProof[]> => {
     if (candidate.kind !== 'reflex') return []
-    const { certificates } = await api().json<{ certificates: Proof[] }>(route(['reflexes', candidate.id]), { signal })
+    const { certificates } = await api().json<{ certificates: ShownProof[] }>(route(['reflexes', candidate.id]), { signal })
     return certificates.filter(({ version }) => String(version) === candidate.version)
   }
   const traces = evidenceParts.map(async (part) => {
@@ -135,7 +135,7 @@ async function aboutOf(
     const page = await api()
       .json<{ items: Place[]; next_cursor: string | null }>(route(['learn', 'runs', run.run_id, 'evidence'], query), { signal })
       .catch((error: unknown) => {
-        if (error instanceof Refused && error.status === 404) return { items: [], next_cursor: null }
+        if (error instanceof RequestRefused && error.status === 404) return { items: [], next_cursor: null }
         throw error
       })
     return { part, first: page.items, more: page.next_cursor !== null }
@@ -156,7 +156,7 @@ const traceLines = (traces: About['traces']): string[] =>
 
 const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)
 
-function runLines(run: Run, paint: Paint): string[] {
+function runLines(run: ShownRun, paint: Paint): string[] {
   const { run_id, scope, status, progress, episodes, candidates, rejected, answer } = run
   const at = progress.of === null ? String(progress.done) : `${progress.done} of ${progress.of}`
   return [

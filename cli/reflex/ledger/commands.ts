@@ -7,7 +7,7 @@ import { UsageError } from '../../lib/cli-error.ts'
 import { given } from '../market/given.ts'
 import { addOperation } from '../operation.ts'
 import { route } from '../pages.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, table, type Column } from '../table.ts'
 import { timeOption, wholeNumber } from '../values.ts'
 import { remediesFor } from './remedies.ts'
@@ -57,7 +57,7 @@ async function report({ api, print, signal }: Session, id: string, { by, since, 
 }
 
 type Payment = { id?: string; memo?: string; code?: string; pending?: true; timeout?: number }
-type Ending = { id?: string; amount?: number; debit?: string }
+type TransferEnding = { id?: string; amount?: number; debit?: string }
 
 function addPaying(ledger: Command): void {
   const own = '--id <id>'
@@ -99,7 +99,7 @@ function addPaying(ledger: Command): void {
     .option(...whose)
     .addOption(new Option('--amount <scrip>', 'a part; the rest returns').argParser(wholeNumber))
     .action(
-      handler((session, pending_id: string, { id, amount, debit }: Ending) =>
+      handler((session, pending_id: string, { id, amount, debit }: TransferEnding) =>
         paid(session, transfer, { id, pending_id, debit, post: amount ?? true }),
       ),
     )
@@ -108,13 +108,17 @@ function addPaying(ledger: Command): void {
     .description('Return a pending transfer')
     .option(own, once)
     .option(...whose)
-    .action(handler((session, pending_id: string, { id, debit }: Ending) => paid(session, transfer, { id, pending_id, debit, void: true })))
+    .action(
+      handler((session, pending_id: string, { id, debit }: TransferEnding) =>
+        paid(session, transfer, { id, pending_id, debit, void: true }),
+      ),
+    )
 }
 
-type Asked = { id: string | undefined } & Record<string, unknown>
+type LedgerFlags = { id: string | undefined } & Record<string, unknown>
 
 /** Exits with 1 if the transfer failed. */
-async function paid({ api, print, signal }: Session, parts: string[], asked: Asked): Promise<Outcome> {
+async function paid({ api, print, signal }: Session, parts: string[], asked: LedgerFlags): Promise<ExitOutcome> {
   const body = given({ ...asked, id: asked.id ?? randomUUID() })
   const answer = await api().json<{ results: TransferResult[] }>(route(parts), { method: 'POST', body, signal })
   const [result] = answer.results

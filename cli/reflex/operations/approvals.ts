@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { approve, find, list, nameOf, reject } from '../../../src/features/approvals/operations/approvals.ts'
 import { addNoun, addOperation } from '../operation.ts'
-import type { Page } from '../printer.ts'
+import type { Page } from '../../../src/contract/scope-api.ts'
 import { openStandalone } from '../standalone-file.ts'
 import type { Column } from '../table.ts'
 

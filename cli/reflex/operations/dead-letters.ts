@@ -6,7 +6,7 @@ import { UsageError } from '../../lib/cli-error.ts'
 import { counted } from '../../lib/text.ts'
 import { addNoun, addOperation } from '../operation.ts'
 import { route } from '../pages.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, linesOf, safeJson, written } from '../table.ts'
 import { wholeNumber } from '../values.ts'
 
@@ -41,7 +41,11 @@ async function show({ api, print, signal }: Session, id: string): Promise<void> 
   ])
 }
 
-async function retry({ api, print, signal }: Session, ids: string[], options: Filter & { all?: true; limit: number }): Promise<Outcome> {
+async function retry(
+  { api, print, signal }: Session,
+  ids: string[],
+  options: Filter & { all?: true; limit: number },
+): Promise<ExitOutcome> {
   const { all, limit, ...filter } = options
   if (ids.length > 0) {
     for (const id of ids) {

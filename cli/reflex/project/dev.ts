@@ -80,7 +80,7 @@ async function dev(project: string, options: DevOptions, signal: AbortSignal): P
   }
 }
 
-type Run = {
+type DevRun = {
   project: string
   options: DevOptions
   state: string
@@ -91,7 +91,7 @@ type Run = {
 }
 
 /** Starts the server and prints the welcome text once it is up. */
-async function runServer({ project, options, state, signal, again, stack_mapper, started }: Run): Promise<LocalServer> {
+async function runServer({ project, options, state, signal, again, stack_mapper, started }: DevRun): Promise<LocalServer> {
   const { key, own } = adminKey({ project, state })
   let up = false
   const quiet = quieter((text) => process.stdout.write(text))

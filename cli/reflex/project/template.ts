@@ -1,12 +1,12 @@
 type Versions = Readonly<Record<string, string>>
-export type Template = { name: string; spec: string; wrangler: string; versions: Versions }
+export type ProjectTemplate = { name: string; spec: string; wrangler: string; versions: Versions }
 
 const INSTALLED = 'node_modules/reflex-agents'
 /** The same as in the package's `engines`. */
 const LEAST_NODE = '>=22.14'
 
 /** The files of a new project, by their paths. `spec`: the version of reflex-agents. */
-export function projectFiles({ name, spec, wrangler, versions }: Template): Record<string, string> {
+export function projectFiles({ name, spec, wrangler, versions }: ProjectTemplate): Record<string, string> {
   return {
     'package.json': manifest(name, spec, versions),
     'tsconfig.json': TSCONFIG,

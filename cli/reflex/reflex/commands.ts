@@ -4,20 +4,20 @@ import type { z } from 'zod'
 import type { reflexItem, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { pages, route } from '../pages.ts'
-import type { Page } from '../printer.ts'
+import type { Page } from '../../../src/contract/scope-api.ts'
 import { handler, type Session } from '../session.ts'
 import { linesOf, safeJson, written, type Column } from '../table.ts'
 import { fileText, jsonObject, limitOption, writeOutput } from '../values.ts'
 import { show } from './show.ts'
 import { addReflexTests } from './test.ts'
 
-type Listed = z.infer<typeof reflexItem>
+type ReflexItem = z.infer<typeof reflexItem>
 type Reflex = z.infer<typeof reflexSchema>
 type Registered = z.infer<typeof registeredReflex>
 type Template = { name: string; description: string; params: Record<string, unknown> }
 
 const states = ['draft', 'shadow', 'active', 'retired'] as const
-const columns: Column<Listed>[] = [
+const columns: Column<ReflexItem>[] = [
   { title: 'ID', of: ({ id }) => id },
   { title: 'VERSION', of: ({ version }) => version },
   {
@@ -41,7 +41,7 @@ export function addReflex(program: Command): void {
     .action(
       handler(async ({ api, print, signal }, { limit, search: q, state }: { limit: number; search?: string; state?: string }) => {
         const query = { q, state }
-        print.page(await pages<Listed>(api(), { parts: ['reflexes'], query, limit, most: 1000, signal }), columns, 'No reflex matches.')
+        print.page(await pages<ReflexItem>(api(), { parts: ['reflexes'], query, limit, most: 1000, signal }), columns, 'No reflex matches.')
       }),
     )
   reflex.command('templates').description('List templates with their parameters').action(handler(templates))
@@ -169,7 +169,7 @@ async function promote({ api, print, signal }: Session, ref: string, { state, re
   const to = state ?? next[from]
   if (to === undefined) throw new UsageError(`${id}@${version} is ${from}; name the new state with --state.`)
   const body = { state: to, ...(reason !== undefined && { reason }), ...(force && { force }) }
-  type Changed = Listed & { changed: boolean; acts: number | null }
+  type Changed = ReflexItem & { changed: boolean; acts: number | null }
   const changed = await api().json<Changed>(route(['reflexes', `${id}@${version}`, 'state']), { method: 'POST', body, signal })
   const what = changed.changed ? `was ${from} and is ${changed.state}.` : `was ${changed.state} already: nothing changed.`
   const instead = to === 'active' && changed.acts !== version ? ` To let ${version} act, run reflex rollback ${written(id)}.` : ''

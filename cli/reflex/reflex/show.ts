@@ -1,19 +1,19 @@
 import type { Certificate } from '../../../src/features/proof/contract/certificate.ts'
 import { route } from '../pages.ts'
-import type { Page } from '../printer.ts'
+import type { Page } from '../../../src/contract/scope-api.ts'
 import type { Session } from '../session.ts'
 import { written } from '../table.ts'
 
-type Version = { version: number; state: string; state_reason: string | null }
-export type Proof = { version: number; scope: string; certificate: Certificate; why: string[] }
+type ShownVersion = { version: number; state: string; state_reason: string | null }
+export type ShownProof = { version: number; scope: string; certificate: Certificate; why: string[] }
 type Idle = { since: string | null; reason: string }
 type Where = { scope: string; acts: number | null; reason: string | null }
 type Shown = { version: number; acts: number | null; idle?: Idle } & {
   id: string
   owner: string
   description: string
-  versions: Version[]
-  certificates: Proof[]
+  versions: ShownVersion[]
+  certificates: ShownProof[]
 }
 
 /** Prints the versions of a reflex, each with its certificates. */
@@ -40,5 +40,5 @@ function actsText({ acts, version, idle }: Shown): string {
   return `${acts} is active, and does not act${idle.since === null ? '' : ` since ${idle.since.slice(0, 10)}`}: ${written(idle.reason)}`
 }
 
-export const proofLines = (proofs: readonly Proof[]): string[] =>
+export const proofLines = (proofs: readonly ShownProof[]): string[] =>
   proofs.flatMap(({ scope, why }) => [`  in ${written(scope)}:`, ...why.map((sentence) => `    ${written(sentence)}`)])

@@ -7,7 +7,7 @@ import type { reflexRun, ReflexRun } from '../../../src/contract/reflex.ts'
 import { CliError } from '../../lib/cli-error.ts'
 import { cut } from '../../lib/text.ts'
 import { route } from '../pages.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { fileText, jsonArgument, jsonObject, share } from '../values.ts'
 import { readFile } from 'node:fs/promises'
@@ -39,7 +39,7 @@ async function runLocally(code: string, context: Record<string, unknown>): Promi
 /** Characters of an action in a line; `--json` has all. */
 const MOST_SHOWN = 100
 
-type Run = z.infer<typeof reflexRun>
+type TestRun = z.infer<typeof reflexRun>
 type Test = { context: string; event?: string; expect?: string }
 
 const TEST_HELP = `
@@ -68,7 +68,7 @@ export function addReflexTests(reflex: Command): void {
     .action(handler(evaluate))
 }
 
-async function test(session: Session, ref: string, { context: text, event, expect }: Test): Promise<Outcome> {
+async function test(session: Session, ref: string, { context: text, event, expect }: Test): Promise<ExitOutcome> {
   const context = { ...jsonObject(text, '--context'), ...(event !== undefined && { event: jsonObject(event, '--event') }) }
   const wanted = expect === undefined ? undefined : jsonArgument(expect, '--expect')
   const run = existsSync(ref) ? await fileRun(ref, context) : await remoteRun(session, ref, context)
@@ -90,7 +90,7 @@ async function test(session: Session, ref: string, { context: text, event, expec
   return ok ? undefined : 1
 }
 
-async function fileRun(file: string, context: Record<string, unknown>): Promise<Run> {
+async function fileRun(file: string, context: Record<string, unknown>): Promise<TestRun> {
   const result = await runLocally(fileText(file), context)
   if (result.ok) return result.run
   throw new CliError(
@@ -98,8 +98,8 @@ async function fileRun(file: string, context: Record<string, unknown>): Promise<
   )
 }
 
-const remoteRun = ({ api, signal }: Session, ref: string, context: Record<string, unknown>): Promise<Run> =>
-  api().json<Run>(route(['reflexes', ref, 'run']), { method: 'POST', body: { context }, signal })
+const remoteRun = ({ api, signal }: Session, ref: string, context: Record<string, unknown>): Promise<TestRun> =>
+  api().json<TestRun>(route(['reflexes', ref, 'run']), { method: 'POST', body: { context }, signal })
 
 /** True if an object has at least the wanted fields, at every depth. */
 export function matches(value: unknown, wanted: unknown): boolean {
@@ -110,7 +110,7 @@ export function matches(value: unknown, wanted: unknown): boolean {
 
 type Evaluate = { scope: string; window: string; minAgreement?: number }
 
-async function evaluate({ api, print, signal }: Session, ref: string, { scope, window, minAgreement }: Evaluate): Promise<Outcome> {
+async function evaluate({ api, print, signal }: Session, ref: string, { scope, window, minAgreement }: Evaluate): Promise<ExitOutcome> {
   type Report = EvaluationReport & { truncated: boolean }
   const report = await api().json<Report>(route(['reflexes', ref, 'evaluate']), { method: 'POST', body: { scope, window }, signal })
   const { contexts, fires, agreement, missed, errors, disagreements, truncated } = report

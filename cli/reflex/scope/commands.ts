@@ -11,7 +11,7 @@ import { limitOption, wholeNumber } from '../values.ts'
 import { addSet } from './set.ts'
 import { addTail } from './tail.ts'
 
-type State = z.infer<typeof scopeState>
+type ShownState = z.infer<typeof scopeState>
 
 export function addScope(program: Command): void {
   const scope = program.command('scope').description('Look into scopes, configure and stop them')
@@ -29,7 +29,7 @@ export function addScope(program: Command): void {
 }
 
 async function show({ api, print, signal }: Session, scope: string): Promise<void> {
-  const state = await api().json<State>(route(['scopes', scope]), { signal })
+  const state = await api().json<ShownState>(route(['scopes', scope]), { signal })
   const { inbox, turn, waiting_for_model: waiting, outbox, archive, parked, counters, settings } = state
   const used = Object.entries(counters).filter(([, value]) => value !== 0)
   // A mistyped name would look like a scope that is idle.

@@ -5,7 +5,7 @@ import { handler, type Session } from '../session.ts'
 import { fields, safeJson } from '../table.ts'
 import { fileText, jsonObject } from '../values.ts'
 
-type Answer = { scope: string; settings: Record<string, unknown> }
+type SettingsAnswer = { scope: string; settings: Record<string, unknown> }
 
 const HELP = `
 A value is JSON, or else text; null restores the default; name=@file reads the text of a file.
@@ -28,7 +28,7 @@ export function addSet(scope: Command): void {
 async function set({ api, print, signal }: Session, scope: string, pairs: string[], { from }: { from?: string }): Promise<void> {
   const patch = { ...(from !== undefined && jsonObject(`@${from}`, from)), ...settingsIn(pairs) }
   if (Object.keys(patch).length === 0) throw new UsageError('Name a setting: name=value, or --from FILE.')
-  const answer = await api().json<Answer>(route(['scopes', scope]), { method: 'PATCH', body: patch, signal })
+  const answer = await api().json<SettingsAnswer>(route(['scopes', scope]), { method: 'PATCH', body: patch, signal })
   const changed = Object.keys(patch).map((name) => [name, safeJson(answer.settings[name])])
   print.result(answer, (paint) => fields(Object.fromEntries(changed), paint))
 }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
-import type { LogEntry as StandaloneEntry } from '../../../src/standalone/rows.ts'
+import type { StandaloneRow as StandaloneEntry } from '../../../src/standalone/rows.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { followLog } from '../../lib/follow-log.ts'
 import type { Paint } from '../../lib/paint.ts'
@@ -11,8 +11,8 @@ import { openStandalone, type StandaloneFile } from '../standalone-file.ts'
 import { safeJson, written } from '../table.ts'
 import { wholeNumber } from '../values.ts'
 
-type Entry = LogEntry | StandaloneEntry
-type Options = { last: number; kind?: string; trace?: string; follow: boolean; file?: string }
+type TailedEntry = LogEntry | StandaloneEntry
+type TailOptions = { last: number; kind?: string; trace?: string; follow: boolean; file?: string }
 
 export function addTail(scope: Command): void {
   scope
@@ -26,10 +26,10 @@ export function addTail(scope: Command): void {
     .action(handler(tail))
 }
 
-async function tail({ api, print, signal }: Session, scope: string | undefined, options: Options): Promise<void> {
+async function tail({ api, print, signal }: Session, scope: string | undefined, options: TailOptions): Promise<void> {
   const { last, kind, trace, follow, file } = options
   const kinds = kind === undefined ? null : new Set(kind.split(',').map((name) => name.trim()))
-  const onEntry = (entry: Entry) => {
+  const onEntry = (entry: TailedEntry) => {
     if ((kinds && !kinds.has(entry.kind)) || (trace !== undefined && entry.trace_id !== trace)) return
     print.item(entry, (paint) => entryLine(entry, paint))
   }
@@ -47,13 +47,13 @@ async function tail({ api, print, signal }: Session, scope: string | undefined, 
   }
 }
 
-type Following = { last: number; follow: boolean; signal: AbortSignal; onEntry: (entry: Entry) => void }
+type Following = { last: number; follow: boolean; signal: AbortSignal; onEntry: (entry: TailedEntry) => void }
 const POLL_MS = 500
 /** Entries read at a time. */
 const PAGE = 1000
 
 async function tailFile({ log }: StandaloneFile, { last, follow, signal, onEntry }: Following): Promise<void> {
-  let newest: readonly Entry[] = []
+  let newest: readonly TailedEntry[] = []
   for (let after = 0; ;) {
     const page = log.entries({ after, limit: PAGE })
     if (page.length === 0) break
@@ -75,7 +75,7 @@ async function tailFile({ log }: StandaloneFile, { last, follow, signal, onEntry
 const HEAD = new Set(['seq', 'at', 'kind', 'trace_id', 'span_id', 'parent_id', 'event_ids', 'event_count', 'duration_ms', 'scope'])
 const LONGEST = 120
 
-export function entryLine(entry: Entry, paint: Paint): string {
+export function entryLine(entry: TailedEntry, paint: Paint): string {
   const own = Object.entries(entry).flatMap(([name, value]) => (HEAD.has(name) || value === null ? [] : [`${name}=${brief(value)}`]))
   const { duration_ms, error } = entry as { duration_ms?: number | null; error?: unknown }
   const timed = typeof duration_ms === 'number' ? [`${Math.round(duration_ms)} ms`] : []

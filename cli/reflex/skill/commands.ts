@@ -8,11 +8,11 @@ import { linesOf, written, type Column } from '../table.ts'
 import { jsonObject, limitOption } from '../values.ts'
 import { addSkillTests } from './test.ts'
 
-type Listed = z.infer<typeof listedSkill>
+type SkillItem = z.infer<typeof listedSkill>
 type Registered = z.infer<typeof registeredSkill>
-type Version = z.infer<typeof skillVersion>
+type SkillVersionItem = z.infer<typeof skillVersion>
 
-const columns: Column<Pick<Listed, 'id' | 'version' | 'state' | 'owner'> & { description?: string | undefined }>[] = [
+const columns: Column<Pick<SkillItem, 'id' | 'version' | 'state' | 'owner'> & { description?: string | undefined }>[] = [
   { title: 'ID', of: ({ id }) => id },
   { title: 'VERSION', of: ({ version }) => version },
   { title: 'STATE', of: ({ state }) => state, colour: ({ state }) => (state === 'active' ? 'green' : 'dim') },
@@ -54,7 +54,7 @@ async function list({ api, print, signal }: Session, { limit, search: q, state, 
     return print.page({ items, next_cursor: null }, columns, 'The file holds no skills.')
   }
   const query = { q, state }
-  print.page(await pages<Listed>(api(), { parts: ['skills'], query, limit, most: 1000, signal }), columns, 'No skill matches.')
+  print.page(await pages<SkillItem>(api(), { parts: ['skills'], query, limit, most: 1000, signal }), columns, 'No skill matches.')
 }
 
 async function push({ api, print, signal }: Session, files: string[], { anyTools }: { anyTools?: true }): Promise<void> {
@@ -69,7 +69,7 @@ async function push({ api, print, signal }: Session, files: string[], { anyTools
 type Change = { state: string; reason?: string; force?: true }
 
 async function activate({ api, print, signal }: Session, ref: string, body: Change): Promise<void> {
-  const skill = await api().json<Version>(route(['skills', ref, 'state']), { method: 'POST', body, signal })
+  const skill = await api().json<SkillVersionItem>(route(['skills', ref, 'state']), { method: 'POST', body, signal })
   print.result(skill, () => [`${written(skill.id)}@${written(skill.version)} is ${skill.state}.`])
 }
 

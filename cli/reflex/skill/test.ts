@@ -8,7 +8,7 @@ import type { CiReport, skillTest } from '../../../src/contract/reports/skill-te
 import { UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { route } from '../pages.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { jsonObject } from '../values.ts'
 import type { FieldError } from '../../../src/base/check-json.ts'
@@ -73,7 +73,7 @@ export function addSkillTests(skill: Command): void {
 
 type Test = { scope?: string; inputs?: string; why: string; cases?: string; seed: string }
 
-async function test(session: Session, ref: string, options: Test): Promise<Outcome> {
+async function test(session: Session, ref: string, options: Test): Promise<ExitOutcome> {
   const { scope, inputs, why } = options
   if (scope === undefined && inputs !== undefined) throw new UsageError('--inputs needs a scope.', 'Name one with --scope.')
   if (scope === undefined) return existsSync(ref) ? testFile(session, ref, options) : testRegistered(session, ref, options)
@@ -88,7 +88,7 @@ async function test(session: Session, ref: string, options: Test): Promise<Outco
   return passed / cases.length >= needed ? undefined : 1
 }
 
-async function testFile({ print }: Session, file: string, { cases, seed }: Test): Promise<Outcome> {
+async function testFile({ print }: Session, file: string, { cases, seed }: Test): Promise<ExitOutcome> {
   const body = jsonObject(`@${file}`, file)
   const errors = await manifestErrors(body)
   if (errors.length > 0) {
@@ -115,7 +115,7 @@ async function testLocally(body: unknown, sent: readonly unknown[], seed: string
   return testSkill(manifest, { ...suiteOf(manifest, { sent: cases.data, tools: new Map() }), seed })
 }
 
-async function testRegistered({ api, print, signal }: Session, ref: string, { cases, seed }: Test): Promise<Outcome> {
+async function testRegistered({ api, print, signal }: Session, ref: string, { cases, seed }: Test): Promise<ExitOutcome> {
   const body = { seed, cases: sentCases(cases) }
   const report = await api().json<z.infer<typeof skillTest>>(route(['skills', ref, 'test']), { method: 'POST', body, signal })
   print.result(report, (paint) => testLines(`${report.skill_id}@${report.version}`, report, paint))
@@ -147,7 +147,7 @@ async function casesOf({ api, signal }: Session, ref: string, inputs: string | u
   return { cases, needed: tests?.expected?.pass_rate_unit ?? 1 }
 }
 
-async function propose(session: Session, scope: string, skill_id: string, { inputs = '{}', why, dryRun }: Proposed): Promise<Outcome> {
+async function propose(session: Session, scope: string, skill_id: string, { inputs = '{}', why, dryRun }: Proposed): Promise<ExitOutcome> {
   const report = await ask(session, scope, { skill_id, inputs: jsonObject(inputs, '--inputs'), why, dry_run: dryRun ?? false })
   session.print.result(report, (paint) => reportLines(report, paint))
   return report.status === 'ok' ? undefined : 1

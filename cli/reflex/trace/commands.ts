@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { traceStatuses, type Trace, type TraceSummary } from '../../../src/contract/reports/trace.ts'
+import { traceStatuses, type TraceReport, type TraceSummary } from '../../../src/contract/reports/trace.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
 import { duration } from '../../lib/text.ts'
@@ -79,7 +79,8 @@ async function list({ api, print, signal }: Session, { limit, minDuration, file,
 type Show = Of & { file?: string; details?: boolean }
 
 async function show({ api, print, signal }: Session, id: string, { scope, file, details = false }: Show): Promise<void> {
-  const trace = file !== undefined ? await standaloneTrace(file, id) : await api().json<Trace>(route(['traces', id], { scope }), { signal })
+  const trace =
+    file !== undefined ? await standaloneTrace(file, id) : await api().json<TraceReport>(route(['traces', id], { scope }), { signal })
   const width = isTerminal(process.stdout) ? process.stdout.columns : undefined
   print.result(trace, (paint) => traceLines(trace, { paint, width, details }))
 }

@@ -1,4 +1,4 @@
-import type { Span, SpanStatus, Trace, TraceStatus } from '../../../src/contract/reports/trace.ts'
+import type { Span, SpanStatus, TraceReport, TraceStatus } from '../../../src/contract/reports/trace.ts'
 import type { Colour, Paint } from '../../lib/paint.ts'
 import { count, counted, cut, dollars, duration, wrap } from '../../lib/text.ts'
 import { fields, safeJson, written } from '../table.ts'
@@ -18,7 +18,7 @@ const NOTE_WIDTH = 120
 type Look = { paint: Paint; width?: number | undefined; details: boolean }
 
 /** The trace as a tree: each span with its time, cost, score, reason and what a refusal needs. */
-export function traceLines({ root, ...trace }: Trace, look: Look): string[] {
+export function traceLines({ root, ...trace }: TraceReport, look: Look): string[] {
   const { status, duration_ms, usage, scopes, truncated } = trace
   const tokens = usage.input_tokens + usage.output_tokens
   return [

@@ -12,7 +12,7 @@ import { isTerminal } from '../../lib/paint.ts'
 import { count, counted } from '../../lib/text.ts'
 import { route } from '../pages.ts'
 import type { Printer } from '../printer.ts'
-import type { Outcome, Session } from '../session.ts'
+import type { ExitOutcome, Session } from '../session.ts'
 import { rangeLines } from './replay-report.ts'
 
 type Budget = { usd?: number; calls?: number }
@@ -21,7 +21,7 @@ export type Body = { mode: 'pinned' | 'what_if'; changes?: Record<string, unknow
 type Range = { scope: string; since: string; until: string | undefined }
 
 /** Follows the cursors of a range to its end. */
-export async function replayRange({ api, print, signal }: Session, body: Body, { scope, since, until }: Range): Promise<Outcome> {
+export async function replayRange({ api, print, signal }: Session, body: Body, { scope, since, until }: Range): Promise<ExitOutcome> {
   let total: RangeReport | null = null
   let cursor: string | null = null
   do {

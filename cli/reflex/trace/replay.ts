@@ -4,7 +4,7 @@ import { isJsonFields } from '../../../src/base/json.ts'
 import type { ReplayReport } from '../../../src/features/replay/contract/replay.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { route } from '../pages.ts'
-import { handler, type Outcome, type Session } from '../session.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { isStandaloneFile } from '../standalone-file.ts'
 import { fileText, jsonArgument, jsonObject, positive, timeOption, wholeNumber } from '../values.ts'
 import { replayRange, type Body } from './replay-range.ts'
@@ -52,7 +52,7 @@ export function addReplay(trace: Command): void {
     .action(handler(replay))
 }
 
-async function replay(session: Session, id: string | undefined, flags: Flags): Promise<Outcome> {
+async function replay(session: Session, id: string | undefined, flags: Flags): Promise<ExitOutcome> {
   const body = bodyOf(flags)
   const { scope, since, until } = flags
   if (flags.file !== undefined && isStandaloneFile(flags.file)) throw notRecorded(id, flags.file)

@@ -1,7 +1,7 @@
 import { isJsonFields } from '../../../src/base/json.ts'
 import type { Usage } from '../../../src/contract/log-entry.ts'
-import type { Span, SpanKind, Trace } from '../../../src/contract/reports/trace.ts'
-import type { LogEntry } from '../../../src/standalone/rows.ts'
+import type { Span, SpanKind, TraceReport } from '../../../src/contract/reports/trace.ts'
+import type { StandaloneRow } from '../../../src/standalone/rows.ts'
 import { sum } from '../../../src/features/replay/what-if/live-model.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import type { Column } from '../table.ts'
@@ -25,7 +25,7 @@ export const notRecorded = (id: string | undefined, file: string): UsageError =>
 
 /** Entries read at a time. */
 const PAGE = 1000
-const isError = ({ error, status }: LogEntry): boolean => (error ?? null) !== null || status === 'failed'
+const isError = ({ error, status }: StandaloneRow): boolean => (error ?? null) !== null || status === 'failed'
 
 /** The traces of a standalone process, newest first. */
 export async function standaloneTraces(file: string, limit: number): Promise<StandaloneTrace[]> {
@@ -41,7 +41,7 @@ export async function standaloneTraces(file: string, limit: number): Promise<Sta
   return [...traces.values()].toReversed().slice(0, limit)
 }
 
-export function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable<LogEntry> {
+export function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable<StandaloneRow> {
   for (let after = 0; ;) {
     const page = log.entries({ after, limit: PAGE, ...(trace_id !== undefined && { trace_id }) })
     if (page.length === 0) return
@@ -51,7 +51,7 @@ export function* entriesOf({ log }: StandaloneFile, trace_id?: string): Iterable
 }
 
 /** A tree of the entries: they have no spans, so the entries of a run are below its first one. */
-export async function standaloneTrace(file: string, trace_id: string): Promise<Trace> {
+export async function standaloneTrace(file: string, trace_id: string): Promise<TraceReport> {
   const entries = Array.from(entriesOf(await openStandalone(file), trace_id))
   const [first] = entries
   if (!first) throw new CliError(`${file} has no trace ${trace_id}.`, `reflex trace list --file ${file} lists the traces.`)
@@ -75,7 +75,7 @@ export async function standaloneTrace(file: string, trace_id: string): Promise<T
 const NONE: Usage = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
 
 /** Tokens and cost of a model call; other entries have none. */
-const usageOf = ({ kind, usage }: LogEntry): Usage => (kind === 'model-called' && isJsonFields(usage) ? { ...NONE, ...usage } : NONE)
+const usageOf = ({ kind, usage }: StandaloneRow): Usage => (kind === 'model-called' && isJsonFields(usage) ? { ...NONE, ...usage } : NONE)
 
 const kinds: Record<string, SpanKind> = {
   'model-called': 'model',
@@ -86,13 +86,13 @@ const kinds: Record<string, SpanKind> = {
 }
 
 /** The names under which a trace shows what a call of a model took. */
-function spentOn(entry: LogEntry): Record<string, unknown> {
+function spentOn(entry: StandaloneRow): Record<string, unknown> {
   const { input_tokens, output_tokens, cost_usd, model_calls } = usageOf(entry)
   if (model_calls === 0) return {}
   return { 'gen_ai.usage.input_tokens': input_tokens, 'gen_ai.usage.output_tokens': output_tokens, 'reflex.cost_usd': cost_usd }
 }
 
-function spanOf(entry: LogEntry): Span {
+function spanOf(entry: StandaloneRow): Span {
   const { seq, at, kind, trace_id: _, ...attributes } = entry
   const duration_ms = typeof attributes['duration_ms'] === 'number' ? attributes['duration_ms'] : 0
   const about = attributes['tool'] ?? attributes['skill_id'] ?? attributes['model']

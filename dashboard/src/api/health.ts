@@ -1,7 +1,7 @@
-import type { ModelCalls } from '../../../src/contract/reports/health.ts'
+import type { ModelCallReport } from '../../../src/contract/reports/health.ts'
 
 /** The answer of `GET /health/detailed`, as far as pages show it. Null: D1 did not answer. */
-export type Health = {
+export type ServerHealth = {
   status: 'ok' | 'degraded'
   database: Part
   queue: Part
@@ -15,7 +15,7 @@ export type Health = {
   control_plane: { url: string; status: 'waiting' | 'ok' | 'degraded'; error: string | null; failing_since: string | null } | null
   model: string
   model_error: string | null
-  model_calls: ModelCalls | null
+  model_calls: ModelCallReport | null
   agents: string[]
   event_types: string[]
   deployment: {

@@ -2,7 +2,7 @@ import { answered, unanswered } from './away.ts'
 import { failed, problemFrom, type Answer } from './problem.ts'
 import { endSession, keyInUse } from './session.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; patience_ms?: number }
 
 const PATIENCE_MS = 30_000
@@ -17,14 +17,14 @@ export function query(parameters: Record<string, string | number | boolean | nul
 }
 
 /** A call of the API with the key of the session. `Value` is a type of `src/contract`. */
-export async function request<Value>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<Value>> {
+export async function request<Value>(method: HttpMethod, path: string, options: RequestOptions = {}): Promise<Answer<Value>> {
   const answer = await requestText(method, path, options)
   if (!answer.ok) return answer
   return { ok: true, value: (answer.value === '' ? undefined : JSON.parse(answer.value)) as Value }
 }
 
 /** As `request`, for answers that are not one JSON document. */
-export async function requestText(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<string>> {
+export async function requestText(method: HttpMethod, path: string, options: RequestOptions = {}): Promise<Answer<string>> {
   const key = keyInUse()
   const { body, signal, headers, patience_ms = PATIENCE_MS } = options
   const patience = AbortSignal.timeout(patience_ms)

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Answer, Problem } from './problem.ts'
+import type { Answer, ApiProblem } from './problem.ts'
 
-export type Action<Input, Value> = {
+export type ActionButton<Input, Value> = {
   run: (input: Input) => Promise<Answer<Value>>
   busy: boolean
-  problem: Problem | null
+  problem: ApiProblem | null
   clear: () => void
 }
 
@@ -13,11 +13,11 @@ export type Action<Input, Value> = {
  * A call that somebody starts: it runs once at a time, and its problem is shown where it was
  * started. `left` is for a long report: it is stopped when nobody looks at it any more.
  */
-export function useAction<Input, Value>(call: (input: Input, left: AbortSignal) => Promise<Answer<Value>>): Action<Input, Value> {
+export function useAction<Input, Value>(call: (input: Input, left: AbortSignal) => Promise<Answer<Value>>): ActionButton<Input, Value> {
   const leaving = useMemo(() => new AbortController(), [])
   useEffect(() => () => leaving.abort(), [])
   const busy = useSignal(false)
-  const problem = useSignal<Problem | null>(null)
+  const problem = useSignal<ApiProblem | null>(null)
   const run = async (input: Input) => {
     busy.value = true
     const answer = await call(input, leaving.signal)

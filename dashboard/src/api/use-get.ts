@@ -2,25 +2,25 @@ import { useSignal } from '@preact/signals'
 import { useCallback, useLayoutEffect, useRef } from 'preact/hooks'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
-import type { Problem } from './problem.ts'
+import type { ApiProblem } from './problem.ts'
 import { get } from './request.ts'
 
 /** `value` is kept while it is loaded again and if that fails; `problem` is of the last attempt. */
-export type Data<Value> = { value: Value | undefined; problem: Problem | null; loading: boolean; reload: () => void }
-type State<Value> = { path: string | null; value: Value | undefined; problem: Problem | null; loading: boolean }
+export type Data<Value> = { value: Value | undefined; problem: ApiProblem | null; loading: boolean; reload: () => void }
+type GetState<Value> = { path: string | null; value: Value | undefined; problem: ApiProblem | null; loading: boolean }
 
 /**
  * The answer of a path of the API. It is loaded again every `every_ms` while the page is visible,
  * and when the server was away. `path` null loads nothing.
  */
 export function useGet<Value>(path: string | null, { every_ms }: { every_ms?: number } = {}): Data<Value> {
-  const fresh = (): State<Value> => ({
+  const fresh = (): GetState<Value> => ({
     path,
     value: path === null ? undefined : cached<Value>(path),
     problem: null,
     loading: path !== null,
   })
-  const state = useSignal<State<Value>>(fresh())
+  const state = useSignal<GetState<Value>>(fresh())
   const asked = useRef(0)
   const load = useCallback(
     async (signal?: AbortSignal) => {

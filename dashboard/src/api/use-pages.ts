@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useCallback, useLayoutEffect, useRef } from 'preact/hooks'
 import { returns } from './away.ts'
 import { cache, cached } from './cache.ts'
-import type { Problem } from './problem.ts'
+import type { ApiProblem } from './problem.ts'
 import { get } from './request.ts'
 
 type Page<Item> = { items: Item[]; next_cursor: string | null }
@@ -10,23 +10,29 @@ type Page<Item> = { items: Item[]; next_cursor: string | null }
 export type Pages<Item> = {
   items: Item[] | undefined
   more: boolean
-  problem: Problem | null
+  problem: ApiProblem | null
   loading: boolean
   loadMore: () => void
   reload: () => void
 }
-type State<Item> = { path: string | null; items: Item[] | undefined; next: string | null; problem: Problem | null; loading: boolean }
+type PagesState<Item> = {
+  path: string | null
+  items: Item[] | undefined
+  next: string | null
+  problem: ApiProblem | null
+  loading: boolean
+}
 
 /**
  * A list of the API by pages. `path` has its filters in the query, without a cursor. With
  * `every_ms` the first page is loaded again while it is the only one.
  */
 export function usePages<Item>(path: string | null, { every_ms }: { every_ms?: number } = {}): Pages<Item> {
-  const fresh = (): State<Item> => {
+  const fresh = (): PagesState<Item> => {
     const known = path === null ? undefined : cached<Page<Item>>(path)
     return { path, items: known?.items, next: known?.next_cursor ?? null, problem: null, loading: path !== null }
   }
-  const state = useSignal<State<Item>>(fresh())
+  const state = useSignal<PagesState<Item>>(fresh())
   const loaded = useRef(0)
   const load = useCallback(
     async (cursor: string | null, signal?: AbortSignal) => {

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
-import type { Problem } from '../api/problem.ts'
+import type { ApiProblem } from '../api/problem.ts'
 import type { Pages } from '../api/use-pages.ts'
 import { Text } from './text.tsx'
 
 /** A problem in the words of the API, with the parts of the input that are invalid. */
-export function ErrorBox({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
+export function ErrorBox({ problem, onRetry }: { problem: ApiProblem; onRetry?: () => void }) {
   const { title, detail, status, errors = [] } = problem
   return (
     <div class="error" role="alert">
@@ -33,7 +33,7 @@ export function ErrorBox({ problem, onRetry }: { problem: Problem; onRetry?: () 
   )
 }
 
-type Loadable<Value> = { value: Value | undefined; problem: Problem | null; reload: () => void }
+type Loadable<Value> = { value: Value | undefined; problem: ApiProblem | null; reload: () => void }
 type LoadedProps<Value> = { data: Loadable<Value>; children: (value: Value) => ComponentChildren }
 
 /**

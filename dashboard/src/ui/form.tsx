@@ -1,5 +1,5 @@
-type Options = readonly string[] | Readonly<Record<string, string>>
-type SelectProps = { label: string; value: string; options: Options; onChange: (value: string) => void; stacked?: boolean }
+type Choices = readonly string[] | Readonly<Record<string, string>>
+type SelectProps = { label: string; value: string; options: Choices; onChange: (value: string) => void; stacked?: boolean }
 
 /** A choice with its label. Options are texts, or texts by their values. */
 export function Select({ label, value, options, onChange, stacked = false }: SelectProps) {

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
-export type Column<Row> = {
+export type TableColumn<Row> = {
   title: string
   cell: (row: Row) => ComponentChildren
   /** CSS width, such as `8rem`; without it the column takes what is left. */
@@ -13,7 +13,7 @@ export type Column<Row> = {
 type TableProps<Row> = {
   label: string
   rows: readonly Row[]
-  columns: readonly Column<Row>[]
+  columns: readonly TableColumn<Row>[]
   keyOf: (row: Row) => string
   /** The row that the keyboard is on; it is scrolled into view. */
   current?: string | null
@@ -74,10 +74,10 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
 }
 
 /** No column vanishes in a narrow window: the frame scrolls instead. */
-const leastWidth = <Row,>(columns: readonly Column<Row>[]): string =>
+const leastWidth = <Row,>(columns: readonly TableColumn<Row>[]): string =>
   `max(44rem, ${columns.map(({ width }) => width ?? '10rem').join(' + ')})`
 
-function Head<Row>({ columns }: { columns: readonly Column<Row>[] }) {
+function Head<Row>({ columns }: { columns: readonly TableColumn<Row>[] }) {
   return (
     <thead>
       <tr aria-rowindex={1}>

@@ -4,7 +4,7 @@ import type { AgentDeps } from '../define-agent.ts'
 /** Enough steps for some tool calls and the answer. */
 const MOST_STEPS = 8
 
-export type Answer = {
+export type StreamedAnswer = {
   /** The text of all steps, in paragraphs. */
   text: string
   /** The text of the last step. Empty if the model spent all its steps on tools. */
@@ -15,7 +15,7 @@ export type Answer = {
 export async function streamAnswer(
   deps: Pick<AgentDeps, 'model' | 'tools' | 'signal' | 'stream'>,
   asked: { instructions: string; messages: ModelMessage[] },
-): Promise<Answer> {
+): Promise<StreamedAnswer> {
   const { stream } = streamText({
     ...asked,
     model: deps.model,
@@ -27,7 +27,7 @@ export async function streamAnswer(
     // The SDK's error handler would only print the error that is thrown below.
     onError: () => {},
   })
-  const answer: Answer = { text: '', last: '' }
+  const answer: StreamedAnswer = { text: '', last: '' }
   const say = (words: string) => {
     answer.text += words
     deps.stream(words)

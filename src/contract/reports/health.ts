@@ -16,4 +16,4 @@ export const modelCalls = z.object({
   asks_at: at.describe('When the first of them asks again.'),
   error: z.string().nullable().describe('The newest failure.'),
 })
-export type ModelCalls = z.infer<typeof modelCalls>
+export type ModelCallReport = z.infer<typeof modelCalls>

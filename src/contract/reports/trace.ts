@@ -82,7 +82,7 @@ export const trace = z
     root: span,
   })
   .meta({ id: 'Trace', description: 'One tree, from the span of the caller to the effects. `running`: a span has not ended.' })
-export type Trace = z.infer<typeof trace>
+export type TraceReport = z.infer<typeof trace>
 
 export const traceSummary = z
   .object({

@@ -3,7 +3,7 @@ import type { Refused, Result } from '../../base/result.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { PastContext } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
-import type { History } from '../../features/archive/scope/history.ts'
+import type { ScopeHistory } from '../../features/archive/scope/history.ts'
 import type { Ground } from '../storage/wiring.ts'
 import { CHANGES, isWhole, rolled, type Places } from '../../traces/held-context.ts'
 import { toRanges } from '../../traces/ranges.ts'
@@ -12,11 +12,15 @@ import { toRanges } from '../../traces/ranges.ts'
 const CHUNK = 1000
 const MOST_READ = 50_000
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'memory'> & { history: History }
+type PastContextParts = Pick<Ground, 'scope' | 'database' | 'log' | 'memory'> & { history: ScopeHistory }
 type Page = { limit: number; before?: number | undefined }
 
 /** The context as it was after the entry `at` of the log, without redacted values. */
-export async function contextAt(parts: Parts, at: number, { limit, before = Number.MAX_SAFE_INTEGER }: Page): Promise<PastContext> {
+export async function contextAt(
+  parts: PastContextParts,
+  at: number,
+  { limit, before = Number.MAX_SAFE_INTEGER }: Page,
+): Promise<PastContext> {
   const { scope, log, memory } = parts
   if (at > log.last) return { ok: false, reason: 'unknown', detail: `the log ends at ${log.last}` }
   const read = await entriesUpTo(parts, at)
@@ -52,14 +56,14 @@ function newest(seqs: readonly number[], texts: ReadonlyMap<number, string>): nu
 type Read = Result<{ entries: LogEntry[] }, Refused<'gone' | 'unavailable'>>
 
 /** The entries from the newest that has the whole context, or from the first, up to `at`. */
-async function entriesUpTo({ history }: Parts, at: number): Promise<Read> {
+async function entriesUpTo({ history }: PastContextParts, at: number): Promise<Read> {
   const entries: LogEntry[] = []
   if (at === 0) return { ok: true, entries }
   for (let last = at; last > 0 && at - last < MOST_READ; last -= CHUNK) {
     const first = Math.max(1, last - CHUNK + 1)
     const chunk: LogEntry[] = []
     for (let after: number | null = first - 1; after !== null;) {
-      const page: Awaited<ReturnType<History['log']>> = await history.log(after, CHUNK, last + 1)
+      const page: Awaited<ReturnType<ScopeHistory['log']>> = await history.log(after, CHUNK, last + 1)
       if (page.unavailable !== undefined) return { ok: false, reason: 'unavailable', detail: page.unavailable }
       chunk.push(...page.entries.map((text) => JSON.parse(text) as LogEntry))
       // Retention has deleted the rest.
@@ -78,7 +82,7 @@ async function entriesUpTo({ history }: Parts, at: number): Promise<Read> {
 const needsEarlier = (entries: readonly LogEntry[]): boolean =>
   entries.some((entry) => entry.kind === 'turn-ended' && entry.status === 'result' && entry.started_seq < (entries[0]?.seq ?? 0))
 
-async function placesOf({ database, history }: Parts, ids: readonly string[]): Promise<Places> {
+async function placesOf({ database, history }: PastContextParts, ids: readonly string[]): Promise<Places> {
   const wanted = [...new Set(ids)]
   const sql = 'SELECT id, seq FROM events WHERE id IN (SELECT value FROM json_each(?1))'
   const found = new Map(database.allOf<{ id: string; seq: number }>(wanted, sql).map(({ id, seq }) => [id, seq]))
@@ -90,7 +94,7 @@ async function placesOf({ database, history }: Parts, ids: readonly string[]): P
 
 /** The JSON of the events at these places. */
 export async function eventsAt(
-  { database, history }: Pick<Parts, 'database' | 'history'>,
+  { database, history }: Pick<PastContextParts, 'database' | 'history'>,
   seqs: readonly number[],
 ): Promise<Map<number, string>> {
   const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'

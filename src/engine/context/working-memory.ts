@@ -12,9 +12,9 @@ import { toRanges } from '../../traces/ranges.ts'
 import { scratchActs, scratchChanges } from './scratch.ts'
 import type { Unit } from '../storage/unit.ts'
 
-export type Seen = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
+export type SeenContext = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 
-type Parts = {
+type WorkingMemoryParts = {
   database: Database
   rows: ContextRows
   scope: string
@@ -46,7 +46,7 @@ export class WorkingMemory {
   #size = 0
   #count = 0
 
-  constructor({ database, rows, scope, created_at, now, limit, log }: Parts) {
+  constructor({ database, rows, scope, created_at, now, limit, log }: WorkingMemoryParts) {
     this.#database = database
     this.#rows = rows
     this.#scope = scope
@@ -119,7 +119,7 @@ export class WorkingMemory {
   }
 
   /** Copies the context for one turn, isolated from later events; it reads the time from `now`. */
-  view(claimed: readonly Claimed[], now: () => number): Seen {
+  view(claimed: readonly Claimed[], now: () => number): SeenContext {
     const whole = this.#count <= this.#seqs.length
     const { events, seqs } = whole ? { events: this.#live.events, seqs: this.#seqs } : this.#shown(claimed)
     const scratch = structuredClone(this.#live.scratch)

@@ -12,7 +12,7 @@ import { asSchema, type Schema } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
-type Parts = { scope: string; env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
+type DeclaredToolsParts = { scope: string; env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
 
 const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
@@ -22,12 +22,12 @@ const MCP = /^mcp\.([^.]+)\.(.+)$/
  * with secrets for these hosts.
  */
 export class DeclaredTools {
-  readonly #parts: Parts
+  readonly #parts: DeclaredToolsParts
   readonly #servers: McpServers
   #available: { of: Settings; revision: number; tools: Record<string, ToolDefinition> } | null = null
   #http: { of: Settings; tools: ReadonlyMap<string, ToolDefinition> } | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: DeclaredToolsParts) {
     this.#parts = parts
     this.#servers = new McpServers(parts)
   }
@@ -134,12 +134,12 @@ type Known = { catalogue: McpCatalogue; until: number; asked: string }
 
 /** The tools of the scope's MCP servers. Stale lists are queried with a time limit. */
 export class McpServers {
-  readonly #parts: Parts
+  readonly #parts: DeclaredToolsParts
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
   #revision = 0
 
-  constructor(parts: Parts) {
+  constructor(parts: DeclaredToolsParts) {
     this.#parts = parts
   }
 

@@ -4,7 +4,7 @@ import type { KeyedOutput } from '../../contract/scope-api.ts'
 import type { Database } from '../storage/database.ts'
 
 /** An effect's key belongs to its tool. A plan's key is unique by itself. */
-export type Of = { kind: 'effect'; tool: string } | { kind: 'plan' }
+export type KeyOwner = { kind: 'effect'; tool: string } | { kind: 'plan' }
 /** `detail` explains an output that is missing. */
 export type DoneBefore = { id: string; output: string | null; detail: string | null }
 export type DoneRow = { idempotence_key: string; output: string | null; at: number }
@@ -25,7 +25,7 @@ export class DoneKeys {
     this.#database = database
   }
 
-  find(of: Of, key: string): DoneBefore | undefined {
+  find(of: KeyOwner, key: string): DoneBefore | undefined {
     const sql = 'SELECT output, output_bytes, at FROM done_keys WHERE hash = ?'
     const row = this.#database.first<{ output: string | null; output_bytes: number; at: number }>(sql, hashOf(of, key))
     if (!row) return undefined
@@ -33,7 +33,7 @@ export class DoneKeys {
   }
 
   /** Call it in the unit that deletes the keys from the journal. */
-  keep(of: Of, rows: readonly DoneRow[]): void {
+  keep(of: KeyOwner, rows: readonly DoneRow[]): void {
     if (rows.length === 0) return
     const kept = rows.map(({ idempotence_key, output, at }) => ({ hash: hashOf(of, idempotence_key), ...keptOutput(output, at) }))
     const sql = `INSERT OR REPLACE INTO done_keys (hash, output, output_bytes, at)
@@ -42,7 +42,7 @@ export class DoneKeys {
   }
 
   /** Releases the key of undone work. Returns false for an unknown key. */
-  release(of: Of, key: string): boolean {
+  release(of: KeyOwner, key: string): boolean {
     return this.#database.all('DELETE FROM done_keys WHERE hash = ? RETURNING hash', hashOf(of, key)).length > 0
   }
 
@@ -68,7 +68,7 @@ export function doneBefore(id: string, { output, output_bytes, at }: KeyedOutput
   return { id, output, detail: output === null ? `${when}; its output of ${output_bytes} bytes ${missing}` : null }
 }
 
-export function hashOf(of: Of, key: string): string {
+export function hashOf(of: KeyOwner, key: string): string {
   const text = JSON.stringify([of.kind, of.kind === 'effect' ? of.tool : '', key])
   return createHash('sha256').update(text).digest('base64url').slice(0, HASH_CHARACTERS)
 }

@@ -7,7 +7,7 @@ import { messageOf } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
 import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { Work } from '../upkeep/guard.ts'
+import type { GuardedWork } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
 import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
@@ -48,7 +48,7 @@ export const stepOf = ({ owner, phase, place }: EffectPlace): StepPlace | undefi
 export const ownerOfRun = (run_id: string): string => `run:${run_id}`
 
 /** The work that a failure of this effect is counted against: its run or its reflex's action. */
-export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_id' | 'cause' | 'step'>): Work | undefined {
+export function effectWork({ turn_id, cause, step }: Pick<EffectRequest, 'turn_id' | 'cause' | 'step'>): GuardedWork | undefined {
   if (step) return { kind: 'run', id: step.owner.slice('run:'.length) }
   return turn_id !== null && 'by' in cause && cause.by.startsWith('reflex:') ? { kind: 'action', id: turn_id } : undefined
 }

@@ -11,7 +11,7 @@ const ASK_MS = 500
 /** Recent releases are remembered, because the outbox may repeat them. */
 const MOST_RELEASES = 8
 
-type Row = {
+type KeyRow = {
   /** The work that holds the key or, with `done`, that is done. Null for a free key. */
   holder: KeyHolder | null
   done: (KeyedOutput & { expires_at: number }) | null
@@ -20,7 +20,7 @@ type Row = {
   /** The key was released while the outcome of its holder was not known. */
   undone: boolean
 }
-const FREE: Row = { holder: null, done: null, keep_ms: 0, releases: [], undone: false }
+const FREE: KeyRow = { holder: null, done: null, keep_ms: 0, releases: [], undone: false }
 
 /**
  * A deployment-wide idempotency key: the work that holds it, and the output once it is done.
@@ -79,19 +79,19 @@ export class GlobalKeyObject extends DurableObject<Env> implements GlobalKeyApi 
     await this.ctx.storage.deleteAlarm()
   }
 
-  get #row(): Row {
-    const row = this.ctx.storage.kv.get<Row>('row')
+  get #row(): KeyRow {
+    const row = this.ctx.storage.kv.get<KeyRow>('row')
     return row && (!row.done || row.done.expires_at > Date.now()) ? row : FREE
   }
 
-  #write(row: Row): void {
+  #write(row: KeyRow): void {
     this.ctx.storage.kv.put('row', row)
     void this.#wakeFor(row)
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
   }
 
-  async #wakeFor({ done }: Row): Promise<void> {
+  async #wakeFor({ done }: KeyRow): Promise<void> {
     await this.ctx.storage.setAlarm(done?.expires_at ?? Date.now() + DAY_MS)
   }
 

@@ -4,7 +4,7 @@ import { warn } from '../../base/warn.ts'
 import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { Unit } from '../storage/unit.ts'
-import { doneBefore, hashOf, keptOutput, type DoneBefore, type Of } from './done-keys.ts'
+import { doneBefore, hashOf, keptOutput, type DoneBefore, type KeyOwner } from './done-keys.ts'
 import type { EffectJournal, RecordedEffect } from './effect-journal.ts'
 import type { EffectPlace, EffectRequest, EffectResult } from './effect.ts'
 
@@ -35,7 +35,7 @@ export class GlobalKeys {
   }
 
   /** Claims the key, or returns the work that was done under it. Throws KeyNotFree. */
-  async claim(of: Of, key: string, work: KeyedWork): Promise<DoneBefore | null> {
+  async claim(of: KeyOwner, key: string, work: KeyedWork): Promise<DoneBefore | null> {
     const { scope, outbox, settings } = this.#parts
     const hash = hashOf(of, key)
     const days = Math.max(settings().idempotence_days, settings().retention_days)
@@ -96,7 +96,7 @@ export class GlobalKeys {
   }
 
   /** Frees the key of an undone effect, once the unit is committed. */
-  release(unit: Unit, of: Of, key: string): void {
+  release(unit: Unit, of: KeyOwner, key: string): void {
     const { outbox, context } = this.#parts
     outbox.put(unit, TOPIC, hashOf(of, key), crypto.randomUUID())
     context.waitUntil(Promise.resolve().then(() => outbox.push(TOPIC)))

@@ -10,7 +10,7 @@ import type { SkillRuns } from '../skills/runs.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Lanes } from './wiring.ts'
 
-type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
+type OperatorCallsParts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' | 'settings' | 'memory'> & {
   skills: Skills
   runs: SkillRuns
 }
@@ -20,9 +20,9 @@ type Parts = Pick<Lanes, 'database' | 'effects' | 'proving' | 'unit' | 'agent' |
  * the model may not call the tool. The caller gives the key.
  */
 export class OperatorCalls {
-  readonly #parts: Parts
+  readonly #parts: OperatorCallsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: OperatorCallsParts) {
     this.#parts = parts
   }
 

@@ -18,16 +18,16 @@ const SHORT = 500
 /** Maximum number of events that a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
 
-type Parts = SituationParts & { database: Database; log: Log; view: InboxView }
-type Row = OpenEvent & Pick<EventOutcome, 'id' | 'trace_id' | 'status'> & { outcome: string | null; ended_at: number | null }
+type EventOutcomesParts = SituationParts & { database: Database; log: Log; view: InboxView }
+type OutcomeRow = OpenEvent & Pick<EventOutcome, 'id' | 'trace_id' | 'status'> & { outcome: string | null; ended_at: number | null }
 type Placed = { seq: number; id: string }
 type EntryAt = (seq: number) => LogEntry | null
 
 /** Joins ended events with the decisions in the log, which are not stored with each event. */
 export class EventOutcomes {
-  readonly #parts: Parts
+  readonly #parts: EventOutcomesParts
 
-  constructor(parts: Parts) {
+  constructor(parts: EventOutcomesParts) {
     this.#parts = parts
   }
 
@@ -103,8 +103,8 @@ export class EventOutcomes {
     return outcomes.map((outcome) => (outcome === null ? null : withDecision(JSON.parse(outcome) as Outcome, entryAt)))
   }
 
-  #rows(ids: readonly string[]): Iterable<Row> {
-    return this.#parts.database.each<Row>(
+  #rows(ids: readonly string[]): Iterable<OutcomeRow> {
+    return this.#parts.database.each<OutcomeRow>(
       `SELECT id, trace_id, status, attempts, error, outcome, ended_at, coalesce(ack_token, '') AS token, due_at, lease_until,
           parked, parked_at, accepted_at FROM events
         WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq`,
@@ -155,7 +155,7 @@ function inShort({ error, outcome, waiting, ...record }: EventOutcome): EventOut
 }
 
 /** The scope's activity; times in ms. */
-export type Situation = {
+export type OutcomeSituation = {
   now: number
   pulled: boolean
   turn_since: number | null
@@ -169,7 +169,7 @@ export type Situation = {
 
 export type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
 
-export function situationOf({ turns, budget, outage, settings, now }: SituationParts): Situation {
+export function situationOf({ turns, budget, outage, settings, now }: SituationParts): OutcomeSituation {
   const { consumer, retry } = settings()
   const allowance = budget.allow()
   const at = now()
@@ -185,11 +185,11 @@ export function situationOf({ turns, budget, outage, settings, now }: SituationP
 }
 
 /** Explains why an event has no outcome yet. */
-export function waitingOf(event: OpenEvent, situation: Situation): Waiting {
+export function waitingOf(event: OpenEvent, situation: OutcomeSituation): Waiting {
   return event.status === 'processing' ? inHand(event, situation) : (delayed(event, situation) ?? queued(situation))
 }
 
-function inHand({ token, lease_until, accepted_at }: OpenEvent, { turn_since }: Situation): Waiting {
+function inHand({ token, lease_until, accepted_at }: OpenEvent, { turn_since }: OutcomeSituation): Waiting {
   if (token.startsWith('turn:')) return told('turn', { since: turn_since }, 'a turn considers the event')
   if (token.startsWith('reflex:'))
     return told('reflex', { since: accepted_at }, 'an action of a reflex about the event, or a call of the decision model, has not ended')
@@ -198,7 +198,7 @@ function inHand({ token, lease_until, accepted_at }: OpenEvent, { turn_since }: 
 }
 
 /** The event is due at a later time. */
-function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situation: Situation): Waiting | null {
+function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situation: OutcomeSituation): Waiting | null {
   if (due_at <= situation.now) return null
   const { outage, budget, max_attempts } = situation
   if (parked === 'model') return told('model', { since: parked_at, until: due_at }, outage ?? 'the model is not available')
@@ -211,7 +211,7 @@ function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situ
   return told('retry', { until: due_at }, `attempt ${attempts} of ${max_attempts} failed: ${error}`)
 }
 
-function queued({ pulled, turn_since, debounced_until, now }: Situation): Waiting {
+function queued({ pulled, turn_since, debounced_until, now }: OutcomeSituation): Waiting {
   if (pulled) return told('pull', {}, 'the setting consumer is pull: the event waits for a consumer to claim it')
   if (turn_since !== null) return told('turn', { since: turn_since }, 'a turn is in flight; the next one considers the event')
   if (debounced_until !== null && debounced_until > now) {

@@ -5,7 +5,7 @@ export type Claimed = { seq: number; event: Event; attempts: number }
 /** `text` is the event's JSON, as stored. */
 export type Stored = Claimed & { text: string }
 /** A new event as stored: pending, or already ended by the filters. */
-export type Judged = {
+export type ArrivedEvent = {
   stored: Stored
   status: 'pending' | 'processing' | OutcomeStatus
   in_context: boolean
@@ -30,5 +30,5 @@ export const updateRows = `UPDATE events SET status = row.value->>1, in_context 
     lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
   FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
 
-export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: Judged): string =>
+export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: ArrivedEvent): string =>
   `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq},${text}]`

@@ -5,7 +5,7 @@ import type { Loop } from '../loop.ts'
 import type { Pull } from './pull.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'agents'> & {
+type EventStoreParts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'agents'> & {
   loop: Loop
   pull: Pull
 }
@@ -15,9 +15,9 @@ type Parts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'a
  * that they name. An event of a type that the scope's settings declare must fit its schema.
  */
 export class ScopeEventStore extends SqlEventStore {
-  readonly #parts: Parts
+  readonly #parts: EventStoreParts
 
-  constructor(parts: Parts) {
+  constructor(parts: EventStoreParts) {
     super({ run: async (statement) => parts.database.run(statement) })
     this.#parts = parts
   }

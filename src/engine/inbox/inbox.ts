@@ -5,8 +5,8 @@ import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
 import { hideInEvent } from '../../events/parse-event.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
-import type { Database, Row } from '../storage/database.ts'
-import { insertRows, rowOf, updateRows, type Claimed, type Judged, type Stored } from './event-row.ts'
+import type { Database, ScopeRow } from '../storage/database.ts'
+import { insertRows, rowOf, updateRows, type Claimed, type ArrivedEvent, type Stored } from './event-row.ts'
 import { storedAsSent } from './sent-ids.ts'
 import { eventHead } from '../log/spans.ts'
 import { turnToken } from './turn-rows.ts'
@@ -19,8 +19,8 @@ export type Failure = Backoff & { error: string; log_seq?: number }
  * as all do that are cancelled or dead-lettered.
  */
 export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | null; attempts?: 0 | 1; leaves?: boolean }
-export type Settled = { seq: number; scope: string; id: string; trace_id: string; attempts: number }
-export type Failed = Settled & { status: 'pending' | 'dead_lettered'; due_at: number }
+export type SettledEvent = { seq: number; scope: string; id: string; trace_id: string; attempts: number }
+export type Failed = SettledEvent & { status: 'pending' | 'dead_lettered'; due_at: number }
 
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 /** Tokens that only the scope itself may settle. */
@@ -81,7 +81,7 @@ export class Inbox {
   }
 
   /** Stores new events with the filters' results. */
-  insert(unit: Unit, judged: readonly Judged[]): void {
+  insert(unit: Unit, judged: readonly ArrivedEvent[]): void {
     // `fresh` removed the events' secrets, and the scope itself wrote the outcomes.
     for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
     this.#last += judged.length
@@ -89,7 +89,7 @@ export class Inbox {
   }
 
   /** Updates stored events with the filters' results. */
-  update(unit: Unit, judged: readonly Judged[]): void {
+  update(unit: Unit, judged: readonly ArrivedEvent[]): void {
     const rows = judged.map(({ stored: { seq }, status, in_context, outcome, chain_seq }) =>
       JSON.stringify([seq, status, in_context ? 1 : 0, outcome && JSON.stringify(outcome), chain_seq]),
     )
@@ -132,8 +132,8 @@ export class Inbox {
   }
 
   /** Ends events without an outcome; each gets exactly one (G1). */
-  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null, attempts = 0 }: End): Settled[] {
-    const rows = unit.allOf<Settled>(
+  end(unit: Unit, seqs: readonly number[], { status, outcome, error = null, attempts = 0 }: End): SettledEvent[] {
+    const rows = unit.allOf<SettledEvent>(
       seqs,
       `UPDATE events SET status = ?2, outcome = ?3, error = ?4, ended_at = ?5, attempts = attempts + ?6, ack_token = NULL, lease_until = NULL, parked = NULL, parked_at = NULL
         WHERE seq IN (SELECT value FROM json_each(?1)) AND status IN ('pending', 'processing') RETURNING seq, scope, id, trace_id, attempts`,
@@ -184,8 +184,8 @@ export class Inbox {
     return this.#database.all<{ seq: number }>(`SELECT seq FROM events WHERE status = 'pending' AND in_context = 1`).map(({ seq }) => seq)
   }
 
-  reopen(unit: Unit, ids: readonly string[]): (Settled & { parent_id: string | null })[] {
-    const rows = unit.allOf<Settled & { parent_id: string | null }>(
+  reopen(unit: Unit, ids: readonly string[]): (SettledEvent & { parent_id: string | null })[] {
+    const rows = unit.allOf<SettledEvent & { parent_id: string | null }>(
       ids,
       `UPDATE events SET status = 'pending', attempts = 0, interruptions = 0, error = NULL, outcome = NULL, due_at = 0, ended_at = NULL
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts,
@@ -195,8 +195,8 @@ export class Inbox {
     return rows
   }
 
-  discard(unit: Unit, ids: readonly string[], by: Requested): Settled[] {
-    const rows = unit.allOf<Settled>(
+  discard(unit: Unit, ids: readonly string[], by: Requested): SettledEvent[] {
+    const rows = unit.allOf<SettledEvent>(
       ids,
       `UPDATE events SET outcome = json_set(coalesce(outcome, '{"by":"failure","reason":"unknown"}'), '$.discarded', json('true'))
         WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'dead_lettered' RETURNING seq, scope, id, trace_id, attempts`,
@@ -205,7 +205,7 @@ export class Inbox {
     return rows
   }
 
-  #failed(unit: Unit, rows: Row[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
+  #failed(unit: Unit, rows: ScopeRow[], { error, log_seq }: { error: string; log_seq?: number }): Failed[] {
     const known = new Map(
       unit
         .all<{ seq: number; scope: string; trace_id: string }>(
@@ -228,7 +228,7 @@ export class Inbox {
   }
 }
 
-const toStored = (row: Row): Stored => ({
+const toStored = (row: ScopeRow): Stored => ({
   seq: Number(row['seq']),
   event: JSON.parse(String(row['payload'])) as Event,
   attempts: Number(row['attempts']),

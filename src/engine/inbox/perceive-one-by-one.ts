@@ -1,15 +1,15 @@
-import { together, type Guard, type Work } from '../upkeep/guard.ts'
+import { together, type Guard, type GuardedWork } from '../upkeep/guard.ts'
 import type { Stored } from './event-row.ts'
 import type { Inbox } from './inbox.ts'
 import type { Settlement } from './settlement.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
-type Parts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
+type PerceivingParts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
 
 /** Isolates the event that made perception crash, and dead-letters it. */
 export async function perceiveOneByOne(
-  { guard, inbox, settlement, unit, now }: Parts,
-  perceive: (stored: Stored, work: Work) => void,
+  { guard, inbox, settlement, unit, now }: PerceivingParts,
+  perceive: (stored: Stored, work: GuardedWork) => void,
 ): Promise<void> {
   try {
     for (let [one] = inbox.unperceived(now(), 1); one; [one] = inbox.unperceived(now(), 1)) {

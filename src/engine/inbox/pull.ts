@@ -1,19 +1,19 @@
 import type { Delivery } from '../../core/event-store.ts'
 import type { ClaimRequest } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
-import type { Settled } from './inbox.ts'
+import type { SettledEvent } from './inbox.ts'
 import { eventHead, headOf } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Event } from '../../core/event.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'inbox' | 'settlement' | 'settings'>
+type PullParts = Pick<Lanes, 'inbox' | 'settlement' | 'settings'>
 
 /** The pull API: an external consumer claims events under a lease and settles them by token. */
 export class Pull {
-  readonly #parts: Parts
+  readonly #parts: PullParts
 
-  constructor(parts: Parts) {
+  constructor(parts: PullParts) {
     this.#parts = parts
   }
 
@@ -88,7 +88,7 @@ export class Pull {
   }
 }
 
-type Row = { seq: number; payload: string; ack_token: string; attempts: number }
+type ClaimRow = { seq: number; payload: string; ack_token: string; attempts: number }
 
 /** The prefix of a claim's tokens. */
 export const claimToken = (claim_id: string): string => `pull:${claim_id}:`
@@ -99,7 +99,7 @@ const OF_CLAIM = `status = 'processing' AND ack_token >= ?1 AND ack_token < subs
 /** Returns a claim's unsettled events with a new lease, for a repeated request. */
 function renewed(unit: Unit, claim_id: string, lease_until: number): Delivery[] {
   return unit
-    .all<Row>(
+    .all<ClaimRow>(
       `UPDATE events SET lease_until = ?2 WHERE ${OF_CLAIM}
         RETURNING seq, payload, ack_token, attempts`,
       claimToken(claim_id),
@@ -114,8 +114,8 @@ function renewed(unit: Unit, claim_id: string, lease_until: number): Delivery[] 
 }
 
 /** Releases the claim without counting the attempt. */
-function returned(unit: Unit, claim_id: string): Settled[] {
-  return unit.all<Settled>(
+function returned(unit: Unit, claim_id: string): SettledEvent[] {
+  return unit.all<SettledEvent>(
     `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = 0,
       ack_token = NULL, lease_until = NULL WHERE ${OF_CLAIM}
       RETURNING seq, scope, id, trace_id, attempts`,

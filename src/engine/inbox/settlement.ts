@@ -1,4 +1,4 @@
-import type { End, Failed, Failure, Settled } from './inbox.ts'
+import type { End, Failed, Failure, SettledEvent } from './inbox.ts'
 import type { Waiters } from './waiters.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
@@ -6,15 +6,15 @@ import type { NewEntry } from '../../contract/log-entry.ts'
 import { eventHead } from '../log/spans.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
-type Parts = Pick<Reflexes, 'inbox' | 'memory' | 'settings' | 'random' | 'proving'> & {
+type SettlementParts = Pick<Reflexes, 'inbox' | 'memory' | 'settings' | 'random' | 'proving'> & {
   waiters: Waiters
 }
 
 /** Ends or requeues events: writes storage, the log and counters, and notifies waiters (G1). */
 export class Settlement {
-  readonly #parts: Parts
+  readonly #parts: SettlementParts
 
-  constructor(parts: Parts) {
+  constructor(parts: SettlementParts) {
     this.#parts = parts
   }
 
@@ -26,7 +26,7 @@ export class Settlement {
   }
 
   /** Records events that the inbox ended. */
-  ended(unit: Unit, rows: readonly Settled[], how: End): void {
+  ended(unit: Unit, rows: readonly SettledEvent[], how: End): void {
     const { memory, waiters, proving } = this.#parts
     const { status, outcome, leaves = false } = how
     const seqs = rows.map(({ seq }) => seq)
@@ -64,7 +64,7 @@ export class Settlement {
 
 /** `left`: the places of those that left the context. */
 export const endedEntries = (
-  rows: readonly Settled[],
+  rows: readonly SettledEvent[],
   { status, outcome, error = null }: End,
   left: readonly number[] = [],
 ): NewEntry[] => {

@@ -6,7 +6,7 @@ import type { Claimed } from './event-row.ts'
 
 type Remembered = { find: (seq: number) => Event | undefined }
 /** An event that waits for a turn, and the turns that considered it without success. */
-export type Due = Claimed & { earlier_turns: string[] }
+export type DueEvent = Claimed & { earlier_turns: string[] }
 /** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
 /** The resource that a parked event waits for. */
 export type ParkedFor = 'budget' | 'model'
@@ -29,7 +29,7 @@ export class TurnRows {
    * Selects the oldest due events that wait for a turn, up to `limit` and a size that the context
    * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
    */
-  dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): Due[] {
+  dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): DueEvent[] {
     const rows: { seq: number; attempts: number; turns: string | null }[] = []
     const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
       WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`

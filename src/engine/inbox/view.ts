@@ -2,7 +2,7 @@ import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
 import type { Depth } from '../../contract/scope.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
-import type { Database, Row } from '../storage/database.ts'
+import type { Database, ScopeRow } from '../storage/database.ts'
 import { storedAsSent } from './sent-ids.ts'
 import { UNTIL_SETTLED } from './turn-rows.ts'
 
@@ -126,7 +126,7 @@ export class InboxView {
   }
 }
 
-function openOf(row: Row): OpenEvent {
+function openOf(row: ScopeRow): OpenEvent {
   const number = (name: string) => (row[name] === null ? null : Number(row[name]))
   const text = (name: string) => (row[name] === null ? null : String(row[name]))
   return {

@@ -7,7 +7,7 @@ const TIMEOUT_MS = 10_000
 
 /** Sockets or streams, by the ids of their keys. */
 type Connections = { readonly keys: readonly string[]; end: (keys: ReadonlySet<string>) => void }
-type Parts = {
+type KeyCheckParts = {
   scope: string
   /** Returns the keys that still exist. */
   existing: (keys: string[]) => Promise<Set<string>>
@@ -19,11 +19,11 @@ type Parts = {
  * minute that their keys exist. Keys never change.
  */
 export class KeyCheck {
-  readonly #parts: Parts
+  readonly #parts: KeyCheckParts
   readonly #connections: Connections[] = []
   #next = 0
 
-  constructor(parts: Parts) {
+  constructor(parts: KeyCheckParts) {
     this.#parts = parts
   }
 

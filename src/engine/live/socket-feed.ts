@@ -18,8 +18,8 @@ export type Attachment = Omit<Connect, 'after'> & {
   assumed?: number
   closing: boolean
 }
-type Entry = { seq: number; text: string }
-type Parts = { log: Log; now: () => number }
+type FedEntry = { seq: number; text: string }
+type SocketFeedParts = { log: Log; now: () => number }
 
 const PAGE = 500
 /** The wait for a mark, from a client that has returned one before. */
@@ -34,14 +34,14 @@ const CHECK_MS = 250
  * hold too much memory.
  */
 export class SocketFeed {
-  readonly #parts: Parts
+  readonly #parts: SocketFeedParts
   readonly #attachments = new Map<WebSocket, Attachment>()
   readonly #catching = new Set<WebSocket>()
   /** Sockets that wait for a mark, with the time since when. */
   readonly #stalled = new Map<WebSocket, number>()
   #checking = false
 
-  constructor(parts: Parts) {
+  constructor(parts: SocketFeedParts) {
     this.#parts = parts
   }
 
@@ -94,7 +94,7 @@ export class SocketFeed {
   }
 
   /** Sends new entries of the log to all sockets that have caught up with it. */
-  push(entries: readonly Entry[]): void {
+  push(entries: readonly FedEntry[]): void {
     for (const [socket, attachment] of this.#attachments) {
       // A socket that is catching up reads these entries itself.
       if (attachment.cursor !== null) continue

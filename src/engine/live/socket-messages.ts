@@ -2,7 +2,7 @@ import { byteLength, fitsBytes } from '../../base/byte-length.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import { type ApprovalDecision, type Decider, approvalDecision } from '../../features/approvals/contract/approval.ts'
+import { type ApprovalDecision, type DecidedBy, approvalDecision } from '../../features/approvals/contract/approval.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes } from '../../events/declared-types.ts'
@@ -17,7 +17,7 @@ import { z } from 'zod'
 import { jsonValue } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
+type SocketMessagesParts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
   accept: (events: Event[]) => Accepted
@@ -26,11 +26,11 @@ type Parts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
 
 /** Messages from sockets. Acknowledged events are durable: the output gate holds the answer. */
 export class SocketMessages {
-  readonly #parts: Parts
+  readonly #parts: SocketMessagesParts
   readonly #batches = new SocketBatches<WebSocket>((messages) => this.#take(messages))
   readonly #rates = new WeakMap<WebSocket, MessageRate>()
 
-  constructor(parts: Parts) {
+  constructor(parts: SocketMessagesParts) {
     this.#parts = parts
   }
 
@@ -99,7 +99,7 @@ export class SocketMessages {
   }
 
   /** Accepts all in one write, or each alone if that fails. */
-  #accept(events: Event[]): Answer[] {
+  #accept(events: Event[]): SocketAnswer[] {
     if (events.length === 0) return []
     try {
       const accepted = this.#parts.accept(events)
@@ -114,7 +114,7 @@ export class SocketMessages {
     return events.flatMap((event) => this.#accept([event]))
   }
 
-  async #decide(socket: WebSocket, decision: ApprovalDecision, by: Decider | null): Promise<void> {
+  async #decide(socket: WebSocket, decision: ApprovalDecision, by: DecidedBy | null): Promise<void> {
     const id = decision.approval_id
     if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
     const answer = await this.#parts.approval_decisions.take(decision, by)
@@ -127,7 +127,7 @@ export class SocketMessages {
   }
 }
 
-type Answer = { ok: true; status: string } | { ok: false; why: string }
+type SocketAnswer = { ok: true; status: string } | { ok: false; why: string }
 const TOO_FAST = `at most ${limits.socket_messages_per_second} messages a second; this one was not accepted`
 const NOT_WRITTEN = 'the event could not be written; send it again later'
 

@@ -5,12 +5,12 @@ import { SocketFeed, type Attachment } from './socket-feed.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { Streams } from './sse.ts'
 
-type Parts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
+type SocketsParts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
   turns: { readonly current: { turn_id: string } | null }
   key_check: Pick<KeyCheck, 'used' | 'watch'>
   streams: Pick<Streams, 'part'>
 }
-type Entry = { seq: number; text: string }
+type SocketEntry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }
 
 /** Characters of an answer that are kept for sockets that open while it is produced. */
@@ -18,15 +18,15 @@ const MOST_PARTIAL = 65_536
 
 /** Hibernating WebSockets. Every socket gets every log entry. */
 export class Sockets {
-  readonly #parts: Parts
+  readonly #parts: SocketsParts
   /** Sends to each socket at its client's pace. */
   readonly feed: SocketFeed
-  #gathered: Entry[] = []
+  #gathered: SocketEntry[] = []
   #replies: Delta[] = []
   /** The answer of the turn in flight so far, for sockets that open meanwhile. Not stored. */
   #partial = { turn_id: '', content: '', length: 0 }
 
-  constructor(parts: Parts) {
+  constructor(parts: SocketsParts) {
     this.#parts = parts
     const { context, log, now } = parts
     this.feed = new SocketFeed({ log, now })
@@ -103,7 +103,7 @@ export class Sockets {
   }
 
   /** Sends entries at the end of the task that wrote them, after its acknowledgements. */
-  #gather(entries: readonly Entry[]): void {
+  #gather(entries: readonly SocketEntry[]): void {
     if (this.count === 0) return
     this.#pushLater()
     this.#gathered.push(...entries)

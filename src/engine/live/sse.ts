@@ -24,7 +24,7 @@ type Reader = {
 }
 /** `after`: the last entry of the log when it was made. */
 type Held = AnswerPart & { after: number }
-type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () => number }
+type StreamsParts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () => number }
 
 /**
  * The log as server-sent events. Each reader has a cursor and takes pages at its own pace, and
@@ -32,11 +32,11 @@ type Parts = { log: Log; key_check: Pick<KeyCheck, 'used' | 'watch'>; now: () =>
  * platform does not always report that it has gone.
  */
 export class Streams {
-  readonly #parts: Parts
+  readonly #parts: StreamsParts
   readonly #readers = new Set<Reader>()
   #watching = false
 
-  constructor(parts: Parts) {
+  constructor(parts: StreamsParts) {
     this.#parts = parts
     parts.key_check.watch(this)
     parts.log.listen(() => {

@@ -1,6 +1,6 @@
 import { logError } from '../../base/warn.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
-import type { StateChange } from '../storage/database.ts'
+import type { StateWrite } from '../storage/database.ts'
 import type { Log } from './log.ts'
 
 /** A committed entry, its place in the log, and the time of its unit in ms. */
@@ -13,21 +13,21 @@ export type Follows = {
   /** Gets entries in order. What it writes is one transaction with its own `from`. */
   follow: (entries: readonly Committed[]) => void
   /** The next unit stores these with its own changes: they include what was followed before it. */
-  changes?: () => StateChange[]
+  changes?: () => StateWrite[]
 }
 
-type Parts = { log: Pick<Log, 'last' | 'entries' | 'listen'>; scope: string }
+type LogFollowerParts = { log: Pick<Log, 'last' | 'entries' | 'listen'>; scope: string }
 
 /**
  * Passes committed entries to those that follow the log: from memory while the object lives, from
  * the stored log after a death. A unit is never undone because of them: a follower that dies is
  * behind, and one that fails leaves these entries out.
  */
-export class Follower {
-  readonly #parts: Parts
+export class LogFollower {
+  readonly #parts: LogFollowerParts
   readonly #all: Follows[] = []
 
-  constructor(parts: Parts) {
+  constructor(parts: LogFollowerParts) {
     this.#parts = parts
     parts.log.listen((entries) => {
       for (const one of this.#all) this.#pass(one, entries)
@@ -45,7 +45,7 @@ export class Follower {
     this.#all.push(one)
   }
 
-  changes(): StateChange[] {
+  changes(): StateWrite[] {
     return this.#all.flatMap((one) => one.changes?.() ?? [])
   }
 

@@ -9,18 +9,18 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { partHash } from '../../traces/part-hash.ts'
-import type { Feature } from '../feature.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Log } from './log.ts'
-import { pack, unpack, type Packed } from './packed.ts'
+import { pack, unpack, type PackedText } from './packed.ts'
 
 const DAY_MS = 86_400_000
 const KEPT_LONGER_MS = 2 * DAY_MS
 /** Bounds the memory of known hashes. */
 const MOST_KNOWN = 5000
 
-type PartRow = { hash: string; at: number; value: Packed }
+type PartRow = { hash: string; at: number; value: PackedText }
 /** `text` is the value's JSON. */
 export type OldParts = { day: string; rows: { hash: string; at: number; text: string }[] }
 
@@ -66,7 +66,7 @@ export class LogParts {
   /** The parts among these hashes that are still stored. */
   read(hashes: readonly string[]): Record<string, unknown> {
     const sql = 'SELECT hash, value FROM parts WHERE hash IN (SELECT value FROM json_each(?1))'
-    const rows = this.#database.allOf<{ hash: string; value: Packed }>(hashes, sql)
+    const rows = this.#database.allOf<{ hash: string; value: PackedText }>(hashes, sql)
     return Object.fromEntries(rows.map(({ hash, value }) => [hash, JSON.parse(unpack(value)) as unknown]))
   }
 
@@ -128,7 +128,7 @@ export function basisOf({ env, agent, settings, log_parts }: BasisParts): (unit:
 }
 
 /** Keeps the code that ran, for replays: it stays as long as the log that names it. */
-export const keepingPrograms = (log_parts: LogParts): Feature => ({
+export const keepingPrograms = (log_parts: LogParts): ScopeFeature => ({
   name: 'replays',
   ran: (unit, { ran }) => {
     // Every reader of the log would read sealed code.

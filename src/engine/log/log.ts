@@ -2,11 +2,11 @@ import { byteLength } from '../../base/byte-length.ts'
 import { limits } from '../../base/limits.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 import type { ContextJson } from '../../reflexes/context/context-json.ts'
-import type { Mask } from '../../traces/redact.ts'
+import type { TextMask } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database } from '../storage/database.ts'
-import { addedSize, decoded, linesOf, rowOf, withoutContext, type Line, type Row } from './row.ts'
-import { samePacked, type Packed } from './packed.ts'
+import { addedSize, decoded, linesOf, rowOf, withoutContext, type PackedLine, type PackedRow } from './row.ts'
+import { samePacked, type PackedText } from './packed.ts'
 import { boundedEntry } from './bounded-entry.ts'
 import { Masks } from './masks.ts'
 
@@ -25,8 +25,8 @@ const ROWS_KEPT = 2
 type Text = { seq: number; text: string }
 type Bounds = { before: number; bytes: number }
 /** An entry of a unit. `at` is the unit's time in ms; `entry` has neither `seq` nor `at`. */
-export type Logged = Text & { at: number; entry: NewEntry }
-export type LogListener = (entries: readonly Logged[]) => void
+export type UncommittedEntry = Text & { at: number; entry: NewEntry }
+export type LogListener = (entries: readonly UncommittedEntry[]) => void
 
 /**
  * The scope's append-only log (G5). A unit appends entries in the transaction of the changes that
@@ -40,16 +40,16 @@ export class Log {
   readonly #listeners: LogListener[] = []
   #last: number
   /** Entries of the open unit of work, which are not in the table yet. */
-  #unwritten: Line[] = []
+  #unwritten: PackedLine[] = []
   /** Entries that the listeners have not received yet. */
-  #unannounced: Logged[] = []
+  #unannounced: UncommittedEntry[] = []
   #announcing = false
   #show = ({ text }: { kind: string; text: string }): string => text
-  readonly #rows = new Map<number, { entries: Packed; row: Row }>()
+  readonly #rows = new Map<number, { entries: PackedText; row: PackedRow }>()
   /** Cached JSON of contexts. */
   readonly #contexts = new WeakMap<object, ContextJson>()
 
-  constructor(database: Database, now: () => number, { hider = hidesNothing, mask }: { hider?: SecretHider; mask?: Mask } = {}) {
+  constructor(database: Database, now: () => number, { hider = hidesNothing, mask }: { hider?: SecretHider; mask?: TextMask } = {}) {
     this.#database = database
     this.#now = now
     this.#hider = hider
@@ -106,7 +106,7 @@ export class Log {
   }
 
   /** Entries of the open unit, which nobody follows before they are committed. */
-  get uncommitted(): readonly Logged[] {
+  get uncommitted(): readonly UncommittedEntry[] {
     return this.#unannounced
   }
 
@@ -218,7 +218,7 @@ export class Log {
     return { entries: entries.filter((entry) => entry.trace_id === trace_id), next: null }
   }
 
-  *#from(first: number): Iterable<{ seq: number; line: string; row: Row }> {
+  *#from(first: number): Iterable<{ seq: number; line: string; row: PackedRow }> {
     this.write()
     const sql = 'SELECT seq, entries FROM log WHERE seq >= coalesce((SELECT max(seq) FROM log WHERE seq <= ?1), 0) ORDER BY seq'
     for (const { seq: start, entries } of this.#database.each<LogRow>(sql, first)) {
@@ -229,7 +229,7 @@ export class Log {
   }
 
   /** After a rollback, the same place may hold another row. */
-  #row(start: number, entries: Packed): Row {
+  #row(start: number, entries: PackedText): PackedRow {
     const kept = this.#rows.get(start)
     const row = kept && samePacked(kept.entries, entries) ? kept.row : linesOf(entries)
     this.#rows.delete(start)
@@ -262,7 +262,7 @@ export function cleanedJson(json: string, log: Pick<Log, 'clean'>): string {
   return shown === value ? json : JSON.stringify(shown)
 }
 
-export type LogRow = { seq: number; entries: Packed }
+export type LogRow = { seq: number; entries: PackedText }
 
 /** `event-accepted` and `call-received` have them as their own fields. */
 function withoutMarks(entry: NewEntry): NewEntry {
@@ -271,7 +271,7 @@ function withoutMarks(entry: NewEntry): NewEntry {
   return rest
 }
 
-function lineOf(entry: LogEntry, context: ContextJson | undefined): Line {
+function lineOf(entry: LogEntry, context: ContextJson | undefined): PackedLine {
   const { seq } = entry
   if (context === undefined) return { seq, text: boundedEntry(JSON.stringify(entry), entry) }
   const head = `${JSON.stringify({ ...entry, context: undefined }).slice(0, -1)},"context":`

@@ -1,7 +1,7 @@
 import { hidesNothing, quoteHider, type SecretHider } from '../../base/secrets.ts'
 import { mapJson } from '../../base/json.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
-import { maskedTexts, plainMask, redactor, type Mask } from '../../traces/redact.ts'
+import { maskedTexts, plainMask, redactor, type TextMask } from '../../traces/redact.ts'
 
 /** Traces whose values are remembered, and values of each. */
 const MOST_TRACES = 200
@@ -22,13 +22,13 @@ type Known = { values: Set<string>; hider: SecretHider | null }
  * the texts of the same trace.
  */
 export class Masks {
-  readonly #mask: Mask
+  readonly #mask: TextMask
   readonly #traces = new Map<string, Known>()
   #redact: ReturnType<typeof redactor>
   /** The texts that are masked in each event. */
   #events = new WeakMap<object, readonly string[]>()
 
-  constructor(mask: Mask = plainMask) {
+  constructor(mask: TextMask = plainMask) {
     this.#mask = mask
     this.#redact = redactor([], mask)
   }

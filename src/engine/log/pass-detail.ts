@@ -1,6 +1,6 @@
-import type { Step } from '../../reflexes/decide.ts'
+import type { ReflexStep } from '../../reflexes/decide.ts'
 
-type Reason = NonNullable<Step['passed']>['reason']
+type Reason = NonNullable<ReflexStep['passed']>['reason']
 
 /** Without it, `reflex-passed, reason: error` would read as if a test had passed. */
 export function meaningOf(reason: Reason): { detail?: string } {

@@ -1,12 +1,12 @@
-import { pack, unpack, type Packed } from './packed.ts'
+import { pack, unpack, type PackedText } from './packed.ts'
 
 /**
  * An entry as JSON. `start`: where its context begins, the last field. `pieces`: its text, of which
  * other contexts may repeat each second one.
  */
-export type Line = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
+export type PackedLine = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
 /** The lines of a row as stored, and the texts that references in them stand for. */
-export type Row = { lines: readonly string[]; repeated: readonly string[] }
+export type PackedRow = { lines: readonly string[]; repeated: readonly string[] }
 
 /**
  * JSON text holds no line breaks, tabs and form feeds: a row splits without parsing, and a
@@ -18,10 +18,10 @@ const CONTEXT = '\f'
 const REFERENCE = /\t(\d+)\t|\f/g
 const referenceTo = (place: number): string => `\t${place}\t`
 
-const sharedIn = ({ context }: Line): string[] => context?.pieces.filter((_, index) => index % 2 === 1) ?? []
+const sharedIn = ({ context }: PackedLine): string[] => context?.pieces.filter((_, index) => index % 2 === 1) ?? []
 
 /** Size of a line in a row that has the texts in `seen`, to which it adds its own. */
-export function addedSize(line: Line, seen: Set<string>): number {
+export function addedSize(line: PackedLine, seen: Set<string>): number {
   let size = line.text.length
   for (const one of sharedIn(line)) {
     if (seen.has(one)) size -= one.length
@@ -34,7 +34,7 @@ export function addedSize(line: Line, seen: Set<string>): number {
  * A row of lines. A text that contexts repeat, such as an event, is stored once, after the lines:
  * a row needs no other row to be read.
  */
-export function rowOf(lines: readonly Line[]): Packed {
+export function rowOf(lines: readonly PackedLine[]): PackedText {
   const seen = new Set<string>()
   const places = new Map<string, number>()
   for (const one of lines.flatMap(sharedIn)) {
@@ -45,7 +45,7 @@ export function rowOf(lines: readonly Line[]): Packed {
   return pack(places.size === 0 ? row : `${row}\n${[...places.keys()].join('\n')}`)
 }
 
-function encoded({ text, context }: Line, places: ReadonlyMap<string, number>): string {
+function encoded({ text, context }: PackedLine, places: ReadonlyMap<string, number>): string {
   if (!context) return text
   const json = context.pieces.map((piece, index) => {
     const place = index % 2 === 1 ? places.get(piece) : undefined
@@ -54,7 +54,7 @@ function encoded({ text, context }: Line, places: ReadonlyMap<string, number>): 
   return `${text.slice(0, context.start)}${CONTEXT}${json.join('')}}`
 }
 
-export function linesOf(entries: Packed): Row {
+export function linesOf(entries: PackedText): PackedRow {
   const row = unpack(entries)
   const end = row.indexOf(END)
   const repeated = end < 0 ? [] : row.slice(end + END.length).split('\n')
@@ -62,13 +62,13 @@ export function linesOf(entries: Packed): Row {
 }
 
 /** The entry as it was appended. */
-export const decoded = (line: string, { repeated }: Row): string =>
+export const decoded = (line: string, { repeated }: PackedRow): string =>
   line.includes(CONTEXT)
     ? line.replaceAll(REFERENCE, (_, place?: string) => (place === undefined ? '' : (repeated[Number(place)] ?? '')))
     : line
 
 /** The entry, with null as its context if that can be cut off without decoding. */
-export function withoutContext(line: string, row: Row): string {
+export function withoutContext(line: string, row: PackedRow): string {
   const start = line.indexOf(CONTEXT)
   return start < 0 ? decoded(line, row) : `${line.slice(0, start)}null}`
 }

@@ -7,7 +7,7 @@ import { joined, placesIn, toRanges } from '../../traces/ranges.ts'
 import type { Database } from '../storage/database.ts'
 import { serving } from '../storage/serving.ts'
 import type { Recordings } from '../reflexes/recordings.ts'
-import type { History } from '../../features/archive/scope/history.ts'
+import type { ScopeHistory } from '../../features/archive/scope/history.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 /** Entries and event bytes of one recording: it is sent as one message. */
@@ -17,8 +17,8 @@ const MOST_CONTEXT_BYTES = 8_000_000
 /** Parts that are read before others are served: a prompt has some 10 kB. */
 const PARTS_AT_ONCE = 32
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
-  history: History
+type TraceRecordingParts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
+  history: ScopeHistory
   recordings: Pick<Recordings, 'rebuilt'>
 }
 
@@ -26,7 +26,7 @@ type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings
  * The scope's part of a trace, without secrets; null if its log does not name the trace. What
  * retention has deleted comes from the archive. The scope is read first: rows may move meanwhile.
  */
-export async function recordingOf(parts: Parts, { trace_id, contexts }: OfTrace): Promise<TraceRecording | null> {
+export async function recordingOf(parts: TraceRecordingParts, { trace_id, contexts }: OfTrace): Promise<TraceRecording | null> {
   const { log, history } = parts
   const live = await liveEntries(log, trace_id)
   const old = await history.search<LogEntry>('log', { ids: [trace_id] }, (entry) => entry.trace_id === trace_id)
@@ -37,7 +37,7 @@ export async function recordingOf(parts: Parts, { trace_id, contexts }: OfTrace)
 }
 
 /** Lets other calls of the scope run between the parts of its log. */
-async function liveEntries(log: Parts['log'], trace_id: string): Promise<LogEntry[]> {
+async function liveEntries(log: TraceRecordingParts['log'], trace_id: string): Promise<LogEntry[]> {
   const found: LogEntry[] = []
   for (let after: number | null = 0; after !== null && found.length < MOST_ENTRIES;) {
     const { entries, next } = log.ofTrace(trace_id, after)
@@ -49,7 +49,10 @@ async function liveEntries(log: Parts['log'], trace_id: string): Promise<LogEntr
 }
 
 /** A part of the log, without secrets, with what its entries name. */
-export async function rangeOf(parts: Parts, { since, after, limit, contexts = false, lean = false }: LogRange): Promise<RangeRecording> {
+export async function rangeOf(
+  parts: TraceRecordingParts,
+  { since, after, limit, contexts = false, lean = false }: LogRange,
+): Promise<RangeRecording> {
   const from = after ?? before(parts.database, since)
   const { entries, next, unavailable } = await parts.history.log(
     from,
@@ -91,7 +94,7 @@ function before(database: Database, since: number): number {
 
 type How = { is_whole: boolean; lean: boolean }
 
-async function recordingWith(parts: Parts, entries: LogEntry[], { is_whole, lean }: How): Promise<TraceRecording> {
+async function recordingWith(parts: TraceRecordingParts, entries: LogEntry[], { is_whole, lean }: How): Promise<TraceRecording> {
   const { scope, log, settings, agent, env } = parts
   const [events, named] = [await eventsOf(parts, entries, lean), await partsOf(parts, entries, lean)]
   const { name, version = null } = agent()
@@ -108,7 +111,7 @@ async function recordingWith(parts: Parts, entries: LogEntry[], { is_whole, lean
 }
 
 /** Rebuilds contexts for the events on which no reflex ran. */
-async function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Promise<Record<string, unknown>> {
+async function unseenBy({ recordings }: TraceRecordingParts, entries: readonly LogEntry[]): Promise<Record<string, unknown>> {
   const accepted = entries.flatMap(({ kind, event_ids }) => (kind === 'event-accepted' ? event_ids : []))
   return accepted.length === 0 ? {} : recordings.rebuilt(accepted, MOST_CONTEXT_BYTES)
 }
@@ -116,7 +119,7 @@ async function unseenBy({ recordings }: Parts, entries: readonly LogEntry[]): Pr
 const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>
   Array.from(new Map(rows.map((row) => [row.seq, row])).values()).toSorted((one, other) => one.seq - other.seq)
 
-async function partsOf({ log_parts, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
+async function partsOf({ log_parts, history }: TraceRecordingParts, entries: readonly LogEntry[], lean: boolean) {
   const hashes = [...new Set(entries.flatMap(lean ? basisNamed : partsNamed))]
   const parts: Record<string, unknown> = {}
   const resting = serving()
@@ -160,13 +163,13 @@ const newestSeen = ({ considered, saw }: Extract<LogEntry, { kind: 'turn-started
 ]
 
 /** The events that the entries are about, and those that a turn saw. */
-async function eventsOf({ database, log, history }: Parts, entries: readonly LogEntry[], lean: boolean) {
+async function eventsOf({ database, log, history }: TraceRecordingParts, entries: readonly LogEntry[], lean: boolean) {
   const named = new Set(entries.flatMap(({ event_ids }) => event_ids))
   const ids = [...named]
   const seen = joined(entries.flatMap((entry) => (entry.kind === 'turn-started' ? (lean ? newestSeen(entry) : entry.saw.seqs) : [])))
   const live = [
-    ...database.allOf<Row>(ids, 'SELECT seq, payload FROM events WHERE id IN (SELECT value FROM json_each(?1))'),
-    ...seen.flatMap(([first, last]) => database.all<Row>('SELECT seq, payload FROM events WHERE seq BETWEEN ? AND ?', first, last)),
+    ...database.allOf<RecordedRow>(ids, 'SELECT seq, payload FROM events WHERE id IN (SELECT value FROM json_each(?1))'),
+    ...seen.flatMap(([first, last]) => database.all<RecordedRow>('SELECT seq, payload FROM events WHERE seq BETWEEN ? AND ?', first, last)),
   ]
   const isSeen = ({ id, seq }: OldRow) => named.has(id) || seen.some(([first, last]) => first <= seq && seq <= last)
   const old = await history.search<OldRow>('events', { ids, ranges: seen }, isSeen)
@@ -182,5 +185,5 @@ async function eventsOf({ database, log, history }: Parts, entries: readonly Log
   return { rows, complete: old.complete }
 }
 
-type Row = { seq: number; payload: string }
+type RecordedRow = { seq: number; payload: string }
 type OldRow = { seq: number; id: string; payload: Event }

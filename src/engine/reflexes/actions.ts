@@ -3,8 +3,8 @@ import type { Action, LaneWork } from '../../contract/action.ts'
 import { isAsked } from '../../features/decisions/contract/event.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Risk } from '../../features/proof/contract/certificate.ts'
-import type { Decision, Fire } from '../../reflexes/decide.ts'
-import type { Feature, Next } from '../feature.ts'
+import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
+import type { ScopeFeature, Next } from '../feature.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
@@ -28,7 +28,7 @@ export type LaneAction = {
   proof: { event_type: string; risk: Risk } | null
 }
 
-type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
+type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 
 /**
  * Queues reflex actions. An action that changes only this scope is applied in the unit that accepts
@@ -36,9 +36,9 @@ type Parts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'l
  * held until it ends. A plan takes the lane step by step. `handleActions` executes the jobs.
  */
 export class Actions {
-  readonly #parts: Parts
+  readonly #parts: ActionsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: ActionsParts) {
     this.#parts = parts
   }
 
@@ -50,7 +50,7 @@ export class Actions {
   }
 
   /** Preempts a turn, and queues the action or keeps its key. */
-  get queueing(): Feature {
+  get queueing(): ScopeFeature {
     return {
       name: 'queued actions',
       acted: (unit, fire, { decision, fired_seq }) => {
@@ -64,7 +64,7 @@ export class Actions {
   }
 
   /** Carries out what changes only this scope. */
-  get atOnce(): Feature {
+  get atOnce(): ScopeFeature {
     return {
       name: 'immediate actions',
       acted: (unit, fire, { decision }) => (fire.permitted.lane ? [] : this.#actAtOnce(unit, fire, decision)),
@@ -72,7 +72,7 @@ export class Actions {
   }
 
   /** `set_scratch` needs no work: the scratch has it already. */
-  #actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: Decision): Next[] {
+  #actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: ReactionDecision): Next[] {
     const { log, turns } = this.#parts
     const head = childHead(reflexHead(event, version.id))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused

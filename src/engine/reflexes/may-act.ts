@@ -4,21 +4,21 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { expiry, idleSince, obstacle } from '../../features/proof/evidence/certificate.ts'
 import { riskIn } from '../../features/decisions/agent/middle.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
-import type { Feature } from '../feature.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../../features/proof/scope/certificates.ts'
 import type { ReflexVersions } from './versions.ts'
 
-type Parts = Pick<Ground, 'settings'> & {
+type MayActParts = Pick<Ground, 'settings'> & {
   programs: Pick<ReflexVersions, 'find' | 'isSuspended'>
-  features: readonly Pick<Feature, 'mayAct'>[]
+  features: readonly Pick<ScopeFeature, 'mayAct'>[]
   certificates: Pick<Certificates, 'of' | 'teacher'>
   toolbox: Pick<Toolbox, 'all' | 'keyOf'>
 }
-type Name = Pick<ReflexVersion, 'id' | 'version'>
+type ActingName = Pick<ReflexVersion, 'id' | 'version'>
 type Where = { event_type: string; risk: Risk }
 /** An action on an event. Null: before it is known, and any would do. */
-export type Act = { event_type: string; action: Action | null }
+export type ProposedAct = { event_type: string; action: Action | null }
 
 /**
  * Answers whether a version may act now. All callers ask here: the decision on an event, a queued
@@ -37,14 +37,14 @@ export type Act = { event_type: string; action: Action | null }
  * Reasons 2 to 6 are for versions that act by proof: a person activated the others.
  */
 export class MayAct {
-  readonly #parts: Parts
+  readonly #parts: MayActParts
 
-  constructor(parts: Parts) {
+  constructor(parts: MayActParts) {
     this.#parts = parts
   }
 
   /** For a version of the chain that decides on an event. */
-  mayAct(version: ReflexVersion, { event_type, action }: Act, at: number): string | null {
+  mayAct(version: ReflexVersion, { event_type, action }: ProposedAct, at: number): string | null {
     if (!version.by_proof) return null
     const { features, toolbox } = this.#parts
     for (const feature of features) {
@@ -57,7 +57,7 @@ export class MayAct {
   }
 
   /** For an action that was queued, when its turn comes. */
-  mayStillAct(name: Name, where: Where, at: number): string | null {
+  mayStillAct(name: ActingName, where: Where, at: number): string | null {
     const { programs } = this.#parts
     const version = programs.find(name)
     if (!version) return `reflex ${name.id}@${name.version} has left the chain`

@@ -26,7 +26,7 @@ const AGAIN_MS = 2000
  */
 type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true }
 
-type Parts = Lanes & {
+type PerformActionParts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
   /** `text` is the event's text, which is searched for keywords. */
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
@@ -37,7 +37,7 @@ type Parts = Lanes & {
  * again and asks the effect journal whether the effect ended (G1, G8). An event whose effect failed
  * returns to the slow path.
  */
-export function handleActions(parts: Parts): void {
+export function handleActions(parts: PerformActionParts): void {
   const handler = {
     work: 'action' as const,
     attempts: MOST_DEATHS,
@@ -51,7 +51,7 @@ export function handleActions(parts: Parts): void {
   parts.jobs.handle('plan', { ...handler, at_once: PLANS_AT_ONCE })
 }
 
-async function runAction(job: Job<LaneAction>, parts: Parts): Promise<{ again_ms: number } | void> {
+async function runAction(job: Job<LaneAction>, parts: PerformActionParts): Promise<{ again_ms: number } | void> {
   try {
     settle(job, await performAction(job, parts, new AbortController().signal), parts)
   } catch (error) {
@@ -62,13 +62,13 @@ async function runAction(job: Job<LaneAction>, parts: Parts): Promise<{ again_ms
   }
 }
 
-function mayHaveHappened({ effects }: Parts, id: string): boolean {
+function mayHaveHappened({ effects }: PerformActionParts, id: string): boolean {
   const status = effects.journal.lastOf(id)?.status
   return status === 'unknown' || status === 'started'
 }
 
 /** Writes the event's outcome, or returns it to the slow path. */
-function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: Parts): void {
+function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
   const { unit, jobs, guard, action_keys, inbox, memory, proving, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
@@ -103,7 +103,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
 }
 
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
-async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSignal): Promise<Performed> {
+async function performAction(job: Job<LaneAction>, parts: PerformActionParts, signal: AbortSignal): Promise<Performed> {
   const { reflex_id, idempotence_key, work } = job.payload
   const lacks = hasBegun(job, parts) ? null : obstacleTo(job.payload, parts)
   if (lacks !== null) return { status: 'failed', error: lacks, withheld: true }
@@ -112,17 +112,17 @@ async function performAction(job: Job<LaneAction>, parts: Parts, signal: AbortSi
   return work.kind === 'skill' ? runSkill(work, job, parts, signal) : callTool(work, job, parts, signal)
 }
 
-function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: Parts): boolean {
+function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: PerformActionParts): boolean {
   return payload.work.kind === 'tool' ? effects.journal.lastOf(key) !== undefined : attempts > 1
 }
 
 /** An action without a proof was queued by a version that a person activated. */
-const obstacleTo = ({ reflex_id: id, version, proof }: LaneAction, { may_act, now }: Parts): string | null =>
+const obstacleTo = ({ reflex_id: id, version, proof }: LaneAction, { may_act, now }: PerformActionParts): string | null =>
   proof && may_act.mayStillAct({ id, version }, proof, now())
 
 type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
 
-async function send({ event }: Work<'event'>, { effects, accept }: Parts, signal: AbortSignal): Promise<Performed> {
+async function send({ event }: Work<'event'>, { effects, accept }: PerformActionParts, signal: AbortSignal): Promise<Performed> {
   const accepted = await effects.exclusively(async () => accept([event]), signal)
   if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
   return ACTED
@@ -132,7 +132,7 @@ async function send({ event }: Work<'event'>, { effects, accept }: Parts, signal
 async function runSkill(
   { skill_id, inputs }: Work<'skill'>,
   { key, payload }: Job<LaneAction>,
-  parts: Parts,
+  parts: PerformActionParts,
   signal: AbortSignal,
 ): Promise<Performed> {
   const { seq, reflex_id, version, head } = payload
@@ -146,7 +146,7 @@ async function runSkill(
 async function callTool(
   { tool, input }: Work<'tool'>,
   { key, payload }: Job<LaneAction>,
-  parts: Parts,
+  parts: PerformActionParts,
   signal: AbortSignal,
 ): Promise<Performed> {
   const { reflex_id, version, idempotence_key, head } = payload

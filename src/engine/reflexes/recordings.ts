@@ -3,7 +3,7 @@ import { byteLength } from '../../base/byte-length.ts'
 import { isFields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Outcome } from '../../contract/event-record.ts'
-import { type Decision, type Recording, actsOf } from '../../contract/reflex.ts'
+import { type Decision, type ReflexRecording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/database.ts'
@@ -22,7 +22,7 @@ const PAGE_BYTES = 1_000_000
 /** Log entries of a chain per event: an active and a shadow version of each reflex. */
 const MOST_ENTRIES = 2 * limits.chain_length
 
-type Row = {
+type ReactionRow = {
   seq: number
   id: string
   payload: string
@@ -30,12 +30,12 @@ type Row = {
   outcome: string | null
   chain_seq: number | null
 }
-type Seen = Pick<Row, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
+type Seen = Pick<ReactionRow, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
 type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
 type Shown = { event: Event; at: number; scratch: Record<string, unknown> }
 type Page = { recordings: string[]; next: number | null }
-type Parts = {
+type RecordingsParts = {
   database: Database
   log: Log
   agent: () => Agent
@@ -49,9 +49,9 @@ type Parts = {
  * from the log if the chain ran, else rebuilt from the inbox.
  */
 export class Recordings {
-  readonly #parts: Parts
+  readonly #parts: RecordingsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: RecordingsParts) {
     this.#parts = parts
   }
 
@@ -73,7 +73,7 @@ export class Recordings {
   }
 
   /** Reads the newest `limit` events since `since`, oldest first. */
-  latest(since: number, limit: number): Recording[] {
+  latest(since: number, limit: number): ReflexRecording[] {
     const first = this.#parts.database.first<{ seq: number | null }>(
       `SELECT min(seq) AS seq FROM (SELECT seq FROM events WHERE status <> 'ignored' ORDER BY seq DESC LIMIT ?)`,
       limit,
@@ -94,7 +94,7 @@ export class Recordings {
     const newest = new Newest(this.#parts.database)
     let left = bytes
     const resting = serving()
-    for (const row of this.#parts.database.allOf<Row>(ids, sql)) {
+    for (const row of this.#parts.database.allOf<ReactionRow>(ids, sql)) {
       await resting.rest(STEPS_OF_CONTEXT)
       const context = this.#context(row, newest)
       left -= byteLength(JSON.stringify(context))
@@ -104,8 +104,8 @@ export class Recordings {
     return Object.fromEntries(found)
   }
 
-  #rows({ since, after, limit }: Span): Iterable<Row> {
-    return this.#parts.database.each<Row>(
+  #rows({ since, after, limit }: Span): Iterable<ReactionRow> {
+    return this.#parts.database.each<ReactionRow>(
       `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE seq > ? AND accepted_at >= ? AND status NOT IN ('ignored') ORDER BY seq LIMIT ?`,
       after,
       since,
@@ -113,7 +113,7 @@ export class Recordings {
     )
   }
 
-  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: Row, newest: Newest): Recording {
+  #recording({ seq, id, payload, accepted_at, outcome, chain_seq }: ReactionRow, newest: Newest): ReflexRecording {
     const logged = chain_seq === null ? null : this.#logged(id, chain_seq)
     const ended = outcome === null ? null : (JSON.parse(outcome) as Outcome)
     return {

@@ -7,29 +7,29 @@ import { type ReflexContext, type RecentAction, WINDOW_MS } from '../../reflexes
 import type { Budget } from '../turns/budget.ts'
 import type { Stored } from '../inbox/event-row.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
-import type { Shown } from '../../reflexes/context/context-json.ts'
-import type { Feature } from '../feature.ts'
+import type { ShownContext } from '../../reflexes/context/context-json.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Database } from '../storage/database.ts'
 
-type Parts = {
+type ReflexContextParts = {
   windows: Windows
   budget: Budget
   agent: () => Agent
-  features: readonly Pick<Feature, 'context'>[]
+  features: readonly Pick<ScopeFeature, 'context'>[]
   turns: { readonly current: { since: number } | null }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
 export class ReflexContexts {
-  readonly #parts: Parts
+  readonly #parts: ReflexContextParts
   /** JSON of the latest events. */
   #recent: ReadonlyMap<Event, string> = new Map()
 
-  constructor(parts: Parts) {
+  constructor(parts: ReflexContextParts) {
     this.#parts = parts
   }
 
   /** Builds an event's context, then each reflex's own variant. */
-  of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => Shown {
+  of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => ShownContext {
     const { windows, budget, agent, features, turns } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
     const turn = turns.current
@@ -52,12 +52,12 @@ export class ReflexContexts {
     for (const feature of features) Object.assign(base, feature.context?.())
     const recent_events = this.#texts(base.recent_events, stored)
     const json = ContextJson.of(base, { event: stored.text, recent_events })
-    const seen = (recent_actions: RecentAction[]): Shown => {
+    const seen = (recent_actions: RecentAction[]): ShownContext => {
       const texts = recent_actions.map((action) => JSON.stringify(action))
       return fitted({ ...base, recent_actions }, json.with('recent_actions', texts), recent_events)
     }
     // Share one context among reflexes without recent actions.
-    let plain: Shown | undefined
+    let plain: ShownContext | undefined
     return (recent_actions) => (recent_actions.length === 0 ? (plain ??= seen([])) : seen(recent_actions))
   }
 

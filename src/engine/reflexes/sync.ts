@@ -18,7 +18,7 @@ const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
 
-type Parts = Pick<Ground, 'scope' | 'env' | 'database' | 'records' | 'settings' | 'unit' | 'outbox' | 'alarm' | 'now'> & {
+type ReflexSyncParts = Pick<Ground, 'scope' | 'env' | 'database' | 'records' | 'settings' | 'unit' | 'outbox' | 'alarm' | 'now'> & {
   versions: ReflexVersions
 }
 
@@ -27,14 +27,14 @@ type Parts = Pick<Ground, 'scope' | 'env' | 'database' | 'records' | 'settings' 
  * metrics through the outbox. If D1 is unavailable, the chain keeps its versions and this retries.
  */
 export class ReflexSync {
-  readonly #parts: Parts
+  readonly #parts: ReflexSyncParts
   readonly #copy: ArtifactCopy
   #read_at = 0
   #due: number | null = null
   /** A report before an eviction may have been lost, so each object reports once. */
   #uses_reported: boolean
 
-  constructor(parts: Parts) {
+  constructor(parts: ReflexSyncParts) {
     this.#parts = parts
     const { scope, env, alarm, outbox, settings } = parts
     this.#uses_reported = settings().reflexes.length === 0

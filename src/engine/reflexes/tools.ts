@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { registerReflex, setReflexState } from '../../artifacts/kinds.ts'
-import { listReflexesFor, lookUpReflex, reflexVersionsFor, type Found } from '../../artifacts/look-up.ts'
+import { listReflexesFor, lookUpReflex, reflexVersionsFor, type LookedUp } from '../../artifacts/look-up.ts'
 import {
   agentOwner,
   reflexId,
@@ -29,7 +29,7 @@ const MOST_TRIED = 100
 const MOST_FUEL = 20_000_000
 const HOURS = 24
 
-type Parts = Pick<
+type ReflexToolsParts = Pick<
   Lanes,
   'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
 > & {
@@ -43,11 +43,11 @@ const code = z.string().min(1).max(65_536).describe('JavaScript: function reflex
 const named = z.strictObject({ id: reflexId, version: reflexVersionNumber.optional() })
 
 /** Tools to write reflexes and change the chain. Refusals are results, for the model. */
-export function reflexTools(parts: Parts): ReflexTools {
+export function reflexTools(parts: ReflexToolsParts): ReflexTools {
   return { ...writing(parts), ...reading(parts), ...changing(parts) }
 }
 
-function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts) {
+function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: ReflexToolsParts) {
   return {
     write_reflex: defineTool({
       description: 'Writes a reflex, or a new version of one that you own. It runs in shadow mode until its decisions have matched yours.',
@@ -96,7 +96,7 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Parts)
   }
 }
 
-function reading({ scope, env, owned, market, programs, records, recordings, sandbox, now }: Parts) {
+function reading({ scope, env, owned, market, programs, records, recordings, sandbox, now }: ReflexToolsParts) {
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -155,7 +155,7 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
   }
 }
 
-function changing({ scope, env, owned, market, proving, rechain, reflex_sync, programs, turn_id, unit, now, agent }: Parts) {
+function changing({ scope, env, owned, market, proving, rechain, reflex_sync, programs, turn_id, unit, now, agent }: ReflexToolsParts) {
   return {
     update_agent_config: defineTool({
       description:
@@ -221,7 +221,7 @@ export function withOwn(chain: readonly ReflexReference[], wanted: readonly Refl
 const present = ({
   version: { id, version, owner, description, code: source, state, state_reason, provenance },
   reads,
-}: Found<ReflexVersion>) => ({
+}: LookedUp<ReflexVersion>) => ({
   id,
   version,
   owner,

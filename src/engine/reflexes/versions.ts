@@ -1,15 +1,15 @@
 import { agentOwner, scopeOfOwner, type ReflexReference, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
 import { matchesScope } from '../../contract/scope-pattern.ts'
-import type { Link } from '../../reflexes/decide.ts'
+import type { ChainLink } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
-type Name = { id: string; version: number }
+type VersionName = { id: string; version: number }
 /** A change of state by this scope. `by_proof`: a promotion on a certificate. */
 export type Move = { to: ReflexState; reason: string; by_proof: boolean }
 
-const nameOf = ({ id, version }: Name): string => `${id}@${version}`
+const nameOf = ({ id, version }: VersionName): string => `${id}@${version}`
 
 /**
  * The versions that the chain refers to, as ReflexSync last read them, so that reflexes act while
@@ -21,7 +21,7 @@ export class ReflexVersions {
   readonly #settings: () => Settings
   #all: readonly ReflexVersion[] = []
   #suspended: Record<string, string>
-  #links: Link[] | null = null
+  #links: ChainLink[] | null = null
   #set_by: string | null
 
   constructor(database: Database, scope: string, settings: () => Settings) {
@@ -31,7 +31,7 @@ export class ReflexVersions {
     this.#set_by = database.read('chain_set_by', null)
   }
 
-  get links(): readonly Link[] {
+  get links(): readonly ChainLink[] {
     return (this.#links ??= this.#settings().reflexes.map((reference) => this.#link(reference)))
   }
 
@@ -67,12 +67,12 @@ export class ReflexVersions {
   }
 
   /** Undefined if the version is no longer in the chain. */
-  find({ id, version }: Name): ReflexVersion | undefined {
+  find({ id, version }: VersionName): ReflexVersion | undefined {
     return this.#all.find((one) => one.id === id && one.version === version)
   }
 
   /** Applies a new state before D1 has it. */
-  move(moved: Name, { to: state, reason: state_reason, by_proof }: Move): void {
+  move(moved: VersionName, { to: state, reason: state_reason, by_proof }: Move): void {
     this.replace(this.#all.map((one) => (nameOf(one) === nameOf(moved) ? { ...one, state, state_reason, by_proof } : one)))
   }
 
@@ -98,11 +98,11 @@ export class ReflexVersions {
     return scopes.some((pattern) => matchesScope(pattern, this.#scope))
   }
 
-  isSuspended(version: Name): boolean {
+  isSuspended(version: VersionName): boolean {
     return this.#suspended[nameOf(version)] !== undefined
   }
 
-  #link(reference: ReflexReference): Link {
+  #link(reference: ReflexReference): ChainLink {
     const { id, version: pinned } = reference
     const known = this.#all.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
     const allowed = known

@@ -1,14 +1,14 @@
 import type { Certificate } from '../../features/proof/contract/certificate.ts'
 import { tellCertificates } from '../../features/proof/store/certificates.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
-import type { Situation } from '../../reflexes/decide.ts'
-import type { Feature } from '../feature.ts'
+import type { ReflexSituation } from '../../reflexes/decide.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Budget } from '../turns/budget.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import { ActionKeys } from './action-keys.ts'
-import { LicenceUse } from '../../features/market/scope/licence-use.ts'
+import { LicenceUses } from '../../features/market/scope/licence-use.ts'
 import { Certificates } from '../../features/proof/scope/certificates.ts'
 import { MayAct } from './may-act.ts'
 import { MarketCopy, marketFeature } from '../../features/market/scope/market-copy.ts'
@@ -18,7 +18,7 @@ import { Promotions } from '../../features/proof/scope/promotions.ts'
 import { isMarketEvent } from '../../features/market/contract/view.ts'
 import { Recordings } from './recordings.ts'
 import { Judgements } from '../../features/proof/scope/judgements.ts'
-import { Proving, savingsOf } from '../../features/proof/scope/shadow.ts'
+import { ShadowTrials, savingsOf } from '../../features/proof/scope/shadow.ts'
 import { ReflexSync } from './sync.ts'
 import { Teachers } from '../../features/proof/scope/teachers.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
@@ -28,7 +28,7 @@ export type Reflexes = Ground & ReturnType<typeof composeReflexes>
 /** Wires the chain of reflexes, its trials and the tools that its actions may call. */
 export function composeReflexes(parts: Ground) {
   const { scope, database, settings, unit } = parts
-  const licence_use = new LicenceUse(parts)
+  const licence_use = new LicenceUses(parts)
   const programs = new ReflexVersions(database, scope, settings)
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
@@ -52,7 +52,7 @@ export function composeReflexes(parts: Ground) {
     toolbox,
     judge: (unit, version) => promotions.judge(unit, version),
   })
-  const proving = new Proving({ judgements, ...parts, programs, toolbox, promotions, licence_use })
+  const proving = new ShadowTrials({ judgements, ...parts, programs, toolbox, promotions, licence_use })
   return {
     licence_use,
     programs,
@@ -73,10 +73,14 @@ export function composeReflexes(parts: Ground) {
   }
 }
 
-type Parts = Reflexes & { features: readonly Feature[]; budget: Budget; turns: { readonly current: { since: number } | null } }
+type SituationLayer = Reflexes & {
+  features: readonly ScopeFeature[]
+  budget: Budget
+  turns: { readonly current: { since: number } | null }
+}
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
-export function composeSituation(parts: Parts): (now: number, fuel: number) => Situation {
+export function composeSituation(parts: SituationLayer): (now: number, fuel: number) => ReflexSituation {
   const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys, may_act } = parts
   const contexts = new ReflexContexts(parts)
   return (now, fuel) => ({

@@ -1,18 +1,18 @@
-import { Follower, type Position } from '../../artifacts/follower.ts'
+import { ArtifactFollower, type Position } from '../../artifacts/follower.ts'
 import { withDeadline } from '../../base/deadline.ts'
-import type { Artifact, ArtifactChanges, ArtifactKind, Subscription } from '../../contract/artifact.ts'
+import type { Artifact, ArtifactChanges, ArtifactKind, ArtifactSubscription } from '../../contract/artifact.ts'
 import type { Database } from '../storage/database.ts'
 import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 /** Storage limits. Pages beyond them stay in memory, and waking reads them all again. */
 const LIMITS = { versions: 5000, bytes: 32_000_000 }
 
-type Parts = {
+type ArtifactCopyParts = {
   kind: ArtifactKind
   database: Database
   unit: UnitOfWork
-  subscription: () => Subscription
-  read: (subscription: Subscription, since_revision: number) => Promise<ArtifactChanges>
+  subscription: () => ArtifactSubscription
+  read: (subscription: ArtifactSubscription, since_revision: number) => Promise<ArtifactChanges>
   /** Holds a page in memory and returns the part to store. The page from disk is `whole`. */
   apply: (page: ArtifactChanges) => ArtifactChanges
   limits?: typeof LIMITS
@@ -27,17 +27,17 @@ type Mark = Position & { complete: boolean }
  * unavailable.
  */
 export class ArtifactCopy {
-  readonly #parts: Parts
-  readonly #follower: Follower
+  readonly #parts: ArtifactCopyParts
+  readonly #follower: ArtifactFollower
   readonly #key: string
   #loaded = false
   /** Pages that arrived before the scope stored anything: a read must not create it. */
   #unwritten: [ArtifactChanges, Position][] = []
 
-  constructor(parts: Parts) {
+  constructor(parts: ArtifactCopyParts) {
     this.#parts = parts
     this.#key = `${parts.kind}_copy`
-    this.#follower = new Follower((page, at) => {
+    this.#follower = new ArtifactFollower((page, at) => {
       this.#unwritten.push([parts.apply(page), at])
       this.flush()
     })

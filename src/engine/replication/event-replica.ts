@@ -7,7 +7,7 @@ import type { Database } from '../storage/database.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import type { Committed, Follows } from '../log/follower.ts'
 import { cleanedJson, type Log } from '../log/log.ts'
-import { noChanges, noteEntry, type Changes, type Traits } from './traits.ts'
+import { noChanges, noteEntry, type TraitChanges, type TraceTraits } from './traits.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 
 /** Maximum number of events in one report. */
@@ -20,15 +20,15 @@ const MARK = 'replicated'
 
 type Sized = { seq: number; id: string; bytes: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
-type Portion = { events: Sized[]; changes: Changes; reaches: number }
+type Portion = { events: Sized[]; changes: TraitChanges; reaches: number }
 
 /** `failed_at` is the `seq` of the log entry with the error's stack. */
-type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyof Traits> & {
+type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyof TraceTraits> & {
   discarded: number | null
   failed_at: number | null
 }
 
-type Parts = {
+type EventReplicaParts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
   database: Database
   log: Pick<Log, 'last' | 'read' | 'entry' | 'clean'>
@@ -49,7 +49,7 @@ export class EventReplica implements Follows {
   readonly name = 'replica'
   /** It reads the log between its mark and this entry itself, when it replicates. */
   readonly from: number
-  readonly #parts: Parts
+  readonly #parts: EventReplicaParts
   #mark: number
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
@@ -64,7 +64,7 @@ export class EventReplica implements Follows {
   #changed: () => void = () => {}
   #reachable: () => void = () => {}
 
-  constructor(parts: Parts) {
+  constructor(parts: EventReplicaParts) {
     this.#parts = parts
     this.#mark = parts.database.read(MARK, 0)
     this.from = this.#held_from = this.#seq = parts.log.last
@@ -147,7 +147,7 @@ export class EventReplica implements Follows {
     return { events: this.#sized(changes), changes, reaches: entries.at(-1)?.seq ?? this.#held_from }
   }
 
-  #sized(changes: Changes): Sized[] {
+  #sized(changes: TraitChanges): Sized[] {
     const ids = Array.from(changes.events.keys())
     return this.#parts.database
       .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
@@ -155,7 +155,7 @@ export class EventReplica implements Follows {
   }
 
   /** Replicates as many of the first events as one report takes and removes them from the list. */
-  async #sendSome(events: Sized[], changes: Changes, unit: UnitOfWork): Promise<void> {
+  async #sendSome(events: Sized[], changes: TraitChanges, unit: UnitOfWork): Promise<void> {
     let count = 0
     for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
       bytes += events[count]?.bytes ?? 0
@@ -171,7 +171,7 @@ export class EventReplica implements Follows {
   }
 
   /** Also writes the scope's own row if it has changed or was not written this minute. */
-  async #report(some: readonly Sized[], changes: Changes): Promise<void> {
+  async #report(some: readonly Sized[], changes: TraitChanges): Promise<void> {
     const { database, db, now, scope, log } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),

@@ -25,7 +25,7 @@ const GATHER_MS = 800
 const MOST_ITEMS = 50
 
 /** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
-export type Topic = 'market' | 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
+export type OutboxTopic = 'market' | 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
 /**
  * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
  * as the scope knew; null if that is unknown.
@@ -41,11 +41,11 @@ export type ReflexMove = {
 }
 /** Ends the reasons of the moves of a scope. */
 export const inScope = (scope: string): string => ` (in scope ${scope})`
-type Item = { key: string; value: string }
-type Topics = Record<Topic, (items: readonly Item[]) => Promise<void>>
+type OutboxItem = { key: string; value: string }
+type OutboxTopics = Record<OutboxTopic, (items: readonly OutboxItem[]) => Promise<void>>
 
 /** Writes each topic to D1 or to its objects. The writes are idempotent. */
-export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): Topics {
+export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): OutboxTopics {
   const db = storeOf(env)
   return {
     approvals: async (items) => {
@@ -116,14 +116,14 @@ export const reportOf = ({ scope, database, settings, agent, inbox, guard, spans
 })
 
 /** `due`: when it has to be sent although nothing else changes. */
-export type Source = { send: () => Promise<void>; due?: () => number | null }
+export type OutboxSource = { send: () => Promise<void>; due?: () => number | null }
 
-type Parts = {
+type OutboxParts = {
   database: Database
   alarm: Alarm
   now: () => number
   events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
-  topics: Topics
+  topics: OutboxTopics
 }
 
 /**
@@ -133,8 +133,8 @@ type Parts = {
  * dies in between, it is replicated again, which is idempotent.
  */
 export class Outbox {
-  readonly #parts: Parts
-  readonly #sources: Source[] = []
+  readonly #parts: OutboxParts
+  readonly #sources: OutboxSource[] = []
   #due: number | null
   #flushing: Promise<void> | null = null
   /** Something changed during a flush that may have missed it. */
@@ -144,7 +144,7 @@ export class Outbox {
   #failures = 0
   #error: string | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: OutboxParts) {
     this.#parts = parts
     this.#is_new = !parts.database.laid
     this.#due = this.waiting > 0 ? parts.now() : null
@@ -155,7 +155,7 @@ export class Outbox {
   }
 
   /** Registers state that is replicated with the rest but kept elsewhere, or at its own times. */
-  source(source: Source): void {
+  source(source: OutboxSource): void {
     this.#sources.push(source)
   }
 
@@ -181,13 +181,13 @@ export class Outbox {
   }
 
   /** Replicates the value under its key; replaces a value that still waits under the key. */
-  put(unit: Unit, topic: Topic, key: string, value: unknown): void {
+  put(unit: Unit, topic: OutboxTopic, key: string, value: unknown): void {
     const text = JSON.stringify(value)
     unit.all(`INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3`, topic, key, text)
     this.#soon()
   }
 
-  get<Value>(topic: Topic, key: string): Value | undefined {
+  get<Value>(topic: OutboxTopic, key: string): Value | undefined {
     const row = this.#parts.database.first<{ value: string }>('SELECT value FROM outbox WHERE topic = ? AND "key" = ?', topic, key)
     return row && (JSON.parse(row.value) as Value)
   }
@@ -198,7 +198,7 @@ export class Outbox {
   }
 
   /** Replicates a topic immediately. False if D1 failed; the items are retried with the rest. */
-  async push(topic: Topic): Promise<boolean> {
+  async push(topic: OutboxTopic): Promise<boolean> {
     try {
       await this.#sendItems(topic)
       return true
@@ -234,7 +234,7 @@ export class Outbox {
     const failed: unknown[] = []
     const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
     await attempt(() => events.send(unit))
-    for (const topic of Object.keys(topics) as Topic[]) await attempt(() => this.#sendItems(topic))
+    for (const topic of Object.keys(topics) as OutboxTopic[]) await attempt(() => this.#sendItems(topic))
     for (const { send } of this.#sources) await attempt(send)
     if (failed.length === 0) {
       this.#failures = 0
@@ -250,10 +250,10 @@ export class Outbox {
     alarm.rearm()
   }
 
-  async #sendItems(topic: Topic): Promise<void> {
+  async #sendItems(topic: OutboxTopic): Promise<void> {
     const { database, topics } = this.#parts
     for (;;) {
-      const items = database.all<Item>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY "key" LIMIT ?', topic, MOST_ITEMS)
+      const items = database.all<OutboxItem>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY "key" LIMIT ?', topic, MOST_ITEMS)
       if (items.length === 0) return
       await topics[topic](items)
       for (const { key, value } of items) database.all('DELETE FROM outbox WHERE topic = ? AND "key" = ? AND value = ?', topic, key, value)

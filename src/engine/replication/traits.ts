@@ -4,16 +4,16 @@ import type { CallReport } from '../../store/traces/calls.ts'
 import { spanKindOf } from '../../traces/entries/table.ts'
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
-export type Traits = { log_from: number; kinds: number; skills: string }
+export type TraceTraits = { log_from: number; kinds: number; skills: string }
 
 /** Changed events by id, and traces by the entries that name no event. */
-export type Changes = { events: Map<string, Traits>; calls: Map<string, CallReport> }
-export const noChanges = (): Changes => ({ events: new Map(), calls: new Map() })
+export type TraitChanges = { events: Map<string, TraceTraits>; calls: Map<string, CallReport> }
+export const noChanges = (): TraitChanges => ({ events: new Map(), calls: new Map() })
 
 type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> & { skill_id?: unknown; status?: unknown; outcome?: unknown }
 
 /** Notes the events that an entry names, or else its trace. `at` in ms. */
-export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }: { seq: number; at: number }): void {
+export function noteEntry({ events, calls }: TraitChanges, entry: About, { seq, at }: { seq: number; at: number }): void {
   const bit = bitOf(spanKindOf(entry.kind)) | (isPartial(entry) ? PARTIAL : 0)
   const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
   for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })
@@ -40,7 +40,7 @@ export function noteEntry({ events, calls }: Changes, entry: About, { seq, at }:
 const isPartial = ({ kind, outcome }: About): boolean =>
   kind === 'event-ended' && (outcome as { partial?: unknown } | null)?.partial === true
 
-function extend<Kept extends Traits>(changes: Map<string, Kept>, id: string, traits: Kept): Kept {
+function extend<Kept extends TraceTraits>(changes: Map<string, Kept>, id: string, traits: Kept): Kept {
   const known = changes.get(id)
   if (!known) {
     changes.set(id, traits)

@@ -10,7 +10,7 @@ import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 
-type Parts = Pick<
+type ConfigurationParts = Pick<
   Lanes,
   | 'outbox'
   | 'guard'
@@ -34,9 +34,9 @@ type Parts = Pick<
 type Changer = { by: string; key_id?: string | null; trace?: TraceContext | undefined }
 
 export class Configuration {
-  readonly #parts: Parts
+  readonly #parts: ConfigurationParts
 
-  constructor(parts: Parts) {
+  constructor(parts: ConfigurationParts) {
     this.#parts = parts
   }
 

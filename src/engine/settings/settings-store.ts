@@ -20,18 +20,18 @@ import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 import type { Unit } from '../storage/unit.ts'
 
-type Parts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
+type SettingsStoreParts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
 
 /** The scope's settings: its own over its agent's over the defaults. */
 export class SettingsStore {
-  readonly #parts: Parts
+  readonly #parts: SettingsStoreParts
   #set: SettingsPatch
   #agent: Agent
   #settings: Settings
   /** Stored settings that are no longer valid, and why. Their defaults apply. */
   readonly unusable: ReadonlyMap<string, string>
 
-  constructor(parts: Parts) {
+  constructor(parts: SettingsStoreParts) {
     this.#parts = parts
     const usable = this.#usable(parts.database.read<SettingsPatch>('settings', {}))
     this.#set = usable.set

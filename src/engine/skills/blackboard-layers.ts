@@ -14,9 +14,9 @@ const PROBE_TIMEOUT_MS = 5000
 const STATE_BYTES = 16_000
 const PROBE_BYTES = 16_000
 
-type Parts = Pick<Lanes, 'agent' | 'settings' | 'memory' | 'effects' | 'toolbox' | 'now'>
-type Known = { of: string; at: number; answer: Answer }
-type Answer = { ok: true; value: Json } | { ok: false; error: string }
+type BlackboardLayersParts = Pick<Lanes, 'agent' | 'settings' | 'memory' | 'effects' | 'toolbox' | 'now'>
+type Known = { of: string; at: number; answer: CallAnswer }
+type CallAnswer = { ok: true; value: Json } | { ok: false; error: string }
 
 /**
  * The layers of a scope's blackboard: the setting, exported keys of the scratch, and probes; later
@@ -24,11 +24,11 @@ type Answer = { ok: true; value: Json } | { ok: false; error: string }
  * only.
  */
 export class BlackboardLayers {
-  readonly #parts: Parts
+  readonly #parts: BlackboardLayersParts
   readonly #known = new Map<string, Known>()
   readonly #asking = new Map<string, Promise<void>>()
 
-  constructor(parts: Parts) {
+  constructor(parts: BlackboardLayersParts) {
     this.#parts = parts
   }
 
@@ -96,7 +96,7 @@ export class BlackboardLayers {
     this.#known.set(probe.name, { of, at: this.#parts.now(), answer })
   }
 
-  async #answer({ tool, probe, input, args }: BlackboardProbe, head: EntryHead): Promise<Answer> {
+  async #answer({ tool, probe, input, args }: BlackboardProbe, head: EntryHead): Promise<CallAnswer> {
     try {
       const value = tool === undefined ? this.#call(probe ?? '', args ?? []) : await this.#read(tool, input ?? {}, head)
       return checked(value, PROBE_BYTES)
@@ -127,7 +127,7 @@ export class BlackboardLayers {
 }
 
 /** A copy of the value as JSON, if it may stand on a blackboard. */
-function checked(value: unknown, most_bytes: number): Answer {
+function checked(value: unknown, most_bytes: number): CallAnswer {
   const text = JSON.stringify(value ?? null)
   if (text === undefined) return { ok: false, error: 'is not JSON' }
   const copy = JSON.parse(text) as Json

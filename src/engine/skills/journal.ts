@@ -5,7 +5,7 @@ import type { RunIdentity, SessionEntry } from '../../skills/session/ports.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { ownerOfRun, type EffectPlace, type HeldEffect } from '../effects/effect.ts'
-import type { Work } from '../upkeep/guard.ts'
+import type { GuardedWork } from '../upkeep/guard.ts'
 import { runHead, stepHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -26,7 +26,7 @@ type JournalledRun = { run: RunIdentity; head: EntryHead; append: (unit: Unit, e
 export class StepJournal implements Journal<SessionEntry> {
   readonly #parts: JournalParts
   readonly #run: JournalledRun
-  readonly #work: Work
+  readonly #work: GuardedWork
   /** The current step of the runner. */
   #step: EffectPlace | null = null
   /** The step's last effect, whose end is not written yet. */

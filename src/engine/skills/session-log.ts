@@ -8,19 +8,19 @@ import { sessionHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'log_parts' | 'basis'> & {
+type SessionLogParts = Pick<Lanes, 'log_parts' | 'basis'> & {
   shown: () => readonly Manifest[]
   goodsOf: (manifest: Manifest) => { sealed: boolean }
 }
 
 /** The entries of one session, and the manifests and settings that a replay needs with them. */
 export class SessionLog {
-  readonly #parts: Parts
+  readonly #parts: SessionLogParts
   readonly #head: EntryHead
   /** The manifests that the session has looked up. */
   readonly #found = new Map<string, Manifest>()
 
-  constructor(parts: Parts, head: EntryHead) {
+  constructor(parts: SessionLogParts, head: EntryHead) {
     this.#parts = parts
     this.#head = head
   }

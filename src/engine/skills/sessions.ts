@@ -47,7 +47,7 @@ export type SessionFor = {
   /** The turn's runs that did not succeed. */
   failed_runs?: FailedRun[] | undefined
 }
-type Parts = CountedParts &
+type SessionsParts = CountedParts &
   Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings' | 'basis'> & {
     shelf: SkillCache
     runs: SkillRuns
@@ -58,10 +58,10 @@ type Parts = CountedParts &
 
 /** Gated skills in a scope. Each turn, action or call has its own session. */
 export class Skills {
-  readonly #parts: Parts
+  readonly #parts: SessionsParts
   readonly #keys = new ScopedLocks()
 
-  constructor(parts: Parts) {
+  constructor(parts: SessionsParts) {
     this.#parts = parts
   }
 

@@ -14,7 +14,7 @@ import { entityTypesIn } from '../../skills/session/owner.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'settings' | 'memory' | 'toolbox'> & {
+type ShownSkillsParts = Pick<Lanes, 'settings' | 'memory' | 'toolbox'> & {
   shelf: SkillCache
   layers: BlackboardLayers
   runs: SkillRuns
@@ -30,9 +30,9 @@ export type ShownSkills = { goal_labels: string[]; tau: number | undefined; skil
 
 /** A scope's skills for the API, from the cache that its turns use. */
 export class SkillViews {
-  readonly #parts: Parts
+  readonly #parts: ShownSkillsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: ShownSkillsParts) {
     this.#parts = parts
   }
 

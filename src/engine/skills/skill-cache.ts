@@ -3,7 +3,7 @@ import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { warn } from '../../base/warn.ts'
 import { coversScope } from '../../contract/principal.ts'
 import type { SkillEntryKind } from '../../contract/log-entry.ts'
-import { SkillCopy, type Goods } from '../../skills/bulletin/copy.ts'
+import { SkillCopy, type CopyGoods } from '../../skills/bulletin/copy.ts'
 import { SkillIndex } from '../../skills/bulletin/skill-index.ts'
 import { isRefused, placeOf } from '../../skills/manifest/compat.ts'
 import { pushRefusal } from '../../skills/gate/pushed.ts'
@@ -22,14 +22,14 @@ const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
 const STALLED_MS = 10_000
 
-type Parts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now' | 'licence_use'>
+type SkillCacheParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now' | 'licence_use'>
 
 /**
  * The active skills that this scope may use. The cache serves them while D1 is unavailable, also
  * after an eviction; the log records the start and the end of that.
  */
 export class SkillCache {
-  readonly #parts: Parts
+  readonly #parts: SkillCacheParts
   readonly #copy: ArtifactCopy
   readonly #skills = new SkillCopy()
   #warned = ''
@@ -38,7 +38,7 @@ export class SkillCache {
   #asked_again_at = 0
   #index: { of: string; index: SkillIndex } | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: SkillCacheParts) {
     this.#parts = parts
     const { scope, env } = parts
     const subscription = () => ({ kind: 'skill' as const, scope })
@@ -111,7 +111,7 @@ export class SkillCache {
     return this.#loaded.manifests.flatMap(secretPathsOf)
   }
 
-  goodsOf(of: { id: string; version: string }): Goods {
+  goodsOf(of: { id: string; version: string }): CopyGoods {
     return this.#loaded.goodsOf(of)
   }
 

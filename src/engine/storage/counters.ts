@@ -11,7 +11,7 @@ const KEY = 'counters'
 const UNITS_PER_SNAPSHOT = 100
 
 /** Sums since the scope exists: the last snapshot, and the counts of the log after it. */
-export class Counters {
+export class ScopeCounters {
   readonly #counts: Counts
   #changes: Partial<Counts> = {}
   #units = 0

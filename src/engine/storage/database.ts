@@ -3,10 +3,10 @@ import { jsonChunks } from '../../base/byte-length.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
 
 /** A key of the table `state` and its value, not yet serialized. */
-export type StateChange = [key: string, value: unknown]
+export type StateWrite = [key: string, value: unknown]
 
 /** A row of any table but the log, which alone has blobs. */
-export type Row = Record<string, string | number | null>
+export type ScopeRow = Record<string, string | number | null>
 
 /** `lay` creates the schema and the scope's initial rows. */
 type Schema = { laid: boolean; lay: () => void }
@@ -35,16 +35,16 @@ export class Database {
     return this.#laid
   }
 
-  run({ sql, params }: Statement): Row[] {
+  run({ sql, params }: Statement): ScopeRow[] {
     return this.all(sql, ...params)
   }
 
-  all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+  all<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.allHidden(sql, ...params.map((param) => this.#hidden(param)))
   }
 
   /** For parameters without secrets: skips the search for them. */
-  allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+  allHidden<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
   }
@@ -65,18 +65,18 @@ export class Database {
   }
 
   /** Runs `sql` per chunk of `values`, read from `json_each(?1)`, since a parameter holds 2 MB. */
-  allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
+  allOf<Shape extends object = ScopeRow>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
     const chunks = jsonChunks(values.map((value) => JSON.stringify(value)))
     return chunks.flatMap((chunk) => this.all<Shape>(sql, chunk, ...params))
   }
 
   /** Streams the rows, so that a caller loads only those it needs. */
-  each<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
+  each<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Iterable<Shape> {
     if (this.#isIdle(sql)) return []
     return this.#storage.sql.exec(sql, ...params) as unknown as Iterable<Shape>
   }
 
-  first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
+  first<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
     return this.all<Shape>(sql, ...params)[0]
   }
 
@@ -108,7 +108,7 @@ export class Database {
     this.all('DELETE FROM state WHERE key = ?', key)
   }
 
-  writeAll(changes: readonly StateChange[]): void {
+  writeAll(changes: readonly StateWrite[]): void {
     const write = `INSERT INTO state (key, value) SELECT value->>0, value->1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value`
     for (const chunk of jsonChunks(changes.map((change) => JSON.stringify(change)))) this.all(write, chunk)
   }

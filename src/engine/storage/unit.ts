@@ -2,13 +2,13 @@ import type { Statement } from '../../core/event-statements.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
 import type { Counters as Counts, WorkKind } from '../../contract/scope.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
-import type { Counters, EntryWriter } from './counters.ts'
-import type { Database, Row, StateChange } from './database.ts'
+import type { ScopeCounters, EntryWriter } from './counters.ts'
+import type { Database, ScopeRow, StateWrite } from './database.ts'
 
-export type Work = { kind: WorkKind; id: string }
+export type GuardedWork = { kind: WorkKind; id: string }
 
 /** Runs synchronous work in one transaction. A failure counts against `of`. Nested units join. */
-export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: Work) => Result
+export type UnitOfWork = <Result>(work: (unit: Unit) => Result, of?: GuardedWork) => Result
 
 /** A write that waits in memory for the next unit of work, which makes it first. */
 export class Deferred {
@@ -30,14 +30,14 @@ export class Deferred {
 }
 
 /** Changes buffered in memory until the unit writes them. */
-type Buffered = { changes: () => StateChange[] }
+type Buffered = { changes: () => StateWrite[] }
 type UnitParts = {
   database: Database
   log: EntryWriter & { append(entries: readonly NewEntry[], now: number): number; announce(): void }
-  counters: Counters
+  counters: ScopeCounters
   buffered: readonly Buffered[]
   deferred: Pick<Deferred, 'flush'>
-  guard: { failed(work: Work, error: unknown): void }
+  guard: { failed(work: GuardedWork, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
   changed: () => void
   reset: (error: unknown) => void
@@ -52,7 +52,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
   const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts
   let open: Unit | null = null
   let failure: { error: unknown } | null = null
-  let current: Work | undefined
+  let current: GuardedWork | undefined
   const commit = <Result>(unit: Unit, work: (unit: Unit) => Result): Result =>
     database.transaction(() => {
       if (unit.depth === 1) deferred.flush(unit)
@@ -115,25 +115,25 @@ export class Unit {
     this.now = now
   }
 
-  all<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+  all<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#open.database.all<Shape>(sql, ...params)
   }
 
-  first<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
+  first<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape | undefined {
     return this.#open.database.first<Shape>(sql, ...params)
   }
 
   /** Runs `sql` once per chunk of `values`, which it reads from `json_each(?1)`. */
-  allOf<Shape extends object = Row>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
+  allOf<Shape extends object = ScopeRow>(values: readonly (string | number)[], sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#open.database.allOf<Shape>(values, sql, ...params)
   }
 
   /** For parameters without secrets: skips the search for them. */
-  allHidden<Shape extends object = Row>(sql: string, ...params: SqlStorageValue[]): Shape[] {
+  allHidden<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     return this.#open.database.allHidden<Shape>(sql, ...params)
   }
 
-  run(statement: Statement): Row[] {
+  run(statement: Statement): ScopeRow[] {
     return this.#open.database.run(statement)
   }
 

@@ -12,7 +12,7 @@ import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
 import { dropObject } from '../log/failures.ts'
-import { Follower } from '../log/follower.ts'
+import { LogFollower } from '../log/follower.ts'
 import { Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/trace-marks.ts'
 import { basisOf, LogParts } from '../log/log-parts.ts'
@@ -26,11 +26,11 @@ import { modelReport } from '../turns/model-calls.ts'
 import { askAtIn } from '../turns/model-outage.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
-import { Counters } from './counters.ts'
+import { ScopeCounters } from './counters.ts'
 import type { Database } from './database.ts'
 import { Deferred, unitOfWork } from './unit.ts'
 
-export type Host = {
+export type ScopeHost = {
   context: DurableObjectState
   env: Env
   scope: string
@@ -41,7 +41,7 @@ export type Host = {
 }
 export type Ground = ReturnType<typeof composeGround>
 
-type Copied = Host & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
+type Copied = ScopeHost & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
   log: Log
   alarm: Alarm
   guard: Guard
@@ -60,13 +60,13 @@ function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard
   const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
   if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
-  const follower = new Follower({ log, scope })
+  const follower = new LogFollower({ log, scope })
   for (const one of [statistics, replica, spans]) if (one) follower.add(one)
   return { spans, trace_marks, replica, outbox, statistics, follower }
 }
 
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
-export function composeGround(host: Host) {
+export function composeGround(host: ScopeHost) {
   const { context, env, scope, database, hider } = host
   const now = Date.now
   // `fetch` throws if called as a method of another object.
@@ -75,7 +75,7 @@ export function composeGround(host: Host) {
   const store = new SettingsStore(host)
   const settings = () => store.settings
   const agent = () => store.agent
-  const counters = new Counters(database)
+  const counters = new ScopeCounters(database)
   const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
   const log = new Log(database, now, { hider, mask: deploymentMask(env) })
   log.masks.redact(settings().redact)

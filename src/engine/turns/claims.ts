@@ -2,9 +2,9 @@ import { v7 as uuidv7 } from 'uuid'
 import { newSpanId } from '../../core/event.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import type { EffectLane } from '../effects/effect-lane.ts'
-import { together, type Work } from '../upkeep/guard.ts'
+import { together, type GuardedWork } from '../upkeep/guard.ts'
 import type { Settlement } from '../inbox/settlement.ts'
-import type { Due, TurnRows } from '../inbox/turn-rows.ts'
+import type { DueEvent, TurnRows } from '../inbox/turn-rows.ts'
 import { turnHead } from '../log/spans.ts'
 import type { Deferred, Unit } from '../storage/unit.ts'
 import { keep, nothingYet, noUsage, type Readings, type Turn, type TurnRecord } from './turn.ts'
@@ -128,7 +128,7 @@ export class TurnClaims {
     settlement.end(unit, often, { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
   }
 
-  #giveUp(work: Work, seq: number): void {
+  #giveUp(work: GuardedWork, seq: number): void {
     const { guard, unit, settlement } = this.#parts
     const reason = `this event crashed its scope ${guard.deaths(work)} times when a turn considered it: ${guard.reason(work)}`
     unit((unit) => {
@@ -211,9 +211,9 @@ export class TurnClaims {
   /**
    * Dead-letters events with an unknown effect without a key: repeating it could do it twice (G8).
    */
-  #withoutUnsafe(due: Due[], earlier_turns: readonly string[]): Due[] {
+  #withoutUnsafe(due: DueEvent[], earlier_turns: readonly string[]): DueEvent[] {
     const { effects, settlement, unit } = this.#parts
-    const unsafe = new Set<Due>()
+    const unsafe = new Set<DueEvent>()
     for (const turn_id of earlier_turns) {
       const tools = effects.journal.unknownTools(turn_id)
       if (tools.length === 0) continue

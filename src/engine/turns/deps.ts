@@ -14,7 +14,7 @@ import { keep, type Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type Parts = ModelParts &
+type TurnDepsParts = ModelParts &
   Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'proving'> & {
     store: EventStore
     sockets: Sockets
@@ -41,7 +41,7 @@ export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps[
  * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do
  * nothing.
  */
-export async function turnDeps(parts: Parts, turn: Turn): Promise<AgentDeps> {
+export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
   const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
@@ -110,14 +110,14 @@ export function demandReply(content: unknown): void {
 }
 
 /** Stops a turn's requests once the turn ends. They carry its span. */
-function turnFetch({ trace_marks }: Pick<Parts, 'trace_marks'>, { head, signal }: Turn): typeof fetch {
+function turnFetch({ trace_marks }: Pick<TurnDepsParts, 'trace_marks'>, { head, signal }: Turn): typeof fetch {
   const stoppable: typeof fetch = (input, init) =>
     fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, signal]) : signal })
   return tracedFetch(stoppable, head, () => trace_marks.of(head))
 }
 
 /** Stops a turn's calls of the store once the turn ends. */
-function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks }: Pick<Parts, 'trace_marks'>): EventStore {
+function during(store: EventStore, { signal, acts, head }: Turn, { trace_marks }: Pick<TurnDepsParts, 'trace_marks'>): EventStore {
   const live =
     <Arguments extends unknown[], Result>(method: (...given: Arguments) => Result) =>
     (...given: Arguments) => {

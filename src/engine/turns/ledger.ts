@@ -3,7 +3,7 @@ import { toRanges } from '../../traces/ranges.ts'
 import { together } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
 import type { Promotions } from '../../features/proof/scope/promotions.ts'
-import type { Proving } from '../../features/proof/scope/shadow.ts'
+import type { ShadowTrials } from '../../features/proof/scope/shadow.ts'
 import type { Claimed } from '../inbox/event-row.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -11,7 +11,7 @@ import type { ClaimParts, TurnClaims } from './claims.ts'
 import type { ModelOutage } from './model-outage.ts'
 import type { MiddleProof } from '../../features/decisions/scope/middle-proof.ts'
 import type { Turn } from './turn.ts'
-import type { Ending } from '../../agent/turn-ending.ts'
+import type { TurnEnding } from '../../agent/turn-ending.ts'
 
 /** Maximum wait for a budget without a renewal; a change of the settings ends it earlier. */
 const PARKED_MS = 86_400_000
@@ -19,7 +19,7 @@ const PARKED_MS = 86_400_000
 export type LedgerParts = ClaimParts & {
   middle_proof: MiddleProof
   inbox: Inbox
-  proving: Proving
+  proving: ShadowTrials
   promotions: Promotions
   outage: ModelOutage
   parking: Parking
@@ -38,7 +38,7 @@ export class TurnLedger {
     this.#claims = claims
   }
 
-  settle(turn: Turn, ending: Ending): void {
+  settle(turn: Turn, ending: TurnEnding): void {
     const { deferred, unit } = this.#parts
     if (!turn.held && (ending.status === 'result' || ending.status === 'none')) deferred.drop()
     unit((unit) => this.#settle(unit, turn, ending), together('turn'))
@@ -57,7 +57,7 @@ export class TurnLedger {
     this.#ended(unit, turn, { status: 'interrupted', result: null, error: reason })
   }
 
-  #settle(unit: Unit, turn: Turn, ending: Ending): void {
+  #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
     const { memory, settlement, inbox, rows, proving, promotions, outage } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
@@ -112,7 +112,7 @@ export class TurnLedger {
    * Parks events until the provider is available, up to `model_outage_s`, without counting
    * attempts.
    */
-  #wait(unit: Unit, turn: Turn, ending: Ending): void {
+  #wait(unit: Unit, turn: Turn, ending: TurnEnding): void {
     const { rows, parking, settlement, outage, settings } = this.#parts
     const at = unit.now
     if (ending.fault) outage.failed(unit, ending.fault)

@@ -4,12 +4,12 @@ import { ModelOutage } from './model-outage.ts'
 import { Parking } from '../inbox/parking.ts'
 import type { Ground } from '../storage/wiring.ts'
 
-type Parts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random'>
+type ModelAccessParts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random'>
 
 /**
  * Wires the parts that control model calls: the budget, the provider's outage and waiting events.
  */
-export function composeModelAccess({ database, hider, settings, now, random }: Parts) {
+export function composeModelAccess({ database, hider, settings, now, random }: ModelAccessParts) {
   const budget = new Budget(database, settings, now)
   const parking = new Parking(database)
   const outage = new ModelOutage({ database, parking, settings, now, random })

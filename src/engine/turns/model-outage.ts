@@ -1,7 +1,7 @@
 import { backoff } from '../../base/backoff.ts'
 import { iso } from '../../base/time.ts'
 import { tellFault, type ModelFault } from '../../base/faults.ts'
-import type { Refusal } from '../../models/model-errors.ts'
+import type { ModelRefusal } from '../../models/model-errors.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
@@ -13,7 +13,7 @@ import type { Unit } from '../storage/unit.ts'
 /** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
 
-type Parts = { database: Database; settings: () => Settings; now: () => number; random: () => number; parking: Parking }
+type ModelOutageParts = { database: Database; settings: () => Settings; now: () => number; random: () => number; parking: Parking }
 
 const KEY = 'model_outage'
 
@@ -25,10 +25,10 @@ export const askAtIn = (database: Pick<Database, 'read'>): number | null => data
  * retries for all waiting events. An answer releases them all.
  */
 export class ModelOutage {
-  readonly #parts: Parts
+  readonly #parts: ModelOutageParts
   #outage: Outage | null
 
-  constructor(parts: Parts) {
+  constructor(parts: ModelOutageParts) {
     this.#parts = parts
     this.#outage = parts.database.read<Outage | null>(KEY, null)
   }
@@ -49,7 +49,7 @@ export class ModelOutage {
     return { since: iso(since), until: iso(ask_at), tries, detail }
   }
 
-  allow(): { ok: true } | Refusal {
+  allow(): { ok: true } | ModelRefusal {
     const outage = this.#outage
     if (outage === null || outage.ask_at <= this.#parts.now()) return { ok: true }
     return { ok: false, reason: 'outage', until: outage.ask_at, detail: describe(outage) }

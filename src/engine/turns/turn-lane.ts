@@ -5,7 +5,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import type { Stopped, Turn } from './turn.ts'
-import type { Ending } from '../../agent/turn-ending.ts'
+import type { TurnEnding } from '../../agent/turn-ending.ts'
 import { MOST_INTERRUPTS } from '../../agent/overlap.ts'
 import { HEARTBEAT_MS, TurnClaims } from './claims.ts'
 import { TurnLedger, type LedgerParts } from './ledger.ts'
@@ -17,14 +17,14 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 /** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */
 const INTERRUPT_GAP_MS = 20
 
-type Parts = LedgerParts &
+type TurnLaneParts = LedgerParts &
   Pick<Reflexes, 'scope' | 'env' | 'alarm'> & {
     hide: (text: string) => string
   }
 
 /** The turn lane: starts and stops turns, at most one at a time (G4). */
 export class Turns {
-  readonly #parts: Parts
+  readonly #parts: TurnLaneParts
   readonly #claims: TurnClaims
   readonly #ledger: TurnLedger
   #deps: (turn: Turn) => Promise<AgentDeps> = () => Promise.reject(new Error('no handler runs turns'))
@@ -40,7 +40,7 @@ export class Turns {
   #urgent = false
   #debounce: ReturnType<typeof setTimeout> | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: TurnLaneParts) {
     this.#parts = parts
     this.#claims = new TurnClaims(parts)
     this.#ledger = new TurnLedger(parts, this.#claims)
@@ -182,7 +182,7 @@ export class Turns {
   async #run(turn: Turn): Promise<void> {
     const { agent, settings, env } = this.#parts
     const { trigger } = agent()
-    let ending: Ending
+    let ending: TurnEnding
     try {
       const { turn_timeout_ms: timeout_ms } = settings()
       const work = async () => (trigger ? resultOf(trigger, turn, await this.#deps(turn)) : null)
@@ -205,7 +205,7 @@ export class Turns {
   }
 
   /** Removes the deployment's secrets and reports a failure to the Worker's log. */
-  #told(turn: Turn, ending: Ending): Ending {
+  #told(turn: Turn, ending: TurnEnding): TurnEnding {
     const { scope, hide, log } = this.#parts
     if (ending.error === null || ending.status === 'interrupted') return ending
     const quotes = log.masks.of(turn.head.trace_id)

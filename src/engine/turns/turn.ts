@@ -3,7 +3,7 @@ import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/event-row.ts'
-import type { Seen } from '../context/working-memory.ts'
+import type { SeenContext } from '../context/working-memory.ts'
 
 /** A running turn. After `stop` it has no effects. */
 export type Turn = {
@@ -17,7 +17,7 @@ export type Turn = {
   held: boolean
   claimed: Claimed[]
   earlier_turns: string[]
-  seen: Seen
+  seen: SeenContext
   signal: AbortSignal
   stop: (reason: Error) => void
   usage: Usage

@@ -1,7 +1,7 @@
 import { withinTime } from '../../base/deadline.ts'
 
 /** Returns the first time after `since` at which a source of work is due, or null. */
-export type Due = (since: number) => number | null
+export type DueTime = (since: number) => number | null
 
 /** When work that the object may not survive is retried. */
 const SAFETY_MS = 30_000
@@ -13,7 +13,7 @@ export class Alarm {
   readonly #storage: DurableObjectStorage
   readonly #now: () => number
   readonly #laid: () => boolean
-  readonly #sources: Due[] = []
+  readonly #sources: DueTime[] = []
   readonly #safeties = new Set<number>()
   #at: number | null = null
   /** True while the handler of an alarm runs. */
@@ -36,7 +36,7 @@ export class Alarm {
     return this.#at
   }
 
-  source(due: Due): void {
+  source(due: DueTime): void {
     this.#sources.push(due)
   }
 

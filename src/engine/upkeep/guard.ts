@@ -2,25 +2,25 @@ import { messageOf } from '../../base/error-text.ts'
 import type { ParkedWork, WorkKind } from '../../contract/scope.ts'
 import type { Database } from '../storage/database.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Unit, Work } from '../storage/unit.ts'
+import type { Unit, GuardedWork } from '../storage/unit.ts'
 
-export type { Work } from '../storage/unit.ts'
+export type { GuardedWork } from '../storage/unit.ts'
 
 /** Maximum number of crashes that work may cause before it is parked. */
 export const MOST_DEATHS = 5
 /** After this many consecutive wakings without rest, work is begun one piece at a time. */
 const MOST_WAKES = 2
 /** Work that a caller asked for: the response reports the failure, and nothing repeats it. */
-export const CALLER: Work = { kind: 'request', id: '' }
+export const CALLER: GuardedWork = { kind: 'request', id: '' }
 /** All work of a kind. After a crash it runs piece by piece, to find the cause. */
-export const together = (kind: WorkKind): Work => ({ kind, id: TOGETHER })
+export const together = (kind: WorkKind): GuardedWork => ({ kind, id: TOGETHER })
 
 const TOGETHER = '*'
 const UNSAID = 'the object crashed during this work'
 const MOST_LISTED = 100
 
-type Row = Work & { deaths: number; reason: string; at: number; parked_at: number | null }
-type Parts = { database: Database; now: () => number }
+type GuardRow = GuardedWork & { deaths: number; reason: string; at: number; parked_at: number | null }
+type GuardParts = { database: Database; now: () => number }
 
 /**
  * Counts how often the same work crashed the object, and parks it, so all other work continues.
@@ -33,15 +33,15 @@ type Parts = { database: Database; now: () => number }
  * 4. A crash caused by other work does not count against the running turn.
  */
 export class Guard {
-  readonly #parts: Parts
-  readonly #rows: Map<string, Row>
+  readonly #parts: GuardParts
+  readonly #rows: Map<string, GuardRow>
   /** Work counted before it began: its failure is not counted again. */
   readonly #begun = new Set<string>()
   #wakes = 0
 
-  constructor(parts: Parts) {
+  constructor(parts: GuardParts) {
     this.#parts = parts
-    this.#rows = new Map(parts.database.all<Row>('SELECT * FROM guard').map((row) => [keyOf(row), row]))
+    this.#rows = new Map(parts.database.all<GuardRow>('SELECT * FROM guard').map((row) => [keyOf(row), row]))
   }
 
   /** Counts wakings with open work until the object comes to rest. */
@@ -64,16 +64,16 @@ export class Guard {
     return this.#wakes > MOST_WAKES || this.#rows.has(keyOf(together(kind)))
   }
 
-  deaths(work: Work): number {
+  deaths(work: GuardedWork): number {
     return this.#rows.get(keyOf(work))?.deaths ?? 0
   }
 
-  reason(work: Work): string {
+  reason(work: GuardedWork): string {
     return this.#rows.get(keyOf(work))?.reason ?? UNSAID
   }
 
   /** Counts the work on disk before it begins. False if it crashed too often: park it. */
-  async begin(work: Work, most = MOST_DEATHS): Promise<boolean> {
+  async begin(work: GuardedWork, most = MOST_DEATHS): Promise<boolean> {
     if (this.deaths(work) >= most) return false
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: this.reason(work), at: this.#parts.now(), parked_at: null })
     this.#begun.add(keyOf(work))
@@ -82,7 +82,7 @@ export class Guard {
   }
 
   /** Counts work whose unit threw, before the object is dropped. */
-  failed(work: Work, error: unknown): void {
+  failed(work: GuardedWork, error: unknown): void {
     const { database, now } = this.#parts
     // An object without tables has no work to repeat.
     if (!database.laid) return
@@ -94,7 +94,7 @@ export class Guard {
   }
 
   /** Counts a failure that did not crash the object. */
-  note(unit: Unit, work: Work, error: unknown): void {
+  note(unit: Unit, work: GuardedWork, error: unknown): void {
     this.#write({ ...work, deaths: this.deaths(work) + 1, reason: messageOf(error), at: unit.now, parked_at: null })
   }
 
@@ -107,14 +107,14 @@ export class Guard {
   }
 
   /** Clears the count of work that ended or progressed. */
-  done(work: Work): void {
+  done(work: GuardedWork): void {
     this.#begun.delete(keyOf(work))
     const row = this.#rows.get(keyOf(work))
     if (row && row.parked_at === null) this.release(work)
   }
 
   /** Clears the work's count after a reset. */
-  release(work: Work): void {
+  release(work: GuardedWork): void {
     if (!this.#rows.delete(keyOf(work))) return
     this.#parts.database.all('DELETE FROM guard WHERE kind = ? AND id = ?', work.kind, work.id)
   }
@@ -125,7 +125,7 @@ export class Guard {
   }
 
   /** Stops the work from starting again by itself. */
-  park(unit: Unit, work: Work, reason: string): void {
+  park(unit: Unit, work: GuardedWork, reason: string): void {
     const deaths = this.deaths(work)
     this.#write({ ...work, deaths, reason, at: unit.now, parked_at: unit.now })
     unit.log({ ...scopeHead(), kind: 'work-parked', work: work.kind, id: work.id, deaths, reason })
@@ -133,7 +133,7 @@ export class Guard {
   }
 
   /** Time of parking in ms. */
-  parkedAt(work: Work): number | null {
+  parkedAt(work: GuardedWork): number | null {
     return this.#rows.get(keyOf(work))?.parked_at ?? null
   }
 
@@ -157,18 +157,18 @@ export class Guard {
   }
 
   /** Uncounts work that ran beside the cause of a crash. */
-  #acquit(guilty: Work): void {
+  #acquit(guilty: GuardedWork): void {
     for (const key of this.#begun) {
       const row = this.#rows.get(key)
       if (row && key !== keyOf(guilty)) this.#write({ ...row, deaths: row.deaths - 1 })
     }
   }
 
-  #parked(): Row[] {
+  #parked(): GuardRow[] {
     return Array.from(this.#rows.values()).filter(({ parked_at }) => parked_at !== null)
   }
 
-  #write(row: Row): void {
+  #write(row: GuardRow): void {
     this.#rows.set(keyOf(row), row)
     this.#parts.database.all(
       `INSERT INTO guard (kind, id, deaths, reason, at, parked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -183,4 +183,4 @@ export class Guard {
   }
 }
 
-const keyOf = ({ kind, id }: Work): string => `${kind} ${id}`
+const keyOf = ({ kind, id }: GuardedWork): string => `${kind} ${id}`

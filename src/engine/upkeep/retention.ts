@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
 const BATCH = 1000
 
-type Parts = Pick<
+type RetentionParts = Pick<
   Lanes,
   | 'guard'
   | 'memory'
@@ -43,13 +43,13 @@ type Parts = Pick<
  * days (UTC), so that a day of a scope gives few files.
  */
 export class Retention {
-  readonly #parts: Parts
+  readonly #parts: RetentionParts
   #earliest = 0
   #archiving: Promise<void> | null = null
   /** Expired events or entries may be left for the archive. */
   #to_archive = false
 
-  constructor(parts: Parts) {
+  constructor(parts: RetentionParts) {
     this.#parts = parts
   }
 

@@ -12,7 +12,7 @@ const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND p
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
-type Parts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
+type TimersParts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
 
 /**
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
@@ -22,9 +22,9 @@ type Parts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
 type Asker = { by: string; trace?: TraceContext | undefined }
 
 export class Timers {
-  readonly #parts: Parts
+  readonly #parts: TimersParts
 
-  constructor(parts: Parts) {
+  constructor(parts: TimersParts) {
     this.#parts = parts
   }
 

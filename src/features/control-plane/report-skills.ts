@@ -13,10 +13,10 @@ const MOST_HOURS = 24
 const OLDEST_MS = 7 * bucketSteps.day
 const TURN_KEYS = ['turns', 'turn_cost_usd', 'turn_ms']
 
-type Parts = { db: D1Database; client: Pick<ControlPlane, 'report'>; name: string; now: number }
+type ReportSkillsParts = { db: D1Database; client: Pick<ControlPlane, 'report'>; name: string; now: number }
 
 /** Reports the hours that have ended since `until`, and returns the end of the last one. */
-export async function reportSkills({ db, client, name, now }: Parts, until: number | null): Promise<number> {
+export async function reportSkills({ db, client, name, now }: ReportSkillsParts, until: number | null): Promise<number> {
   const end = bucketStart('hour', now - DELAY_MS)
   let at = Math.max(until ?? end, bucketStart('hour', now - OLDEST_MS))
   for (let hours = 0; at < end && hours < MOST_HOURS; hours += 1) {

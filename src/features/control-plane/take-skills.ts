@@ -14,18 +14,18 @@ const LONGEST_REASON = 300
 const WITHDRAWN = 'withdrawn by the control plane'
 
 export type Followed = { feed: string; revision: number; skipped: Record<string, string> }
-type Parts = { db: D1Database; client: Pick<ControlPlane, 'skills'>; now: number }
+type TakeSkillsParts = { db: D1Database; client: Pick<ControlPlane, 'skills'>; now: number }
 
 /**
  * Follows the feed from `at`. The registry receives new versions, and those that were withdrawn are
  * deprecated. From revision 0, and if the control plane's registry is older than `at`, the feed is
  * read as a whole: versions that it lacks are deprecated too.
  */
-export async function takeSkills(parts: Parts, at: Followed): Promise<Followed> {
+export async function takeSkills(parts: TakeSkillsParts, at: Followed): Promise<Followed> {
   return at.revision === 0 ? takeAll(parts, at.feed) : takeChanges(parts, at)
 }
 
-async function takeAll(parts: Parts, feed: string): Promise<Followed> {
+async function takeAll(parts: TakeSkillsParts, feed: string): Promise<Followed> {
   const named = new Set<string>()
   const taken: Followed = { feed, revision: 0, skipped: {} }
   for (let pages = 0; ; pages += 1) {
@@ -43,7 +43,7 @@ async function takeAll(parts: Parts, feed: string): Promise<Followed> {
   return taken
 }
 
-async function takeChanges(parts: Parts, at: Followed): Promise<Followed> {
+async function takeChanges(parts: TakeSkillsParts, at: Followed): Promise<Followed> {
   const taken = { ...at, skipped: { ...at.skipped } }
   for (let pages = 0; pages < MOST_PAGES; pages += 1) {
     const page = await parts.client.skills(taken.revision)
@@ -55,7 +55,7 @@ async function takeChanges(parts: Parts, at: Followed): Promise<Followed> {
   return taken
 }
 
-async function note(parts: Parts, taken: Followed, item: FeedItem): Promise<void> {
+async function note(parts: TakeSkillsParts, taken: Followed, item: FeedItem): Promise<void> {
   const name = nameOf(item)
   const problem = item.manifest === null ? await withdraw(parts, item) : await take(parts, item)
   if (problem === null) delete taken.skipped[name]
@@ -63,7 +63,7 @@ async function note(parts: Parts, taken: Followed, item: FeedItem): Promise<void
 }
 
 /** Returns why the version cannot be taken, or null. */
-async function take({ db, now }: Parts, item: FeedItem): Promise<string | null> {
+async function take({ db, now }: TakeSkillsParts, item: FeedItem): Promise<string | null> {
   const read = await manifestOf(item)
   if (!read.ok) return read.problem
   const owner = { owner: CONTROL_PLANE, owner_id: CONTROL_PLANE, scopes: ['*'] }
@@ -82,7 +82,7 @@ async function take({ db, now }: Parts, item: FeedItem): Promise<string | null> 
   return changed.ok ? null : changed.detail
 }
 
-async function withdraw({ db, now }: Parts, { id, version }: { id: string; version: string }): Promise<null> {
+async function withdraw({ db, now }: TakeSkillsParts, { id, version }: { id: string; version: string }): Promise<null> {
   const found = await skills.find(db, id, version)
   if (found?.owner_id !== CONTROL_PLANE || found.state === 'deprecated') return null
   await skills.setState(db, { id, version, state: 'deprecated', reason: WITHDRAWN, now })

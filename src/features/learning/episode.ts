@@ -1,10 +1,10 @@
 import type { JsonFields } from '../../base/json.ts'
 import type { Teacher } from '../proof/contract/certificate.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
-import type { Act } from './skills/trace.ts'
+import type { TracedAct } from './skills/trace.ts'
 
 /** The place of a decision. */
-export type Place = {
+export type EpisodePlace = {
   project?: string
   env?: string | readonly string[]
   toolset?: string
@@ -20,7 +20,7 @@ export type Saw = Pick<ReflexContext, 'event' | 'recent_events' | 'window' | 'sc
  * `name`: the tool, the skill, the event's type or the note's key. A reply has the input
  * `{content}`, a note `{value}`.
  */
-export type EpisodeAct = Act & { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note' }
+export type EpisodeAct = TracedAct & { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note' }
 
 /** A decision of the slow path, with what it was decided from. */
 export type Episode = {
@@ -30,7 +30,7 @@ export type Episode = {
   at: number
   trace_id: string
   log_seq: number
-  place: Place
+  place: EpisodePlace
   teacher: Teacher
   /** The sender of the event: who was authenticated, or else its source. */
   source: string

@@ -3,7 +3,7 @@ import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { factsOf } from '../../tools/tool-facts.ts'
 import type { Skipped } from './episodes/reader.ts'
 import { readStandalone, type StandaloneLog } from './episodes/standalone.ts'
-import { learnSkills, type Candidate } from './skills/learn.ts'
+import { learnSkills, type SkillCandidate } from './skills/learn.ts'
 
 export type SnapshotOptions = {
   /** The latest turns that are learned from; 10,000 by default. */
@@ -22,7 +22,7 @@ export type SnapshotOptions = {
 export type LearnedSnapshot = {
   /** Turns that were read. */
   episodes: { read: number; skipped: Skipped[] }
-  candidates: ({ kind: 'skill' } & Candidate)[]
+  candidates: ({ kind: 'skill' } & SkillCandidate)[]
   rejected: { kind: 'skill' | 'reflex'; what: string; turns: number; reason: string }[]
 }
 

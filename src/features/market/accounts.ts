@@ -46,9 +46,13 @@ export async function accountOfKey(env: Env, { key_id, name }: OwnKey): Promise<
   return found.account
 }
 
-type Asked = { own: OwnKey | null; opens: boolean }
+type AccountAccess = { own: OwnKey | null; opens: boolean }
 
-async function keysOf(env: Env, called: readonly string[], { own, opens }: Asked): Promise<Result<{ keys: AccountKey[] }, SeveralKeys>> {
+async function keysOf(
+  env: Env,
+  called: readonly string[],
+  { own, opens }: AccountAccess,
+): Promise<Result<{ keys: AccountKey[] }, SeveralKeys>> {
   const isOwn = (text: string): boolean => own !== null && (text === own.key_id || (text === own.name && !isKeyId(text)))
   const others = called.filter((text) => !isOwn(text))
   const found = others.length === 0 ? [] : await keysCalled(storeOf(env), others)

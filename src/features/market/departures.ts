@@ -2,7 +2,7 @@ import { warn } from '../../base/warn.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { copiedAmong } from './store/ledger.ts'
 import { storeOf } from '../../store/store.ts'
-import type { Source } from './outbox.ts'
+import type { MarketSource } from './outbox.ts'
 import type { Room } from './room.ts'
 
 const DAY_MS = 86_400_000
@@ -29,7 +29,7 @@ type Acting = {
  * Lets history leave that is older than the retention, in a pass a day: of each portion, D1 is
  * read to have each transfer as it is, and then one transaction deletes them here.
  */
-export function departures({ ledger, days, now, act, rooms, limit = PAGE }: Acting): Source {
+export function departures({ ledger, days, now, act, rooms, limit = PAGE }: Acting): MarketSource {
   let is_due = false
   let looked_at = -Infinity
   const before = (): number => now() - (days ?? Infinity) * DAY_MS

@@ -1,14 +1,14 @@
 import { lookUpReflex, lookUpSkill, type Asker } from '../../artifacts/look-up.ts'
 import { storedReflex, storedSkill } from '../../artifacts/platform.ts'
 import type { ArtifactKind } from '../../contract/artifact.ts'
-import type { Goods } from './contract/ledger-api.ts'
+import type { SoldGoods } from './contract/ledger-api.ts'
 import type { Owner } from '../../contract/artifact.ts'
 import { artifactIn } from './contract/listing.ts'
 import { manifestSchema } from '../../skills/manifest/manifest.ts'
 import { originalOf, originsOf } from './store/goods.ts'
 
 /** A version as the Ledger lists it, and its owner. */
-export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: Goods }
+export type FoundGoods = { kind: ArtifactKind; id: string; version: string; owner: Owner; goods: SoldGoods }
 
 /** True for goods that the asker may know of: sales of others are answered as unknown ones. */
 export async function mayKnow(db: D1Database, reference: string, asker: Asker): Promise<boolean> {
@@ -34,7 +34,7 @@ export async function findGoods(db: D1Database, reference: string): Promise<Foun
 export const stateOfGoods = async (db: D1Database, reference: string): Promise<string> =>
   (await findGoods(db, reference))?.goods.state ?? 'missing'
 
-type Facts = Omit<Goods, 'original' | 'origins' | 'owner_scopes'> & { owner: Owner; created_at: number }
+type Facts = Omit<SoldGoods, 'original' | 'origins' | 'owner_scopes'> & { owner: Owner; created_at: number }
 
 async function reflexGoods(db: D1Database, id: string, version: string): Promise<Facts | null> {
   const found = COUNT.test(version) ? await storedReflex(db, id, Number(version)) : null

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { SpendingLimits } from './contract/account.ts'
-import type { AccountKey, Goods, LedgerApi, LedgerCaller, LicenceUse, PageAsked, Revocation } from './contract/ledger-api.ts'
+import type { AccountKey, SoldGoods, LedgerApi, LedgerCaller, LicenceUse, PageAsked, Revocation } from './contract/ledger-api.ts'
 import type { NewListing, NewOffer } from './contract/listing.ts'
 import type { NewContract } from './contract/service.ts'
 import type { NewMint, NewTransfer } from './contract/transfer.ts'
@@ -71,7 +71,7 @@ export class LedgerObject extends DurableObject<Env> implements LedgerApi {
     return this.#market.act(({ ledger }) => ledger.transfers(ids))
   }
 
-  async list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller) {
+  async list(asked: NewListing & { listing_id: string }, goods: SoldGoods, by: LedgerCaller) {
     return this.#market.act(({ deals }, now) => deals.list(asked, goods, by, now))
   }
 

@@ -6,13 +6,13 @@ import { Contracts } from './contracts/contracts.ts'
 import { Deals } from './deals/deals.ts'
 import { departures } from './departures.ts'
 import { ledgerDays, limitsOf } from './limits.ts'
-import { Outbox } from './outbox.ts'
+import { MarketOutbox } from './outbox.ts'
 import type { Room } from './room.ts'
 import { TABLES } from './tables.ts'
 import { sourcesOf, topicsOf } from './topics.ts'
 import { Views } from './views.ts'
 
-type Rooms = { ledger: Ledger; deals: Deals; contracts: Contracts; views: Views; outbox: Outbox }
+type Rooms = { ledger: Ledger; deals: Deals; contracts: Contracts; views: Views; outbox: MarketOutbox }
 
 /** Wires the rooms of the object, its transactions, its times and its outbox. */
 export class Market {
@@ -21,7 +21,7 @@ export class Market {
   readonly #rooms: Rooms
   /** In the order in which they follow a timeout. */
   readonly #timed: readonly Room[]
-  readonly #outbox: Outbox
+  readonly #outbox: MarketOutbox
   /** The time of the newest transaction: the history does not run backwards if the clock does. */
   #now = 0
 
@@ -35,7 +35,7 @@ export class Market {
     const { sql } = storage
     const limits = limitsOf(env)
     const ledger = new Ledger(sql, limits)
-    this.#outbox = new Outbox(
+    this.#outbox = new MarketOutbox(
       sql,
       topicsOf(
         (scope) => this.act(({ views }) => views.view(scope)),

@@ -3,11 +3,11 @@ import { isTransient } from '../../base/faults.ts'
 import { warn } from '../../base/warn.ts'
 import type { Env } from '../../env.ts'
 
-export type Item = { key: string; value: unknown }
-export type GivenUp = Item & { error: unknown; attempts: number }
-export type Topic = {
+export type MarketMessage = { key: string; value: unknown }
+export type GivenUp = MarketMessage & { error: unknown; attempts: number }
+export type MarketTopic = {
   /** Sends messages, oldest first. Idempotent. */
-  send: (items: readonly Item[], env: Env) => Promise<void>
+  send: (items: readonly MarketMessage[], env: Env) => Promise<void>
   /** A message that fails holds up the later ones. */
   in_order?: true
   /** Messages that are kept while none can be sent: the oldest are dropped. Unset: all. */
@@ -15,9 +15,9 @@ export type Topic = {
   /** Keeps a message for a person, in the transaction that deletes it here. Unset: none. */
   giveUp?: (message: GivenUp) => void
 }
-export type Topics = Readonly<Record<string, Topic>>
+export type MarketTopics = Readonly<Record<string, MarketTopic>>
 /** State that is sent from tables of its own, up to a mark that it keeps. */
-export type Source = { readonly waiting: boolean; send: (env: Env) => Promise<void> }
+export type MarketSource = { readonly waiting: boolean; send: (env: Env) => Promise<void> }
 
 /** Messages are gathered for this long. */
 const GATHER_MS = 50
@@ -29,14 +29,14 @@ const MOST_ATTEMPTS = 12
  * Messages of the Ledger to D1 and to scopes. A message is written by the transaction that makes it
  * necessary, and deleted once it is sent. If the process dies in between it is sent again.
  */
-export class Outbox {
+export class MarketOutbox {
   readonly #sql: SqlStorage
-  readonly #topics: Topics
-  readonly #sources: Readonly<Record<string, Source>>
+  readonly #topics: MarketTopics
+  readonly #sources: Readonly<Record<string, MarketSource>>
   /** By topic or source: one that fails does not delay the others. */
   readonly #pauses = new Map<string, { failures: number; until: number }>()
 
-  constructor(sql: SqlStorage, topics: Topics, sources: Readonly<Record<string, Source>>) {
+  constructor(sql: SqlStorage, topics: MarketTopics, sources: Readonly<Record<string, MarketSource>>) {
     this.#sql = sql
     this.#topics = topics
     this.#sources = sources
@@ -101,7 +101,7 @@ export class Outbox {
   }
 
   /** A message that fails alone has a pause of its own: the others of its topic do not wait. */
-  #putOff(row: Row, { topic, name, error, now }: { topic: Topic; name: string; error: unknown; now: number }): void {
+  #putOff(row: MessageRow, { topic, name, error, now }: { topic: MarketTopic; name: string; error: unknown; now: number }): void {
     const attempts = row.failures + 1
     const given_up = topic.giveUp !== undefined && attempts >= MOST_ATTEMPTS
     warn({
@@ -118,7 +118,7 @@ export class Outbox {
   }
 
   /** False if a newer message has replaced it. */
-  #delete({ seq }: Row): boolean {
+  #delete({ seq }: MessageRow): boolean {
     return this.#sql.exec('DELETE FROM outbox WHERE seq = ?', seq).rowsWritten > 0
   }
 
@@ -131,23 +131,23 @@ export class Outbox {
   }
 
   /** A topic may have a part for each recipient, after a space. */
-  #topicOf(name: string): Topic | undefined {
+  #topicOf(name: string): MarketTopic | undefined {
     return this.#topics[name.split(' ', 1)[0] ?? name]
   }
 
-  #rowsDue(name: string, now: number): Row[] {
+  #rowsDue(name: string, now: number): MessageRow[] {
     const rows = 'SELECT seq, "key", value, failures FROM outbox WHERE topic = ? AND due_at <= ? ORDER BY seq LIMIT ?'
-    return this.#sql.exec<Row>(rows, name, now, MOST_ITEMS).toArray()
+    return this.#sql.exec<MessageRow>(rows, name, now, MOST_ITEMS).toArray()
   }
 }
 
-type Row = { seq: number; key: string; value: string; failures: number }
+type MessageRow = { seq: number; key: string; value: string; failures: number }
 
 /**
  * Sends messages, each alone if they fail together. Returns those that failed alone; throws if none
  * can be sent now.
  */
-async function failuresOf(topic: Topic, items: readonly Item[], env: Env): Promise<ReadonlyMap<string, unknown>> {
+async function failuresOf(topic: MarketTopic, items: readonly MarketMessage[], env: Env): Promise<ReadonlyMap<string, unknown>> {
   try {
     await topic.send(items, env)
     return new Map()

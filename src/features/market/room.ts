@@ -1,12 +1,12 @@
 import type { Ledger, TimedOut } from './ledger/ledger.ts'
 import type { Limits } from './limits.ts'
-import type { Outbox } from './outbox.ts'
+import type { MarketOutbox } from './outbox.ts'
 
 /** The parts of the object that its rooms use. */
-export type Parts = {
+export type MarketRoom = {
   sql: SqlStorage
   ledger: Ledger
-  outbox: Pick<Outbox, 'put'>
+  outbox: Pick<MarketOutbox, 'put'>
   limits: Limits
   /** A transaction within the object's transaction. An exception undoes this one alone. */
   separately: <Made>(work: () => Made) => Made

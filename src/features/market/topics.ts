@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/error-text.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import { addDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'
+import { addDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
 import { copiedUpTo, copyTransfers } from './store/ledger.ts'
 import { writeListings, type ListingCopy } from './store/listings.ts'
 import { storeOf } from '../../store/store.ts'
@@ -9,13 +9,13 @@ import { DEAL_TOPICS, type SentDeal } from './deals/notify.ts'
 import { deliver } from './goods/deliver.ts'
 import { LIMITS } from './limits.ts'
 import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
-import type { GivenUp, Outbox, Source, Topics } from './outbox.ts'
+import type { GivenUp, MarketOutbox, MarketSource, MarketTopics } from './outbox.ts'
 
 const PAGE = 500
 const DEAD_LETTERS = 'dead-letters'
 
 /** The functions that send the topics of the outbox. Each is idempotent. */
-export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<Outbox, 'put'>): Topics => ({
+export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<MarketOutbox, 'put'>): MarketTopics => ({
   [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), in_order: true, most_waiting: LIMITS.news },
   /** The newest state of each deal, with its consequences for artifacts. */
   [DEAL_TOPICS.deals]: {
@@ -35,13 +35,13 @@ export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick
     send: (items, env) =>
       addDeadLetters(
         storeOf(env),
-        items.map(({ value }) => value as DeadLetter),
+        items.map(({ value }) => value as DeadLetterRow),
       ),
   },
 })
 
 /** For a person, who retries it once its cause is removed. Keys that cover all scopes see it. */
-const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetter => ({
+const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetterRow => ({
   id: `deal:${key}`,
   origin: 'market',
   scope: null,
@@ -55,7 +55,7 @@ const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetter => ({
 })
 
 /** State that is sent from the tables of the ledger. */
-export const sourcesOf = (ledger: Ledger, outbox: () => Pick<Outbox, 'put'>): Readonly<Record<string, Source>> => ({
+export const sourcesOf = (ledger: Ledger, outbox: () => Pick<MarketOutbox, 'put'>): Readonly<Record<string, MarketSource>> => ({
   /** Turns the history into messages for the scopes whose accounts took part. */
   news: {
     get waiting() {

@@ -2,7 +2,7 @@ import { agentOwner } from '../../contract/reflex.ts'
 import type { MarketView } from './contract/view.ts'
 import type { Contracts } from './contracts/contracts.ts'
 import type { Deals } from './deals/deals.ts'
-import type { Parts } from './room.ts'
+import type { MarketRoom } from './room.ts'
 
 /** Maximum number of items of each kind that wait for an answer, which a reflex sees. */
 const MOST_WAITING = 50
@@ -12,9 +12,9 @@ const MOST_OWNED = 500
 
 /** A scope's part of the market, as the scopes keep it. A later view has a higher revision. */
 export class Views {
-  readonly #parts: Parts & { deals: Deals; contracts: Contracts }
+  readonly #parts: MarketRoom & { deals: Deals; contracts: Contracts }
 
-  constructor(parts: Parts & { deals: Deals; contracts: Contracts }) {
+  constructor(parts: MarketRoom & { deals: Deals; contracts: Contracts }) {
     this.#parts = parts
   }
 

@@ -1,6 +1,6 @@
 import type { Computing } from '../../base/computing.ts'
 import { FUEL_PER_RUN } from '../../reflexes/decide.ts'
-import type { Program, Run, Sandbox } from '../../reflexes/sandbox.ts'
+import type { Program, SandboxRun, Sandbox } from '../../reflexes/sandbox.ts'
 import { Unrecorded } from './report.ts'
 
 /** Runs of one program that a limit stopped, after which a replay runs it no more. */
@@ -17,7 +17,7 @@ export class BoundedSandbox implements Sandbox {
     this.#computing = computing
   }
 
-  run(program: Program, context: unknown): Run {
+  run(program: Program, context: unknown): SandboxRun {
     const stopped = this.#stopped.get(program.hash) ?? 0
     if (stopped >= MOST_STOPPED) throw new Unrecorded(`a limit stopped the reflex in ${stopped} runs of this replay, which runs it no more`)
     if (this.#computing.left <= 0)

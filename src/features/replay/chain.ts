@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { arrivalOf, type Meeting } from '../../agent/overlap.ts'
+import { arrivalOf, type OverlapSituation } from '../../agent/overlap.ts'
 import { permit } from '../../agent/permit.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import type { Steps } from '../../base/steps.ts'
@@ -13,7 +13,14 @@ import type { Filter } from '../../core/deps.ts'
 import type { Event } from '../../core/event.ts'
 import { relevant } from '../../core/filter.ts'
 import { ContextJson } from '../../reflexes/context/context-json.ts'
-import { decideInSteps, type Decision, type Fire, type Perceived, type Situation, type Step } from '../../reflexes/decide.ts'
+import {
+  decideInSteps,
+  type ReactionDecision,
+  type Fire,
+  type Perceived,
+  type ReflexSituation,
+  type ReflexStep,
+} from '../../reflexes/decide.ts'
 import { emptyTrial } from '../../reflexes/promotion.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { HIDDEN_ERROR } from '../../reflexes/run-reflex.ts'
@@ -89,12 +96,12 @@ function* replayOne(one: Perceiving, around: Around): Steps<{ fire: Fire | null 
 }
 
 /** Compares what the overlap policy does with an event that waits for a turn. */
-function compareArrival(one: Perceiving, decision: Decision, { source, host, given, comparison }: Around): void {
+function compareArrival(one: Perceiving, decision: ReactionDecision, { source, host, given, comparison }: Around): void {
   const { accepted, perceived, steps, settings } = one
   const acting = steps.find(({ kind, state }) => kind === 'reflex-fired' && state === 'active')
   const waited = acting?.kind !== 'reflex-fired' || (acting.action.action_type === 'escalate' && !acting.reused)
   const in_flight = accepted.overlap ?? null
-  const meeting = ({ overlap, agent }: Settings): Meeting => {
+  const meeting = ({ overlap, agent }: Settings): OverlapSituation => {
     const { trigger } = host.agents.agentOf(source.scope, agent)
     return { overlap, has_trigger: trigger !== null, in_flight }
   }
@@ -117,7 +124,7 @@ function compareArrival(one: Perceiving, decision: Decision, { source, host, giv
   given.departures.arrived(judged, { recorded, replayed: same ? recorded : replayed })
 }
 
-type Verdict = { perceived: Decision['perceived']; error: string | null }
+type Verdict = { perceived: ReactionDecision['perceived']; error: string | null }
 
 /** The filters' verdict, by what followed the event in the log. */
 function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { source }: Around): Verdict {
@@ -133,7 +140,7 @@ function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { so
 
 type Judging = { recorded: Verdict; filtered: { known: boolean } }
 
-function situationOf(one: Perceiving, { source, host, given }: Around, { recorded, filtered }: Judging): Situation {
+function situationOf(one: Perceiving, { source, host, given }: Around, { recorded, filtered }: Judging): ReflexSituation {
   const { accepted, steps, settings } = one
   const { scope } = source
   const { departures } = given
@@ -203,7 +210,7 @@ type Outcome = { action: Action | null; reused: boolean; reason: string; error: 
 
 function compareSteps(
   recorded: readonly ReflexEntry[],
-  replayed: readonly Step[],
+  replayed: readonly ReflexStep[],
   { comparison, clean, accepted }: { comparison: Comparison; clean: (value: unknown) => unknown; accepted: Accepted },
 ): void {
   const contexts = contextsOf(recorded)
@@ -231,7 +238,7 @@ function outcomeOfEntry(entry: ReflexEntry): Outcome & Named {
   return { reflex_id, version, state, action: entry.action, reused: entry.reused ?? false, reason: 'fired', error: null }
 }
 
-function outcomeOfStep({ id, version, state, fire, passed }: Step): Outcome & Named {
+function outcomeOfStep({ id, version, state, fire, passed }: ReflexStep): Outcome & Named {
   const named = { reflex_id: id, version, state }
   if (fire) return { ...named, action: fire.action, reused: fire.reused, reason: 'fired', error: null }
   return { ...named, action: null, reused: false, reason: passed?.reason ?? 'null', error: passed && errorOf(passed) }

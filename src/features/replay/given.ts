@@ -2,8 +2,8 @@ import { parseManifest, type Manifest } from '../../skills/manifest/manifest.ts'
 import type { Arrival, InFlight } from '../../contract/event-record.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
-import type { Decision, Link } from '../../reflexes/decide.ts'
-import type { History } from '../../reflexes/history.ts'
+import type { ReactionDecision, ChainLink } from '../../reflexes/decide.ts'
+import type { ReflexHistory } from '../../reflexes/history.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { RecordedModel } from './recorded-model.ts'
 import type { Basis, RecordedEvent, RecordedProgram } from './recording.ts'
@@ -13,22 +13,22 @@ import type { ReplayHost, Source } from './source.ts'
 type ReflexEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 type TurnStarted = Extract<LogEntry, { kind: 'turn-started' }>
 /** An accepted event, and the entries of the reflexes that ran on it. */
-export type Judged = { accepted: Extract<LogEntry, { kind: 'event-accepted' }>; event: RecordedEvent; steps: readonly ReflexEntry[] }
+export type GivenEvent = { accepted: Extract<LogEntry, { kind: 'event-accepted' }>; event: RecordedEvent; steps: readonly ReflexEntry[] }
 
 /** The changes that earlier decisions, decided otherwise, make to the inputs of later ones. */
 export type Departures = {
   /** Why the event would not exist; null if it would. */
-  absent: (judged: Judged) => string | null
-  link: (reference: ReflexReference, steps: readonly ReflexEntry[]) => Link
+  absent: (judged: GivenEvent) => string | null
+  link: (reference: ReflexReference, steps: readonly ReflexEntry[]) => ChainLink
   context: (context: ReflexContext) => ReflexContext
-  history: (who: string, recorded: History) => History
+  history: (who: string, recorded: ReflexHistory) => ReflexHistory
   carriedOut: (reflex_id: string, idempotence_key: string, steps: readonly ReflexEntry[]) => boolean
   /** Notes a decision. `recorded` is the filters' verdict, `before` gives recorded histories. */
-  decided: (judged: Judged, decision: Decision, recorded: { perceived: string; before: (who: string) => History }) => void
+  decided: (judged: GivenEvent, decision: ReactionDecision, recorded: { perceived: string; before: (who: string) => ReflexHistory }) => void
   /** The turn that an event would meet, or null. A text says why it is unknown. */
-  met: (judged: Judged, started: TurnStarted | undefined) => InFlight | string | null
+  met: (judged: GivenEvent, started: TurnStarted | undefined) => InFlight | string | null
   /** Notes what the overlap policy did with an event that waits for a turn in both worlds. */
-  arrived: (judged: Judged, arrivals: { recorded: Arrival; replayed: Arrival }) => void
+  arrived: (judged: GivenEvent, arrivals: { recorded: Arrival; replayed: Arrival }) => void
   /** Why a turn would have had another time, null if it would not. */
   moved: (started: TurnStarted) => string | null
   /** The turn as it would have started, or null. */

@@ -3,9 +3,9 @@ import type { OutsideTools } from '../../agent/toolbox.ts'
 import { isJsonFields } from '../../base/json.ts'
 import type { LogEntry, PassReason } from '../../contract/log-entry.ts'
 import { agentOwner, type ReflexReference, type ReflexVersion } from '../../contract/reflex.ts'
-import { ContextJson, type Shown } from '../../reflexes/context/context-json.ts'
-import { FUEL_PER_BATCH, FUEL_PER_RUN, type Link } from '../../reflexes/decide.ts'
-import { History } from '../../reflexes/history.ts'
+import { ContextJson, type ShownContext } from '../../reflexes/context/context-json.ts'
+import { FUEL_PER_BATCH, FUEL_PER_RUN, type ChainLink } from '../../reflexes/decide.ts'
+import { ReflexHistory } from '../../reflexes/history.ts'
 import { sampleContext, type RecentAction, type ReflexContext } from '../../reflexes/reflex-context.ts'
 import { defineTool } from '../../tools/define-tool.ts'
 import type { Given } from './given.ts'
@@ -30,7 +30,7 @@ export function contextsOf(steps: readonly ReflexEntry[], rebuilt?: unknown): Ma
 export function showRecorded(
   steps: readonly ReflexEntry[],
   contexts: ReadonlyMap<string, ReflexContext>,
-): (recent: RecentAction[]) => Shown {
+): (recent: RecentAction[]) => ShownContext {
   const [base] = contexts.values()
   const fits = !steps.some((step) => step.kind === 'reflex-passed' && step.reason === 'too_large')
   return (recent_actions) => {
@@ -48,17 +48,23 @@ export function fuelLeft(steps: readonly ReflexEntry[]): number {
   return first === -1 ? FUEL_PER_BATCH : used
 }
 
-export function recordedHistory(who: string, steps: readonly ReflexEntry[], contexts: ReadonlyMap<string, ReflexContext>): History {
+export function recordedHistory(who: string, steps: readonly ReflexEntry[], contexts: ReadonlyMap<string, ReflexContext>): ReflexHistory {
   const step = steps.find(({ reflex_id, version, state }) => who === (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id))
   const { recent_actions = [] } = contexts.get(step?.context_hash ?? '') ?? {}
   const fires = recent_actions.map(({ at, event_id, action }) => ({ at, event_id, action }))
-  return new History({ fires, last_at: fires.length === 0 ? null : Date.parse(fires.at(-1)?.at ?? ''), minute: 0, fired: 0, ...step?.pace })
+  return new ReflexHistory({
+    fires,
+    last_at: fires.length === 0 ? null : Date.parse(fires.at(-1)?.at ?? ''),
+    minute: 0,
+    fired: 0,
+    ...step?.pace,
+  })
 }
 
 type Origin = { scope: string; given: Given }
 
 /** The versions that acted and watched, by what they left in the log. */
-export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], from: Origin): Link {
+export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], from: Origin): ChainLink {
   const own = steps.filter(({ reflex_id }) => reflex_id === reference.id)
   const active = own.find(({ state }) => state !== 'shadow')
   const gone = active?.kind === 'reflex-passed' && isAbsence(active.reason) ? active.reason : null

@@ -16,7 +16,7 @@ type Effect = { ended: EffectEnded; input: { value: unknown } | null }
  * `offered`: names of the tools that were there beside the agent's. `exact`: a call with another
  * input has another output, which is not known.
  */
-type Parts = {
+type RecordedEffectsParts = {
   offered: readonly string[]
   comparison: Comparison
   clean: (value: unknown) => unknown
@@ -43,7 +43,7 @@ export class RecordedEffects {
   readonly #exact: boolean
   readonly #at: LogEntry
 
-  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: Parts) {
+  constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: RecordedEffectsParts) {
     const read = new Set(
       source
         .entriesOf('effect-started')

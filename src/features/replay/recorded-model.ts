@@ -16,7 +16,7 @@ export type Live = {
   unanswered: number
 }
 /** `blocked` says why the turn cannot be followed any further. */
-type Parts = {
+type RecordedModelParts = {
   source: Source
   calls: readonly ModelCalled[]
   comparison: Comparison
@@ -31,14 +31,14 @@ export class RecordedModel implements LanguageModelV4 {
   readonly provider = 'recording'
   readonly modelId: string
   readonly supportedUrls = {}
-  readonly #parts: Parts
+  readonly #parts: RecordedModelParts
   readonly #left: ModelCalled[]
   /** Calls that were made in another form. */
   readonly replaced: ModelCalled[] = []
   /** Why an answer was missing; null if none was. */
   diverged: string | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: RecordedModelParts) {
     this.#parts = parts
     this.#left = [...parts.calls]
     this.modelId = parts.calls[0]?.model ?? 'unknown'

@@ -8,7 +8,7 @@ import type { Recording, RecordedEvent } from './recording.ts'
 import { Comparison } from './report.ts'
 import { Sessions } from './skills/sessions.ts'
 import { Source, type ReplayHost } from './source.ts'
-import { authorOf, judge, riskIn, type Judged } from '../decisions/agent/middle.ts'
+import { authorOf, judge, riskIn, type MiddleJudgement } from '../decisions/agent/middle.ts'
 import { permit } from '../../agent/permit.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import type { Left } from '../decisions/contract/entry.ts'
@@ -167,7 +167,7 @@ type Judging = {
 function judgeAgain(
   { found: { event }, settings, setting, middle, answers }: Judging,
   { source, host }: Around,
-): Judged & { needs_proof: boolean } {
+): MiddleJudgement & { needs_proof: boolean } {
   const { scope } = source
   const agent = host.agents.agentOf(scope, settings.agent)
   const toolbox = new Toolbox({ scope, agent: () => agent, settings: () => settings, outside: recordedTools([]) })

@@ -1,6 +1,6 @@
 import type { Computing } from '../../base/computing.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
-import { maskOnce, redactor, type Mask } from '../../traces/redact.ts'
+import { maskOnce, redactor, type TextMask } from '../../traces/redact.ts'
 import type { EntryKind, LogEntry, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
@@ -19,7 +19,7 @@ export type ReplayHost = {
 
 /** Masks as the log does: fields by their names, and secrets of the deployment by their values. */
 export const cleanerOf =
-  (hide: (value: unknown) => unknown, mask: Mask) =>
+  (hide: (value: unknown) => unknown, mask: TextMask) =>
   ({ redact }: Settings): ((value: unknown) => unknown) => {
     const masked = redactor(redact, maskOnce(mask))
     return (value) => hide(masked(value))

@@ -2,7 +2,7 @@ import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
 import { FailedCalls } from '../../agent/failed-calls.ts'
 import { toolSet } from '../../agent/tool-set.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
-import { endingOf, endingOfError, endingWithCalls, type Ending } from '../../agent/turn-ending.ts'
+import { endingOf, endingOfError, endingWithCalls, type TurnEnding } from '../../agent/turn-ending.ts'
 import { resultOf } from '../../agent/turn-result.ts'
 import type { FailedCall } from '../../contract/event-record.ts'
 import type { LogEntry, TurnEnd } from '../../contract/log-entry.ts'
@@ -152,7 +152,7 @@ type Turn = {
 async function endOf(
   trigger: NonNullable<Agent['trigger']>,
   { deps, turn, on_tool_error }: { deps: AgentDeps; turn: Turn; on_tool_error: AgentDeps['settings']['on_tool_error'] },
-): Promise<Ending> {
+): Promise<TurnEnding> {
   try {
     return endingWithCalls(endingOf(await resultOf(trigger, turn, deps), turn.seen.context.scratch), turn.failed_calls, on_tool_error)
   } catch (error) {

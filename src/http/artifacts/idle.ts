@@ -1,4 +1,4 @@
-import type { ListedReflex } from '../../artifacts/kinds.ts'
+import type { ReflexHead } from '../../artifacts/kinds.ts'
 import { actingReflexesFor } from '../../artifacts/look-up.ts'
 import { iso } from '../../base/time.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
@@ -8,10 +8,10 @@ import { certificatesOfAll } from '../../features/proof/store/certificates.ts'
 
 type Idle = { since: string | null; reason: string }
 type Proof = { version: number; scope: string; certificate: Certificate }
-type Version = Pick<ListedReflex, 'id' | 'version' | 'state' | 'by_proof'>
+type IdleVersion = Pick<ReflexHead, 'id' | 'version' | 'state' | 'by_proof'>
 
 /** Set if a version that acts by proof acts nowhere, by the certificates of the scopes. */
-export function idleOf({ version, state, by_proof }: Version, proofs: readonly Proof[], now: number): { idle?: Idle } {
+export function idleOf({ version, state, by_proof }: IdleVersion, proofs: readonly Proof[], now: number): { idle?: Idle } {
   const own = state === 'active' && by_proof ? proofs.filter((proof) => proof.version === version) : []
   const idle = own.map(({ certificate }) => idleSince(certificate, now))
   const [first] = idle
@@ -23,7 +23,7 @@ export function idleOf({ version, state, by_proof }: Version, proofs: readonly P
  * Says of each listed reflex which version acts, and of each listed version by proof whether it
  * acts in a scope that the key covers. A listed version that is active is the newest such one.
  */
-export async function withActs<Listed extends Version>(
+export async function withActs<Listed extends IdleVersion>(
   db: D1Database,
   items: readonly Listed[],
   principal: Principal,

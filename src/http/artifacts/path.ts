@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { lookUpReflex, lookUpSkill, type Found } from '../../artifacts/look-up.ts'
+import { lookUpReflex, lookUpSkill, type LookedUp } from '../../artifacts/look-up.ts'
 import { reflexId, type ReflexVersion } from '../../contract/reflex.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { skillId, skillVersion } from '../../skills/manifest/names.ts'
@@ -38,10 +38,10 @@ export const skillPath = refPath({
 })
 
 /** Among the versions that the key may know of. */
-export const reflexAt = async (db: D1Database, ref: Ref<number>, key: Principal): Promise<Found<ReflexVersion>> =>
+export const reflexAt = async (db: D1Database, ref: Ref<number>, key: Principal): Promise<LookedUp<ReflexVersion>> =>
   (await lookUpReflex(db, ref, { key })) ?? missing('reflex', ref)
 
-export const skillAt = async (db: D1Database, ref: Ref<string>, key: Principal): Promise<Found<SkillVersion>> =>
+export const skillAt = async (db: D1Database, ref: Ref<string>, key: Principal): Promise<LookedUp<SkillVersion>> =>
   (await lookUpSkill(db, ref, { key })) ?? missing('skill', ref)
 
 function missing(kind: string, { id, version }: Ref<string | number>): never {

@@ -1,4 +1,4 @@
-import type { ListedReflex, ListedSkill } from '../../artifacts/kinds.ts'
+import type { ReflexHead, ListedSkill } from '../../artifacts/kinds.ts'
 import { withIso } from '../../base/time.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 
@@ -12,7 +12,7 @@ export const receiptOf = <Version, State>({ id, version, hash, owner, state }: R
 })
 
 /** Without the owner's key id: the reader may belong to another tenant. */
-export const presentListedReflex = ({ owner_id: _owner_id, ...listed }: ListedReflex) => withIso(listed, ['created_at'])
+export const presentListedReflex = ({ owner_id: _owner_id, ...listed }: ReflexHead) => withIso(listed, ['created_at'])
 export const presentListedSkill = ({ owner_id: _owner_id, ...listed }: ListedSkill) => withTimes(listed)
 export const presentSkillVersion = ({ manifest: _manifest, owner_id: _owner_id, ...version }: SkillVersion) => withTimes(version)
 

@@ -30,10 +30,10 @@ export const sourceFields = {
   params: z.record(z.string(), z.unknown()).optional(),
 }
 type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
-export type Written = { code: string; hash: string; template: string | null; description: string }
+export type WrittenReflex = { code: string; hash: string; template: string | null; description: string }
 
 /** The code of a body or its template. Throws unless it passes the checks and runs on a sample. */
-export async function writtenCode(source: Source, sample: Record<string, unknown>, computing: Computing): Promise<Written> {
+export async function writtenCode(source: Source, sample: Record<string, unknown>, computing: Computing): Promise<WrittenReflex> {
   const { code, ...origin } = codeOf(source)
   const checked = await checkReflex(code)
   if (!checked.ok) throw refusedCode(checked.errors)
@@ -43,7 +43,7 @@ export async function writtenCode(source: Source, sample: Record<string, unknown
   return { code, hash: checked.hash, ...origin }
 }
 
-function codeOf({ code, template: name, params }: Source): Omit<Written, 'hash'> {
+function codeOf({ code, template: name, params }: Source): Omit<WrittenReflex, 'hash'> {
   if (code !== undefined && name === undefined && params === undefined) return { code, template: null, description: '' }
   if (code !== undefined || name === undefined) throw wrongFields('template', 'send either code, or a template and its params')
   const template = templates.find((known) => known.name === name)

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { registerReflex, registerSkill } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import { storedReflex } from '../../artifacts/platform.ts'
-import type { Registered } from '../../artifacts/registry.ts'
+import type { RegisterResult } from '../../artifacts/registry.ts'
 import { reflexId, reflexSharing, reflexState, type ReflexVersion, registeredReflex } from '../../contract/reflex.ts'
 import { wayToAct } from '../../reflexes/promotion.ts'
 import { hashManifest, manifestSchema } from '../../skills/manifest/manifest.ts'
@@ -150,7 +150,7 @@ function contributorOf(principal: Principal) {
 
 const codes = { other_content: 'version-taken', too_many_versions: 'too-many-versions' }
 
-function taken<Version>(registered: Registered<Version>): Extract<Registered<Version>, { ok: true }> {
+function taken<Version>(registered: RegisterResult<Version>): Extract<RegisterResult<Version>, { ok: true }> {
   if (registered.ok) return registered
   const { reason, detail } = registered
   throw reason === 'not_owner' ? forbidden(detail) : conflict(codes[reason], detail)

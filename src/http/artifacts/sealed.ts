@@ -1,11 +1,11 @@
 import type { ArtifactKind } from '../../contract/artifact.ts'
-import type { Found } from '../../artifacts/look-up.ts'
+import type { LookedUp } from '../../artifacts/look-up.ts'
 import { forbidden } from '../problems/refusals.ts'
 
 type Goods = { id: string; version: string | number }
 
 /** Refuses what would show the content, or what it does with inputs that the caller chooses. */
-export function readable<Version extends Goods>(kind: ArtifactKind, { version, reads }: Found<Version>): Version {
+export function readable<Version extends Goods>(kind: ArtifactKind, { version, reads }: LookedUp<Version>): Version {
   if (reads) return version
   throw forbidden(
     `The ${kind} ${version.id}@${version.version} is for sale, so only its owner reads, copies or tries it. ` +

@@ -11,12 +11,12 @@ export type Credentials = {
   any_key?: () => Promise<boolean>
   before_look?: (id?: string) => Promise<void>
 }
-export type Refusal = {
+export type KeyRefusal = {
   ok: false
   reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'
   detail: string
 }
-export type Authenticated = { ok: true; principal: Principal } | Refusal
+export type Authenticated = { ok: true; principal: Principal } | KeyRefusal
 
 const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin'], scopes: ['*'] }
 const NO_HASH = '0'.repeat(64)
@@ -64,7 +64,7 @@ async function mayHaveKeys({ any_key, before_look }: Lookup): Promise<boolean> {
   }
 }
 
-const refusal = (reason: Refusal['reason'], detail: string): Refusal => ({ ok: false, reason, detail })
+const refusal = (reason: KeyRefusal['reason'], detail: string): KeyRefusal => ({ ok: false, reason, detail })
 const notConfigured = refusal(
   'no_key_configured',
   'No key is configured, so everything is closed. Deployed: run `wrangler secret put REFLEX_ADMIN_KEY`. ' +

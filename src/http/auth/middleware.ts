@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
@@ -5,10 +6,12 @@ import { DEFAULT_SCOPE, type Event, scopeName } from '../../core/event.ts'
 import { senderOf } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
-import { authenticate, type Credentials, type Refusal } from './authenticate.ts'
+import { authenticate, type Credentials, type KeyRefusal } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 
 export type AuthEnv = RouteEnv
+/** The context of a request for work that outlives its handler, such as a stream. */
+export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 /** `knows`: ids that need no lookup, or that were keys at the last one. */
 export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
 
@@ -128,7 +131,7 @@ async function isWithinRate(env: Env, key: string): Promise<boolean> {
 const rateExceeded = (who: string): Problem =>
   tooMany('too-many-requests', `Too many requests by ${who}. Try again in ${RATE_PERIOD_S} s.`, RATE_PERIOD_S)
 
-function refused(reason: Refusal['reason'], detail: string): Problem {
+function refused(reason: KeyRefusal['reason'], detail: string): Problem {
   if (reason === 'unavailable') return unavailable(detail)
   const kind = reason === 'no_key_configured' ? 'no-key-configured' : 'unauthenticated'
   return refusal(kind, detail, { headers: { 'WWW-Authenticate': 'Bearer' } })

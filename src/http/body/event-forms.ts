@@ -6,9 +6,13 @@ import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 
 /** An event of a body, not yet validated. `index` is null if the body is a single event. */
-export type Row = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
+export type BodyItem = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
 /** `scope` is the field that names an event's scope. */
-export type Form = { scope: 'scope' | 'subject'; rows: (text: string) => Row[]; parse: (value: unknown, rules: EventRules) => ParsedEvent }
+export type Form = {
+  scope: 'scope' | 'subject'
+  rows: (text: string) => BodyItem[]
+  parse: (value: unknown, rules: EventRules) => ParsedEvent
+}
 
 const forms: ReadonlyMap<string, Form> = new Map([
   ['application/json', { scope: 'scope', rows: oneOrMany, parse: parseEvent }],
@@ -39,7 +43,7 @@ function binaryForm(media: string, headers: Headers): Form {
   const attributes = Object.fromEntries(
     Array.from(headers).flatMap(([name, value]) => (name.startsWith('ce-') ? [[name.slice('ce-'.length), decoded(name, value)]] : [])),
   )
-  const rows = (text: string): Row[] => [single(text.trim() === '' ? attributes : { ...attributes, data: whole(text) })]
+  const rows = (text: string): BodyItem[] => [single(text.trim() === '' ? attributes : { ...attributes, data: whole(text) })]
   return { scope: 'subject', rows, parse: parseCloudEvent }
 }
 
@@ -53,22 +57,22 @@ function decoded(name: string, value: string): string {
   }
 }
 
-function oneOrMany(text: string): Row[] {
+function oneOrMany(text: string): BodyItem[] {
   const value = whole(text)
   return Array.isArray(value) ? indexed(value) : [single(value)]
 }
 
-function one(text: string): Row[] {
+function one(text: string): BodyItem[] {
   return [single(whole(text))]
 }
 
-function many(text: string): Row[] {
+function many(text: string): BodyItem[] {
   const value = whole(text)
   if (!Array.isArray(value)) throw malformed('A batch of CloudEvents is a JSON array.')
   return indexed(value)
 }
 
-function lines(text: string): Row[] {
+function lines(text: string): BodyItem[] {
   const filled = text
     .split('\n')
     .map((content, index) => ({ content, line: index + 1 }))
@@ -83,8 +87,8 @@ function whole(text: string): unknown {
   return parsed.value
 }
 
-const single = (value: unknown): Row => ({ index: null, line: null, ok: true, value })
-const indexed = (values: unknown[]): Row[] => counted(values).map((value, index) => ({ index, line: null, ok: true, value }))
+const single = (value: unknown): BodyItem => ({ index: null, line: null, ok: true, value })
+const indexed = (values: unknown[]): BodyItem[] => counted(values).map((value, index) => ({ index, line: null, ok: true, value }))
 const malformed = (detail: string): Problem => refusal('malformed-body', detail)
 
 /** Checks the number of events before any of them is processed. */

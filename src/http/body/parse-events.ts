@@ -11,7 +11,7 @@ import { declaredTypesFrom, type DeclaredTypes } from '../../events/declared-typ
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { Env } from '../../env.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { type Form, type Row, formOf } from './event-forms.ts'
+import { type Form, type BodyItem, formOf } from './event-forms.ts'
 import { readBody } from './read-body.ts'
 
 export { parseEvent, type EventRules, type ParsedEvent } from '../../events/parse-event.ts'
@@ -34,7 +34,7 @@ const MOST_ASKED = 8
 
 /** The types that the scopes of the events declare, asked only for events of unknown types. */
 async function declaredFor(
-  { rows, form }: { rows: readonly Row[]; form: Form },
+  { rows, form }: { rows: readonly BodyItem[]; form: Form },
   { types, scope }: EventRules,
   { env, var: { principal } }: Asking,
 ) {
@@ -65,7 +65,7 @@ export function readEvent(value: object, rules: EventRules): Event {
   return parsed.event
 }
 
-async function readRows(rows: Row[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Promise<Event[]> {
+async function readRows(rows: BodyItem[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Promise<Event[]> {
   const events: Event[] = []
   const failures: Failure[] = []
   for (const [index, row] of rows.entries()) {
@@ -83,7 +83,7 @@ async function readRows(rows: Row[], form: Form, rules: EventRules, declared: Re
 
 const malformedLine = (message: string) => ({ ok: false as const, reason: 'malformed' as const, errors: [{ path: '', message }] })
 
-function located({ path, message }: FieldError, { index, line }: Row): FieldError {
+function located({ path, message }: FieldError, { index, line }: BodyItem): FieldError {
   return { ...(index === null ? {} : { index }), path, message: line === null ? message : `line ${line}: ${message}` }
 }
 

@@ -37,18 +37,18 @@ type RouteOf<Op extends AnyOperation> = {
 }
 
 /** The parts of a request, as their schemas parse them. */
-type Asked<Op extends AnyOperation> = { params: Parsed<Op['params']>; query: Parsed<Op['query']>; body: Parsed<Op['body']> }
+type RequestOf<Op extends AnyOperation> = { params: Parsed<Op['params']>; query: Parsed<Op['query']>; body: Parsed<Op['body']> }
 
 type IsOne<Statuses, All = Statuses> = Statuses extends unknown ? ([All] extends [Statuses] ? true : false) : never
 /** A handler returns the status as well, where a success has several. */
 type Answered<Op extends AnyOperation> =
   IsOne<keyof Op['answers']> extends true ? AnswerOf<Op['answers']> : readonly [keyof Op['answers'], AnswerOf<Op['answers']>]
 
-type Run<Op extends AnyOperation> = (c: Context<AuthEnv>, asked: Asked<Op>) => Promise<Answered<Op>> | Answered<Op>
+type OperationHandler<Op extends AnyOperation> = (c: Context<AuthEnv>, asked: RequestOf<Op>) => Promise<Answered<Op>> | Answered<Op>
 type Valid = { out: { param: unknown; query: unknown; json: unknown } }
 
 /** Serves an operation: for `openapiRoutes`. What `run` refuses, it throws as a Problem. */
-export function serve<Op extends AnyOperation>(op: Op, run: Run<Op>): { route: RouteOf<Op>; handler: Handler<AuthEnv> }
+export function serve<Op extends AnyOperation>(op: Op, run: OperationHandler<Op>): { route: RouteOf<Op>; handler: Handler<AuthEnv> }
 export function serve(op: AnyOperation, run: (c: Context<AuthEnv>, asked: never) => unknown): { route: unknown; handler: unknown } {
   const statuses = Object.keys(op.answers).map(Number)
   const handler = async (c: Context<AuthEnv, string, Valid>) => {

@@ -6,7 +6,7 @@ import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { Requested } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import type { Env } from '../../env.ts'
-import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetter } from '../../store/dead-letters.ts'
+import { deleteDeadLetters, findDeadLetter, listDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
 import { validTraceparent } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { resource } from '../describe/describe.ts'
@@ -50,13 +50,13 @@ const requestOf = ({ req, var: { principal } }: Pick<Context<AuthEnv>, 'req' | '
   traceparent: validTraceparent(req.header('traceparent')) ?? undefined,
 })
 
-async function covered(env: Env, principal: Principal, id: string): Promise<DeadLetter> {
+async function covered(env: Env, principal: Principal, id: string): Promise<DeadLetterRow> {
   const found = await findDeadLetter(storeOf(env), id)
   if (!found || !coversScope(principal, found.scope ?? '*')) throw notFound(`There is no dead letter ${id} in the scopes of this key.`)
   return found
 }
 
-function present(env: Env, { payload, event_id, ...letter }: DeadLetter) {
+function present(env: Env, { payload, event_id, ...letter }: DeadLetterRow) {
   const parsed = jsonValue(payload)
   const shown = withoutSecretFields(env, parsed)
   const text = shown === parsed ? payload : JSON.stringify(shown)

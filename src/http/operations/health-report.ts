@@ -1,7 +1,7 @@
 import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { isoOrNull } from '../../base/time.ts'
-import type { ModelCalls } from '../../contract/reports/health.ts'
+import type { ModelCallReport } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
@@ -38,7 +38,7 @@ const FAILURES = 3
  * The results of real model calls, as last replicated by the scopes. `silent`: nobody was answered
  * since the newest scope's failures began, and events wait or failures are many.
  */
-export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<ModelCalls> {
+export async function modelCallReport(db: D1Database, patterns: readonly string[]): Promise<ModelCallReport> {
   const { scope, model_failing_since: since, model_failures, model_error, model_ask_at, model_answered_at } = scopes
   const failing = and(within(scope, patterns), isNotNull(since))
   const [sums, newest, answers] = await Promise.all([

@@ -3,17 +3,17 @@ import type { Event } from '../../core/event.ts'
 import type { Requested } from '../../contract/log-entry.ts'
 import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
-import { deleteDeadLetters, listDeadLetters, type DeadLetter, type DeadLetterQuery } from '../../store/dead-letters.ts'
+import { deleteDeadLetters, listDeadLetters, type DeadLetterRow, type DeadLetterQuery } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
 
-type Retried = { retried: DeadLetter[]; failed: { id: string; reason: string }[] }
-type WithEvent = DeadLetter & { scope: string; event_id: string }
+type Retried = { retried: DeadLetterRow[]; failed: { id: string; reason: string }[] }
+type WithEvent = DeadLetterRow & { scope: string; event_id: string }
 
 /**
  * Requeues the events of dead letters, in one or two calls per scope, and the deals of the market.
  * Then deletes the letters.
  */
-export async function retryDeadLetters(env: Env, letters: readonly DeadLetter[], by: Requested): Promise<Retried> {
+export async function retryDeadLetters(env: Env, letters: readonly DeadLetterRow[], by: Requested): Promise<Retried> {
   const deals = letters.filter(isDeal)
   const events = letters.filter((letter) => !isDeal(letter))
   const readable = events.filter(hasEvent)
@@ -54,9 +54,9 @@ export async function retryNewest(
 
 const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload, then discard it.'
 
-const isDeal = ({ origin }: DeadLetter): boolean => origin === 'market'
-const dealOf = ({ id }: DeadLetter): string => id.slice('deal:'.length)
-const hasEvent = (letter: DeadLetter): letter is WithEvent => letter.scope !== null && letter.event_id !== null
+const isDeal = ({ origin }: DeadLetterRow): boolean => origin === 'market'
+const dealOf = ({ id }: DeadLetterRow): string => id.slice('deal:'.length)
+const hasEvent = (letter: DeadLetterRow): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], { by, traceparent }: Requested): Promise<Retried> {
   const stub = env.SCOPE.getByName(scope)

@@ -67,10 +67,10 @@ export function demandCoverage(principal: Principal, events: readonly Pick<Event
   throw forbidden(detail, errors)
 }
 
-type Judged<Output> = { target: keyof ValidationTargets } & ({ success: true; data: Output } | { success: false; error: z.ZodError })
+type RefusalReason<Output> = { target: keyof ValidationTargets } & ({ success: true; data: Output } | { success: false; error: z.ZodError })
 
 /** The hook of every route: what does not fit its schema is refused, naming each place. */
-export function refuseInvalid<Output>(judged: Judged<Output>): Output {
+export function refuseInvalid<Output>(judged: RefusalReason<Output>): Output {
   if (judged.success) return judged.data
   const errors = fromZod(judged.error)
   const where = { json: 'body', query: 'query', param: 'path', header: 'header', cookie: 'cookie', form: 'form' }[judged.target]

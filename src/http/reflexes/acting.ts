@@ -100,7 +100,7 @@ export const reflexActingRoutes = resource()
     if (!force)
       await demandProof(storeOf(c.env), (await reflexAt(storeOf(c.env), earlier, principal)).version, { wanted: 'active', now: Date.now() })
     // First the earlier one: if the process dies in between, the later one still acts.
-    const steps: Step[] = earlier.state === 'active' ? [] : [{ one: earlier, to: 'active', reason: said }]
+    const steps: StateStep[] = earlier.state === 'active' ? [] : [{ one: earlier, to: 'active', reason: said }]
     for (const one of versions) if (isOn(one) && one.version > earlier.version) steps.push({ one, to: 'draft', reason: said })
     return c.json(await changed(c.env, versions, steps), 200)
   })
@@ -118,7 +118,7 @@ export const reflexActingRoutes = resource()
 const MOST_SCOPES = 1000
 
 type Own = { id: string; version: number; hash: string; state: ReflexState; sealed: boolean }
-type Step = { one: Own; to: ReflexState; reason: string }
+type StateStep = { one: Own; to: ReflexState; reason: string }
 
 const isOn = ({ state }: Pick<Own, 'state'>): boolean => state === 'active' || state === 'shadow'
 
@@ -132,7 +132,7 @@ async function ownVersions(env: Env, principal: Principal, id: string): Promise<
 }
 
 /** Takes the steps in order, each from the state that was read: another change wins. */
-async function changed(env: Env, versions: readonly Own[], steps: readonly Step[]): Promise<Changes> {
+async function changed(env: Env, versions: readonly Own[], steps: readonly StateStep[]): Promise<Changes> {
   const after = new Map(versions.map((one) => [one.version, one.state]))
   const done: Changes['changed'] = []
   for (const { one, to, reason: why } of steps) {

@@ -88,4 +88,4 @@ const textOf = (fields: readonly (readonly [name: string, json: string])[]): str
   `{${fields.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`
 
 /** `fits` is false if the context is too large for the sandbox. */
-export type Shown = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }
+export type ShownContext = { context: ReflexContext; json: ContextJson; hash: string; fits: boolean }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Event } from '../../core/event.ts'
 import { RECENT_EVENTS, type ReflexContext } from '../reflex-context.ts'
 import { sandboxLimits } from '../sandbox.ts'
-import { ContextJson, type Shown } from './context-json.ts'
+import { ContextJson, type ShownContext } from './context-json.ts'
 
 /** The newest events of a context, of which the last is the current one. */
 export function recentOf(events: readonly Event[], event: Event): ReflexContext['recent_events'] {
@@ -20,7 +20,7 @@ export const shownOf = (context: ReflexContext): ReflexContext =>
   ).context
 
 /** Drops the oldest of `recent_events` until the rest fits. */
-export function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): Shown {
+export function fitted(context: ReflexContext, whole: ContextJson, recent_events: readonly string[]): ShownContext {
   for (let from = 0; ; from += 1) {
     const json = from === 0 ? whole : whole.with('recent_events', recent_events.slice(from))
     const fits = json.fits(sandboxLimits.context_bytes)

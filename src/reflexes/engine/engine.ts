@@ -74,10 +74,10 @@ function globalOf(exports: WebAssembly.Exports, name: string): { value: number }
 /** The limit that stopped a run; `broken`: QuickJS itself failed. */
 type Stop = 'fuel' | 'clock' | 'depth' | 'memory' | 'broken'
 /** `answer`: what the realm said of it. */
-export type Ending = { kind: 'answer'; text: string } | { kind: Stop } | { kind: 'too_large'; what: string; bytes: number }
-export type Answer = { ending: Ending; fuel: number }
+export type EngineEnd = { kind: 'answer'; text: string } | { kind: Stop } | { kind: 'too_large'; what: string; bytes: number }
+export type EngineAnswer = { ending: EngineEnd; fuel: number }
 /** A compiled reflex: its changes to the memory, and the place of its function. */
-export type Compiled = { image: MemoryImage; reflex: number }
+export type CompiledReflex = { image: MemoryImage; reflex: number }
 type Limits = Omit<typeof sandboxLimits, 'fuel' | 'output_bytes'> & { fuel: number; now: () => number }
 
 /**
@@ -119,10 +119,10 @@ export class Engine {
   }
 
   /** Compiles a program. Errors are answers of the realm or endings. */
-  compile(code: string): Answer & { compiled: Compiled | null } {
+  compile(code: string): EngineAnswer & { compiled: CompiledReflex | null } {
     this.#memory.restore(this.#realm)
     const { code_bytes, data_bytes, compile_fuel } = this.#limits
-    let compiled: Compiled | null = null
+    let compiled: CompiledReflex | null = null
     const answer = this.#metered(compile_fuel, () => {
       const { context, input, file_name } = this.#module.addresses
       const program = this.#put(code, this.#put(BEFORE, input).end, code_bytes)
@@ -139,7 +139,7 @@ export class Engine {
     return { ...answer, compiled }
   }
 
-  run({ image, reflex }: Compiled, context: ContextJson): Answer {
+  run({ image, reflex }: CompiledReflex, context: ContextJson): EngineAnswer {
     const { context_bytes } = this.#limits
     if (!context.fits(context_bytes)) return { ending: { kind: 'too_large', what: 'context', bytes: context_bytes }, fuel: 0 }
     const { text, late } = context.parts
@@ -157,7 +157,7 @@ export class Engine {
     return this.#module.functions.QTS_NewString(context, input)
   }
 
-  #metered(limit: number, work: () => Ending): Answer {
+  #metered(limit: number, work: () => EngineEnd): EngineAnswer {
     const { fuel, depth, stack_pointer } = this.#module
     stack_pointer.value = this.#stack
     fuel.value = limit
@@ -165,7 +165,7 @@ export class Engine {
     this.#late = false
     this.#full = false
     this.#deadline = this.#limits.now() + this.#limits.run_ms
-    let ending: Ending
+    let ending: EngineEnd
     try {
       ending = this.#named(work())
     } catch (error) {
@@ -180,7 +180,7 @@ export class Engine {
   }
 
   /** An error without a value: QuickJS throws null if it has no memory for an Error. */
-  #named(ending: Ending): Ending {
+  #named(ending: EngineEnd): EngineEnd {
     if (this.#late) return { kind: 'clock' }
     return this.#full && ending.kind === 'answer' && ending.text.startsWith('error ') ? { kind: 'memory' } : ending
   }
@@ -191,13 +191,13 @@ export class Engine {
     return this.#module.functions.QTS_Call(context, callee, self, args.length, at)
   }
 
-  #answerOf(value: number): Ending {
+  #answerOf(value: number): EngineEnd {
     const failure = this.#failureOf(value)
     return failure ?? this.#textOf(value)
   }
 
   /** Describes a thrown value, which may run its code on the remaining fuel. */
-  #failureOf(value: number): Ending | null {
+  #failureOf(value: number): EngineEnd | null {
     const error = this.#errorIn(value)
     if (error === 0) return null
     const reason = this.#call(this.#module.addresses.describe, error)
@@ -208,7 +208,7 @@ export class Engine {
     return this.#module.functions.QTS_ResolveException(this.#module.addresses.context, value)
   }
 
-  #textOf(value: number): Ending {
+  #textOf(value: number): EngineEnd {
     const { bytes } = this.#memory
     const start = this.#module.functions.QTS_GetString(this.#module.addresses.context, value)
     if (start === 0) return { kind: 'memory' }

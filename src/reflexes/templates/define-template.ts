@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** A reflex for a common need. With its parameters it becomes code. */
-export type Template<Schema extends z.ZodType = z.ZodType> = {
+export type ReflexTemplate<Schema extends z.ZodType = z.ZodType> = {
   name: string
   description: string
   params: Schema
@@ -9,11 +9,11 @@ export type Template<Schema extends z.ZodType = z.ZodType> = {
   code(params: z.output<Schema>): string
 }
 
-export const defineTemplate = <Schema extends z.ZodType>(template: Template<Schema>): Template<Schema> => template
+export const defineTemplate = <Schema extends z.ZodType>(template: ReflexTemplate<Schema>): ReflexTemplate<Schema> => template
 
 export type Instance = { ok: true; code: string } | { ok: false; errors: { path: string; message: string }[] }
 
-export function instantiateTemplate<Schema extends z.ZodType>(template: Template<Schema>, input: unknown): Instance {
+export function instantiateTemplate<Schema extends z.ZodType>(template: ReflexTemplate<Schema>, input: unknown): Instance {
   const parsed = template.params.safeParse(input)
   if (parsed.success) return { ok: true, code: `${template.code(parsed.data).trim()}\n` }
   return { ok: false, errors: parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })) }

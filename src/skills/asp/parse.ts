@@ -25,7 +25,7 @@ export const clarifyInput = z.strictObject({
 const resultInput = z.looseObject({ skill_id: z.string().max(128), status: z.string().max(64) })
 
 export type Proposal = { skill_id: string; why: string; inputs: JsonFields }
-export type Problem = 'bad_json' | 'bad_content' | 'nested' | 'unclosed' | 'unopened' | 'too_large' | 'too_many'
+export type AspProblem = 'bad_json' | 'bad_content' | 'nested' | 'unclosed' | 'unopened' | 'too_large' | 'too_many'
 
 /** A block of an answer. `at` is its start. */
 export type AspBlock = { at: number } & (
@@ -35,7 +35,7 @@ export type AspBlock = { at: number } & (
   | { kind: 'result'; skill_id: string; status: string }
   /** In a code fence, in inline code or in a quoted line: mentioned, not meant. */
   | { kind: 'quoted'; tag: Tag; excerpt: string }
-  | { kind: 'malformed'; tag: Tag; problem: Problem; detail: string; excerpt: string }
+  | { kind: 'malformed'; tag: Tag; problem: AspProblem; detail: string; excerpt: string }
 )
 
 const BLOCK_CHARACTERS = 64_000
@@ -52,7 +52,7 @@ function parseBlock(block: FoundBlock, text: string): AspBlock {
   const { at, tag } = block
   const excerpt = excerptOf(text.slice(at, at + EXCERPT))
   if (block.quoted) return { at, kind: 'quoted', tag, excerpt }
-  const malformed = (problem: Problem, detail: string): AspBlock => ({ at, kind: 'malformed', tag, problem, detail, excerpt })
+  const malformed = (problem: AspProblem, detail: string): AspBlock => ({ at, kind: 'malformed', tag, problem, detail, excerpt })
   if (block.end !== 'closed') return malformed(block.end, endings[block.end](tag))
   if (block.body.length > BLOCK_CHARACTERS) {
     return malformed('too_large', `the block has ${block.body.length} characters; ${BLOCK_CHARACTERS} are allowed`)

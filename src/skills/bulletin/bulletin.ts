@@ -5,7 +5,7 @@ import type { Blackboard } from '../plan/blackboard.ts'
 import { parsePath, readPath } from '../plan/path.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { cuesOf, scoreOf } from './score.ts'
-import type { SkillIndex, Situation } from './skill-index.ts'
+import type { SkillIndex, SkillQuery } from './skill-index.ts'
 
 export const GUIDANCE =
   'To use a skill, include <SKILL_PROPOSE>{json}</SKILL_PROPOSE>. If info is missing, reply with <CLARIFY>{json}</CLARIFY>.'
@@ -15,7 +15,7 @@ const NO_GOAL: Goal = { unmet_postconditions: [] }
 const OPENING = '<SKILL_BULLETIN>'
 const CLOSING = '</SKILL_BULLETIN>'
 
-export type BulletinRequest = Situation & {
+export type BulletinRequest = SkillQuery & {
   index: SkillIndex
   recent_success: ReadonlySet<string>
   goal?: Goal

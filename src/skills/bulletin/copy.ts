@@ -9,11 +9,11 @@ import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
  * `licences`: those under which the scope runs a version, if it needs one. `pushed`: it came from
  * the control plane.
  */
-export type Goods = Pick<Artifact, 'sealed' | 'licences'> & { pushed?: boolean }
+export type CopyGoods = Pick<Artifact, 'sealed' | 'licences'> & { pushed?: boolean }
 
 export class SkillCopy {
   readonly #held = new Map<string, Manifest>()
-  readonly #goods = new Map<string, Goods>()
+  readonly #goods = new Map<string, CopyGoods>()
   #unreadable: string[] = []
 
   /** Active versions whose manifest the current schema rejects: they are left out. */
@@ -25,7 +25,7 @@ export class SkillCopy {
     return [...this.#held.values()]
   }
 
-  goodsOf({ id, version }: { id: string; version: string }): Goods {
+  goodsOf({ id, version }: { id: string; version: string }): CopyGoods {
     return this.#goods.get(`${id}@${version}`) ?? { sealed: false }
   }
 

@@ -7,7 +7,7 @@ import type { Compat, Manifest } from '../manifest/manifest.ts'
 import { wordsOf, type Cues } from './score.ts'
 
 export type IndexedSkill = { manifest: Manifest; state: SkillState }
-export type Situation = { text: string; goal_labels: readonly string[]; entity_types: readonly string[]; compat: Place }
+export type SkillQuery = { text: string; goal_labels: readonly string[]; entity_types: readonly string[]; compat: Place }
 
 type Bucket = {
   compat: Compat

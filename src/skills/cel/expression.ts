@@ -30,7 +30,7 @@ export type ExpressionScope = {
   args?: unknown
 }
 
-export type Evaluation = { ok: true; value: boolean } | Refused<'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'>
+export type CelResult = { ok: true; value: boolean } | Refused<'invalid' | 'failed' | 'not_bool' | 'too_large' | 'over_budget'>
 
 const MOST_COMPILED = 2000
 
@@ -38,7 +38,7 @@ const MOST_COMPILED = 2000
 export const compileExpression = compileOnce(MOST_COMPILED, (source) => inOneLine(compile(source)))
 
 /** Evaluates to true or false, or says why not. Never throws. */
-export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): Evaluation {
+export function evaluate(source: string, scope: ExpressionScope, probes: ProbeSession = probeSession()): CelResult {
   const known = compileExpression(source)
   if (!known.ok) return known
   if (isSpent(probes.work)) return overBudget(0)

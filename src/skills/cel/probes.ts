@@ -8,8 +8,8 @@ type Probe = (...args: Json[]) => unknown
 export type Probes = Readonly<Record<string, Probe>>
 
 /** A call as it was made, for the log; a replay is answered from it. */
-export type ProbeCall = { probe: string; args: Json[] } & Answer
-type Answer = { result: Json } | { error: string }
+export type ProbeCall = { probe: string; args: Json[] } & ProbeAnswer
+type ProbeAnswer = { result: Json } | { error: string }
 
 type ProbeOptions = {
   probes?: Probes | undefined
@@ -49,7 +49,7 @@ export function probeSession({ probes = {}, recorded, hide = (value) => value }:
   }
 }
 
-function answer(probes: Probes, name: string, args: readonly Json[]): Answer {
+function answer(probes: Probes, name: string, args: readonly Json[]): ProbeAnswer {
   const probe = Object.hasOwn(probes, name) ? probes[name] : undefined
   if (!probe) return { error: `there is no probe called ${name}` }
   try {
@@ -59,7 +59,7 @@ function answer(probes: Probes, name: string, args: readonly Json[]): Answer {
   }
 }
 
-const hidden = (answered: Answer, hide: (value: Json) => Json): Answer =>
+const hidden = (answered: ProbeAnswer, hide: (value: Json) => Json): ProbeAnswer =>
   'error' in answered ? { error: textOf(hide(answered.error)) } : { result: hide(answered.result) }
 
 const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))

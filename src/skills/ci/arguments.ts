@@ -1,5 +1,5 @@
 import type { FieldError } from '../../base/check-json.ts'
-import { judgeOf, type Judge, workOfOne, type Work } from '../../base/json-schema.ts'
+import { judgeOf, type Judge, workOfOne, type SchemaWork } from '../../base/json-schema.ts'
 import { isJsonFields, type Json, type JsonFields } from '../../base/json.ts'
 import { compileExpression } from '../cel/expression.ts'
 import type { Input, Manifest, ValueType } from '../manifest/manifest.ts'
@@ -37,7 +37,7 @@ export function argumentErrors(manifest: Manifest, tools: ToolInputs): FieldErro
 }
 
 /** A call's literal values share the work of one value, and each schema is compiled once. */
-type At = { manifest: Manifest; path: string; judges: Map<JsonFields, Judge>; work: Work }
+type At = { manifest: Manifest; path: string; judges: Map<JsonFields, Judge>; work: SchemaWork }
 
 function misfits(value: Json, schema: unknown, at: At): FieldError[] {
   if (!isJsonFields(schema)) return []

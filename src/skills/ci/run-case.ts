@@ -1,6 +1,6 @@
 import { sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { evaluate } from '../cel/expression.ts'
-import type { GateRequest, Place, Verdict } from '../gate/decision.ts'
+import type { GateRequest, Place, GateVerdict } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { seedBlackboard, type Blackboard } from '../plan/blackboard.ts'
@@ -26,7 +26,7 @@ export type UnitCase = {
   /** The answer of each probe. */
   probes?: JsonFields
   /** The expected verdict, `allow` by default. After `needs_approval` it is approved and run. */
-  verdict?: Verdict
+  verdict?: GateVerdict
   /** Outputs of the run that must be as given. */
   outputs?: JsonFields
   /** Assumes that the manifest's conditions hold, since the case names no situation. */
@@ -39,7 +39,7 @@ export type Circumstances = { roles: readonly string[]; fault: Fault | null; tim
 export type Effect = { tool: string; input: JsonFields }
 /** `effects`: the calls that happened, in order, those that compensate included. */
 export type CaseResult = {
-  verdict: Verdict
+  verdict: GateVerdict
   /** Null if it was not run. */
   status: RunResult['status'] | 'not_compiled' | null
   reason: string

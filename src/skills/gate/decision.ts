@@ -53,13 +53,13 @@ export type GateRequest = {
 }
 
 export const STAGES = ['compat', 'preconditions', 'score', 'policy'] as const
-export type Stage = (typeof STAGES)[number]
+export type GateStage = (typeof STAGES)[number]
 
 /** `refused`: a stage before the policy failed. `clarify`: only slots are missing. */
-export type Verdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
+export type GateVerdict = 'allow' | 'deny' | 'needs_approval' | 'needs_promotion' | 'refused' | 'clarify'
 
-export type Check = { check: string; passed: boolean; detail: string }
-export type StageResult = { stage: Stage; status: 'passed' | 'failed' | 'not_reached'; checks: Check[] }
+export type GateCheck = { check: string; passed: boolean; detail: string }
+export type StageResult = { stage: GateStage; status: 'passed' | 'failed' | 'not_reached'; checks: GateCheck[] }
 
 /** A change that would let the stage pass. It contains no secret. */
 export type Need = { message: string } & (
@@ -91,9 +91,9 @@ export type Need = { message: string } & (
 export type GateDecision = {
   skill_id: string
   version: string
-  verdict: Verdict
+  verdict: GateVerdict
   /** The stage that refused; null if it is allowed. */
-  stage: Stage | null
+  stage: GateStage | null
   reason: string
   stages: StageResult[]
   /** Null where this stage was not reached. */
@@ -108,4 +108,4 @@ export type GateDecision = {
   decided_at: number
 }
 
-export type StageOutcome = { checks: Check[]; needs: Need[] }
+export type StageOutcome = { checks: GateCheck[]; needs: Need[] }

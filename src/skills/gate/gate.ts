@@ -6,10 +6,10 @@ import {
   type GateDecision,
   type GateRequest,
   type Need,
-  type Stage,
+  type GateStage,
   type StageOutcome,
   type StageResult,
-  type Verdict,
+  type GateVerdict,
 } from './decision.ts'
 import { maskOf } from './mask.ts'
 import { policyOutcome } from './policy.ts'
@@ -62,13 +62,13 @@ export function factsOf({ manifest, inputs, blackboard, probes, recorded }: Gate
   return { bound, mask, session, scope: { ...blackboard, inputs: bound.inputs, args: bound.inputs } }
 }
 
-function passes(decision: Deciding, stage: Stage, { checks, needs }: StageOutcome): boolean {
+function passes(decision: Deciding, stage: GateStage, { checks, needs }: StageOutcome): boolean {
   const passed = needs.length === 0
   decision.results.push({ stage, status: passed ? 'passed' : 'failed', checks })
   return passed
 }
 
-function ended({ request, facts, results, score }: Deciding, { verdict, needs }: { verdict: Verdict; needs: Need[] }): GateDecision {
+function ended({ request, facts, results, score }: Deciding, { verdict, needs }: { verdict: GateVerdict; needs: Need[] }): GateDecision {
   const failed = results.find(({ status }) => status === 'failed')
   const to_pass = needs.map(({ message }) => message)
   const asks = verdict === 'clarify'

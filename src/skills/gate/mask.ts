@@ -9,10 +9,10 @@ const SHORTEST = 4
 const LONGEST_SHOWN = 200
 const LONGEST_MASKED = 20_000
 
-export type Mask = { value(value: Json): Json; text(text: string): string }
+export type SecretMask = { value(value: Json): Json; text(text: string): string }
 
 /** Masks the values of secret inputs, and values that look like secrets, in logs and reports. */
-export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
+export function maskOf(manifest: Manifest, inputs: JsonFields): SecretMask {
   const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
   const hider = secretHider(secrets, SHORTEST)
   const text = (shown: string): string => {
@@ -29,7 +29,7 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): Mask {
 }
 
 /** A masked value as part of a sentence. Very long values are not walked. */
-export function shownValue(mask: Mask, value: unknown): string {
+export function shownValue(mask: SecretMask, value: unknown): string {
   if (value === undefined) return '(nothing)'
   if (roomBeside(value, LONGEST_MASKED) < 0) return `(more than ${LONGEST_MASKED} characters)`
   const text = JSON.stringify(mask.value(value as Json))

@@ -1,11 +1,11 @@
 import { holdsReference } from '../plan/secret-reference.ts'
 import { evaluate } from '../cel/expression.ts'
 import { whyAnchored } from '../../tools/anchors.ts'
-import type { Check, GateRequest, Need, StageOutcome, Verdict } from './decision.ts'
+import type { GateCheck, GateRequest, Need, StageOutcome, GateVerdict } from './decision.ts'
 import { combined, inWords, outcome, shownValues, type Facts } from './preconditions.ts'
 import { sensitiveIn } from './sensitive.ts'
 
-type PolicyOutcome = StageOutcome & { verdict: Extract<Verdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
+type PolicyOutcome = StageOutcome & { verdict: Extract<GateVerdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
 
 /** Denials win: promotion or approval is requested only if nothing denies. */
 export function policyOutcome(request: GateRequest, facts: Facts): PolicyOutcome {
@@ -121,7 +121,7 @@ function approvalOutcome(
   { manifest: { policy }, approved = false, anchored = [], control_plane }: GateRequest,
   facts: Facts,
 ): PolicyOutcome {
-  const checks: Check[] = []
+  const checks: GateCheck[] = []
   if (control_plane?.approval !== undefined) {
     const detail = control_plane.approval
     checks.push({ check: 'a person here', passed: approved, detail })

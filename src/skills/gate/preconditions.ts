@@ -3,10 +3,10 @@ import type { ProbeSession } from '../cel/probes.ts'
 import type { BoundInputs } from '../plan/inputs.ts'
 import { parsePath, readPath } from '../plan/path.ts'
 import { parserFor } from '../plan/slots.ts'
-import type { Check, GateRequest, Need, StageOutcome } from './decision.ts'
-import { shownValue, type Mask } from './mask.ts'
+import type { GateCheck, GateRequest, Need, StageOutcome } from './decision.ts'
+import { shownValue, type SecretMask } from './mask.ts'
 
-export type Facts = { bound: BoundInputs; scope: ExpressionScope; session: ProbeSession; mask: Mask }
+export type Facts = { bound: BoundInputs; scope: ExpressionScope; session: ProbeSession; mask: SecretMask }
 
 /** Checks slots, tools, data, pace and invariants, and reports all failures at once. */
 export function preconditionsOutcome(request: GateRequest, facts: Facts): StageOutcome {
@@ -90,7 +90,7 @@ function paceOutcome({ manifest: { activation }, last_run_at, running, now }: Ga
     const message = `wait for a run to end: ${running} of at most ${activation.max_concurrency} run`
     needs.push({ need: 'concurrency', running, max: activation.max_concurrency, message })
   }
-  const checks: Check[] = [
+  const checks: GateCheck[] = [
     { check: 'cooldown', passed: !rests, detail: rests ? `until ${isoOf(until)}` : 'over' },
     { check: 'concurrency', passed: !isFull, detail: `${running} of at most ${activation.max_concurrency} run` },
   ]

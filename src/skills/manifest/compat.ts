@@ -1,7 +1,7 @@
 import { matchesScope } from '../../contract/scope-pattern.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Compat, Manifest } from './manifest.ts'
-import type { Check, Need, Place, StageOutcome } from '../gate/decision.ts'
+import type { GateCheck, Need, Place, StageOutcome } from '../gate/decision.ts'
 
 const FIELDS = ['env', 'toolset', 'repo', 'project'] as const
 
@@ -9,7 +9,7 @@ const FIELDS = ['env', 'toolset', 'repo', 'project'] as const
  * Checks that a skill may run in this place. Fields that the skill does not name are not checked.
  */
 export function compatOutcome({ compat }: Manifest, place: Place): StageOutcome {
-  const checks: Check[] = []
+  const checks: GateCheck[] = []
   const needs: Need[] = []
   for (const field of FIELDS) {
     const wanted = listOf(compat[field])

@@ -122,7 +122,7 @@ const step = z.strictObject({
     .optional()
     .describe('`max_attempts` counts the first one; the wait doubles each time.'),
 })
-export type Step = z.infer<typeof step>
+export type ManifestStep = z.infer<typeof step>
 
 const compensation = z.strictObject({
   when: z.literal('partial_failure'),

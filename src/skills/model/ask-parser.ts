@@ -1,10 +1,10 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { ParseRequest } from '../plan/slots.ts'
 
-type Asked = { model: LanguageModelV4 | undefined; name?: string; signal: AbortSignal | undefined }
+type ParserModel = { model: LanguageModelV4 | undefined; name?: string; signal: AbortSignal | undefined }
 
 /** Asks the model that a parser is pinned to, by its id or `name`. Throws for any other model. */
-export async function askParser({ model, name, signal }: Asked, request: ParseRequest): Promise<string> {
+export async function askParser({ model, name, signal }: ParserModel, request: ParseRequest): Promise<string> {
   if (!model || (request.model !== model.modelId && request.model !== name)) {
     throw new Error(`the parser is pinned to the model ${request.model}, and no such model is here`)
   }

@@ -1,9 +1,9 @@
 import type { Question } from '../plan/slots.ts'
 import type { ProposalSession } from '../session/session.ts'
-import type { Exchange } from './prompt.ts'
+import type { PromptExchange } from './prompt.ts'
 import { guided, type Protocol } from './protocol.ts'
 import type { Intent } from './intents.ts'
-import { settleIntents, type Reply, type SkillReport } from './settle-intents.ts'
+import { settleIntents, type CallReply, type SkillReport } from './settle-intents.ts'
 
 export type ModelTurnOptions = {
   session: ProposalSession
@@ -19,11 +19,11 @@ export type ModelTurnOptions = {
   now?: (() => number) | undefined
   onReport?: ((report: SkillReport) => void) | undefined
   /** Called with each answer of the model, and the text by which skills were found. */
-  onAnswer?: ((answer: Answer) => void) | undefined
+  onAnswer?: ((answer: ModelTurnAnswer) => void) | undefined
 }
 
 /** 0 tokens where the provider does not report them. */
-export type Answer = { text: string; input_tokens: number; output_tokens: number }
+export type ModelTurnAnswer = { text: string; input_tokens: number; output_tokens: number }
 
 type Unfinished = { over: number; messages: readonly unknown[]; results: readonly string[] }
 
@@ -33,7 +33,7 @@ const REPEATED_MS = 60_000
 /** The state that a turn's model calls share: the session, and exchanges unknown to the caller. */
 export class ModelTurn {
   readonly options: ModelTurnOptions
-  readonly exchanges: Exchange[] = []
+  readonly exchanges: PromptExchange[] = []
   /** The tool calls that the caller was given to bring back. */
   readonly calls = new Set<string>()
   /**
@@ -97,7 +97,7 @@ export class TurnCall {
   }
 
   /** The model answered. `calls` are its tool calls that the caller has to bring back. */
-  answered(calls: readonly string[], tokens: Omit<Answer, 'text'>): void {
+  answered(calls: readonly string[], tokens: Omit<ModelTurnAnswer, 'text'>): void {
     this.#turn.options.onAnswer?.({ text: this.#text, ...tokens })
     this.#rounds += 1
     this.#turn.answered()
@@ -119,7 +119,7 @@ export class TurnCall {
     this.report({ kind: 'clarify', questions })
   }
 
-  async settle(intents: readonly Intent[]): Promise<Reply[]> {
+  async settle(intents: readonly Intent[]): Promise<CallReply[]> {
     const { session, roles, goal_labels, entity_types } = this.#turn.options
     const request = { from: 'model', roles, text: this.#text, signal: this.#signal, goal_labels, entity_types } as const
     const { replies, reports } = await settleIntents(intents, { session, request })

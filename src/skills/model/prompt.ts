@@ -8,7 +8,7 @@ import type {
 import { jsonValue } from '../../base/json.ts'
 import { withoutMarks } from '../asp/blocks.ts'
 import { bulletinsIn } from '../bulletin/bulletin.ts'
-import type { Reply } from './settle-intents.ts'
+import type { CallReply } from './settle-intents.ts'
 
 const MOST_MESSAGES = 6
 
@@ -44,7 +44,7 @@ export const holdsBulletin = (prompt: LanguageModelV4Prompt): boolean =>
   prompt.some(({ role, content }) => role === 'system' && bulletinsIn(content) > 0)
 
 /** Messages that the caller does not know. `at` is their position, `said` the last user message. */
-export type Exchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
+export type PromptExchange = { at: number; said: string | null; messages: LanguageModelV4Message[] }
 
 export const lastSaid = (prompt: LanguageModelV4Prompt): string | null => prompt.filter(isUser).map(saidIn).at(-1) ?? null
 
@@ -57,7 +57,7 @@ const saidIn = ({ content }: LanguageModelV4Message): string =>
  * The prompt with the exchanges of earlier calls, never between a tool call and its result.
  * Exchanges over a message that is not in this prompt are omitted.
  */
-export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly Exchange[]): LanguageModelV4Prompt {
+export function withExchanges(prompt: LanguageModelV4Prompt, exchanges: readonly PromptExchange[]): LanguageModelV4Prompt {
   if (exchanges.length === 0) return prompt
   const sayings = new Set<string | null>([null, ...prompt.filter(isUser).map(saidIn)])
   const left = exchanges.filter(({ said }) => sayings.has(said))
@@ -91,7 +91,7 @@ export function assistantMessages(
 /**
  * The replies as tool results, or else as a user message: some providers refuse a system message.
  */
-export function replyMessages(replies: readonly Reply[], toolNames: ReadonlyMap<string, string>): LanguageModelV4Message[] {
+export function replyMessages(replies: readonly CallReply[], toolNames: ReadonlyMap<string, string>): LanguageModelV4Message[] {
   const results = replies.filter(({ call_id }) => call_id !== null)
   const texts = replies.filter(({ call_id }) => call_id === null).map(({ text }) => text)
   const messages: LanguageModelV4Message[] = []

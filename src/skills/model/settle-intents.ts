@@ -24,16 +24,16 @@ function shownProposal(report: Exclude<SkillReport, { kind: 'clarify' }>): Shown
   return { proposal_id, skill_id, status, reason, approval_id, run_id }
 }
 
-export type Reply = { call_id: string | null; text: string }
+export type CallReply = { call_id: string | null; text: string }
 
-export type Settled = { replies: Reply[]; reports: SkillReport[] }
+export type SettledIntents = { replies: CallReply[]; reports: SkillReport[] }
 
 /** Runs the first proposal and refuses all further ones. Each intent gets one reply. */
 export async function settleIntents(
   intents: readonly Intent[],
   { session, request }: { session: ProposalSession; request: ProposalRequest },
-): Promise<Settled> {
-  const settled: Settled = { replies: [], reports: [] }
+): Promise<SettledIntents> {
+  const settled: SettledIntents = { replies: [], reports: [] }
   const first = intents.find(({ kind }) => kind === 'propose')
   for (const intent of intents) {
     const { text, report } = await settle(intent, { runs: intent === first, session, request })

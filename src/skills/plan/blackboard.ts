@@ -24,7 +24,7 @@ export type Seeds = {
 export type SeedNotes = { ages_ms?: Record<string, number>; omitted?: Record<string, string> }
 
 export type Seeded =
-  | ({ ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: Change[] } & SeedNotes)
+  | ({ ok: true; blackboard: Blackboard; sources: Record<string, BlackboardSource>; overridden: BlackboardChange[] } & SeedNotes)
   | Refused<'not_json' | 'too_large'>
 
 const BLACKBOARD_BYTES = 256_000
@@ -68,12 +68,12 @@ function merge(layers: [BlackboardSource, Partial<Blackboard>][]): { blackboard:
 }
 
 /** A value that exists on one side only has null on the other, and `change` says which. */
-export type Change = { path: string; change: 'added' | 'changed' | 'removed'; before: Json; after: Json }
+export type BlackboardChange = { path: string; change: 'added' | 'changed' | 'removed'; before: Json; after: Json }
 
 const MOST_CHANGES = 100
 
 /** The changes at their deepest paths; above a hundred changes, by top-level name or by part. */
-export function diff(before: Blackboard, after: Blackboard): Change[] {
+export function diff(before: Blackboard, after: Blackboard): BlackboardChange[] {
   for (const depth of [16, 2]) {
     const changes = changesOf(before, after, { path: [], depth })
     if (changes.length <= MOST_CHANGES) return changes
@@ -83,7 +83,7 @@ export function diff(before: Blackboard, after: Blackboard): Change[] {
 
 const PLAIN_NAME = /^[\w-]+$/
 
-function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { path: string[]; depth: number }): Change[] {
+function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { path: string[]; depth: number }): BlackboardChange[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   return names.flatMap((name) => {
     const there = [...path, name]
@@ -100,10 +100,10 @@ function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { pat
 /** A name that a path can contain. */
 const isPlain = (name: string): boolean => PLAIN_NAME.test(name)
 
-export type Written = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>
+export type BlackboardWritten = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>
 
 /** Writes a value under `work`, or to a path in `bound`, to which the manifest binds an output. */
-export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): Written {
+export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): BlackboardWritten {
   const parts = parsePath(path)
   if (!parts || parts.length < 2 || !(PARTS as readonly string[]).includes(parts[0] ?? ''))
     return { ok: false, reason: 'not_a_path', detail: `${path} is no path on the blackboard, such as work.image_tag` }

@@ -4,7 +4,7 @@ import { byteLength } from '../../base/byte-length.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { ExpressionScope } from '../cel/expression.ts'
-import type { Manifest, Compensation, Step } from '../manifest/manifest.ts'
+import type { Manifest, Compensation, ManifestStep } from '../manifest/manifest.ts'
 import { writeBlackboard, type Blackboard } from './blackboard.ts'
 import { bindInputs, fitsType } from './inputs.ts'
 import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
@@ -22,7 +22,7 @@ export type CompiledPlan = {
 }
 
 /** `name` is its own or its index: `{{work.steps.NAME}}` is its output. */
-export type CompiledStep = Step & { index: number; name: string }
+export type CompiledStep = ManifestStep & { index: number; name: string }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
 export type CompiledCompensation = Compensation & { index: number; undoes: number | null }
 
@@ -65,7 +65,7 @@ export type StepOutputs = Readonly<Record<string, Json>>
 type ResolvedStep = Result<{ args: JsonFields }>
 
 /** The arguments of a step or a compensation, now that what they need is there. */
-export function resolveStep({ args }: Pick<Step, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
+export function resolveStep({ args }: Pick<ManifestStep, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
   const resolved = resolveTemplate(args, templateScope(plan, outputs), 'args')
   if (!resolved.ok) return { ok: false, detail: resolved.detail }
   const bytes = byteLength(JSON.stringify(resolved.value))

@@ -9,14 +9,14 @@ export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work:
  * `path` is null if the text in the braces is not a path; `at` is the path of the string.
  * `optional` places may have no value.
  */
-export type Place = { place: string; path: Path | null; at: string; optional?: true }
+export type TemplatePlace = { place: string; path: Path | null; at: string; optional?: true }
 type Failure = { ok: false; reason: 'bad_place' | 'missing' | 'not_text' | 'too_large'; place: string; at: string; detail: string }
 type Resolved<Value> = { ok: true; value: Value } | Failure
 
 const STARTS = new Set(['ctx', 'env', 'work', 'policy', 'inputs'])
 const LARGEST = 1_000_000
 
-export const placesIn = (value: unknown): Place[] => allPlacesIn(value).map(({ place, at }) => ({ ...placeOf(place), at }))
+export const placesIn = (value: unknown): TemplatePlace[] => allPlacesIn(value).map(({ place, at }) => ({ ...placeOf(place), at }))
 
 /** Fills the placeholders of a value. Longer texts may contain no lists and objects. */
 export const resolveTemplate = (value: Json, scope: TemplateScope, at = ''): Resolved<Json> =>
@@ -66,7 +66,7 @@ export const badPlace = (place: string): string =>
   `{{${place}}} is not a placeholder: write an input's name or a path such as work.image_tag`
 
 /** A bare name is an input. */
-function placeOf(text: string): Omit<Place, 'at'> {
+function placeOf(text: string): Omit<TemplatePlace, 'at'> {
   const { name, optional } = optionalPlace(text)
   const may = optional ? { optional: true as const } : {}
   const place = text.trim()

@@ -1,16 +1,16 @@
 import { oncePer } from '../../base/once-per.ts'
 import { byteLength } from '../../base/byte-length.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
-import { maskOf, type Mask } from '../gate/mask.ts'
+import { maskOf, type SecretMask } from '../gate/mask.ts'
 import type { CompiledCompensation, CompiledStep, CompiledPlan } from '../plan/compile.ts'
-import type { Run, RunEntry, RunResult, StepEnd } from './ports.ts'
+import type { PlanRun, RunEntry, RunResult, StepEnd } from './ports.ts'
 
 export type Entries = (kind: string, fields: JsonFields) => RunEntry
 
 /** A log is read by people; the whole outputs are in the journal. */
 const MOST_LOGGED = 10_000
 
-export function entriesOf({ plan, run_id }: Run): Entries {
+export function entriesOf({ plan, run_id }: PlanRun): Entries {
   const mask = planMask(plan)
   const { id, version } = plan.manifest
   const head = { run_id, skill_id: id, version }
@@ -41,4 +41,4 @@ export function endEntry(entries: Entries, result: RunResult): RunEntry {
 }
 
 /** Made once per plan: preparing its patterns takes longer than one step's log entry. */
-export const planMask = oncePer((plan: CompiledPlan): Mask => maskOf(plan.manifest, plan.inputs))
+export const planMask = oncePer((plan: CompiledPlan): SecretMask => maskOf(plan.manifest, plan.inputs))

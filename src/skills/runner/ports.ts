@@ -1,5 +1,5 @@
-import type { Change, Blackboard } from '../plan/blackboard.ts'
-import type { Evaluation, ExpressionScope } from '../cel/expression.ts'
+import type { BlackboardChange, Blackboard } from '../plan/blackboard.ts'
+import type { CelResult, ExpressionScope } from '../cel/expression.ts'
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { CompiledPlan } from '../plan/compile.ts'
 
@@ -49,7 +49,7 @@ export type RunnerPorts = {
   journal: Journal
   /** Throws if the effect did not happen, and CutOff if it may have. Not awaited after an abort. */
   callTool(tool: string, args: JsonFields, options: ToolOptions): Promise<{ output: unknown; cost_usd: number }>
-  evaluate(expression: string, scope: ExpressionScope): Evaluation
+  evaluate(expression: string, scope: ExpressionScope): CelResult
   /**
    * The outputs that were last remembered under the key, or null. `not_free`: other work holds the
    * key, so that the plan must not run.
@@ -71,7 +71,7 @@ export type LastGood = { outputs: JsonFields | null; detail: string | null }
 
 export type RunEntry = { kind: string; run_id: string; skill_id: string; version: string } & JsonFields
 
-export type Run = {
+export type PlanRun = {
   run_id: string
   plan: CompiledPlan
   ports: RunnerPorts
@@ -95,7 +95,7 @@ export type RunResult = {
   detail: string | null
   outputs: JsonFields
   blackboard: Blackboard
-  writes: Change[]
+  writes: BlackboardChange[]
   cost_usd: number
   /** Working time: the time between a crash and the resumption does not count. */
   latency_ms: number

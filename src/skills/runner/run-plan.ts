@@ -10,7 +10,7 @@ import {
   type StepOutputs,
 } from '../plan/compile.ts'
 import { endEntry, entriesOf, type Entries, compensationEntry } from './entries.ts'
-import type { CompensationReport, JournalEntry, Run, RunResult, RunStatus, StepEnd, RunEntry } from './ports.ts'
+import type { CompensationReport, JournalEntry, PlanRun, RunResult, RunStatus, StepEnd, RunEntry } from './ports.ts'
 import { runStep, hiderOf, keyFor, notBegun } from './run-step.ts'
 import { secretsOf } from '../plan/secret-reference.ts'
 import { callStep } from './call-step.ts'
@@ -24,7 +24,7 @@ const mayHaveHappened = ({ status, reason }: StepEnd): boolean =>
  * rest.
  */
 async function compensate(
-  run: Run,
+  run: PlanRun,
   { ends, outputs, entries, told }: { ends: readonly StepEnd[]; outputs: StepOutputs; entries: readonly JournalEntry[]; told: Entries },
 ): Promise<CompensationReport[]> {
   const happened = ends.map(mayHaveHappened)
@@ -44,7 +44,7 @@ async function compensate(
 }
 
 async function undo(
-  run: Run,
+  run: PlanRun,
   entry: CompiledCompensation,
   { outputs, begun, tell }: { outputs: StepOutputs; begun: boolean; tell: (end: StepEnd) => RunEntry },
 ): Promise<StepEnd> {
@@ -92,12 +92,12 @@ const lost = (tool: string): StepEnd => notBegun('unknown', 'lost', `the process
  * 6. Called again with the same `run_id` after a crash at any point, the run comes to the same end.
  *    Errors of the storage ports pass through.
  */
-export async function runPlan(run: Run): Promise<RunResult> {
+export async function runPlan(run: PlanRun): Promise<RunResult> {
   const { idempotence_key } = run.plan
   return idempotence_key === null ? runAlone(run) : run.ports.alone(idempotence_key, () => runAlone(run))
 }
 
-async function runAlone(run: Run): Promise<RunResult> {
+async function runAlone(run: PlanRun): Promise<RunResult> {
   const entries = await run.ports.journal.load(run.run_id)
   const told = entriesOf(run)
   const reused = entries.length === 0 ? await lastGood(run) : null
@@ -108,14 +108,14 @@ async function runAlone(run: Run): Promise<RunResult> {
 
 type Journalled = { entries: readonly JournalEntry[]; told: Entries }
 
-async function runWhole(run: Run, { entries, told }: Journalled): Promise<RunResult> {
+async function runWhole(run: PlanRun, { entries, told }: Journalled): Promise<RunResult> {
   run.ports.log(told(entries.length === 0 ? 'skill-started' : 'skill-resumed', { inputs: run.plan.inputs }))
   const state = await runSteps(run, { entries, told })
   return conclude(run, state, { entries, told })
 }
 
 /** A key that has good outputs: nothing is run. */
-async function lastGood({ plan, ports }: Run): Promise<RunResult | null> {
+async function lastGood({ plan, ports }: PlanRun): Promise<RunResult | null> {
   if (plan.idempotence_key === null) return null
   const good = await ports.lastGood(plan.idempotence_key)
   if (good === null) return null
@@ -146,13 +146,13 @@ const notRun = ({ blackboard }: CompiledPlan, detail: string): RunResult => ({
   writes: [],
 })
 
-type State = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }
+type PlanState = { ends: StepEnd[]; outputs: Record<string, Json>; failed: StepEnd | null; spent_ms: () => number }
 
-async function runSteps(run: Run, { entries, told }: Journalled): Promise<State> {
+async function runSteps(run: PlanRun, { entries, told }: Journalled): Promise<PlanState> {
   const { plan, ports } = run
   const resumed_at = ports.now()
   const before_ms = entries.reduce((sum, { phase, end }) => sum + (phase === 'step' ? (end?.duration_ms ?? 0) : 0), 0)
-  const state: State = { ends: [], outputs: {}, failed: null, spent_ms: () => before_ms + ports.now() - resumed_at }
+  const state: PlanState = { ends: [], outputs: {}, failed: null, spent_ms: () => before_ms + ports.now() - resumed_at }
   for (const step of plan.steps) {
     const entry = entries.find(({ phase, index }) => phase === 'step' && index === step.index)
     const progress = { outputs: state.outputs, spent_usd: costOf(state.ends), spent_ms: state.spent_ms }
@@ -165,13 +165,13 @@ async function runSteps(run: Run, { entries, told }: Journalled): Promise<State>
 }
 
 /** An output that is too large is left out: a template that needs it fails. */
-function keep({ outputs }: State, { name, index }: CompiledStep, { output }: StepEnd): void {
+function keep({ outputs }: PlanState, { name, index }: CompiledStep, { output }: StepEnd): void {
   if (output?.kind !== 'json') return
   outputs[name] = output.value
   outputs[String(index)] = output.value
 }
 
-async function conclude(run: Run, state: State, { entries, told }: Journalled): Promise<RunResult> {
+async function conclude(run: PlanRun, state: PlanState, { entries, told }: Journalled): Promise<RunResult> {
   const { plan, ports } = run
   const mapped = state.failed ? null : resultMap(plan, state.outputs)
   if (mapped?.ok) {
@@ -192,7 +192,7 @@ function statusOf(ends: readonly StepEnd[], compensation: readonly CompensationR
   return ends.some(mayHaveHappened) ? 'partial_failure' : 'failed'
 }
 
-function reportOf({ plan }: Run, { ends, spent_ms }: State, compensation: CompensationReport[]) {
+function reportOf({ plan }: PlanRun, { ends, spent_ms }: PlanState, compensation: CompensationReport[]) {
   const steps = ends.map(({ status, reason, error, cost_usd, attempts, duration_ms }, index) => {
     const step = plan.steps[index]
     return { name: step?.name ?? String(index), tool: step?.tool ?? '', status, reason, error, cost_usd, attempts, duration_ms }

@@ -3,13 +3,13 @@ import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '..
 import { secretsOf } from '../plan/secret-reference.ts'
 import { callStep } from './call-step.ts'
 import { planMask, stepEntry, type Entries } from './entries.ts'
-import type { JournalEntry, Run, StepEnd, StepReason, StepStatus } from './ports.ts'
+import type { JournalEntry, PlanRun, StepEnd, StepReason, StepStatus } from './ports.ts'
 
 type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
 
 /** Runs one step to its end, which is in the journal when this resolves. */
 export async function runStep(
-  run: Run,
+  run: PlanRun,
   step: CompiledStep,
   { progress, entry, told }: { progress: Progress; entry: JournalEntry | undefined; told: Entries },
 ): Promise<StepEnd> {
@@ -22,7 +22,7 @@ export async function runStep(
 }
 
 async function call(
-  run: Run,
+  run: PlanRun,
   { index, tool, timeout_ms, retry }: CompiledStep,
   { args, progress, idempotence_key }: { args: JsonFields; progress: Progress; idempotence_key: string | null },
 ): Promise<StepEnd> {
@@ -41,7 +41,7 @@ type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
 /**
  * Checks before a step begins. A begun step may have happened, so guards and budgets are skipped.
  */
-function prepare(run: Run, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
+function prepare(run: PlanRun, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
   const { plan, ports } = run
   const resolved = resolveStep(step, plan, progress.outputs)
   const spent = begun ? null : stopFor(run, progress)
@@ -54,7 +54,7 @@ function prepare(run: Run, step: CompiledStep, { progress, begun }: { progress: 
   return resolved.ok ? resolved : stopped('failed', 'template', resolved.detail)
 }
 
-function stopFor({ plan: { budget }, signal }: Run, { spent_usd, spent_ms }: Progress): StepEnd | null {
+function stopFor({ plan: { budget }, signal }: PlanRun, { spent_usd, spent_ms }: Progress): StepEnd | null {
   if (signal?.aborted) return notBegun('failed', 'cancelled', 'the run was cancelled')
   if (spent_usd > budget.max_cost_usd) return notBegun('failed', 'budget_cost', `${spent_usd} of ${budget.max_cost_usd} USD are spent`)
   if (spent_ms() < budget.max_latency_ms) return null
@@ -78,11 +78,11 @@ export const notBegun = (status: StepStatus, reason: StepReason, error: string |
 
 const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotency key: it is not run again')
 
-export function hiderOf({ plan }: Run): (value: Json) => Json {
+export function hiderOf({ plan }: PlanRun): (value: Json) => Json {
   const mask = planMask(plan)
   return (value) => mask.value(value)
 }
 
 /** The key of a step in one run. Other runs use other keys, since this run may be undone. */
-export const keyFor = ({ plan, run_id }: Run, name: string): string | null =>
+export const keyFor = ({ plan, run_id }: PlanRun, name: string): string | null =>
   plan.idempotence_key === null ? null : `${plan.idempotence_key}:${run_id}:${name}`

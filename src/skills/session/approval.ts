@@ -2,11 +2,15 @@ import { bindInputs } from '../plan/inputs.ts'
 import { hashJson, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { SessionContext } from './context.ts'
-import type { Case, Decided } from './decide.ts'
+import type { Case, SessionDecision } from './decide.ts'
 import type { ApprovedRun, FoundSkill, Parked, ParkedRun } from './ports.ts'
 
 /** Parks a run that needs approval, with all of its inputs except secret ones. */
-export async function park(context: SessionContext, proposed: Case, { decision, inputs, recent_success }: Decided): Promise<Parked> {
+export async function park(
+  context: SessionContext,
+  proposed: Case,
+  { decision, inputs, recent_success }: SessionDecision,
+): Promise<Parked> {
   const { skill, request, manifest_hash, proposal_id, why } = proposed
   const { id: skill_id, version } = skill.manifest
   const shown = shownInputs(skill.manifest, inputs, context)

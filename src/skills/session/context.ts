@@ -2,7 +2,7 @@ import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
 import type { Anchor } from '../../contract/settings/anchors.ts'
 import type { Place } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import type { Blackboard, Change, Seeded, SeedNotes } from '../plan/blackboard.ts'
+import type { Blackboard, BlackboardChange, Seeded, SeedNotes } from '../plan/blackboard.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'
 import type { PolicyMode, SessionEntry, SessionPorts } from './ports.ts'
 
@@ -85,7 +85,7 @@ export function secretPathsOf({ signature: { inputs, blackboard_bindings } }: Ma
   })
 }
 
-function hiddenChange({ path, change, before, after }: Change, hide: (path: string, value: Json) => Json): Json {
+function hiddenChange({ path, change, before, after }: BlackboardChange, hide: (path: string, value: Json) => Json): Json {
   return { path, change, before: hide(path, before), after: hide(path, after) }
 }
 

@@ -2,7 +2,7 @@ import type { Json, JsonFields } from '../../base/json.ts'
 import type { ControlPlaneVerdict } from '../../contract/policy.ts'
 import type { GateDecision, GateRequest } from '../gate/decision.ts'
 import { decide } from '../gate/gate.ts'
-import { maskOf, type Mask } from '../gate/mask.ts'
+import { maskOf, type SecretMask } from '../gate/mask.ts'
 import { isRefused } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { anchorsOf } from '../plan/anchors.ts'
@@ -23,7 +23,7 @@ export type Case = {
 }
 
 /** `unparsed` says why a pinned parser gave no value. */
-export type Decided = {
+export type SessionDecision = {
   decision: GateDecision
   inputs: JsonFields
   enforced: boolean
@@ -33,7 +33,7 @@ export type Decided = {
 }
 
 /** Asks the gate; if only parsable slots are missing, asks the parsers and then the gate again. */
-export async function deliberate(context: SessionContext, proposed: Case): Promise<Decided> {
+export async function deliberate(context: SessionContext, proposed: Case): Promise<SessionDecision> {
   const first = await decideOnce(context, proposed)
   const { decision } = first
   if (proposed.request.dry_run || decision.verdict !== 'clarify' || decision.parsable.length === 0) return first
@@ -51,7 +51,7 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
 }
 
 /** Asks the control plane only about what the gate would run, since that waits for the network. */
-async function decideOnce(context: SessionContext, proposed: Case): Promise<Decided> {
+async function decideOnce(context: SessionContext, proposed: Case): Promise<SessionDecision> {
   const { probes, clock } = context.ports
   const begun = clock?.()
   let request = gateRequest(context, proposed)
@@ -127,7 +127,7 @@ function logDecision(
     decision,
     enforced,
     duration_ms,
-  }: Pick<Decided, 'decision' | 'enforced'> & { request: GateRequest; duration_ms: number | undefined },
+  }: Pick<SessionDecision, 'decision' | 'enforced'> & { request: GateRequest; duration_ms: number | undefined },
 ): void {
   const { manifest, inputs, blackboard: _blackboard, ...rest } = request
   const mask = maskFor(manifest, inputs, context)
@@ -140,5 +140,5 @@ function logDecision(
   context.log('skill-decided', { ...head, ...time, dry_run: dry_run ?? false, enforced, revision, request: asked, decision: decided })
 }
 
-export const maskFor = (manifest: Manifest, inputs: JsonFields, { blackboard }: Pick<SessionContext, 'blackboard'>): Mask =>
+export const maskFor = (manifest: Manifest, inputs: JsonFields, { blackboard }: Pick<SessionContext, 'blackboard'>): SecretMask =>
   maskOf(manifest, bindInputs(manifest, inputs, blackboard).inputs)

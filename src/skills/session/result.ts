@@ -1,4 +1,4 @@
-import { STAGES, type Check, type GateDecision, type Stage, type Verdict } from '../gate/decision.ts'
+import { STAGES, type GateCheck, type GateDecision, type GateStage, type GateVerdict } from '../gate/decision.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { CompensationReport, RunResult, RunStatus, StepStatus } from '../runner/ports.ts'
 import type { Question } from '../plan/slots.ts'
@@ -6,11 +6,11 @@ import type { Question } from '../plan/slots.ts'
 /** `failed`: nothing happened. `unknown`: the effect cannot be determined. */
 export type ProposalStatus = 'ok' | 'refused' | 'clarify' | 'needs_approval' | 'partial_failure' | 'failed' | 'unknown'
 
-type StageReport = { stage: Stage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: Check[] }
+type StageReport = { stage: GateStage; verdict: 'passed' | 'failed' | 'not_reached'; reason: string | null; checks: GateCheck[] }
 
 /** The decision as the proposer receives it. `enforced` is false if it was only observed. */
 export type DecisionReport = {
-  verdict: Verdict
+  verdict: GateVerdict
   stages: StageReport[]
   score: number | null
   tau: number | null

@@ -9,13 +9,13 @@ import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
 import type { RunResult, RunEntry, RunnerPorts } from '../runner/ports.ts'
 import { differenceFrom, park } from './approval.ts'
 import { DEEPEST_CHAIN, MOST_PROPOSALS, SessionContext, type SessionSettings } from './context.ts'
-import { deliberate, maskFor, type Case, type Decided } from './decide.ts'
+import { deliberate, maskFor, type Case, type SessionDecision } from './decide.ts'
 import type { ApprovedRun, FoundSkill, RunRecord, SessionPorts, SkillUsage, ProposalRequest, SkillProposal } from './ports.ts'
 import { answer, ranAs, reportOf, unreached, type ProposalHead, type ProposalResult } from './result.ts'
 import type { Result } from '../../base/result.ts'
 import { evaluate, type ExpressionScope } from '../cel/expression.ts'
 import { probeSession } from '../cel/probes.ts'
-import type { Mask } from '../gate/mask.ts'
+import type { SecretMask } from '../gate/mask.ts'
 import { runPlan } from '../runner/run-plan.ts'
 
 /** Runs a recorded plan. Its end, result and writes are stored in one write. */
@@ -45,7 +45,7 @@ async function runRecorded(
 /** Readings of the clock that the log keeps of one run, in ms since its start: for replays. */
 const MOST_READINGS = 1000
 
-type End = { run: RunResult; result: ProposalResult; entry: RunEntry; mask: Mask }
+type End = { run: RunResult; result: ProposalResult; entry: RunEntry; mask: SecretMask }
 
 async function keepEnd(context: SessionContext, { run_id, skill_id }: RunRecord, { run, result, entry, mask }: End): Promise<void> {
   const { kind, ...fields } = entry
@@ -65,7 +65,7 @@ async function keepEnd(context: SessionContext, { run_id, skill_id }: RunRecord,
 function runnerPorts(
   context: SessionContext,
   record: RunRecord,
-  { manifest, mask, clock }: { manifest: Manifest; mask: Mask; clock: number[] },
+  { manifest, mask, clock }: { manifest: Manifest; mask: SecretMask; clock: number[] },
 ): Omit<RunnerPorts, 'ended'> {
   const { ports, settings } = context
   const { run_id, skill_id, version, trace_id } = record
@@ -98,7 +98,7 @@ function runnerPorts(
 function recordOf(
   { ports, blackboard, settings }: SessionContext,
   { proposal_id, skill, manifest_hash, request, approval }: Case,
-  { decision, enforced, inputs }: Decided,
+  { decision, enforced, inputs }: SessionDecision,
 ): RunRecord {
   const { id: skill_id, version } = skill.manifest
   return {

@@ -46,10 +46,10 @@ function withContent(message: BaseMessage, content: Content): BaseMessage {
   return copy
 }
 
-export type Changes = { content?: Content; response_metadata?: Record<string, unknown>; usage_metadata?: UsageMetadata | undefined }
+export type MessageChanges = { content?: Content; response_metadata?: Record<string, unknown>; usage_metadata?: UsageMetadata | undefined }
 
 /** The answer with these changes, of the same class; its tool calls and ids stay. */
-export function changed<Kind extends Reply>(reply: Kind, changes: Changes): Kind {
+export function changed<Kind extends Reply>(reply: Kind, changes: MessageChanges): Kind {
   return (AIMessageChunk.isInstance(reply) ? new AIMessageChunk(fieldsOf(reply, changes)) : new AIMessage(fieldsOf(reply, changes))) as Kind
 }
 
@@ -57,7 +57,7 @@ export function changed<Kind extends Reply>(reply: Kind, changes: Changes): Kind
 export const chunkOf = (reply: Reply): AIMessageChunk =>
   AIMessageChunk.isInstance(reply) ? reply : new AIMessageChunk(fieldsOf(reply, {}))
 
-function fieldsOf(reply: Reply, changes: Changes) {
+function fieldsOf(reply: Reply, changes: MessageChanges) {
   const { content, additional_kwargs, response_metadata, tool_calls, invalid_tool_calls, id, name } = reply
   const chunks = 'tool_call_chunks' in reply && reply.tool_call_chunks ? { tool_call_chunks: reply.tool_call_chunks } : {}
   const named = { ...(id === undefined ? {} : { id }), ...(name === undefined ? {} : { name }) }

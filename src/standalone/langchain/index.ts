@@ -1,6 +1,6 @@
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { ModelTurn } from '../../skills/model/model-turn.ts'
-import type { Reflex } from '../reflex.ts'
+import type { StandaloneReflex } from '../reflex.ts'
 import { TurnFinder } from '../turn-finder.ts'
 import { type SkillChatModel, type Tooled, withSkills } from './skill-chat-model.ts'
 import { planTools, type ChainTool } from './tools.ts'
@@ -15,9 +15,9 @@ export type ChainParts<Model> = { model: Model; tools?: readonly ChainTool[] }
  * A LangChain chat model with skills. It always uses the protocol `asp`. Throws if the model is
  * already wrapped or is not a chat model.
  */
-export function wrapLangChain(reflex: Reflex, parts: ChainParts<BaseChatModel>): SkillChatModel
-export function wrapLangChain(reflex: Reflex, parts: ChainParts<Tooled>): Tooled
-export function wrapLangChain(reflex: Reflex, { model, tools = [] }: ChainParts<BaseChatModel | Tooled>): Tooled {
+export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<BaseChatModel>): SkillChatModel
+export function wrapLangChain(reflex: StandaloneReflex, parts: ChainParts<Tooled>): Tooled
+export function wrapLangChain(reflex: StandaloneReflex, { model, tools = [] }: ChainParts<BaseChatModel | Tooled>): Tooled {
   const begin = () => new ModelTurn({ ...reflex.turn({ tools: planTools(tools) }).options, protocol: 'asp' })
   return withSkills(model, new TurnFinder(begin))
 }
@@ -27,7 +27,7 @@ export function wrapLangChain(reflex: Reflex, { model, tools = [] }: ChainParts<
  * be given skills, and is refused.
  */
 export function wrapLangGraph<Graph>(
-  reflex: Reflex,
+  reflex: StandaloneReflex,
   { model, tools = [], graph }: ChainParts<BaseChatModel> & { graph: (model: SkillChatModel) => Graph },
 ): Graph {
   if (typeof graph !== 'function' || graph.length === 0) throw new TypeError(NOT_BUILT)

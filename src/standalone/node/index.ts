@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { ReflexConfig } from '../config.ts'
-import { createReflex as create, type Reflex } from '../reflex.ts'
-import { SCHEMA, sqlLog, sqlRows, type Sql } from '../rows.ts'
+import { createReflex as create, type StandaloneReflex } from '../reflex.ts'
+import { SCHEMA, sqlLog, sqlRows, type StandaloneSql } from '../rows.ts'
 import { ArchivedLog, type LogArchiveConfig } from './log-archive.ts'
 import { storageOver, type Storage } from '../storage.ts'
 
@@ -12,7 +12,7 @@ type FileConfig = { file: string; archive?: LogArchiveConfig }
 export function createReflex({
   storage = 'memory',
   ...config
-}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | FileConfig }): Reflex {
+}: Omit<ReflexConfig, 'storage'> & { storage?: ReflexConfig['storage'] | FileConfig }): StandaloneReflex {
   const { project, now } = config
   if (typeof storage === 'string' || !('file' in storage)) return create({ ...config, storage })
   const archive = storage.archive && { ...storage.archive, project, ...(now && { now }) }
@@ -35,7 +35,7 @@ function opened(file: string, synchronous: 'FULL' | 'NORMAL'): DatabaseSync {
   return database
 }
 
-function sqlOf(database: DatabaseSync): Sql {
+function sqlOf(database: DatabaseSync): StandaloneSql {
   const statements = new Map<string, StatementSync>()
   return {
     all(sql, ...values) {

@@ -1,13 +1,13 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
-import { decodeArchive, encodeArchive, idHash, type Line } from '../../features/archive/file/archive-file.ts'
-import type { LogEntry, LogStore, Sql } from '../rows.ts'
+import { decodeArchive, encodeArchive, idHash, type ArchiveLine } from '../../features/archive/file/archive-file.ts'
+import type { StandaloneRow, LogStore, StandaloneSql } from '../rows.ts'
 
 /** Entries of days before the last `keep_days` are moved to files in `folder`. */
 export type LogArchiveConfig = { folder: string; keep_days?: number }
 
-type Options = LogArchiveConfig & { project: string; now?: () => number }
+type LogArchiveOptions = LogArchiveConfig & { project: string; now?: () => number }
 type File = { day: string; first_seq: number; last_seq: number; sha256: string }
 
 const DAY_MS = 86_400_000
@@ -28,12 +28,12 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS reflex_archive (
  * dies before writes the same file again: its name is the first `seq`.
  */
 export class ArchivedLog implements LogStore {
-  readonly #sql: Sql
+  readonly #sql: StandaloneSql
   readonly #live: LogStore
-  readonly #options: Options
+  readonly #options: LogArchiveOptions
   #due = 0
 
-  constructor(sql: Sql, live: LogStore, options: Options) {
+  constructor(sql: StandaloneSql, live: LogStore, options: LogArchiveOptions) {
     this.#sql = sql
     this.#live = live
     this.#options = options
@@ -46,8 +46,8 @@ export class ArchivedLog implements LogStore {
     this.#archiveIfDue()
   }
 
-  entries({ trace_id, after = 0, limit = MOST_ENTRIES }: Parameters<LogStore['entries']>[0] = {}): readonly LogEntry[] {
-    const found: LogEntry[] = []
+  entries({ trace_id, after = 0, limit = MOST_ENTRIES }: Parameters<LogStore['entries']>[0] = {}): readonly StandaloneRow[] {
+    const found: StandaloneRow[] = []
     const sql = `SELECT first_seq, last_seq, day, sha256 FROM reflex_archive
       WHERE last_seq > ?1 AND (?2 IS NULL OR instr(traces, ?2) > 0) ORDER BY first_seq`
     for (const file of this.#sql.all(sql, after, trace_id === undefined ? null : idHash(trace_id)) as File[]) {
@@ -77,12 +77,12 @@ export class ArchivedLog implements LogStore {
   /** Archives the oldest entries of one day. False if none is old enough. */
   #archiveSome(first_kept: string): boolean {
     const rows = this.#sql.all('SELECT seq, entry FROM reflex_log ORDER BY seq LIMIT ?', FILE_ROWS)
-    const entries = rows.map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as LogEntry), seq: Number(seq) }))
+    const entries = rows.map(({ seq, entry }) => ({ ...(JSON.parse(String(entry)) as StandaloneRow), seq: Number(seq) }))
     const day = entries[0]?.at.slice(0, 10)
     if (day === undefined || day >= first_kept) return false
     const other = entries.findIndex(({ at }) => at.slice(0, 10) !== day)
     const old = other === -1 ? entries : entries.slice(0, other)
-    const lines: Line[] = old.map((entry) => ({ seq: entry.seq, text: JSON.stringify(entry) }))
+    const lines: ArchiveLine[] = old.map((entry) => ({ seq: entry.seq, text: JSON.stringify(entry) }))
     const first_seq = lines[0]?.seq ?? 0
     const last_seq = lines.at(-1)?.seq ?? 0
     const files = [...encodeArchive('log', this.#options.project, lines)]
@@ -97,11 +97,11 @@ export class ArchivedLog implements LogStore {
     return true
   }
 
-  #read(file: File): LogEntry[] {
+  #read(file: File): StandaloneRow[] {
     const name = this.#pathOf(file, 'jsonl')
     const lines = decodeArchive(readFileSync(name), file.sha256)
     if (!lines) throw new Error(`the archive file ${name} is damaged: its hash is not the one in the manifest`)
-    return lines.map((line) => JSON.parse(line) as LogEntry)
+    return lines.map((line) => JSON.parse(line) as StandaloneRow)
   }
 
   #pathOf({ day, first_seq }: Pick<File, 'day' | 'first_seq'>, format: 'jsonl' | 'parquet'): string {

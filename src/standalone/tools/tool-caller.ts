@@ -44,7 +44,7 @@ type ToolUse = {
   work: (signal: AbortSignal, idempotence_key: string | null) => Promise<unknown>
 }
 
-export type Used = { output: unknown; cost_usd: number; reused: boolean }
+export type CallerOutput = { output: unknown; cost_usd: number; reused: boolean }
 
 /** Kept in place of such an output: the call must not fail, since it has happened. */
 const NOT_JSON = '{"not_kept":"what it gave is not JSON"}'
@@ -65,7 +65,7 @@ export class ToolCaller {
     this.#keys = ports.keys ?? new ScopedLocks()
   }
 
-  async use(use: ToolUse): Promise<Used> {
+  async use(use: ToolUse): Promise<CallerOutput> {
     const { tool, policy, input } = use
     const own = policy.idempotence_key?.(input) ?? null
     if (own === null) return this.#run(use, null)
@@ -74,7 +74,7 @@ export class ToolCaller {
     return this.#keys.run(name, () => this.#once({ ...use, key: own }, name))
   }
 
-  async #once(use: ToolUse, name: string): Promise<Used> {
+  async #once(use: ToolUse, name: string): Promise<CallerOutput> {
     const known = await this.#ports.outputs.get(name)
     if (known !== undefined) {
       await this.#tell(use, this.#noted(use), { status: 'reused', output: known, attempts: 0, duration_ms: 0, cost_usd: 0 })
@@ -83,7 +83,7 @@ export class ToolCaller {
     return this.#run(use, name)
   }
 
-  async #run(use: ToolUse, name: string | null): Promise<Used> {
+  async #run(use: ToolUse, name: string | null): Promise<CallerOutput> {
     const { policy, input } = use
     const started = this.#ports.now()
     const noted = this.#noted(use)

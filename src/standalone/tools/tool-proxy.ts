@@ -1,6 +1,6 @@
 import { asSchema, type ToolExecutionOptions, type ToolSet } from 'ai'
 import type { Json } from '../../base/json.ts'
-import type { ToolCaller, ToolPolicy, Used } from './tool-caller.ts'
+import type { ToolCaller, ToolPolicy, CallerOutput } from './tool-caller.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
 
 /** The options of a tool, with its idempotency key. */
@@ -47,7 +47,7 @@ export async function callForPlan(
   caller: ToolCaller,
   { name, tool, policy, input }: { name: string; tool: Tool | undefined; policy: ToolPolicy; input: unknown },
   { signal, call_id, idempotence_key, hide }: PlanCall,
-): Promise<Used> {
+): Promise<CallerOutput> {
   const refusal = whyNotForPlans(name, tool)
   if (!tool || refusal !== null) throw new Error(refusal ?? `the tool ${name} does not exist`)
   const checked = await asSchema(tool.inputSchema).validate?.(input)

@@ -1,7 +1,7 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { patternMatchesSql } from '../../contract/scope-pattern.ts'
-import { olderThan, type Place, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
+import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 
 export type KeyRow = typeof keys.$inferSelect
@@ -23,7 +23,7 @@ export async function existingKeys(database: D1Database, ids: readonly string[])
   return new Set(rows.map(({ id }) => id))
 }
 
-type KeyQuery = { limit: number; before?: Place | undefined; patterns: readonly string[] }
+type KeyQuery = { limit: number; before?: PagePosition | undefined; patterns: readonly string[] }
 
 /** Keys whose scopes `patterns` cover, newest first, without their hashes. */
 export async function listKeys(database: D1Database, page: KeyQuery): Promise<PageOf<ListedKey>> {

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { Artifact, ArtifactChanges, Reference, Subscription } from '../../contract/artifact.ts'
+import type { Artifact, ArtifactChanges, Reference, ArtifactSubscription } from '../../contract/artifact.ts'
 import { matchesScope } from '../../contract/scope-pattern.ts'
 import { entitlementsOf, runnable, type Entitlement } from './entitlements.ts'
 import { isPattern, ownersPatterns } from './patterns.ts'
@@ -14,7 +14,7 @@ const PAGE = 50
  * The artifacts of a subscription that changed since a revision; all of them since 0. An unchanged
  * feed costs one row.
  */
-export async function readFeed(db: D1Database, of: Subscription, since_revision: number, limit = PAGE): Promise<ArtifactChanges> {
+export async function readFeed(db: D1Database, of: ArtifactSubscription, since_revision: number, limit = PAGE): Promise<ArtifactChanges> {
   const latest = revisionIn(await newest(db))
   if (latest === since_revision) return { changes: [], revision: latest, more: false }
   const restart = latest < since_revision
@@ -27,7 +27,7 @@ export async function readFeed(db: D1Database, of: Subscription, since_revision:
 /** All versions that the references stand for, if any of them changed. */
 async function referenced(
   db: D1Database,
-  { kind, scope, references }: Subscription & { references: readonly Reference[] },
+  { kind, scope, references }: ArtifactSubscription & { references: readonly Reference[] },
   since: number,
 ): Promise<ArtifactChanges> {
   const entitled = await entitlementsOf(db, { kind, scope, ids: references.map(({ id }) => id) })
@@ -52,7 +52,7 @@ const anyChanged = (references: readonly Reference[], since: number): SQL => sql
 /** Versions that became active, or ceased to be. */
 async function owned(
   db: D1Database,
-  { kind, scope }: Subscription,
+  { kind, scope }: ArtifactSubscription,
   { since, limit }: { since: number; limit: number },
 ): Promise<ArtifactChanges> {
   const [patterns, entitled] = await Promise.all([ownersPatterns(db, [scope]), entitlementsOf(db, { kind, scope })])
@@ -79,7 +79,7 @@ const revisionIn = ([row]: { revision: number | null }[]): number => row?.revisi
 /** Reads the content of one page only: CROSS JOIN starts from the owners' artifacts. */
 function changedOf(
   db: D1Database,
-  kind: Subscription['kind'],
+  kind: ArtifactSubscription['kind'],
   { patterns, entitled, since, limit }: { patterns: readonly string[]; entitled: readonly Entitlement[]; since: number; limit: number },
 ) {
   const { id, version, revision, state, content } = artifactVersions

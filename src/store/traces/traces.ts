@@ -177,10 +177,10 @@ function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, 
   )
 }
 
-type Row = { key: string; trace_id: string; source: Source }
+type TraceRow = { key: string; trace_id: string; source: Source }
 
 /** The rows of one source. `next`: where it continues; null at its end. */
-async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<{ rows: Row[]; next: string | null }> {
+async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<{ rows: TraceRow[]; next: string | null }> {
   const { patterns, scope, agent, skill, since, until, min_duration_ms, cursor, limit } = query
   const until_seq = until === undefined ? null : seqAt(Date.parse(until))
   const before = [cursor, until_seq].flatMap((seq) => (seq === undefined || seq === null ? [] : [BigInt(seq)]))
@@ -205,7 +205,7 @@ async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promis
   const { results: rows } = await db
     .prepare(page)
     .bind(...params)
-    .all<Row>()
+    .all<TraceRow>()
   // A short page is the last one, unless it reached the limit of rows read.
   return { rows, next: rows.length > limit ? (rows.at(-1)?.key ?? null) : await lastLookedAt() }
 

@@ -8,12 +8,12 @@ import { sampleBucket } from '../../reflexes/metrics.ts'
 import type { Counts } from './counts.ts'
 
 /** The fields of a session's entries are as the session writes them. */
-export type SkillEntry = EntryHead & { readonly kind: SkillEntryKind } & Readonly<Record<string, unknown>>
-export type EntryOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? SkillEntry : Extract<NewEntry, { kind: Kind }>
-type LoggedOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? SkillEntry : Extract<LogEntry, { kind: Kind }>
+export type TypedSkillEntry = EntryHead & { readonly kind: SkillEntryKind } & Readonly<Record<string, unknown>>
+export type EntryOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : Extract<NewEntry, { kind: Kind }>
+type LoggedOf<Kind extends EntryKind> = Kind extends SkillEntryKind ? TypedSkillEntry : Extract<LogEntry, { kind: Kind }>
 
 /** A notice that an entry calls for. */
-export type Found = { type: NoticeType; data: Record<string, Json> }
+export type FoundNotice = { type: NoticeType; data: Record<string, Json> }
 
 /**
  * A kind of entries: its meaning, its span, what it adds to statistics, and the notices that it
@@ -22,15 +22,15 @@ export type Found = { type: NoticeType; data: Record<string, Json> }
 type KindOf<Kind extends EntryKind> = {
   means: string
   span: SpanKind
-  said: (entry: LoggedOf<Kind>, scope: string) => Said
+  said: (entry: LoggedOf<Kind>, scope: string) => SpanText
   counts?: (entry: EntryOf<Kind>, tally: Tally) => void
-  notices?: { [Type in NoticeType]?: (entry: EntryOf<Kind>) => Found['data'] | null }
+  notices?: { [Type in NoticeType]?: (entry: EntryOf<Kind>) => FoundNotice['data'] | null }
 }
 export type EveryKind = { [Kind in EntryKind]: KindOf<Kind> }
 export type Kinds = Partial<EveryKind>
 
 /** An entry's contribution to its span. A span that begins runs until an entry gives it an end. */
-export type Said = {
+export type SpanText = {
   kind?: SpanKind
   name?: string
   begins?: true
@@ -43,7 +43,7 @@ export type Said = {
 export const ended = (ok: boolean) => (ok ? ('ok' as const) : ('error' as const))
 export const errorType = (ok: boolean, type: unknown) => (ok ? {} : { 'error.type': type })
 
-export const note = (name: string, attributes: Record<string, unknown> = {}): Said => ({ name, ends: 'ok', attributes })
+export const note = (name: string, attributes: Record<string, unknown> = {}): SpanText => ({ name, ends: 'ok', attributes })
 
 /** The judgement of a decision model's answer: the action, or why a turn decides. */
 export const middleOf = (middle: DecisionMade['middle']) =>

@@ -1,9 +1,9 @@
 import type { Counts } from './counts.ts'
-import type { Kinds, SkillEntry } from './kind.ts'
-import { ended, inTurn, note, sample, textOf, turnOf, type Said, type Tally } from './kind.ts'
+import type { Kinds, TypedSkillEntry } from './kind.ts'
+import { ended, inTurn, note, sample, textOf, turnOf, type SpanText, type Tally } from './kind.ts'
 
-const skill = ({ skill_id, version }: SkillEntry) => ({ 'gen_ai.skill.name': skill_id, 'reflex.skill.version': version })
-const run = (entry: SkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow', ...skill(entry), 'reflex.run.id': entry['run_id'] })
+const skill = ({ skill_id, version }: TypedSkillEntry) => ({ 'gen_ai.skill.name': skill_id, 'reflex.skill.version': version })
+const run = (entry: TypedSkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow', ...skill(entry), 'reflex.run.id': entry['run_id'] })
 
 /** Sessions of skills. */
 export const skills = {
@@ -145,14 +145,14 @@ export const skills = {
   },
 } satisfies Kinds
 
-const runNamed = (entry: SkillEntry) => ({ name: `invoke_workflow ${String(entry['skill_id'])}` }) as const
+const runNamed = (entry: TypedSkillEntry) => ({ name: `invoke_workflow ${String(entry['skill_id'])}` }) as const
 
-function blackboard(name: string, fields: Record<string, unknown>): Said {
+function blackboard(name: string, fields: Record<string, unknown>): SpanText {
   const attributes = Object.fromEntries(Object.entries(fields).map(([field, value]) => [`reflex.blackboard.${field}`, value]))
   return { name, ends: 'ok', attributes }
 }
 
-function stepSaid(kind: 'step' | 'compensation', entry: SkillEntry): Said {
+function stepSaid(kind: 'step' | 'compensation', entry: TypedSkillEntry): SpanText {
   const { step, index, tool: name, status, reason, error, cost_usd, attempts, undoes } = entry
   const ok = status === 'ok' || status === 'skipped'
   const of = { 'gen_ai.tool.name': name, 'reflex.step.index': index, 'reflex.step.status': status, 'reflex.step.attempts': attempts }
@@ -166,9 +166,9 @@ function decisionOf(decision: unknown): Record<string, unknown> {
   return { 'reflex.verdict': verdict, 'reflex.stage': stage, 'reflex.reason': reason, 'reflex.score': score, 'reflex.to_pass': to_pass }
 }
 
-type Decided = { skill_id?: unknown; decision?: unknown; parent_id: string | null }
+type DecidedEntry = { skill_id?: unknown; decision?: unknown; parent_id: string | null }
 
-function countDecision({ skill_id, decision, parent_id }: Decided, change: 1 | -1, { record, add }: Tally): void {
+function countDecision({ skill_id, decision, parent_id }: DecidedEntry, change: 1 | -1, { record, add }: Tally): void {
   const id = textOf(skill_id)
   const verdict = textOf((decision as { verdict?: unknown } | null)?.verdict)
   const counts: Counts<'scope'> & Counts<'skill'> = { proposals: change }

@@ -15,9 +15,9 @@ import {
   usageOf,
   type EntryOf,
   type EveryKind,
-  type Found,
+  type FoundNotice,
   type Kinds,
-  type Said,
+  type SpanText,
   type Tally,
 } from './kind.ts'
 import type { Counts } from './counts.ts'
@@ -416,7 +416,7 @@ const reflexes = {
   },
 } satisfies Kinds
 
-const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): Said => ({
+const timer = ({ kind, timer_name }: { kind: string; timer_name: string }): SpanText => ({
   name: `${kind} ${timer_name}`,
   ends: 'ok',
   attributes: { 'reflex.timer.name': timer_name },
@@ -488,9 +488,9 @@ const table: EveryKind = { ...events, ...turns, ...reflexes, ...skills, ...upkee
 type AnyKind = {
   means: string
   span: SpanKind
-  said: (entry: LogEntry, scope: string) => Said
+  said: (entry: LogEntry, scope: string) => SpanText
   counts?: (entry: NewEntry, tally: Tally) => void
-  notices?: { [Type in NoticeType]?: (entry: NewEntry) => Found['data'] | null }
+  notices?: { [Type in NoticeType]?: (entry: NewEntry) => FoundNotice['data'] | null }
 }
 /** By name, in the order of their names. */
 export const byName: ReadonlyMap<string, AnyKind> = new Map(Object.entries(table as unknown as Record<string, AnyKind>))
@@ -499,13 +499,13 @@ export const byName: ReadonlyMap<string, AnyKind> = new Map(Object.entries(table
 export const spanKindOf = (kind: string): SpanKind => byName.get(kind)?.span ?? 'note'
 
 /** Names and attributes by the semantic conventions that docs/observability.md names. */
-export const describe = (entry: LogEntry, scope: string): Said => byName.get(entry.kind)?.said(entry, scope) ?? note(entry.kind)
+export const describe = (entry: LogEntry, scope: string): SpanText => byName.get(entry.kind)?.said(entry, scope) ?? note(entry.kind)
 
 /** Counts one log entry. The log alone gives the same numbers again. */
 export const foldEntry = (entry: NewEntry, tally: Tally): void => byName.get(entry.kind)?.counts?.(entry, tally)
 
 /** The notices that a log entry calls for. */
-export function noticesOf(entry: NewEntry): Found[] {
+export function noticesOf(entry: NewEntry): FoundNotice[] {
   const { notices = {} } = byName.get(entry.kind) ?? {}
   return Object.entries(notices).flatMap(([type, dataOf]) => {
     const data = dataOf(entry)
@@ -513,7 +513,7 @@ export function noticesOf(entry: NewEntry): Found[] {
   })
 }
 
-function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }: EntryOf<'event-ended'>): Found['data'] {
+function endOf({ event_ids: [event_id = ''], trace_id, status, attempts, error, outcome }: EntryOf<'event-ended'>): FoundNotice['data'] {
   return { event_id, trace_id, status, attempts, error, outcome: outcome as Json }
 }
 

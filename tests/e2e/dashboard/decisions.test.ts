@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
-import type { Span, Trace } from '../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
 import { ask, scopePath } from '../api.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 import { learnedRun, seedDecision, seedDemo, TRIAGE } from './seed.ts'
@@ -149,7 +149,7 @@ test('walks a trace of a thousand spans by the keyboard, of which only those in 
 
 const spanId = (number: number): string => number.toString(16).padStart(16, '0')
 
-function longTrace(spans: number): Trace {
+function longTrace(spans: number): TraceReport {
   const began = Date.parse('2026-11-22T20:00:00Z')
   const span = (number: number, name: string, kind: Span['kind'], children: Span[] = []): Span => ({
     span_id: spanId(number),

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import { leaveDemo } from '../../../cli/demo/run.ts'
-import type { Summary } from '../../../cli/demo/summary.ts'
+import type { DemoSummary } from '../../../cli/demo/summary.ts'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { learnRun } from '../../../src/features/learning/contract/runs.ts'
 import { ADMIN_KEY, ask, eventually, scopePath } from '../api.ts'
 
 /** The state that `npm run demo` leaves. */
-export const seedDemo = (server: LocalServer): Promise<Summary> => leaveDemo(server, ADMIN_KEY)
+export const seedDemo = (server: LocalServer): Promise<DemoSummary> => leaveDemo(server, ADMIN_KEY)
 
 export const TRIAGE = 'demo/triage'
 

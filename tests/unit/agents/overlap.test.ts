@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { arrivalOf, MOST_INTERRUPTS, noTurn, type Meeting } from '../../../src/agent/overlap.ts'
-import type { Decision } from '../../../src/reflexes/decide.ts'
+import { arrivalOf, MOST_INTERRUPTS, noTurn, type OverlapSituation } from '../../../src/agent/overlap.ts'
+import type { ReactionDecision } from '../../../src/reflexes/decide.ts'
 
-const waiting: Pick<Decision, 'perceived' | 'acted'> = { perceived: 'joined', acted: null }
+const waiting: Pick<ReactionDecision, 'perceived' | 'acted'> = { perceived: 'joined', acted: null }
 const fired = (action_type: string, reused = false) =>
-  ({ perceived: 'joined', acted: { action: { action_type }, reused } }) as unknown as Pick<Decision, 'perceived' | 'acted'>
-const debounce: Meeting['overlap'] = { debounce: { quiet_ms: 5, max_ms: 9 } }
-const meeting = (overlap: Meeting['overlap'], more: Partial<Meeting> = {}): Meeting => ({
+  ({ perceived: 'joined', acted: { action: { action_type }, reused } }) as unknown as Pick<ReactionDecision, 'perceived' | 'acted'>
+const debounce: OverlapSituation['overlap'] = { debounce: { quiet_ms: 5, max_ms: 9 } }
+const meeting = (overlap: OverlapSituation['overlap'], more: Partial<OverlapSituation> = {}): OverlapSituation => ({
   overlap,
   has_trigger: true,
   in_flight: { turn_id: 'a', interrupts: 0 },

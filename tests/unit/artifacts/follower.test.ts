@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { Follower } from '../../../src/artifacts/follower.ts'
+import { ArtifactFollower } from '../../../src/artifacts/follower.ts'
 import type { ArtifactChanges } from '../../../src/contract/artifact.ts'
 
 const page = (revision: number, more = false): ArtifactChanges => ({ changes: [], revision, more })
@@ -7,7 +7,7 @@ const page = (revision: number, more = false): ArtifactChanges => ({ changes: []
 describe('a follower of the registry', () => {
   test('starts over for another subscription', async () => {
     const read = vi.fn<(since: number) => Promise<ArtifactChanges>>(async (since) => page(since + 5))
-    const follower = new Follower(() => {})
+    const follower = new ArtifactFollower(() => {})
     await follower.catchUp(() => 'a', read)
     await follower.catchUp(() => 'a', read)
     await follower.catchUp(() => 'b', read)
@@ -16,7 +16,7 @@ describe('a follower of the registry', () => {
 
   test('ignores a response to a subscription that has since changed', async () => {
     const apply = vi.fn<() => void>()
-    const follower = new Follower(apply)
+    const follower = new ArtifactFollower(apply)
     let of = 'a'
     const changing = async () => {
       of = 'b'
@@ -28,7 +28,7 @@ describe('a follower of the registry', () => {
 
   test('continues from a position that was stored', async () => {
     const read = vi.fn<(since: number) => Promise<ArtifactChanges>>(async () => page(9))
-    const follower = new Follower(() => {})
+    const follower = new ArtifactFollower(() => {})
     follower.resume({ of: 'a', revision: 7 })
     expect(await follower.catchUp(() => 'a', read)).toBe(true)
     expect(read).toHaveBeenCalledExactlyOnceWith(7)

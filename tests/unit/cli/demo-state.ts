@@ -1,5 +1,5 @@
 import { lineEvent, type LineEvent } from '../../../cli/demo/read-log.ts'
-import { summarise, type Outcome, type Summary } from '../../../cli/demo/summary.ts'
+import { summarise, type DemoOutcome, type DemoSummary } from '../../../cli/demo/summary.ts'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { ScopeState } from '../../../src/contract/scope.ts'
 import { defaultSettings } from '../../../src/contract/settings/settings.ts'
@@ -21,11 +21,11 @@ import {
 export const REASON = '6 failed logins from 2025-12-10T07:13:43.000Z to 2025-12-10T07:13:56.000Z as "root"'
 export const QUICK_REASON = '3 failed logins from 2025-12-10T07:10:02.000Z to 2025-12-10T07:10:09.000Z as "oracle"'
 type Given = { logs?: Record<string, LogEntry[]>; scopes?: ScopeState[]; attempts?: [string, number][] } & Partial<
-  Pick<Outcome, 'approvals' | 'dead_letters'>
+  Pick<DemoOutcome, 'approvals' | 'dead_letters'>
 >
 
 /** The summary of logs by scope, of five lines. */
-export const summaryOf = ({ logs = { 'ssh/web-1': busyLog() }, scopes = [scopeState], attempts = [], ...rest }: Given = {}): Summary =>
+export const summaryOf = ({ logs = { 'ssh/web-1': busyLog() }, scopes = [scopeState], attempts = [], ...rest }: Given = {}): DemoSummary =>
   summarise({
     log: {
       name: 'examples/ssh-auth.log',

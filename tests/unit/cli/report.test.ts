@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { howToTalk, report } from '../../../cli/demo/report.ts'
-import type { Summary } from '../../../cli/demo/summary.ts'
+import type { DemoSummary } from '../../../cli/demo/summary.ts'
 import { plainPaint } from '../../../cli/lib/paint.ts'
 import { summaryOf } from './demo-state.ts'
 
@@ -13,11 +13,11 @@ const letter = {
   dead_lettered_at: '2026-11-21T07:41:53.000Z',
 }
 
-const summary = (change: Partial<Summary> = {}): Summary => ({
+const summary = (change: Partial<DemoSummary> = {}): DemoSummary => ({
   ...summaryOf({ dead_letters: [{ ...letter, error: 'Error: division by zero\n\n>    1 | 1 / 0' }] }),
   ...change,
 })
-const text = (of: Summary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept, curve: ['the curve'] })
+const text = (of: DemoSummary, columns = 80, kept = false) => report(of, { columns, paint: plainPaint, kept, curve: ['the curve'] })
 
 describe('the report', () => {
   test('says what was read and blocked, that no model was asked, and what to do next', () => {

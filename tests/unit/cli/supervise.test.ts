@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { supervise } from '../../../cli/dev/supervise.ts'
-import { watchChanges, type Change } from '../../../cli/dev/watch.ts'
+import { watchChanges, type FileChange } from '../../../cli/dev/watch.ts'
 
 const STOP = new Error('stopped by the test')
 
 /** A server that fails to start, crashes or stays up in the order of `plan`; then it is stopped. */
 function developing(plan: ('fails' | 'crashes' | 'stays')[]) {
   const told: string[] = []
-  const waiting = new Set<(change: Change) => void>()
+  const waiting = new Set<(change: FileChange) => void>()
   let [starts, stops, clock] = [0, 0, 0]
-  const change = (made: Change) => {
+  const change = (made: FileChange) => {
     const resolves = Array.from(waiting)
     waiting.clear()
     for (const resolve of resolves) resolve(made)

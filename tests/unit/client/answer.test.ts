@@ -1,6 +1,6 @@
 import { readUIMessageStream, type UIMessageChunk } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { Answer } from '../../../client/ai-sdk/answer.ts'
+import { ChatAnswer } from '../../../client/ai-sdk/answer.ts'
 import type { LogEntry } from '../../../client/index.ts'
 
 let seq = 0
@@ -12,7 +12,7 @@ const completed = () => entry({ kind: 'event-ended', status: 'completed', outcom
 const delta = (turn_id: string, content: string, from?: 0) => ({ turn_id, content, ...(from === 0 && { from }) })
 type Input = LogEntry | ReturnType<typeof delta> | { turn_id: null; event_id: string; content: string }
 
-function chunksOf(inputs: Input[], answer = new Answer('q')): UIMessageChunk[] {
+function chunksOf(inputs: Input[], answer = new ChatAnswer('q')): UIMessageChunk[] {
   return [...answer.begin(), ...inputs.flatMap((input) => ('seq' in input ? answer.entry(input) : answer.delta(input)))]
 }
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { alertsOf, type Seen } from '../../../src/features/notices/events/alerts.ts'
+import { alertsOf, type MarketObserved } from '../../../src/features/notices/events/alerts.ts'
 
 const HOUR = 3_600_000
 const now = Date.parse('2026-11-22T10:30:00Z')
 const start = Date.parse('2026-11-22T10:00:00Z')
 const limits = { now, dead_letters: 10, approval_ms: HOUR, ledger_bytes: 5_000_000_000 }
 const quiet = { start, dead_letters: 0, demoted: {}, spent: {} }
-const seen = (changes: Partial<Extract<Seen, { ok: true }>> = {}): Seen => ({
+const seen = (changes: Partial<Extract<MarketObserved, { ok: true }>> = {}): MarketObserved => ({
   ok: true,
   ledger_bytes: 0,
   hours: [quiet],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
-import { learnReflexes, type LearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
+import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'
@@ -11,7 +11,7 @@ import { call, episode, history, reply } from './histories.ts'
 const sandbox = new QuickJsSandbox(sandboxModule)
 
 /** The actions of all learned reflexes on an event, as the scope would run them. */
-async function actions(episodes: Episode[], event: Episode, options: LearnOptions = {}): Promise<unknown[]> {
+async function actions(episodes: Episode[], event: Episode, options: ReflexLearnOptions = {}): Promise<unknown[]> {
   const found: unknown[] = []
   for (const { code } of learnReflexes(episodes, options).reflexes) {
     const checked = await checkReflex(code)
@@ -185,7 +185,7 @@ describe('reflexes learned from decisions', () => {
 })
 
 describe('nothing is learned, with a reason,', () => {
-  const reasons = (episodes: Episode[], options?: LearnOptions) => {
+  const reasons = (episodes: Episode[], options?: ReflexLearnOptions) => {
     const { reflexes, refused } = learnReflexes(episodes, options)
     expect(reflexes).toEqual([])
     return refused.map(({ reason }) => reason)

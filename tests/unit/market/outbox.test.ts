@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
 import { layTables } from '../../../src/features/market/ledger/lay-tables.ts'
-import { Outbox, type GivenUp, type Item, type Topic } from '../../../src/features/market/outbox.ts'
+import { MarketOutbox, type GivenUp, type MarketMessage, type MarketTopic } from '../../../src/features/market/outbox.ts'
 import { TABLES } from '../../../src/features/market/tables.ts'
 import { ObjectSql } from '../../support/object-sql.ts'
 
 /** An outbox with one topic, in which the keys `bad…` fail while `isBroken`. */
-function outboxOf(options: Partial<Topic> = {}) {
+function outboxOf(options: Partial<MarketTopic> = {}) {
   const { storage } = new ObjectSql()
   layTables(storage, 'outbox', TABLES['outbox'] ?? [])
   const sent: string[] = []
   const state = { isBroken: true }
-  const send = async (items: readonly Item[]) => {
+  const send = async (items: readonly MarketMessage[]) => {
     const bad = items.find(({ key }) => state.isBroken && key.startsWith('bad'))
     if (bad) throw new Error(`${bad.key} fails`)
     sent.push(...items.map(({ key }) => key))
   }
-  const outbox = new Outbox(storage, { deals: { send, ...options } }, {})
+  const outbox = new MarketOutbox(storage, { deals: { send, ...options } }, {})
   const flush = (now: number) => outbox.flush({} as Env, now)
   const keys = () =>
     storage

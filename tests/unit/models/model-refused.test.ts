@@ -3,10 +3,15 @@ import { generateText, RetryError, streamText } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
 import { meter } from '../../../src/models/meter.ts'
-import { findModelRefused, isModelRefused, ModelRefused, type Refusal } from '../../../src/models/model-errors.ts'
+import { findModelRefused, isModelRefused, ModelRefused, type ModelRefusal } from '../../../src/models/model-errors.ts'
 import { answer, collect, recorder } from './model-fixtures.ts'
 
-const refusal: Refusal = { ok: false, reason: 'budget', until: 1_800_000_000_000, detail: 'the scope has spent 1.00 of 1.00 USD today' }
+const refusal: ModelRefusal = {
+  ok: false,
+  reason: 'budget',
+  until: 1_800_000_000_000,
+  detail: 'the scope has spent 1.00 of 1.00 USD today',
+}
 
 describe('a refused call', () => {
   it('throws why and until when, reaches no model and is not recorded', async () => {

@@ -11,7 +11,7 @@ import {
   teacherChange,
   verdictOf,
   why,
-  type Change,
+  type CertificateMove,
   type Observation,
 } from '../../../src/features/proof/evidence/certificate.ts'
 import { noveltyOf } from '../../../src/features/proof/evidence/novelty.ts'
@@ -21,7 +21,7 @@ const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_h
 const subject = { kind: 'reflex', id: 'greet', version: '1', hash: 'h' } as const
 const opened = (options: { noise?: number; baseline?: number } = {}) => openCertificate(subject, { teacher, at: 0, ...options })
 
-type Run = { certificate: Certificate; changes: Change[] }
+type Run = { certificate: Certificate; changes: CertificateMove[] }
 const start = (certificate = opened()): Run => ({ certificate, changes: [] })
 
 function observe({ certificate, changes }: Run, seen: Observation): Run {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { beginIdentity, linesOf, showIdentity, type Identity, type Shown } from '../../../src/features/proof/evidence/identity.ts'
+import { beginIdentity, linesOf, showIdentity, type Identity, type ShownToModel } from '../../../src/features/proof/evidence/identity.ts'
 
 /** The changes, by the number of the turn at which each was noticed. */
-function changesOf(turns: readonly Shown[]): string[] {
+function changesOf(turns: readonly ShownToModel[]): string[] {
   const [first, ...rest] = turns
   let identity: Identity = beginIdentity(first ?? { lines: [], tools: [] })
   return rest.flatMap((shown, at) => {
@@ -11,7 +11,7 @@ function changesOf(turns: readonly Shown[]): string[] {
     return next.changed === null ? [] : [`${at + 1} ${next.changed}`]
   })
 }
-const times = (count: number, of: (turn: number) => Partial<Shown>): Shown[] =>
+const times = (count: number, of: (turn: number) => Partial<ShownToModel>): ShownToModel[] =>
   Array.from({ length: count }, (_, turn) => ({ lines: ['a', 'b'], tools: ['t'], ...of(turn) }))
 
 test('the same instructions and tools are the same teacher', () => {

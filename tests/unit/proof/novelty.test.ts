@@ -1,12 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { noValues, noveltyOf, teachValues, traitsOf, type Traits, type Values } from '../../../src/features/proof/evidence/novelty.ts'
+import {
+  noValues,
+  noveltyOf,
+  teachValues,
+  traitsOf,
+  type EventTraits,
+  type TaughtValues,
+} from '../../../src/features/proof/evidence/novelty.ts'
 
-const sent = (sender: string, ...numbers: [place: string, value: number][]): Traits => ({
+const sent = (sender: string, ...numbers: [place: string, value: number][]): EventTraits => ({
   sender,
   numbers: numbers.map(([place, value]) => ({ place, value })),
 })
-const taught = (all: readonly Traits[]): Values => all.reduce(teachValues, noValues())
-const times = (count: number, of: (at: number) => Traits): Traits[] => Array.from({ length: count }, (_, at) => of(at))
+const taught = (all: readonly EventTraits[]): TaughtValues => all.reduce(teachValues, noValues())
+const times = (count: number, of: (at: number) => EventTraits): EventTraits[] => Array.from({ length: count }, (_, at) => of(at))
 const known = taught(times(20, (at) => sent('a', ['n', at])))
 
 describe('the traits of an event', () => {

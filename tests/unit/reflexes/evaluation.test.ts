@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { Act, Recording, ReflexRun } from '../../../src/contract/reflex.ts'
+import type { Act, ReflexRecording, ReflexRun } from '../../../src/contract/reflex.ts'
 import { Evaluation } from '../../../src/reflexes/evaluation.ts'
 
 const hello: Act = { act: 'reply', content: 'hello' }
 let recorded = 0
-const recording = (acts: Act[] | null, fields: Partial<Recording> = {}): Recording => ({
+const recording = (acts: Act[] | null, fields: Partial<ReflexRecording> = {}): ReflexRecording => ({
   seq: (recorded += 1),
   event_id: `event-${recorded}`,
   at: '2026-11-21T05:00:00.000Z',
@@ -17,7 +17,7 @@ const base = { error: null, fuel: 100, duration_us: 5 }
 const passed: ReflexRun = { ...base, action: null, reason: 'null' }
 const failed = (reason: 'error' | 'limit' | 'invalid_action', error: string): ReflexRun => ({ ...base, action: null, reason, error })
 const fired = (content: string): ReflexRun => ({ ...base, action: { action_type: 'reply', content }, reason: 'fired' })
-const evaluate = (...pairs: [Recording, ReflexRun][]) => {
+const evaluate = (...pairs: [ReflexRecording, ReflexRun][]) => {
   const evaluation = new Evaluation()
   for (const [recording, run] of pairs) evaluation.add(recording, run, null)
   return evaluation.report()
@@ -71,8 +71,8 @@ describe('an evaluation', () => {
       failed(reason, `${reason} 2`),
     ])
     const report = evaluate(
-      ...errors.map((run): [Recording, ReflexRun] => [recording([]), run]),
-      ...Array.from({ length: 6 }, (): [Recording, ReflexRun] => [recording([hello]), fired('bye')]),
+      ...errors.map((run): [ReflexRecording, ReflexRun] => [recording([]), run]),
+      ...Array.from({ length: 6 }, (): [ReflexRecording, ReflexRun] => [recording([hello]), fired('bye')]),
     )
     expect(report.passes).toEqual({ null: 0, error: 2, limit: 2, invalid_action: 2 })
     expect(report.errors.map(({ message }) => message)).toEqual(['error 1', 'error 2', 'limit 1', 'limit 2', 'invalid_action 1'])

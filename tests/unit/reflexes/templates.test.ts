@@ -4,7 +4,7 @@ import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-
 import { dryRun, runReflex } from '../../../src/reflexes/run-reflex.ts'
 import { checkReflex } from '../../../src/reflexes/static-check.ts'
 import { deduplicator } from '../../../src/reflexes/templates/deduplicator.ts'
-import { instantiateTemplate, type Template } from '../../../src/reflexes/templates/define-template.ts'
+import { instantiateTemplate, type ReflexTemplate } from '../../../src/reflexes/templates/define-template.ts'
 import { genesisTradingReflex } from '../../../src/reflexes/templates/genesis-trading-reflex.ts'
 import { templates } from '../../../src/reflexes/templates/index.ts'
 import { keywordRouter } from '../../../src/reflexes/templates/keyword-router.ts'
@@ -36,12 +36,12 @@ const params: Record<string, unknown> = {
   genesis_trading_reflex: { max_price: 10, min_price: 3, buyers: ['scope:shop/*'], refused_buyers: ['scope:shop/bad'] },
 }
 
-function codeOf(template: Template, input: unknown): string {
+function codeOf(template: ReflexTemplate, input: unknown): string {
   const instance = instantiateTemplate(template, input)
   if (!instance.ok) throw new Error(JSON.stringify(instance.errors))
   return instance.code
 }
-const actionOf = (template: Template, input: unknown, context: Partial<ReflexContext>) => {
+const actionOf = (template: ReflexTemplate, input: unknown, context: Partial<ReflexContext>) => {
   const { action, error } = runReflex(sandbox, program(codeOf(template, input)), { ...sampleContext, ...context })
   expect(error).toBeNull()
   return action

@@ -4,12 +4,12 @@ import type { Bucket } from '../../../src/features/statistics/contract/statistic
 import type { NewEntry } from '../../../src/contract/log-entry.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import type { Jobs } from '../../../src/engine/jobs.ts'
-import { Follower, type Follows } from '../../../src/engine/log/follower.ts'
+import { LogFollower, type Follows } from '../../../src/engine/log/follower.ts'
 import { Log } from '../../../src/engine/log/log.ts'
 import { scopeHead } from '../../../src/engine/log/spans.ts'
 import { Notices, type WaitingNotice } from '../../../src/features/notices/scope/notices.ts'
 import { Statistics } from '../../../src/features/statistics/scope/statistics.ts'
-import { Counters } from '../../../src/engine/storage/counters.ts'
+import { ScopeCounters } from '../../../src/engine/storage/counters.ts'
 import type { Database } from '../../../src/engine/storage/database.ts'
 import { Deferred, unitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
@@ -61,7 +61,7 @@ function scopeOnDisk() {
     const unit = unitOfWork({
       database,
       log,
-      counters: new Counters(database),
+      counters: new ScopeCounters(database),
       buffered: [{ changes: () => follower.changes() }],
       deferred: new Deferred(),
       guard: { failed: () => {} },
@@ -70,10 +70,10 @@ function scopeOnDisk() {
       reset: () => {},
       now,
     })
-    const follower = new Follower({ log, scope: 'test' })
+    const follower = new LogFollower({ log, scope: 'test' })
     const dead = (one: Follows): Follows => ({ name: one.name, from: one.from, follow: () => {}, changes: () => one.changes?.() ?? [] })
     follower.add(follows === 'none' ? dead(statistics) : statistics)
-    const notifying = part<Follower>({ add: (one) => follower.add(follows === 'all' ? one : dead(one)) })
+    const notifying = part<LogFollower>({ add: (one) => follower.add(follows === 'all' ? one : dead(one)) })
     void new Notices({ scope: 'test', database, log, follower: notifying, unit, jobs: jobsOf(database), settings: () => settings })
     return { log, unit, statistics, follower }
   }

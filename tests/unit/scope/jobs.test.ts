@@ -2,14 +2,14 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Alarm } from '../../../src/engine/upkeep/alarm.ts'
 import type { Database } from '../../../src/engine/storage/database.ts'
-import type { Guard, Work } from '../../../src/engine/upkeep/guard.ts'
+import type { Guard, GuardedWork } from '../../../src/engine/upkeep/guard.ts'
 import { Jobs, type Job, type JobHandler, type JobKind } from '../../../src/engine/jobs.ts'
 import type { Unit, UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 let sqlite: DatabaseSync
 let now = 0
-let parked: Work[] = []
+let parked: GuardedWork[] = []
 
 beforeEach(() => {
   sqlite = new DatabaseSync(':memory:')
@@ -30,7 +30,7 @@ function started() {
     first: ((sql, ...params) => all(sql, ...(params as SQLInputValue[]))[0]) as Database['first'],
     sync: async () => {},
   })
-  const guard = part<Guard>({ reason: () => 'out of memory', park: (_unit: Unit, work: Work) => void parked.push(work) })
+  const guard = part<Guard>({ reason: () => 'out of memory', park: (_unit: Unit, work: GuardedWork) => void parked.push(work) })
   let due: (now: number) => number | null = () => null
   const alarm = part<Alarm>({ source: (source) => void (due = source), by: () => {}, rearm: () => {} })
   const jobs = new Jobs({ database, unit, guard, alarm, now: () => now })

@@ -7,7 +7,7 @@ import type { Database } from '../../../src/engine/storage/database.ts'
 import { Log } from '../../../src/engine/log/log.ts'
 import { ContextJson } from '../../../src/reflexes/context/context-json.ts'
 import { keyedMask } from '../../../src/traces/keyed-hash.ts'
-import { unpack, type Packed } from '../../../src/engine/log/packed.ts'
+import { unpack, type PackedText } from '../../../src/engine/log/packed.ts'
 import { linesOf } from '../../../src/engine/log/row.ts'
 import { scopeHead } from '../../../src/engine/log/spans.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -28,13 +28,13 @@ const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
   const log = new Log(database as unknown as Database, () => 0, options)
   const kept = () =>
     all('SELECT seq, entries FROM log ORDER BY seq').flatMap(({ seq, entries }) =>
-      (JSON.parse(unpack(entries as Packed)) as object[]).map((entry, index) => ({
+      (JSON.parse(unpack(entries as PackedText)) as object[]).map((entry, index) => ({
         seq: Number(seq) + index,
         entry: JSON.stringify(entry),
       })),
     )
   const reopened = () => new Log(database as unknown as Database, () => 0, options)
-  const rows = () => all('SELECT seq, entries FROM log ORDER BY seq').map(({ entries }) => entries as Packed)
+  const rows = () => all('SELECT seq, entries FROM log ORDER BY seq').map(({ entries }) => entries as PackedText)
   const forget = (last: number) => all('DELETE FROM log WHERE seq <= ?', last)
   return { log, kept, reopened, rows, forget }
 }

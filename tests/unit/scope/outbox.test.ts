@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Alarm, Due } from '../../../src/engine/upkeep/alarm.ts'
+import type { Alarm, DueTime } from '../../../src/engine/upkeep/alarm.ts'
 import type { Database } from '../../../src/engine/storage/database.ts'
 import { Outbox } from '../../../src/engine/replication/outbox.ts'
 import type { UnitOfWork } from '../../../src/engine/storage/unit.ts'
@@ -7,11 +7,11 @@ import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */
 function outboxOf(source: () => Promise<void>) {
-  let due: Due = () => null
+  let due: DueTime = () => null
   let changed = () => {}
   const outbox = new Outbox({
     database: part<Database>({ laid: true, first: () => ({ n: 0 }), all: () => [] }),
-    alarm: part<Alarm>({ source: (next: Due) => void (due = next), by: () => {}, rearm: () => {} }),
+    alarm: part<Alarm>({ source: (next: DueTime) => void (due = next), by: () => {}, rearm: () => {} }),
     now: () => 5000,
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
     topics: {

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { BucketRow, Values } from '../../../src/features/statistics/contract/statistics.ts'
+import type { BucketRow, StatisticsValues } from '../../../src/features/statistics/contract/statistics.ts'
 import type { LogEntry, NewEntry } from '../../../src/contract/log-entry.ts'
-import { Follower } from '../../../src/engine/log/follower.ts'
-import type { Logged, LogListener } from '../../../src/engine/log/log.ts'
+import { LogFollower } from '../../../src/engine/log/follower.ts'
+import type { UncommittedEntry, LogListener } from '../../../src/engine/log/log.ts'
 import { Statistics } from '../../../src/features/statistics/scope/statistics.ts'
 import type { Database } from '../../../src/engine/storage/database.ts'
 import { part } from '../agents/agent-fixtures.ts'
@@ -11,7 +11,7 @@ const START = Date.UTC(2026, 10, 22, 10, 0, 0)
 const MINUTE_MS = 60_000
 
 /** The data that outlives the object: its state table, its log and D1. */
-let world: { state: Map<string, string>; log: LogEntry[]; d1: Map<string, Values>; writes: number; is_away: boolean; now: number }
+let world: { state: Map<string, string>; log: LogEntry[]; d1: Map<string, StatisticsValues>; writes: number; is_away: boolean; now: number }
 beforeEach(() => {
   world = { state: new Map(), log: [], d1: new Map(), writes: 0, is_away: false, now: START }
 })
@@ -45,11 +45,11 @@ function wake() {
       return world.log.length
     },
     entries: (seq: number) => world.log.slice(seq - 1),
-    uncommitted: [] as Logged[],
+    uncommitted: [] as UncommittedEntry[],
     listen: (listener: LogListener) => void listeners.push(listener),
   }
   const statistics = new Statistics({ database, log, db, scope: 'test', now: () => world.now, has_trigger: () => true })
-  new Follower({ log, scope: 'test' }).add(statistics)
+  new LogFollower({ log, scope: 'test' }).add(statistics)
   /** Within a unit: the entries are in the log, and not committed. */
   const begin = (...entries: object[]) => {
     for (const entry of entries as NewEntry[]) {

@@ -3,11 +3,11 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { decodeArchive, encodeArchive, type ArchiveKind, type Line } from '../../../src/features/archive/file/archive-file.ts'
+import { decodeArchive, encodeArchive, type ArchiveKind, type ArchiveLine } from '../../../src/features/archive/file/archive-file.ts'
 
 const AT = '2026-11-22T10:00:00.123Z'
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
-const entry = (seq: number, more: object = {}): Line => ({
+const entry = (seq: number, more: object = {}): ArchiveLine => ({
   seq,
   text: JSON.stringify({
     seq,
@@ -20,21 +20,21 @@ const entry = (seq: number, more: object = {}): Line => ({
     ...more,
   }),
 })
-const event = (seq: number, more: object = {}): Line => {
+const event = (seq: number, more: object = {}): ArchiveLine => {
   const payload = { id: `e${seq}`, type: 'test.note', text: 'naïve "quotes"\n' }
   const row = { seq, id: `e${seq}`, type: 'test.note', source: 'test', timestamp: AT, trace_id: TRACE, accepted_at: AT, ended_at: AT }
   const rest = { status: 'completed', attempts: 1, error: null, outcome: { by: 'turn', turn_id: 't', result: { x: 1 } }, payload }
   return { seq, text: JSON.stringify({ ...row, ...rest, ...more }) }
 }
 
-const fileOf = (kind: ArchiveKind, lines: Line[], format: 'jsonl' | 'parquet') => {
+const fileOf = (kind: ArchiveKind, lines: ArchiveLine[], format: 'jsonl' | 'parquet') => {
   const file = [...encodeArchive(kind, 'team/a', lines)].find((one) => one.format === format)
   if (!file) throw new Error(`no ${format}`)
   return file
 }
 
 /** Runs a query of DuckDB on one Parquet file, which the query calls FILE. */
-async function query(kind: ArchiveKind, lines: Line[], sql: string): Promise<unknown[]> {
+async function query(kind: ArchiveKind, lines: ArchiveLine[], sql: string): Promise<unknown[]> {
   const file = path.join(mkdtempSync(path.join(tmpdir(), 'reflex-archive-')), 'file.parquet')
   writeFileSync(file, fileOf(kind, lines, 'parquet').bytes)
   const database = await DuckDBInstance.create(':memory:')

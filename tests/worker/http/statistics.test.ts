@@ -1,7 +1,13 @@
 import { env } from 'cloudflare:workers'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bucketSteps, bucketStart, type Bucket, type Family, type Values } from '../../../src/features/statistics/contract/statistics.ts'
+import {
+  bucketSteps,
+  bucketStart,
+  type Bucket,
+  type Family,
+  type StatisticsValues,
+} from '../../../src/features/statistics/contract/statistics.ts'
 import { forgetStatistics, sumEnded } from '../../../src/features/statistics/store/sums.ts'
 import { statisticsStatement, sumStatistics, writeStatistics } from '../../../src/features/statistics/store/query.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
@@ -10,7 +16,7 @@ import { evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from 
 import { assertProperty } from '../../support/property.ts'
 
 const HOUR = bucketStart('hour', Date.now()) - bucketSteps.hour
-type Written = { family?: Family; bucket?: Bucket; start?: number; values: Values }
+type Written = { family?: Family; bucket?: Bucket; start?: number; values: StatisticsValues }
 const write = (scope: string, { family = 'scope', bucket = 'hour', start = HOUR, values }: Written) =>
   writeStatistics(env.DB, scope, [{ family, bucket, start, values }])
 const stats = async (query: Record<string, string>, key?: string) =>

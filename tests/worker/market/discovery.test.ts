@@ -1,8 +1,8 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { FoundListing } from '../../../src/features/market/contract/listing.ts'
-import type { ToolCall } from '../../../src/contract/action.ts'
-import type { Recording, ReflexVersion } from '../../../src/contract/reflex.ts'
+import type { ActionCall } from '../../../src/contract/action.ts'
+import type { ReflexRecording, ReflexVersion } from '../../../src/contract/reflex.ts'
 import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { tellCertificates } from '../../../src/features/proof/store/certificates.ts'
@@ -195,7 +195,7 @@ describe('a trial', () => {
       at: 'now',
       source: 'recorded',
       context: { ...sampleContext, event: { content } },
-      decision: { by: 'turn', acts: [{ act: 'reply', content: said }] } satisfies Recording['decision'],
+      decision: { by: 'turn', acts: [{ act: 'reply', content: said }] } satisfies ReflexRecording['decision'],
     })
   const recordings = [
     recording(1, 'hello', 'a secret'),
@@ -205,7 +205,7 @@ describe('a trial', () => {
   ]
   const SCOPE = {
     getByName: () => ({
-      identify: (calls: ToolCall[]) => stubOf('test/x').identify(calls),
+      identify: (calls: ActionCall[]) => stubOf('test/x').identify(calls),
       recordings: async () => ({ recordings, next: null }),
       state: async () => ({ counters: { turns: 10, model_calls: 20, cost_usd: 1 } }),
     }),

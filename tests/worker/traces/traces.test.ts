@@ -1,7 +1,7 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Span, Trace, TraceSummary } from '../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport, TraceSummary } from '../../../src/contract/reports/trace.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
 import { call, keyFor, problem, scopePath } from '../../support/http.ts'
 import { ask } from '../../support/mcp.ts'
@@ -26,7 +26,8 @@ function caller() {
   const [trace_id, span_id] = [newTraceId().replace(/^./, 'f'), newSpanId()]
   return { trace_id, span_id, traceparent: `00-${trace_id}-${span_id}-01` }
 }
-const asTree = async (trace_id: string, query = ''): Promise<Trace> => (await call(`/v1/traces/${trace_id}${query}`)).body as Trace
+const asTree = async (trace_id: string, query = ''): Promise<TraceReport> =>
+  (await call(`/v1/traces/${trace_id}${query}`)).body as TraceReport
 /** The trace once it has ended, as far as it is replicated. */
 const treeOf = (trace_id: string, query = '') =>
   until(async () => {
@@ -45,7 +46,7 @@ function pathTo(kind: string, span: Span): string[] | null {
   }
   return null
 }
-const spanOfKind = (kind: string, { root }: Trace): Span => flat(root).find((span) => span.kind === kind) as Span
+const spanOfKind = (kind: string, { root }: TraceReport): Span => flat(root).find((span) => span.kind === kind) as Span
 const opens = (scope: string) => behaviours.set(scope, async (_, deps) => deps.call(open.name, { title: 'it burns' }))
 
 async function deliver(scope: string, event: object): Promise<void> {
@@ -156,7 +157,7 @@ describe('an event of a traced caller', () => {
 })
 
 describe('a call of a traced caller', () => {
-  const step = (tree: Trace) => pathTo('effect', tree.root)
+  const step = (tree: TraceReport) => pathTo('effect', tree.root)
 
   test('to the MCP server, by its _meta, is a tree with the run, its steps and their effects', async () => {
     const scope = freshScope()

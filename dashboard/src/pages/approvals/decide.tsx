@@ -3,17 +3,17 @@ import { part, post } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
-import { WillHappen, type Approval } from './will-happen.tsx'
+import { WillHappen, type ShownApproval } from './will-happen.tsx'
 
-export type Verdict = 'approve' | 'reject'
+export type DecideVerb = 'approve' | 'reject'
 
-type DecideProps = { approval: Approval; verdict: Verdict; onClose: () => void; onDecided: (approval: Approval) => void }
+type DecideProps = { approval: ShownApproval; verdict: DecideVerb; onClose: () => void; onDecided: (approval: ShownApproval) => void }
 
 /** Asks once more, with what will happen. Enter in the reason decides. */
 export function Decide({ approval, verdict, onClose, onDecided }: DecideProps) {
   const reason = useSignal('')
   const { run, busy, problem } = useAction((text: string) =>
-    post<Approval>(`/v1/approvals/${part(approval.id)}/${verdict}`, text === '' ? {} : { reason: text }),
+    post<ShownApproval>(`/v1/approvals/${part(approval.id)}/${verdict}`, text === '' ? {} : { reason: text }),
   )
   const decide = async (event: SubmitEvent) => {
     event.preventDefault()

@@ -6,15 +6,15 @@ import { usd } from '../../ui/numbers.ts'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import type { Verdict } from './decide.tsx'
-import { WillHappen, type Approval } from './will-happen.tsx'
+import type { DecideVerb } from './decide.tsx'
+import { WillHappen, type ShownApproval } from './will-happen.tsx'
 
-type DetailProps = { id: string; listed: Approval | undefined; onDecide: (verdict: Verdict) => void }
+type DetailProps = { id: string; listed: ShownApproval | undefined; onDecide: (verdict: DecideVerb) => void }
 const EVERY_MS = 2000
 
 /** An approval, and the run that followed. A link may name one that is not in the list. */
 export function Detail({ id, listed, onDecide }: DetailProps) {
-  const { value, problem, reload } = useGet<Approval>(`/v1/approvals/${part(id)}`, { every_ms: EVERY_MS })
+  const { value, problem, reload } = useGet<ShownApproval>(`/v1/approvals/${part(id)}`, { every_ms: EVERY_MS })
   const approval = value ?? listed
   if (!approval) return problem && <ErrorBox problem={problem} onRetry={reload} />
   const { inputs, why, status, reason } = approval
@@ -54,7 +54,7 @@ export function Detail({ id, listed, onDecide }: DetailProps) {
   )
 }
 
-function Origin({ approval }: { approval: Approval }) {
+function Origin({ approval }: { approval: ShownApproval }) {
   const { scope, requested_by, created_at, expires_at, status, decided_by, decided_at } = approval
   return (
     <Facts>
@@ -83,7 +83,7 @@ function Origin({ approval }: { approval: Approval }) {
   )
 }
 
-function Run({ approval: { status, run } }: { approval: Approval }) {
+function Run({ approval: { status, run } }: { approval: ShownApproval }) {
   if (status !== 'approved') return null
   return (
     <>

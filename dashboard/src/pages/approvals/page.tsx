@@ -6,14 +6,14 @@ import { ScopeLink } from '../../ui/links.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useKeys, useSelection } from '../../ui/use-keys.ts'
-import { Decide, type Verdict } from './decide.tsx'
+import { Decide, type DecideVerb } from './decide.tsx'
 import { Detail } from './detail.tsx'
-import type { Approval } from './will-happen.tsx'
+import type { ShownApproval } from './will-happen.tsx'
 
 const tabs = [
   { id: 'pending', text: 'Waiting' },
@@ -22,7 +22,7 @@ const tabs = [
   { id: 'expired', text: 'Expired' },
 ] as const
 
-const columns = (isPending: boolean): Column<Approval>[] => [
+const columns = (isPending: boolean): TableColumn<ShownApproval>[] => [
   {
     title: 'Request',
     cell: ({ kind, skill_id, version }) => (
@@ -55,7 +55,7 @@ function Inbox() {
     tabs.map(({ id }) => id),
     'status',
   )
-  const pages = usePages<Approval>(`/v1/approvals${query({ status, limit: 200 })}`, { every_ms: EVERY_MS })
+  const pages = usePages<ShownApproval>(`/v1/approvals${query({ status, limit: 200 })}`, { every_ms: EVERY_MS })
   const { items, problem, reload } = pages
   return (
     <>
@@ -65,17 +65,17 @@ function Inbox() {
   )
 }
 
-type ListProps = { items: Approval[]; status: string; pages: Pages<Approval> }
+type ListProps = { items: ShownApproval[]; status: string; pages: Pages<ShownApproval> }
 
 function List({ items, status, pages }: ListProps) {
   const { id, select } = useSelection(items.map((item) => item.id))
-  const deciding = useSignal<Verdict | null>(null)
+  const deciding = useSignal<DecideVerb | null>(null)
   const listed = items.find((item) => item.id === id)
-  const begin = (verdict: Verdict) => {
+  const begin = (verdict: DecideVerb) => {
     if (listed?.status === 'pending') deciding.value = verdict
   }
   useKeys({ a: () => begin('approve'), r: () => begin('reject') })
-  const decided = (approval: Approval) => {
+  const decided = (approval: ShownApproval) => {
     deciding.value = null
     const next = items[items.findIndex((item) => item.id === approval.id) + 1] ?? items.find((item) => item.id !== approval.id)
     notify(`${approval.skill_id}: ${approval.status}`)

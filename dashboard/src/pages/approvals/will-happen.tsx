@@ -4,18 +4,18 @@ import { hasRole, part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
 import { Text } from '../../ui/text.tsx'
 
-export type Approval = z.infer<typeof approval>
-type Step = { name?: string; tool: string; args: Record<string, unknown> }
+export type ShownApproval = z.infer<typeof approval>
+type PlannedStep = { name?: string; tool: string; args: Record<string, unknown> }
 type Skill = {
   manifest: null | {
     description: string
     effects: { writes: string[]; external: string[] }
-    plan: { steps: Step[]; compensation: { tool: string; when: string }[] }
+    plan: { steps: PlannedStep[]; compensation: { tool: string; when: string }[] }
   }
 }
 
 /** The steps that an approval starts, with the inputs filled in. */
-export function WillHappen({ approval }: { approval: Approval }) {
+export function WillHappen({ approval }: { approval: ShownApproval }) {
   const { kind, skill_id, version, inputs } = approval
   const isRun = kind === 'run'
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)

@@ -1,18 +1,18 @@
 import { useSignal } from '@preact/signals'
-import { post, type Answer, type Problem } from '../../api/index.ts'
+import { post, type Answer, type ApiProblem } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
-import { discard, retry, type DeadLetter } from './calls.ts'
+import { discard, retry, type ListedDeadLetter } from './calls.ts'
 
-export type Filter = { scope: string | undefined; type: string | undefined }
+export type DeadLetterFilter = { scope: string | undefined; type: string | undefined }
 
 type BulkProps = {
-  letters: DeadLetter[]
-  all: DeadLetter[]
+  letters: ListedDeadLetter[]
+  all: ListedDeadLetter[]
   more: boolean
-  filter: Filter
+  filter: DeadLetterFilter
   onChoose: (ids: string[]) => void
   onDone: () => void
 }
@@ -70,13 +70,13 @@ export function Bulk({ letters, all, more, filter, onChoose, onDone }: BulkProps
   )
 }
 
-const given = ({ scope, type }: Filter) => ({ ...(scope && { scope }), ...(type && { type }) })
+const given = ({ scope, type }: DeadLetterFilter) => ({ ...(scope && { scope }), ...(type && { type }) })
 
-type ConfirmProps = { verb: 'retry' | 'discard'; letters: DeadLetter[]; onClose: () => void; onDone: () => void }
+type ConfirmProps = { verb: 'retry' | 'discard'; letters: ListedDeadLetter[]; onClose: () => void; onDone: () => void }
 
 function Confirm({ verb, letters, onClose, onDone }: ConfirmProps) {
   const done = useSignal(0)
-  const problem = useSignal<Problem | null>(null)
+  const problem = useSignal<ApiProblem | null>(null)
   const isBusy = useSignal(false)
   const run = async () => {
     isBusy.value = true

@@ -7,21 +7,21 @@ import { Section } from '../../ui/page.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useAction } from '../../api/use-action.ts'
-import { discard, retry, type DeadLetter } from './calls.ts'
-import { part, post, type Problem } from '../../api/index.ts'
+import { discard, retry, type ListedDeadLetter } from './calls.ts'
+import { part, post, type ApiProblem } from '../../api/index.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 
-type Event = NonNullable<DeadLetter['event']>
-type EditProps = { letter: DeadLetter; event: Event; onClose: () => void; onDone: () => void }
+type Event = NonNullable<ListedDeadLetter['event']>
+type EditProps = { letter: ListedDeadLetter; event: Event; onClose: () => void; onDone: () => void }
 
-const notJson = (detail: string): Problem => ({ type: 'about:blank', title: 'This is not JSON', status: 0, detail })
+const notJson = (detail: string): ApiProblem => ({ type: 'about:blank', title: 'This is not JSON', status: 0, detail })
 
 /** Sends a new event, edited from the event of the letter. It gets an id and a trace of its own. */
 function EditCopy({ letter, event, onClose, onDone }: EditProps) {
   const { id: _id, meta: _meta, timestamp: _timestamp, scope, ...rest } = event
   const text = useSignal(JSON.stringify(rest, null, 2))
   const isDiscarded = useSignal(true)
-  const flaw = useSignal<Problem | null>(null)
+  const flaw = useSignal<ApiProblem | null>(null)
   const { run, busy, problem } = useAction((body: unknown) => post<object>(`/v1/scopes/${part(scope)}/events`, body))
   const send = async (submitted: SubmitEvent) => {
     submitted.preventDefault()
@@ -66,7 +66,7 @@ const givenUpBy = {
 }
 
 /** A dead letter: why it is one, the event, and what can be done. */
-export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => void }) {
+export function Letter({ letter, onDone }: { letter: ListedDeadLetter; onDone: () => void }) {
   const { scope, event, payload, error, stack } = letter
   const editing = useSignal(false)
   return (
@@ -105,7 +105,7 @@ export function Letter({ letter, onDone }: { letter: DeadLetter; onDone: () => v
   )
 }
 
-type ActionsProps = { letter: DeadLetter; onEdit: () => void; onDone: () => void }
+type ActionsProps = { letter: ListedDeadLetter; onEdit: () => void; onDone: () => void }
 
 function Actions({ letter, onEdit, onDone }: ActionsProps) {
   const retrying = useAction(() => retry(letter))

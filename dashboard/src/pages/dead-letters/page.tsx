@@ -6,12 +6,12 @@ import { usePages, type Pages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSelection } from '../../ui/use-keys.ts'
-import { Bulk, type Filter } from './bulk.tsx'
-import type { DeadLetter } from './calls.ts'
+import { Bulk, type DeadLetterFilter } from './bulk.tsx'
+import type { ListedDeadLetter } from './calls.ts'
 import { Letter } from './letter.tsx'
 
 export default function DeadLettersPage() {
@@ -48,7 +48,7 @@ function Filters() {
 function Letters() {
   const { query: asked } = useLocation()
   const filter = { scope: asked['scope'], type: asked['type'] }
-  const pages = usePages<DeadLetter>(`/v1/dlq${query({ ...filter, limit: 200 })}`, { every_ms: 10_000 })
+  const pages = usePages<ListedDeadLetter>(`/v1/dlq${query({ ...filter, limit: 200 })}`, { every_ms: 10_000 })
   const { items, problem, reload } = pages
   return (
     <>
@@ -58,7 +58,7 @@ function Letters() {
   )
 }
 
-type ListProps = { items: DeadLetter[]; pages: Pages<DeadLetter>; filter: Filter }
+type ListProps = { items: ListedDeadLetter[]; pages: Pages<ListedDeadLetter>; filter: DeadLetterFilter }
 
 function List({ items, pages, filter }: ListProps) {
   const chosen = useSignal<ReadonlySet<string>>(new Set())
@@ -104,7 +104,7 @@ function List({ items, pages, filter }: ListProps) {
   )
 }
 
-const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): Column<DeadLetter>[] => [
+const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): TableColumn<ListedDeadLetter>[] => [
   {
     title: 'Chosen',
     width: '6rem',

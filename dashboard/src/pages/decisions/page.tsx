@@ -14,18 +14,18 @@ import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Entries } from '../reflex/entries.tsx'
 import { Proofs } from '../reflex/proofs.tsx'
-import type { Statistics } from '../reflexes/rates.tsx'
+import type { RateStatistics } from '../reflexes/rates.tsx'
 import { actionText } from '../trace/spans.ts'
 
 type Proof = z.infer<typeof shownCertificate> & { scope: string; version: number }
-type Entry = DecisionMade & { seq: number; at: string; trace_id: string; span_id: string }
+type DecisionEntry = DecisionMade & { seq: number; at: string; trace_id: string; span_id: string }
 
 /** Decision models have the names that the log gives them; reflexes cannot have such ids. */
 const PREFIX = 'decision:'
 
 export default function DecisionsPage() {
-  const asked = useGet<Statistics>('/v1/stats?metric=reflex.runs&by=reflex&bucket=all')
-  const decided = useGet<Statistics>('/v1/stats?metric=reflex.fires&by=reflex&bucket=all')
+  const asked = useGet<RateStatistics>('/v1/stats?metric=reflex.runs&by=reflex&bucket=all')
+  const decided = useGet<RateStatistics>('/v1/stats?metric=reflex.fires&by=reflex&bucket=all')
   const { query } = useLocation()
   return (
     <Page title="Decision models">
@@ -54,7 +54,7 @@ const NoModel = () => (
   </Empty>
 )
 
-function Models({ models, fires }: { models: { id: string; runs: number }[]; fires: Statistics | undefined }) {
+function Models({ models, fires }: { models: { id: string; runs: number }[]; fires: RateStatistics | undefined }) {
   const of = (id: string) => fires?.series.find(({ label }) => label === id)?.total ?? 0
   return (
     <Table
@@ -85,7 +85,7 @@ function Shown({ id }: { id: string }) {
               title="What it decided"
               actions={<Field label="Another scope" stacked={false} value={scope.value} onInput={(text) => (scope.value = text)} />}
             >
-              <Entries<Entry>
+              <Entries<DecisionEntry>
                 scopes={[...new Set([scope.value, ...items.map((item) => item.scope)].filter(Boolean))]}
                 kinds={{ 'decision-made': 'Decisions' }}
                 match={({ middle }) => middle?.decision_id === id}
@@ -100,7 +100,7 @@ function Shown({ id }: { id: string }) {
   )
 }
 
-const Decisions = ({ entries }: { entries: Entry[] }) => (
+const Decisions = ({ entries }: { entries: DecisionEntry[] }) => (
   <Table
     label="Its decisions"
     rows={entries}

@@ -1,5 +1,5 @@
 import { useGet, hasRole, part, query, request, post } from '../../api/index.ts'
-import type { Health } from '../../api/health.ts'
+import type { ServerHealth } from '../../api/health.ts'
 import { Empty, Loaded, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { Page, NeedsRole } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
@@ -9,7 +9,7 @@ import { usePages } from '../../api/use-pages.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ScopeLink, TraceLink } from '../../ui/links.tsx'
 import { notify } from '../../ui/notices.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time, withTimes } from '../../ui/time.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -146,7 +146,7 @@ function Blocks() {
   )
 }
 
-const columns = (open: (block: Block) => void): Column<Block>[] => [
+const columns = (open: (block: Block) => void): TableColumn<Block>[] => [
   { title: 'Address', width: '11rem', cell: ({ address }) => <code>{address}</code> },
   { title: 'Scope', width: '9rem', cell: ({ scope }) => <ScopeLink scope={scope} /> },
   { title: 'Why', cell: ({ reason }) => <Text text={withTimes(reason)} /> },
@@ -220,7 +220,7 @@ const tabs = [
 const AGENT = 'ssh-guard'
 
 export default function IncidentsPage() {
-  const health = useGet<Health>('/health/detailed')
+  const health = useGet<ServerHealth>('/health/detailed')
   return (
     <Page title="Incidents and blocks" needs="viewer" actions={<Tabs label="List" tabs={tabs} />}>
       <Loaded data={health}>

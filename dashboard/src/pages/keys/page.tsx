@@ -8,7 +8,7 @@ import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 
@@ -159,7 +159,7 @@ function Keys({ creating, onCreated }: { creating: boolean; onCreated: () => voi
   )
 }
 
-const columns = (revoke: (key: Key) => void): Column<Key>[] => [
+const columns = (revoke: (key: Key) => void): TableColumn<Key>[] => [
   { title: 'Name', cell: ({ name }) => <Text text={name} /> },
   { title: 'Roles', cell: ({ roles }) => roles.join(', ') },
   { title: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Candidate, EvidencePart, Place } from '../../../../src/features/learning/contract/runs.ts'
+import type { Candidate, EvidencePart, ReadPlace } from '../../../../src/features/learning/contract/runs.ts'
 import { hasRole, part, query } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { LoadedList } from '../../ui/feedback.tsx'
@@ -12,9 +12,9 @@ import { duration } from '../../ui/time.tsx'
 import { Change } from '../reflex/states.tsx'
 
 type Props = { run_id: string; candidate: Candidate; reload: () => void }
-type Step = { to: string; title: string }
+type NextState = { to: string; title: string }
 
-const steps: Record<Candidate['kind'], { accept: Step; reject: Step }> = {
+const steps: Record<Candidate['kind'], { accept: NextState; reject: NextState }> = {
   reflex: { accept: { to: 'active', title: 'Accept' }, reject: { to: 'retired', title: 'Reject' } },
   skill: { accept: { to: 'active', title: 'Accept' }, reject: { to: 'deprecated', title: 'Reject' } },
 }
@@ -22,7 +22,7 @@ const steps: Record<Candidate['kind'], { accept: Step; reject: Step }> = {
 /** A reflex or skill that a run found: the decision, the evidence, its content, and the choice. */
 export function CandidateView({ run_id, candidate, reload }: Props) {
   const { kind, id, version, state, decision, examples, code, manifest } = candidate
-  const step = useSignal<Step | null>(null)
+  const step = useSignal<NextState | null>(null)
   const { accept, reject } = steps[kind]
   const may = hasRole('operator') && state !== 'deleted'
   const page = `/${kind === 'reflex' ? 'reflexes' : 'skills'}/${part(id)}`
@@ -134,7 +134,7 @@ const parts: Record<EvidencePart, string> = { train: 'Learned from', agreed: 'Ne
 function Places({ run_id, candidate: { id, kind } }: { run_id: string; candidate: Candidate }) {
   const open = useSignal<EvidencePart | null>(null)
   const path = `/v1/learn/runs/${part(run_id)}/evidence${query({ candidate: id, part: open.value })}`
-  const places = usePages<Place>(open.value === null ? null : path)
+  const places = usePages<ReadPlace>(open.value === null ? null : path)
   const offered = kind === 'skill' ? (['train'] as const) : (Object.keys(parts) as EvidencePart[])
   return (
     <>

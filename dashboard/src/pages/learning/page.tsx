@@ -17,27 +17,27 @@ import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Run } from './run.tsx'
 import { Chart } from '../reflexes/chart.tsx'
-import { ranges, type Bucket, type Statistics } from '../reflexes/rates.tsx'
+import { ranges, type RateBucket, type RateStatistics } from '../reflexes/rates.tsx'
 
 type Point = { at: string; calls: number; events: number; value: number }
 
 /** Model calls for each 100 events of a scope: what learning is for. */
 function Curve({ scope }: { scope: string }) {
-  const bucket = useSignal<Bucket>('minute')
+  const bucket = useSignal<RateBucket>('minute')
   const path = (metric: string) => `/v1/stats${query({ metric, scope, bucket: bucket.value })}`
-  const calls = useGet<Statistics>(path('model.calls'))
-  const events = useGet<Statistics>(path('events.accepted'))
+  const calls = useGet<RateStatistics>(path('model.calls'))
+  const events = useGet<RateStatistics>(path('events.accepted'))
   return (
     <Section
       title={`Cost curve of ${visible(scope)}`}
-      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as Bucket)} />}
+      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as RateBucket)} />}
     >
       <Loaded data={calls}>{(made) => <Loaded data={events}>{(accepted) => <Drawn points={pointsOf(made, accepted)} />}</Loaded>}</Loaded>
     </Section>
   )
 }
 
-function pointsOf(calls: Statistics, events: Statistics): Point[] {
+function pointsOf(calls: RateStatistics, events: RateStatistics): Point[] {
   const made = new Map(calls.series[0]?.points.map(({ at, value }) => [at, value ?? 0]))
   return (events.series[0]?.points ?? []).flatMap(({ at, value }) => {
     const accepted = value ?? 0
@@ -63,7 +63,7 @@ function Drawn({ points }: { points: Point[] }) {
   )
 }
 
-type Listed = z.infer<typeof listedRun>
+type RunItem = z.infer<typeof listedRun>
 const NEEDED: Role = 'operator'
 
 /** `?run=` shows one run, `?scope=` the runs and the costs of one scope. */
@@ -80,7 +80,7 @@ export default function LearningPage() {
 
 function Runs({ scope }: { scope: string }) {
   const { route } = useLocation()
-  const list = usePages<Listed>(`/v1/learn/runs${query({ scope, limit: 100 })}`)
+  const list = usePages<RunItem>(`/v1/learn/runs${query({ scope, limit: 100 })}`)
   const scopes = [...new Set(list.items?.map((one) => one.scope))]
   const shown = scope || scopes[0]
   return (
@@ -116,19 +116,19 @@ function Runs({ scope }: { scope: string }) {
 const columns = [
   {
     title: 'Started',
-    cell: ({ run_id, started_at }: Listed) => (
+    cell: ({ run_id, started_at }: RunItem) => (
       <a href={`/learning?run=${run_id}`}>
         <Time at={started_at} />
       </a>
     ),
     width: '8rem',
   },
-  { title: 'Scope', cell: ({ scope }: Listed) => <ScopeLink scope={scope} />, width: '14rem' },
-  { title: 'Status', cell: ({ status }: Listed) => <Status status={status} />, width: '7rem' },
-  { title: 'By', cell: ({ by }: Listed) => visible(by), width: '8rem' },
-  { title: 'Read', cell: ({ episodes }: Listed) => count(episodes.read), width: '6rem', numeric: true },
-  { title: 'Found', cell: ({ found }: Listed) => count(found), width: '5rem', numeric: true },
-  { title: 'Answer', cell: ({ answer }: Listed) => <Text text={answer} /> },
+  { title: 'Scope', cell: ({ scope }: RunItem) => <ScopeLink scope={scope} />, width: '14rem' },
+  { title: 'Status', cell: ({ status }: RunItem) => <Status status={status} />, width: '7rem' },
+  { title: 'By', cell: ({ by }: RunItem) => visible(by), width: '8rem' },
+  { title: 'Read', cell: ({ episodes }: RunItem) => count(episodes.read), width: '6rem', numeric: true },
+  { title: 'Found', cell: ({ found }: RunItem) => count(found), width: '5rem', numeric: true },
+  { title: 'Answer', cell: ({ answer }: RunItem) => <Text text={answer} /> },
 ]
 
 const kindNames = { both: 'reflexes and skills', reflex: 'reflexes', skill: 'skills' }

@@ -1,5 +1,5 @@
-import type { ModelCalls } from '../../../../src/contract/reports/health.ts'
-import type { Health } from '../../api/health.ts'
+import type { ModelCallReport } from '../../../../src/contract/reports/health.ts'
+import type { ServerHealth } from '../../api/health.ts'
 import { bytes, counted } from '../../ui/numbers.ts'
 import { withTimes } from '../../ui/time.tsx'
 
@@ -11,7 +11,7 @@ export const MOST_BYTES = 10e9
 type Found = Omit<Incident, 'tone'> & Partial<Pick<Incident, 'tone'>>
 
 /** By what calls really did: the configuration says nothing of a provider that is away. */
-function modelIncident({ status, last_answer_at, failing_since, failures, ...calls }: ModelCalls): Found | null {
+function modelIncident({ status, last_answer_at, failing_since, failures, ...calls }: ModelCallReport): Found | null {
   if (failures === 0) return null
   const { scopes_failing, scopes_waiting, asks_at, error } = calls
   const waiting = scopes_waiting > 0
@@ -34,7 +34,7 @@ const full = (name: string, held: number | null | undefined, remedy: string): Fo
     : { title: `${name} is nearly full`, detail: `It holds ${bytes(held ?? 0)} of ${bytes(MOST_BYTES)}: ${remedy}.` }
 
 /** The faults of the system itself, worst first. */
-export function incidentsOf(health: Health): Incident[] {
+export function incidentsOf(health: ServerHealth): Incident[] {
   const { database, queue, archive, parked, control_plane, deployment, model_error, skills, retention, ledger } = health
   const found: (Found | false | null | undefined | '')[] = [
     !database.ok && { title: 'D1 does not answer', detail: `${database.error}. Scopes keep working; lists and statistics are old.` },

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { statisticsSummary } from '../../../../src/features/statistics/contract/statistics.ts'
-import type { Health } from '../../api/health.ts'
+import type { ServerHealth } from '../../api/health.ts'
 import { bytes, percent } from '../../ui/numbers.ts'
 import { duration } from '../../ui/time.tsx'
 import { MOST_BYTES } from './incidents.ts'
@@ -15,7 +15,7 @@ const share = (totals: Totals, part: string, whole: string): number | null => {
 }
 
 /** Service levels: a value above its target is missed, and null is not measured yet. */
-export const levelsOf = (totals: Totals, health: Health | undefined): Level[] => [
+export const levelsOf = (totals: Totals, health: ServerHealth | undefined): Level[] => [
   { name: 'Reflex, 95th percentile', value: totals['reflexes.p95_ms'] ?? null, target: 100, show: duration },
   {
     name: 'Events that became dead letters',

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { hasRole, useGet, type Data } from '../../api/index.ts'
-import type { Health } from '../../api/health.ts'
+import type { ServerHealth } from '../../api/health.ts'
 import { Empty } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count, compact } from '../../ui/numbers.ts'
@@ -14,7 +14,7 @@ type Approvals = { items: { id: string; expires_at: string }[]; next_cursor: str
 const MOST = 100
 const MINUTE_MS = 60_000
 
-export function Now({ health: { value: health }, recent }: { health: Data<Health>; recent: Data<Summary> }) {
+export function Now({ health: { value: health }, recent }: { health: Data<ServerHealth>; recent: Data<Summary> }) {
   const mayDecide = hasRole('operator')
   const approvals = useGet<Approvals>(mayDecide ? `/v1/approvals?status=pending&limit=${MOST}` : null, { every_ms: 10_000 })
   const waiting = approvals.value?.items ?? []
@@ -85,7 +85,7 @@ function Figure({ title, value, path, tone = '', children }: FigureProps) {
 }
 
 /** A model that nobody has called yet is only known to be configured. */
-const modelText = ({ model, model_calls: calls }: Health): ComponentChildren =>
+const modelText = ({ model, model_calls: calls }: ServerHealth): ComponentChildren =>
   calls?.last_answer_at ? (
     <>
       the model {model}, last <Time at={calls.last_answer_at} />
@@ -94,7 +94,7 @@ const modelText = ({ model, model_calls: calls }: Health): ComponentChildren =>
     `the configuration of the model ${model}, which no scope has called yet`
   )
 
-export function Incidents({ health }: { health: Health }) {
+export function Incidents({ health }: { health: ServerHealth }) {
   const incidents = incidentsOf(health)
   return (
     <Section title="Incidents of the system">
@@ -116,7 +116,7 @@ export function Incidents({ health }: { health: Health }) {
   )
 }
 
-export function Levels({ totals, health }: { totals: Totals; health: Health | undefined }) {
+export function Levels({ totals, health }: { totals: Totals; health: ServerHealth | undefined }) {
   return (
     <table class="plain card">
       <thead>
@@ -141,7 +141,7 @@ export function Levels({ totals, health }: { totals: Totals; health: Health | un
   )
 }
 
-export function Largest({ health }: { health: Health | undefined }) {
+export function Largest({ health }: { health: ServerHealth | undefined }) {
   const largest = health?.inboxes?.largest ?? []
   if (largest.length === 0) return <Empty title="No event waits in any inbox." />
   return (

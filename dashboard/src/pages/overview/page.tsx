@@ -2,7 +2,7 @@ import './overview.css'
 import type { z } from 'zod'
 import type { statistics } from '../../../../src/features/statistics/contract/statistics.ts'
 import { query, useGet, type Data } from '../../api/index.ts'
-import type { Health } from '../../api/health.ts'
+import type { ServerHealth } from '../../api/health.ts'
 import { Loaded, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
@@ -178,7 +178,7 @@ export default function OverviewPage() {
   )
   const { bucket } = ranges.find(({ id }) => id === chosen) ?? ranges[0]
   // In the order in which they are needed: D1 answers one after the other.
-  const health = useGet<Health>('/health/detailed', { every_ms: POLL_MS })
+  const health = useGet<ServerHealth>('/health/detailed', { every_ms: POLL_MS })
   const summary = useGet<Summary>(`/v1/stats/summary${query({ metrics: METRICS, bucket })}`, { every_ms: 2 * POLL_MS })
   const minutes = useGet<Summary>(bucket === 'minute' ? null : RECENT, { every_ms: POLL_MS })
   const recent = bucket === 'minute' ? summary : minutes
@@ -191,7 +191,7 @@ export default function OverviewPage() {
   )
 }
 
-type FiguresProps = { summary: Summary; health: Data<Health> }
+type FiguresProps = { summary: Summary; health: Data<ServerHealth> }
 
 function Figures({ summary, health }: FiguresProps) {
   const metrics: Metrics = Object.fromEntries(summary.metrics.map((metric) => [metric.metric, metric]))

@@ -7,8 +7,8 @@ import { SEALED, visible } from '../../ui/text.tsx'
 import { sideBySide, type Pair } from './diff.ts'
 import './code.css'
 
-type Version = { version: number | string; state: string }
-type CodeProps = { kind: 'reflexes' | 'skills'; id: string; versions: readonly Version[] }
+type CodeVersion = { version: number | string; state: string }
+type CodeProps = { kind: 'reflexes' | 'skills'; id: string; versions: readonly CodeVersion[] }
 type Content = { code?: string | null; manifest?: unknown }
 
 /** A version, or two side by side with what differs. */

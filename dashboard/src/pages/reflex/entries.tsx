@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { get, part, query, useGet } from '../../api/index.ts'
-import type { Problem } from '../../api/problem.ts'
+import type { ApiProblem } from '../../api/problem.ts'
 import { Empty, ErrorBox, Loaded, Loading } from '../../ui/feedback.tsx'
 import { Select } from '../../ui/form.tsx'
 import { count } from '../../ui/numbers.ts'
@@ -53,7 +53,7 @@ function Search<Entry>({ scope, kind, newest, match, children }: SearchProps<Ent
   /** The entries after it were searched. */
   const after = useSignal(newest)
   const wanted = useSignal({ found: ENOUGH, from: newest - FAR })
-  const problem = useSignal<Problem | null>(null)
+  const problem = useSignal<ApiProblem | null>(null)
   const isDone = after.value <= 0 || found.value.length >= wanted.value.found || after.value <= wanted.value.from
   useEffect(() => {
     if (isDone || problem.value) return undefined
@@ -97,7 +97,7 @@ async function entriesOf<Entry>(
   path: string,
   { kind, from, before }: { kind: string; from: number; before: number },
   signal: AbortSignal,
-): Promise<Entry[] | Problem> {
+): Promise<Entry[] | ApiProblem> {
   const entries: Entry[] = []
   for (let after: string | null = String(from); after !== null;) {
     const page: Awaited<ReturnType<typeof get<{ items: Entry[]; next_cursor: string | null }>>> = await get(

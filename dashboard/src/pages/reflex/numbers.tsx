@@ -9,11 +9,15 @@ import { Table } from '../../ui/table.tsx'
 import { Fact, Facts } from '../../ui/text.tsx'
 
 type Metrics = z.infer<typeof reflexMetrics>
-type Answer = { versions: (Metrics & { version: number })[]; scopes: (Metrics & { scope: string; version: number })[]; total: Metrics }
+type MetricsAnswer = {
+  versions: (Metrics & { version: number })[]
+  scopes: (Metrics & { scope: string; version: number })[]
+  total: Metrics
+}
 
 /** The counters of a reflex: in all scopes of the key, and in each. */
 export function Numbers({ id }: { id: string }) {
-  const data = useGet<Answer>(`/v1/reflexes/${part(id)}/metrics`)
+  const data = useGet<MetricsAnswer>(`/v1/reflexes/${part(id)}/metrics`)
   return (
     <Section title="Numbers">
       <Loaded data={data}>
@@ -67,7 +71,7 @@ function Total({ total }: { total: Metrics }) {
   )
 }
 
-function Scopes({ rows }: { rows: Answer['scopes'] }) {
+function Scopes({ rows }: { rows: MetricsAnswer['scopes'] }) {
   return (
     <Table
       label="By scope"

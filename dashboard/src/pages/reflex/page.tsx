@@ -37,7 +37,7 @@ const windows: Record<string, [text: string, ms: number]> = {
 }
 
 /** Tries the reflex, or a change of it, on what a scope has recorded. */
-function Try({ reflex }: { reflex: Reflex }) {
+function Try({ reflex }: { reflex: ShownReflex }) {
   const used = useGet<{ scopes: { scope: string }[] }>(`/v1/reflexes/${part(reflex.id)}/metrics`).value
   const scope = useSignal('')
   const range = useSignal('24h')
@@ -122,7 +122,7 @@ function Evaluated({ report: { contexts, fires, agreement, missed, errors, disag
   )
 }
 
-function Change({ reflex, scope, range }: { reflex: Reflex; scope: string; range: string }) {
+function Change({ reflex, scope, range }: { reflex: ShownReflex; scope: string; range: string }) {
   const code = useSignal(reflex.code ?? '')
   const reports = useSignal<RangeReport[]>([])
   const { run, busy, problem } = useAction((asked: object, left) => replay(scope, asked, left))
@@ -181,7 +181,7 @@ async function replay(scope: string, asked: object, left: AbortSignal): Promise<
   }
 }
 
-type Entry = {
+type ReflexLogEntry = {
   seq: number
   at: string
   trace_id: string
@@ -205,7 +205,11 @@ function Audits({ id }: { id: string }) {
     <Section title="Compared decisions">
       <Loaded data={metrics}>
         {({ scopes }) => (
-          <Entries<Entry> scopes={[...new Set(scopes.map(({ scope }) => scope))]} kinds={kinds} match={({ reflex_id }) => reflex_id === id}>
+          <Entries<ReflexLogEntry>
+            scopes={[...new Set(scopes.map(({ scope }) => scope))]}
+            kinds={kinds}
+            match={({ reflex_id }) => reflex_id === id}
+          >
             {(entries) => <Compared entries={entries} />}
           </Entries>
         )}
@@ -214,7 +218,7 @@ function Audits({ id }: { id: string }) {
   )
 }
 
-function Compared({ entries }: { entries: Entry[] }) {
+function Compared({ entries }: { entries: ReflexLogEntry[] }) {
   return (
     <Table
       label="The decisions and their verdicts"
@@ -242,7 +246,7 @@ const decidedText = (decision: Decision | null): string =>
   decision === null ? 'none' : `${decision.by}: ${decision.acts.length === 0 ? 'nothing' : decision.acts.map(actionText).join(', ')}`
 
 type Proof = z.infer<typeof shownCertificate> & { scope: string; version: number }
-export type Reflex = z.infer<typeof reflex> & { certificates: Proof[] }
+export type ShownReflex = z.infer<typeof reflex> & { certificates: Proof[] }
 
 const tabs = [
   { id: 'overview', text: 'Overview' },
@@ -253,7 +257,7 @@ const tabs = [
 
 export default function ReflexPage() {
   const id = useRoute().params['id'] ?? ''
-  const data = useGet<Reflex>(`/v1/reflexes/${part(id)}`)
+  const data = useGet<ShownReflex>(`/v1/reflexes/${part(id)}`)
   return (
     <Page title={visible(id)} path={<a href="/reflexes">Reflexes</a>}>
       <Loaded data={data}>{(found) => <Shown reflex={found} reload={data.reload} />}</Loaded>
@@ -261,7 +265,7 @@ export default function ReflexPage() {
   )
 }
 
-function Shown({ reflex: found, reload }: { reflex: Reflex; reload: () => void }) {
+function Shown({ reflex: found, reload }: { reflex: ShownReflex; reload: () => void }) {
   const { id, acts, idle, version, state, description, owner, scopes, provenance, created_at, versions } = found
   const tab = useTab(tabs.map((one) => one.id))
   return (

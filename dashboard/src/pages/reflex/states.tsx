@@ -13,11 +13,11 @@ import { Time } from '../../ui/time.tsx'
 
 const NEEDED: Role = 'operator'
 type Kind = 'reflex' | 'skill'
-type Version = { version: string | number; state: string; state_reason: string | null; state_at: string; hash: string }
-type Step = { to: string; title: string }
+type StatedVersion = { version: string | number; state: string; state_reason: string | null; state_at: string; hash: string }
+type StateMove = { to: string; title: string }
 
 /** The steps that a person may take with a version in a state. */
-const steps: Record<Kind, Record<string, Step[]>> = {
+const steps: Record<Kind, Record<string, StateMove[]>> = {
   reflex: {
     draft: [
       { to: 'shadow', title: 'Try in shadow mode' },
@@ -44,11 +44,11 @@ const steps: Record<Kind, Record<string, Step[]>> = {
   },
 }
 
-type StatesProps = { kind: Kind; id: string; versions: readonly Version[]; reload: () => void }
+type StatesProps = { kind: Kind; id: string; versions: readonly StatedVersion[]; reload: () => void }
 
 /** The versions with their states, and the way from one state to another. */
 export function States({ kind, id, versions, reload }: StatesProps) {
-  const changing = useSignal<{ version: Version; step: Step } | null>(null)
+  const changing = useSignal<{ version: StatedVersion; step: StateMove } | null>(null)
   const may = hasRole(NEEDED)
   return (
     <Section title="Versions">
@@ -83,7 +83,7 @@ export function States({ kind, id, versions, reload }: StatesProps) {
   )
 }
 
-type ChangeProps = { kind: Kind; id: string; version: Version; step: Step; onClose: () => void; reload: () => void }
+type ChangeProps = { kind: Kind; id: string; version: StatedVersion; step: StateMove; onClose: () => void; reload: () => void }
 
 /** Asks for the reason. A refusal says what is missing, and only then may it be forced. */
 export function Change({ kind, id, version, step, onClose, reload }: ChangeProps) {

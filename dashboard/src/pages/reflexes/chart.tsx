@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals'
 import './chart.css'
 
-export type Line = { name: string; colour: string; values: readonly number[] }
+export type ChartLine = { name: string; colour: string; values: readonly number[] }
 type ChartProps = {
   label: string
   /** The times of the values in ms, oldest first. */
   at: readonly number[]
-  lines: readonly Line[]
+  lines: readonly ChartLine[]
   show: (value: number) => string
   /** A note on the numbers at a time, beside the labels of the lines. */
   note?: (index: number) => string

@@ -11,15 +11,15 @@ import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { State } from '../reflex/acts.tsx'
 import { Filter } from './filter.tsx'
-import { Rates, type Statistics } from './rates.tsx'
+import { Rates, type RateStatistics } from './rates.tsx'
 
-type Listed = z.infer<typeof reflexItem>
-const states: Listed['state'][] = ['active', 'shadow', 'draft', 'retired']
+type ReflexItem = z.infer<typeof reflexItem>
+const states: ReflexItem['state'][] = ['active', 'shadow', 'draft', 'retired']
 
 export default function ReflexesPage() {
   const { query: asked } = useLocation()
   const [state, q] = [asked['state'], asked['q']]
-  const list = usePages<Listed>(`/v1/reflexes${query({ state, q, limit: 200 })}`)
+  const list = usePages<ReflexItem>(`/v1/reflexes${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Reflexes">
       <Rates />
@@ -42,10 +42,10 @@ export default function ReflexesPage() {
   )
 }
 
-function Reflexes({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
-  const fires = useGet<Statistics>('/v1/stats?metric=reflex.fires&by=reflex&bucket=hour').value
-  const saved = useGet<Statistics>('/v1/stats?metric=reflex.saved_model_calls&by=reflex&bucket=hour').value
-  const of = (found: Statistics | undefined, id: string) =>
+function Reflexes({ rows, onEnd }: { rows: ReflexItem[]; onEnd: () => void }) {
+  const fires = useGet<RateStatistics>('/v1/stats?metric=reflex.fires&by=reflex&bucket=hour').value
+  const saved = useGet<RateStatistics>('/v1/stats?metric=reflex.saved_model_calls&by=reflex&bucket=hour').value
+  const of = (found: RateStatistics | undefined, id: string) =>
     count(found?.series.find(({ label }) => label === id)?.total ?? (found ? 0 : null))
   return (
     <Table

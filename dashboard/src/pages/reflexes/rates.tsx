@@ -7,25 +7,25 @@ import { Loaded } from '../../ui/feedback.tsx'
 import { Select } from '../../ui/form.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
-import { Chart, type Line } from './chart.tsx'
+import { Chart, type ChartLine } from './chart.tsx'
 
-export type Statistics = z.infer<typeof statistics>
-export type Bucket = 'minute' | 'hour' | 'day'
-const steps: Record<Bucket, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
-export const ranges: Record<Bucket, string> = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
+export type RateStatistics = z.infer<typeof statistics>
+export type RateBucket = 'minute' | 'hour' | 'day'
+const steps: Record<RateBucket, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+export const ranges: Record<RateBucket, string> = { minute: 'The last hour', hour: 'The last day', day: 'The last 30 days' }
 
 /** The decisions of one reflex or of all, against the model calls that were made. */
 export function Rates({ reflex }: { reflex?: string }) {
-  const bucket = useSignal<Bucket>('hour')
+  const bucket = useSignal<RateBucket>('hour')
   const of = reflex === undefined ? {} : { by: 'reflex' }
-  const decided = useGet<Statistics>(
+  const decided = useGet<RateStatistics>(
     `/v1/stats${query({ metric: reflex === undefined ? 'reflexes.decided' : 'reflex.decided', bucket: bucket.value, ...of })}`,
   )
-  const calls = useGet<Statistics>(`/v1/stats${query({ metric: 'model.calls', bucket: bucket.value })}`)
+  const calls = useGet<RateStatistics>(`/v1/stats${query({ metric: 'model.calls', bucket: bucket.value })}`)
   return (
     <Section
       title="Reflexes against model calls"
-      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as Bucket)} />}
+      actions={<Select label="Range" value={bucket.value} options={ranges} onChange={(one) => (bucket.value = one as RateBucket)} />}
     >
       <Loaded data={decided}>
         {(one) => (
@@ -36,7 +36,7 @@ export function Rates({ reflex }: { reflex?: string }) {
   )
 }
 
-type DrawnProps = { decided: Statistics; calls: Statistics; step: number; label: string | null }
+type DrawnProps = { decided: RateStatistics; calls: RateStatistics; step: number; label: string | null }
 
 function Drawn({ decided, calls, step, label }: DrawnProps) {
   const own = decided.series.find((series) => series.label === label)
@@ -44,11 +44,11 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
   const { at, lines } = useMemo(() => {
     const [from, until] = [Date.parse(decided.since), Date.parse(decided.until)]
     const times = Array.from({ length: Math.ceil((until - from) / step) }, (_, index) => from + index * step)
-    const valuesOf = (series: Statistics['series'][number] | undefined) => {
+    const valuesOf = (series: RateStatistics['series'][number] | undefined) => {
       const values = new Map(series?.points.map((point) => [Date.parse(point.at), point.value]))
       return times.map((time) => values.get(time) ?? 0)
     }
-    const drawn: Line[] = [
+    const drawn: ChartLine[] = [
       { name: 'decided', colour: '--ok', values: valuesOf(own) },
       { name: 'model calls', colour: '--wait', values: valuesOf(all) },
     ]

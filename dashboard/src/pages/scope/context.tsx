@@ -8,7 +8,7 @@ import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Fact, Facts, Text } from '../../ui/text.tsx'
 import { Clock, Time } from '../../ui/time.tsx'
 import { brief } from '../../../../src/traces/entries/sentences.ts'
@@ -18,7 +18,7 @@ type Seen = EventRecord['event']
 const REFRESH_MS = 2000
 const LIMIT = 1000
 
-const columns: Column<Seen>[] = [
+const columns: TableColumn<Seen>[] = [
   { title: 'Time', cell: ({ timestamp }) => <Clock at={timestamp} />, width: '8rem' },
   { title: 'Type', cell: ({ type }) => <Text text={type} />, width: '10rem' },
   { title: 'Source', cell: ({ source }) => <Text text={source} />, width: '9rem' },

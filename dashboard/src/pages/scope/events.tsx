@@ -7,7 +7,7 @@ import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { outcomeText } from '../../../../src/traces/entries/sentences.ts'
@@ -34,7 +34,7 @@ export function Fate({ record: { outcome, waiting, error } }: { record: EventRec
   )
 }
 
-const columns: Column<EventRecord>[] = [
+const columns: TableColumn<EventRecord>[] = [
   { title: 'Arrived', cell: ({ accepted_at }) => <Time at={accepted_at} />, width: '6.5rem' },
   { title: 'Type', cell: ({ event }) => <Text text={event.type} />, width: '10rem' },
   {

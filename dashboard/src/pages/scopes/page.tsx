@@ -7,14 +7,14 @@ import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { compact, count, money, percent } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
-import { Table, type Column } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 
 const REFRESH_MS = 5000
 const TYPED_MS = 250
 const LIMIT = 1000
 
-const columns: Column<ScopeSummary>[] = [
+const columns: TableColumn<ScopeSummary>[] = [
   { title: 'Scope', cell: ({ scope }) => <ScopeLink scope={scope} /> },
   { title: 'Agent', cell: ({ agent }) => <bdi>{agent}</bdi>, width: '9rem' },
   { title: 'Inbox', cell: ({ open }) => <span class={open > 0 ? 'wait' : 'quiet'}>{count(open)}</span>, width: '5.5rem', numeric: true },

@@ -1,6 +1,6 @@
 /** The parts of a manifest that the page shows. The API checks manifests; all may be missing. */
-export type Input = { name: string; type: string; required?: boolean; secret?: boolean; description?: string }
-export type Step = {
+export type ShownInput = { name: string; type: string; required?: boolean; secret?: boolean; description?: string }
+export type ShownStep = {
   name?: string
   tool: string
   args?: Record<string, unknown>
@@ -9,21 +9,21 @@ export type Step = {
   retry?: { max_attempts: number; backoff_ms?: number }
   step?: string | number
 }
-export type Manifest = Partial<{
+export type ShownManifest = Partial<{
   description: string
   scope: string
   compat: Partial<{ env: string[]; toolset: string; repo: string; project: string }>
   signature: Partial<{
-    inputs: Input[]
-    outputs: Input[]
+    inputs: ShownInput[]
+    outputs: ShownInput[]
     blackboard_bindings: { inputs?: Record<string, string>; outputs?: Record<string, string> }
   }>
   preconditions: Partial<{ tools_available: string[]; data_present: string[]; invariants: string[] }>
   plan: Partial<{
     idempotence_key: string
     budget: { max_cost_usd: number; max_latency_ms: number }
-    steps: Step[]
-    compensation: Step[]
+    steps: ShownStep[]
+    compensation: ShownStep[]
     result_map: Record<string, unknown>
   }>
   effects: Partial<{ writes: string[]; external: string[] }>

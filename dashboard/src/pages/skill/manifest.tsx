@@ -6,10 +6,10 @@ import { Table } from '../../ui/table.tsx'
 import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
 import { duration } from '../../ui/time.tsx'
 import { TraceLink } from '../../ui/links.tsx'
-import type { Input, Manifest, Step } from './manifest-type.ts'
+import type { ShownInput, ShownManifest, ShownStep } from './manifest-type.ts'
 
 /** A manifest as a page: when it is shown, when it may run, and the steps. */
-export function ManifestView({ manifest }: { manifest: Manifest }) {
+export function ManifestView({ manifest }: { manifest: ShownManifest }) {
   const { signature = {}, plan = {}, provenance = {} } = manifest
   const { steps = [], compensation = [], budget, idempotence_key } = plan
   return (
@@ -66,7 +66,7 @@ export function ManifestView({ manifest }: { manifest: Manifest }) {
   )
 }
 
-function Conditions({ manifest: { compat = {}, preconditions = {}, activation = {}, policy = {} } }: { manifest: Manifest }) {
+function Conditions({ manifest: { compat = {}, preconditions = {}, activation = {}, policy = {} } }: { manifest: ShownManifest }) {
   const { keywords_any, goal_labels, entity_types, tau, cooldown_s = 0, max_concurrency = 1, score_weights = {} } = activation
   const places = Object.entries(compat).map(([name, value]) => `${name} ${String(value)}`)
   const weights = Object.entries(score_weights).filter(([, weight]) => weight > 0)
@@ -104,7 +104,7 @@ const list = (values: readonly string[] | undefined, none = 'nothing'): Componen
 const codes = (expressions: readonly string[] = [], none = 'never'): ComponentChildren =>
   expressions.length === 0 ? <span class="quiet">{none}</span> : expressions.map((text) => <code key={text}>{visible(text)} </code>)
 
-function StepView({ step: { name, tool, args = {}, guard, retry, timeout_ms } }: { step: Step }) {
+function StepView({ step: { name, tool, args = {}, guard, retry, timeout_ms } }: { step: ShownStep }) {
   return (
     <>
       {name !== undefined && <b>{visible(name)}: </b>}
@@ -128,7 +128,7 @@ function StepView({ step: { name, tool, args = {}, guard, retry, timeout_ms } }:
   )
 }
 
-function Slots({ label, slots, from }: { label: string; slots: readonly Input[]; from: Record<string, string> }) {
+function Slots({ label, slots, from }: { label: string; slots: readonly ShownInput[]; from: Record<string, string> }) {
   if (slots.length === 0) return <p class="quiet">It has no {label.toLowerCase()}.</p>
   return (
     <Table
@@ -147,7 +147,7 @@ function Slots({ label, slots, from }: { label: string; slots: readonly Input[];
 
 const MOST_TRACES = 20
 
-function Learned({ provenance: { mined_from_traces = [], support, success } }: { provenance: NonNullable<Manifest['provenance']> }) {
+function Learned({ provenance: { mined_from_traces = [], support, success } }: { provenance: NonNullable<ShownManifest['provenance']> }) {
   return (
     <Section title="Learned from">
       <p>

@@ -8,13 +8,13 @@ import { Status } from '../../ui/status.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts, SEALED, Text, visible, Lines } from '../../ui/text.tsx'
 import { Time, duration } from '../../ui/time.tsx'
-import type { Manifest } from './manifest-type.ts'
+import type { ShownManifest } from './manifest-type.ts'
 import { ManifestView } from './manifest.tsx'
 import { Propose } from './propose.tsx'
 import { States } from '../reflex/states.tsx'
 import { Versions } from '../reflex/code.tsx'
 import { useSignal } from '@preact/signals'
-import type { Span, Trace, TraceSummary } from '../../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport, TraceSummary } from '../../../../src/contract/reports/trace.ts'
 import { TraceLink } from '../../ui/links.tsx'
 import { Entries } from '../reflex/entries.tsx'
 import { reasonsOf, textOf } from '../trace/spans.ts'
@@ -123,8 +123,8 @@ function Promotions({ id }: { id: string }) {
 
 type Need = string | { message: string }
 type Stage = { stage: string; status: string; checks: { check: string; passed: boolean; detail: string }[] }
-type Decision = { verdict: string; stages: Stage[]; to_pass?: Need[]; needs?: Need[]; score: { score: number; tau?: number } | null }
-type Entry = {
+type ShownDecision = { verdict: string; stages: Stage[]; to_pass?: Need[]; needs?: Need[]; score: { score: number; tau?: number } | null }
+type SkillLogEntry = {
   seq: number
   at: string
   trace_id: string
@@ -133,7 +133,7 @@ type Entry = {
   version: string
   why: string
   dry_run: boolean
-  decision: Decision
+  decision: ShownDecision
 }
 
 /** The latest proposals of a skill in a scope: what the gate decided, and the run step by step. */
@@ -143,7 +143,7 @@ function Activity({ id }: { id: string }) {
     <Section title="Gate decisions and runs">
       <Loaded data={traces}>
         {({ items }) => (
-          <Entries<Entry>
+          <Entries<SkillLogEntry>
             scopes={[...new Set(items.flatMap(({ scopes }) => scopes))]}
             kinds={{ 'skill-decided': 'Gate decisions' }}
             match={({ skill_id }) => skill_id === id}
@@ -156,7 +156,7 @@ function Activity({ id }: { id: string }) {
   )
 }
 
-function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_run, decision } }: { entry: Entry }) {
+function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_run, decision } }: { entry: SkillLogEntry }) {
   const isOpen = useSignal(false)
   const refused = decision.stages.find(({ status }) => status === 'failed')
   const reasons = refused?.checks.filter(({ passed }) => !passed).map(({ check, detail }) => `${check}: ${detail}`) ?? []
@@ -184,7 +184,7 @@ function Proposal({ entry: { at, trace_id, span_id, skill_id, version, why, dry_
 }
 
 function Runs({ trace_id, gate, skill_id }: { trace_id: string; gate: string; skill_id: string }) {
-  const data = useGet<Trace>(`/v1/traces/${trace_id}`)
+  const data = useGet<TraceReport>(`/v1/traces/${trace_id}`)
   return (
     <Loaded data={data}>
       {({ root }) => {
@@ -254,7 +254,7 @@ function Shown({
   reload: () => void
 }) {
   const tab = useTab(tabs.map((one) => one.id))
-  const shown = manifest as Manifest | null
+  const shown = manifest as ShownManifest | null
   return (
     <>
       <div class="card">

@@ -9,10 +9,10 @@ import { TraceLink } from '../../ui/links.tsx'
 import { NeedsRole, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Lines, Text, visible } from '../../ui/text.tsx'
-import type { Input, Manifest } from './manifest-type.ts'
+import type { ShownInput, ShownManifest } from './manifest-type.ts'
 
 const NEEDED: Role = 'publisher'
-type Props = { id: string; version: string; manifest: Manifest }
+type Props = { id: string; version: string; manifest: ShownManifest }
 
 /** A form made from the signature. A dry run asks the gate alone. */
 export function Propose({ id, version, manifest }: Props) {
@@ -71,7 +71,7 @@ function Slot({
   value,
   onChange,
 }: {
-  input: Input
+  input: ShownInput
   value: string
   onChange: (text: string) => void
 }) {
@@ -83,7 +83,7 @@ function Slot({
 }
 
 /** The inputs by their types, or what is wrong with one. Empty fields are left out. */
-function parse(inputs: readonly Input[], values: Record<string, string>): Record<string, unknown> | string {
+function parse(inputs: readonly ShownInput[], values: Record<string, string>): Record<string, unknown> | string {
   const parsed: Record<string, unknown> = {}
   for (const { name, type } of inputs) {
     const text = values[name] ?? ''

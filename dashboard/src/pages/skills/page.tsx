@@ -11,15 +11,15 @@ import { Table } from '../../ui/table.tsx'
 import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Filter } from '../reflexes/filter.tsx'
-import type { Statistics } from '../reflexes/rates.tsx'
+import type { RateStatistics } from '../reflexes/rates.tsx'
 
-type Listed = z.infer<typeof listedSkill>
-const states: Listed['state'][] = ['active', 'candidate', 'deprecated']
+type SkillItem = z.infer<typeof listedSkill>
+const states: SkillItem['state'][] = ['active', 'candidate', 'deprecated']
 
 export default function SkillsPage() {
   const { query: asked } = useLocation()
   const [state, q] = [asked['state'], asked['q']]
-  const list = usePages<Listed>(`/v1/skills${query({ state, q, limit: 200 })}`)
+  const list = usePages<SkillItem>(`/v1/skills${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Skills" actions={<Filter states={states} />}>
       <LoadedList
@@ -39,10 +39,10 @@ export default function SkillsPage() {
   )
 }
 
-function Skills({ rows, onEnd }: { rows: Listed[]; onEnd: () => void }) {
-  const metric = (name: string) => useGet<Statistics>(`/v1/stats?metric=${name}&by=skill&bucket=all`).value
+function Skills({ rows, onEnd }: { rows: SkillItem[]; onEnd: () => void }) {
+  const metric = (name: string) => useGet<RateStatistics>(`/v1/stats?metric=${name}&by=skill&bucket=all`).value
   const [proposals, calls, success] = [metric('skill.proposals'), metric('skill.calls'), metric('skill.success_rate')]
-  const of = (found: Statistics | undefined, id: string) => found?.series.find(({ label }) => label === id)?.total ?? null
+  const of = (found: RateStatistics | undefined, id: string) => found?.series.find(({ label }) => label === id)?.total ?? null
   return (
     <Table
       label="Skills"

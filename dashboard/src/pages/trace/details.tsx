@@ -15,10 +15,10 @@ import { needsOf, numberOf, reasonsOf, scoreOf, textOf } from './spans.ts'
 
 type Check = { check: string; passed: boolean; detail: string }
 type Stage = { stage: string; status: string; checks?: Check[] }
-type Decided = { verdict?: string; stages?: Stage[] }
+type GateDecided = { verdict?: string; stages?: Stage[] }
 
 /** The stages of a gate in their order, each with what it checked. */
-function Gate({ decision: { stages = [] } }: { decision: Decided }) {
+function Gate({ decision: { stages = [] } }: { decision: GateDecided }) {
   return (
     <div>
       <h3>Stages</h3>
@@ -43,14 +43,16 @@ function Gate({ decision: { stages = [] } }: { decision: Decided }) {
   )
 }
 
-type Entry = { seq: number; kind: string; context?: unknown; decision?: Decided; prompt?: string[] }
+type DetailedEntry = { seq: number; kind: string; context?: unknown; decision?: GateDecided; prompt?: string[] }
 type DetailsProps = { span: Span; trace_id: string }
 
 /** Everything about one span: what went in, what came out, its cost, score and reasons. */
 export function Details({ span, trace_id }: DetailsProps) {
   const scope = textOf(span, 'reflex.scope') ?? ''
   const seq = numberOf(span, 'reflex.log_seq')
-  const logged = useGet<{ items: Entry[] }>(seq === null ? null : `/v1/scopes/${part(scope)}/log?after=${seq - 1}&before=${seq + 1}`)
+  const logged = useGet<{ items: DetailedEntry[] }>(
+    seq === null ? null : `/v1/scopes/${part(scope)}/log?after=${seq - 1}&before=${seq + 1}`,
+  )
   const entry = logged.value?.items[0]
   const { inputs, outputs, rest } = grouped(span)
   return (

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useLocation, useRoute } from 'preact-iso'
 import type { ReplayReport } from '../../../../src/features/replay/contract/replay.ts'
-import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
 import { post, query, requestText, useGet, part } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
@@ -62,7 +62,7 @@ export default function TracePage() {
   const id = params['id'] ?? ''
   const isRunning = useSignal(false)
   const path = `/v1/traces/${encodeURIComponent(id)}${query({ scope: asked['scope'] })}`
-  const data = useGet<Trace>(path, isRunning.value ? { every_ms: RUNNING_MS } : {})
+  const data = useGet<TraceReport>(path, isRunning.value ? { every_ms: RUNNING_MS } : {})
   const status = data.value?.status
   if (status !== undefined && isRunning.peek() !== (status === 'running')) isRunning.value = status === 'running'
   return (
@@ -72,7 +72,7 @@ export default function TracePage() {
   )
 }
 
-function Shown({ trace }: { trace: Trace }) {
+function Shown({ trace }: { trace: TraceReport }) {
   const { path, query: asked, route } = useLocation()
   const report = useSignal<ReplayReport | null>(null)
   const asking = useSignal(false)
@@ -119,7 +119,7 @@ function Shown({ trace }: { trace: Trace }) {
   )
 }
 
-function Head({ trace: { status, started_at, duration_ms, scopes, usage, truncated } }: { trace: Trace; root: Span }) {
+function Head({ trace: { status, started_at, duration_ms, scopes, usage, truncated } }: { trace: TraceReport; root: Span }) {
   return (
     <div class="card">
       <Facts>

@@ -1,14 +1,14 @@
-import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
 import { usd } from '../../ui/numbers.ts'
 import { withTimes } from '../../ui/time.tsx'
 
 /** A span with its place in the tree; `from` and `to` are ms since the begin of the trace. */
-export type Row = { span: Span; depth: number; position: number; siblings: number; from: number; to: number | null }
+export type SpanRow = { span: Span; depth: number; position: number; siblings: number; from: number; to: number | null }
 
 /** The spans in the order of the tree, without those below a closed one. */
-export function rowsOf({ root, started_at }: Trace, closed: ReadonlySet<string> = new Set()): Row[] {
+export function rowsOf({ root, started_at }: TraceReport, closed: ReadonlySet<string> = new Set()): SpanRow[] {
   const began = Date.parse(started_at)
-  const rows: Row[] = []
+  const rows: SpanRow[] = []
   const add = (span: Span, depth: number, position: number, siblings: number) => {
     const from = Date.parse(span.started_at) - began
     rows.push({ span, depth, position, siblings, from, to: span.duration_ms === null ? null : from + span.duration_ms })

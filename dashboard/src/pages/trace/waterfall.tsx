@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { Trace } from '../../../../src/contract/reports/trace.ts'
+import type { TraceReport } from '../../../../src/contract/reports/trace.ts'
 import { statusText } from '../../ui/status.tsx'
 import { visible } from '../../ui/text.tsx'
 import { duration } from '../../ui/time.tsx'
-import { factsOf, reasonsOf, rowsOf, type Row } from './spans.ts'
+import { factsOf, reasonsOf, rowsOf, type SpanRow } from './spans.ts'
 import './trace.css'
 
 /** All rows have this height, so that those in view are found without measuring. */
@@ -12,7 +12,7 @@ const ROW_PX = 28
 const BEYOND = 10
 const WIDTH = 1000
 
-type WaterfallProps = { trace: Trace; selected: string; onSelect: (id: string) => void }
+type WaterfallProps = { trace: TraceReport; selected: string; onSelect: (id: string) => void }
 
 /** The tree on a time axis. Only spans in view are in the document; each names its place. */
 export function Waterfall({ trace, selected, onSelect }: WaterfallProps) {
@@ -89,7 +89,7 @@ function useView(frame: { current: HTMLDivElement | null }, place: number, rows:
 }
 
 type RowProps = {
-  row: Row
+  row: SpanRow
   top: number
   end: number
   isClosed: boolean
@@ -148,7 +148,7 @@ function Axis({ end }: { end: number }) {
 }
 
 type TreeKeys = {
-  rows: readonly Row[]
+  rows: readonly SpanRow[]
   place: number
   closed: ReadonlySet<string>
   toggle: (id: string) => void

@@ -2,7 +2,7 @@ import { useSignal, type Signal } from '@preact/signals'
 import type { ReflexReference } from '../../../../src/contract/reflex.ts'
 import type { ReplayReport } from '../../../../src/features/replay/contract/replay.ts'
 import type { ReplayChanges } from '../../../../src/features/replay/contract/what-if.ts'
-import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
 import { get, part, post, query, useGet } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -19,13 +19,13 @@ const kinds = {
   instructions: 'The instructions',
 }
 type Kind = keyof typeof kinds
-type State = { settings: Record<string, unknown> & { reflexes?: ReflexReference[]; instructions?: string } }
+type WhatIfState = { settings: Record<string, unknown> & { reflexes?: ReflexReference[]; instructions?: string } }
 type Added = { title: string; changes: ReplayChanges }
-type WhatIfProps = { trace: Trace; onClose: () => void; onReport: (report: ReplayReport) => void }
+type WhatIfProps = { trace: TraceReport; onClose: () => void; onReport: (report: ReplayReport) => void }
 
 /** Changes are named, and the trace is decided again with them. Nothing acts. */
 export function WhatIf(props: WhatIfProps) {
-  const state = useGet<State>(`/v1/scopes/${part(props.trace.scopes[0] ?? '')}`)
+  const state = useGet<WhatIfState>(`/v1/scopes/${part(props.trace.scopes[0] ?? '')}`)
   return (
     <Dialog title="What if" onClose={props.onClose} wide>
       <p class="quiet">
@@ -36,7 +36,7 @@ export function WhatIf(props: WhatIfProps) {
   )
 }
 
-function Form({ trace, onClose, onReport, settings }: WhatIfProps & State) {
+function Form({ trace, onClose, onReport, settings }: WhatIfProps & WhatIfState) {
   const { kind, name, text, load, choose } = useChoice(trace, settings)
   const wrong = useSignal<string | null>(null)
   const added = useSignal<Added[]>([])
@@ -108,7 +108,7 @@ const AddedChanges = ({ added }: { added: Signal<Added[]> }) => (
 )
 
 /** The change in the form: its kind, the name of what it changes, and the new text. */
-function useChoice(trace: Trace, settings: State['settings']) {
+function useChoice(trace: TraceReport, settings: WhatIfState['settings']) {
   const kind = useSignal<Kind>('setting')
   const name = useSignal('tau')
   const text = useSignal(JSON.stringify(settings['tau'] ?? null))
@@ -143,7 +143,7 @@ const labels: Record<Kind, string> = {
 }
 
 /** The reflexes or skills of the trace, each as the version that it used. */
-function namesIn({ root }: Trace, kind: Kind): string[] {
+function namesIn({ root }: TraceReport, kind: Kind): string[] {
   const refs = new Set<string>()
   const add = (span: Span) => {
     const reflex = textOf(span, 'reflex.id')
@@ -157,7 +157,7 @@ function namesIn({ root }: Trace, kind: Kind): string[] {
 }
 
 /** The value as it is now, to be edited. */
-async function initial(kind: Kind, name: string, settings: State['settings']): Promise<string> {
+async function initial(kind: Kind, name: string, settings: WhatIfState['settings']): Promise<string> {
   if (kind === 'setting') return JSON.stringify(settings[name] ?? null, null, 2)
   if (kind === 'chain') return JSON.stringify(settings.reflexes ?? [], null, 2)
   if (kind === 'instructions') return settings.instructions ?? ''

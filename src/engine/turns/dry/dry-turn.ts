@@ -4,7 +4,7 @@ import { ScopedLocks } from '../../../core/scoped-locks.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
-import { endingOf, endingOfError, endingWithCalls, type Ending } from '../../../agent/turn-ending.ts'
+import { endingOf, endingOfError, endingWithCalls, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { resultOf } from '../../../agent/turn-result.ts'
 import type { DryAct, DryEnd, DryView } from '../../../features/proof/contract/audit.ts'
 import type { EntryHead, NewEntry, Usage } from '../../../contract/log-entry.ts'
@@ -12,12 +12,12 @@ import type { Act } from '../../../contract/reflex.ts'
 import { placesIn } from '../../../traces/ranges.ts'
 import { eventsAt } from '../../context/past-context.ts'
 import { scratchActs, scratchChanges } from '../../context/scratch.ts'
-import type { History } from '../../../features/archive/scope/history.ts'
+import type { ScopeHistory } from '../../../features/archive/scope/history.ts'
 import type { Unit } from '../../storage/unit.ts'
 import { nothingYet, noUsage } from '../turn.ts'
 import { dryDeps, type DryParts, type DryTurn } from './deps.ts'
 
-type Asked = { turn_id: string; head: EntryHead; view: DryView; answers_of?: readonly string[] }
+type DryTurnRequest = { turn_id: string; head: EntryHead; view: DryView; answers_of?: readonly string[] }
 /** `until`: the time of the next try in ms, for `refused` and `waiting`; null if unknown. */
 export type DryAnswer = {
   status: DryEnd
@@ -43,19 +43,19 @@ export const isDecided = ({ status }: Pick<DryAnswer, 'status'>): boolean => sta
  * asks its model for more than a turn and a dry turn.
  */
 export class DryTurns {
-  readonly #parts: DryParts & { history: History }
+  readonly #parts: DryParts & { history: ScopeHistory }
   readonly #locks = new ScopedLocks()
 
-  constructor(parts: DryParts & { history: History }) {
+  constructor(parts: DryParts & { history: ScopeHistory }) {
     this.#parts = parts
   }
 
-  async ask(asked: Asked): Promise<DryAnswer> {
+  async ask(asked: DryTurnRequest): Promise<DryAnswer> {
     return this.#locks.run('dry', () => this.#ask(asked))
   }
 
   /** Logs how it ended, in the unit that uses the answer. */
-  log(unit: Unit, { head, turn_id, view }: Asked, answer: DryAnswer, why: 'audit' | 'asked-again'): number {
+  log(unit: Unit, { head, turn_id, view }: DryTurnRequest, answer: DryAnswer, why: 'audit' | 'asked-again'): number {
     const { log, agent } = this.#parts
     const { status, error, result, acts, did, usage, warnings, duration_ms } = answer
     const clean = log.clean({ result, acts, did, scratch: view.saw.scratch }, head.trace_id) as Pick<
@@ -72,7 +72,7 @@ export class DryTurns {
     return unit.log(entry)
   }
 
-  async #ask({ turn_id, head, view, answers_of = [] }: Asked): Promise<DryAnswer> {
+  async #ask({ turn_id, head, view, answers_of = [] }: DryTurnRequest): Promise<DryAnswer> {
     const { agent, settings, now, outage, unit } = this.#parts
     const { trigger } = agent()
     const started = now()
@@ -83,7 +83,7 @@ export class DryTurns {
     const controller = new AbortController()
     const turn = this.#turn({ turn_id, head, view, answers_of }, events, controller.signal)
     const before = structuredClone(view.saw.scratch) as Record<string, unknown>
-    let ending: Ending
+    let ending: TurnEnding
     try {
       const timeout_ms = settings().turn_timeout_ms
       const work = async () => resultOf(trigger, turn, await dryDeps(this.#parts, turn))
@@ -109,7 +109,7 @@ export class DryTurns {
     return { ...answer, status: ending.status, error }
   }
 
-  #turn({ turn_id, head, view, answers_of }: Required<Asked>, events: Map<number, Event>, signal: AbortSignal): DryTurn {
+  #turn({ turn_id, head, view, answers_of }: Required<DryTurnRequest>, events: Map<number, Event>, signal: AbortSignal): DryTurn {
     const { scope, now } = this.#parts
     const { saw, considered, decided_at } = view
     const since = now()

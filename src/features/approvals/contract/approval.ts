@@ -66,16 +66,21 @@ export const approval = z
   .meta({ id: 'Approval' })
 
 /** A stored approval, with times in ms. */
-export type Approval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & { run: ApprovalRun | null }
-export type ApprovalRequest = Omit<Approval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
+export type StoredApproval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & {
+  run: ApprovalRun | null
+}
+export type ApprovalRequest = Omit<StoredApproval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
 
 /** A decision as D1 took it, or the end of a question without an answer. The scope applies it. */
-export type Verdict = Pick<Approval, 'reason' | 'traceparent'> & { status: Exclude<ApprovalStatus, 'pending'>; by: string | null }
+export type ApprovalVerdict = Pick<StoredApproval, 'reason' | 'traceparent'> & {
+  status: Exclude<ApprovalStatus, 'pending'>
+  by: string | null
+}
 
-export const verdictOf = ({ status, decided_by: by, reason, traceparent }: Approval): Verdict | null =>
+export const verdictOf = ({ status, decided_by: by, reason, traceparent }: StoredApproval): ApprovalVerdict | null =>
   status === 'pending' ? null : { status, by, reason, traceparent }
 
-export type Decider = { key_id: string; name: string; is_admin: boolean }
+export type DecidedBy = { key_id: string; name: string; is_admin: boolean }
 
 export const decisionReason = z.string().min(1).max(1000)
 

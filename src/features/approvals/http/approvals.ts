@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
-import { verdictOf, type Approval } from '../contract/approval.ts'
+import { verdictOf, type StoredApproval } from '../contract/approval.ts'
 import { approve, find, list, reject } from '../operations/approvals.ts'
 import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
@@ -14,10 +14,10 @@ import { conflict, forbidden, notFound } from '../../../http/problems/refusals.t
 import { validTraceparent } from '../../../events/traceparent.ts'
 import { storeOf } from '../../../store/store.ts'
 
-type Asked = { params: { id: string }; body: { reason?: string | undefined } }
+type ApprovalDecisionRequest = { params: { id: string }; body: { reason?: string | undefined } }
 const deciding =
   (status: 'approved' | 'rejected') =>
-  async (c: Context<AuthEnv>, { params: { id }, body }: Asked) =>
+  async (c: Context<AuthEnv>, { params: { id }, body }: ApprovalDecisionRequest) =>
     present(await decide(c.env, c.var.principal, { id, status, reason: body.reason ?? null, traceparent: c.req.header('traceparent') }))
 
 export const approvalRoutes = resource().openapiRoutes([
@@ -31,21 +31,25 @@ export const approvalRoutes = resource().openapiRoutes([
 ])
 
 /** Approvals outside the key's scopes read as not found. */
-export async function covered(env: Env, principal: Principal, id: string): Promise<Approval> {
+export async function covered(env: Env, principal: Principal, id: string): Promise<StoredApproval> {
   const found = await findApproval(storeOf(env), id, Date.now())
   if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
   return found
 }
 
-const present = ({ run, ...rest }: Approval) => ({
+const present = ({ run, ...rest }: StoredApproval) => ({
   ...withIso(rest, ['created_at', 'expires_at', 'decided_at']),
   run: run && withIso(run, ['ended_at']),
 })
 
 /** A decision by a key, as on the routes above. */
-type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
+type ApprovalOutcome = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
 
-export async function decide(env: Env, principal: Principal, { id, status, reason, traceparent }: Decision): Promise<Approval> {
+export async function decide(
+  env: Env,
+  principal: Principal,
+  { id, status, reason, traceparent }: ApprovalOutcome,
+): Promise<StoredApproval> {
   const found = await covered(env, principal, id)
   if (status === 'approved') await demandCurrent(env, found)
   const { key_id, name } = principal
@@ -67,7 +71,7 @@ export async function decide(env: Env, principal: Principal, { id, status, reaso
  * An approval of a reflex is bound to the evidence that was shown. An unreachable scope looks
  * again before it applies the decision.
  */
-async function demandCurrent(env: Env, { id, scope, kind, status }: Approval): Promise<void> {
+async function demandCurrent(env: Env, { id, scope, kind, status }: StoredApproval): Promise<void> {
   if (kind !== 'promotion' || status !== 'pending') return
   const changed = await env.SCOPE.getByName(scope)
     .approvalOutdated(id)
@@ -89,7 +93,7 @@ const refusedBy = {
 }
 
 /** The decision is durable in D1: a scope that is unreachable finds it when it polls. */
-async function notify(env: Env, approval: Approval): Promise<void> {
+async function notify(env: Env, approval: StoredApproval): Promise<void> {
   const { id, scope } = approval
   try {
     await env.SCOPE.getByName(scope).approvalDecided(id, verdictOf(approval) ?? undefined)

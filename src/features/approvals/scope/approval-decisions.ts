@@ -1,5 +1,5 @@
 import { warn } from '../../../base/warn.ts'
-import { decided, verdictOf, type ApprovalDecision, type Decider } from '../contract/approval.ts'
+import { decided, verdictOf, type ApprovalDecision, type DecidedBy } from '../contract/approval.ts'
 import { ADMIN_KEY_ID } from '../../../contract/principal.ts'
 import { validTraceparent } from '../../../events/traceparent.ts'
 import { decideApproval, findApproval, type DecisionTaken } from '../store/approvals.ts'
@@ -9,22 +9,22 @@ import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { ParkedRuns } from './approvals.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
+type ApprovalDecisionsParts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
   parked: Pick<ParkedRuns, 'decided'>
 }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
-type Decision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null }
+type TakenDecision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null }
 
 /** People's decisions on approvals, from the scope's sockets; D1 takes them, as over HTTP. */
 export class ApprovalDecisions {
-  readonly #parts: Parts
+  readonly #parts: ApprovalDecisionsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: ApprovalDecisionsParts) {
     this.#parts = parts
   }
 
   /** The log entry follows the answer, and the run follows both. */
-  async take({ type, approval_id, reason, traceparent }: ApprovalDecision, by: Decider): Promise<DecisionAnswer> {
+  async take({ type, approval_id, reason, traceparent }: ApprovalDecision, by: DecidedBy): Promise<DecisionAnswer> {
     const decision = { id: approval_id, status: decided[type], reason: reason ?? null, traceparent: validTraceparent(traceparent) }
     try {
       const taken = await this.#decide(decision, by)
@@ -37,7 +37,7 @@ export class ApprovalDecisions {
     }
   }
 
-  async #decide(decision: Decision, by: Decider): Promise<DecisionTaken | { ok: false; detail: string }> {
+  async #decide(decision: TakenDecision, by: DecidedBy): Promise<DecisionTaken | { ok: false; detail: string }> {
     const { scope, env, now } = this.#parts
     // A socket outlives its key for a minute or so.
     if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))

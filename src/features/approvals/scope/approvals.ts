@@ -2,7 +2,7 @@ import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
 import { canonicalJson, sameJson } from '../../../base/json.ts'
 import { warn } from '../../../base/warn.ts'
-import { verdictOf, type ApprovalRequest, type Verdict } from '../contract/approval.ts'
+import { verdictOf, type ApprovalRequest, type ApprovalVerdict } from '../contract/approval.ts'
 import { parkedBefore } from '../../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
 import { findApprovals, type Withdrawal } from '../store/approvals.ts'
@@ -11,10 +11,10 @@ import type { EntryHead } from '../../../contract/log-entry.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
 import { tellApproval, type HeldRun } from './approval-events.ts'
 import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
-import type { Feature } from '../../../engine/feature.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { hashOf } from '../../proof/evidence/identity.ts'
-import type { Promotion, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
+import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 
 /** Poll interval for decisions, in case a notification was lost. */
@@ -24,7 +24,7 @@ const GONE = 'the scope no longer asks this'
 const ANSWER_WITHIN_MS = 7 * 86_400_000
 
 /** A proven action of a reflex that a person must allow. */
-type HeldPromotion = { promotion: Promotion; expires_at: number }
+type HeldPromotion = { promotion: StateMove; expires_at: number }
 /** A mined skill that passed its tests. */
 export type Activation = { id: string; version: string; hash: string }
 type HeldActivation = { activation: Activation; expires_at: number }
@@ -57,7 +57,7 @@ type ApprovalParts = Pick<
  * If the process dies before D1 has the question, it is asked again. A decision that did not arrive
  * is found by the next poll.
  */
-export class ParkedRuns implements Feature {
+export class ParkedRuns implements ScopeFeature {
   readonly name = 'approvals'
   readonly #parts: ApprovalParts
   #poll_at: number | null
@@ -102,7 +102,7 @@ export class ParkedRuns implements Feature {
   }
 
   /** Applies a decision that D1 took. One that arrives again finds no row. */
-  async decided(approval_id: string, verdict: Verdict): Promise<void> {
+  async decided(approval_id: string, verdict: ApprovalVerdict): Promise<void> {
     const { unit, jobs, alarm } = this.#parts
     const asked = this.#row(approval_id)
     if (!asked) return
@@ -156,7 +156,7 @@ export class ParkedRuns implements Feature {
     alarm.rearm()
   }
 
-  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: Verdict): void {
+  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: ApprovalVerdict): void {
     const parked = JSON.parse(run) as Held
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if ('promotion' in parked) {
@@ -199,11 +199,11 @@ export class ParkedRuns implements Feature {
     return this.#askOnce(unit, { promotion }, of)
   }
 
-  #promotions({ id, version }: Pick<Promotion, 'id' | 'version'>): WaitingPromotion[] {
+  #promotions({ id, version }: Pick<StateMove, 'id' | 'version'>): WaitingPromotion[] {
     const sql = `SELECT approval_id, run->>'$.promotion' AS promotion FROM parked_runs
       WHERE run->>'$.promotion.id' = ? AND run->>'$.promotion.version' = ? ORDER BY parked_at`
     const rows = this.#parts.database.all<{ approval_id: string; promotion: string }>(sql, id, version)
-    return rows.map(({ approval_id, promotion }) => ({ approval_id, promotion: JSON.parse(promotion) as Promotion }))
+    return rows.map(({ approval_id, promotion }) => ({ approval_id, promotion: JSON.parse(promotion) as StateMove }))
   }
 
   /** The reason why this question about a proven action is outdated; null: it is not. */
@@ -250,7 +250,7 @@ export class ParkedRuns implements Feature {
   }
 
   /** Idempotent. The row stays until this has succeeded, and then goes with the decision. */
-  async #activate({ run }: WaitingRow, verdict: Verdict | null): Promise<void> {
+  async #activate({ run }: WaitingRow, verdict: ApprovalVerdict | null): Promise<void> {
     const parked = JSON.parse(run) as Held
     if (!('activation' in parked) || (verdict?.status !== 'approved' && verdict?.status !== 'rejected')) return
     const { env, scope, now } = this.#parts
@@ -305,7 +305,7 @@ export class ParkedRuns implements Feature {
   }
 
   /** The end of a question that D1 received and no longer has: it cannot be answered. */
-  #unasked({ approval_id, expires_at }: WaitingRow): Verdict | null {
+  #unasked({ approval_id, expires_at }: WaitingRow): ApprovalVerdict | null {
     const { outbox, now } = this.#parts
     return expires_at <= now() && outbox.get('approvals', approval_id) === undefined
       ? { status: 'expired', by: null, reason: null, traceparent: null }

@@ -14,14 +14,14 @@ import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
-type Parts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now'>
+type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now'>
 type Tools = Readonly<Record<string, ToolDefinition>>
 
 /** A call of a tool that waits for a person. `head`: the span from its question to the decision. */
 export type AskedCall = { payment: Payment } | { call: AnchoredCall }
 export type HeldCall = AskedCall & { head: EntryHead; expires_at: number }
 export const callOf = (held: AskedCall): Payment | AnchoredCall => ('payment' in held ? held.payment : held.call)
-type Decided = { status: 'approved' | 'rejected' | 'expired'; by: string | null; reason: string | null; traceparent: string | null }
+type DecidedCall = { status: 'approved' | 'rejected' | 'expired'; by: string | null; reason: string | null; traceparent: string | null }
 
 /** The span of a question, below the call of the tool that asks. */
 export const callHead = (call?: { trace_id: string; span_id: string }): EntryHead =>
@@ -33,10 +33,10 @@ export function logCallAsked(unit: Unit, held: AskedCall & { head: EntryHead }, 
 
 /** Logs the decision. An approved call becomes a job. */
 export function decideCall(
-  { jobs, outbox }: Pick<Parts, 'jobs' | 'outbox'>,
+  { jobs, outbox }: Pick<HeldCallsParts, 'jobs' | 'outbox'>,
   unit: Unit,
   held: HeldCall,
-  decided: Decided & { approval_id: string },
+  decided: DecidedCall & { approval_id: string },
 ): void {
   const { approval_id, status } = decided
   const { head } = held
@@ -67,7 +67,7 @@ type Approved = (Payment | AnchoredCall) & { head: EntryHead }
  * cut off is made once. Another tool may not know such a key: its call is not repeated if it may
  * have happened. The end is reported to D1, where whoever approved it looks.
  */
-export function handleCalls(parts: Parts, tools: Tools): void {
+export function handleCalls(parts: HeldCallsParts, tools: Tools): void {
   const { jobs, outbox, unit } = parts
   const end = (key: string, run: Omit<ApprovalRun, 'ended_at'>) =>
     unit((ending) => {
@@ -85,7 +85,7 @@ export function handleCalls(parts: Parts, tools: Tools): void {
 
 /** A refusal, such as too little money, is in the log as the end of the effect, too. */
 async function perform(
-  { effects, settings, toolbox }: Parts,
+  { effects, settings, toolbox }: HeldCallsParts,
   tools: Tools,
   { head, key, ...approved }: Approved & { key: string },
 ): Promise<Omit<ApprovalRun, 'ended_at'>> {

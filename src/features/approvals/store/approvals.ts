@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../../../base/time.ts'
-import type { Approval, ApprovalRequest, ApprovalStatus, Decider } from '../contract/approval.ts'
+import type { StoredApproval, ApprovalRequest, ApprovalStatus, DecidedBy } from '../contract/approval.ts'
 import type { Refused } from '../../../base/result.ts'
 import { listByAge, type AgeQuery, type PageOf } from '../../../store/page-by-bytes.ts'
 import { artifactVersions } from '../../../store/artifacts/tables.ts'
@@ -29,13 +29,13 @@ export async function withdrawApproval(db: D1Database, { id, withdrawn: { at, re
 }
 
 /** Its state at `now`, in ms. */
-export async function findApproval(db: D1Database, id: string, now: number): Promise<Approval | null> {
+export async function findApproval(db: D1Database, id: string, now: number): Promise<StoredApproval | null> {
   const row = await drizzle(db).select().from(approvals).where(eq(approvals.id, id)).get()
   return row ? asOf(row, now) : null
 }
 
 /** The approvals that exist among at most a hundred ids, in their state at `now`. */
-export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<Approval[]> {
+export async function findApprovals(db: D1Database, ids: readonly string[], now: number): Promise<StoredApproval[]> {
   const listed = sql`(SELECT value FROM json_each(${JSON.stringify(ids)}))`
   const rows = await drizzle(db).select().from(approvals).where(inArray(approvals.id, listed))
   return rows.map((row) => asOf(row, now))
@@ -45,27 +45,27 @@ export async function findApprovals(db: D1Database, ids: readonly string[], now:
 export async function listApprovals(
   db: D1Database,
   { status, now, ...query }: AgeQuery & { status?: ApprovalStatus | undefined; now: number },
-): Promise<PageOf<Approval>> {
+): Promise<PageOf<StoredApproval>> {
   const list = { from: approvals, at: approvals.created_at, long: [approvals.inputs, approvals.why, approvals.reason, approvals.run] }
   const { items, more } = await listByAge(db, list, query, status && isAt(status, now))
   return { items: items.map((row) => asOf(row, now)), more }
 }
 
-type Decision = {
+type ApprovalUpdate = {
   id: string
   status: 'approved' | 'rejected'
-  by: Decider
+  by: DecidedBy
   reason: string | null
   traceparent?: string | null
   now: number
 }
-export type DecisionTaken = { ok: true; approval: Approval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
+export type DecisionTaken = { ok: true; approval: StoredApproval } | Refused<'not_found' | 'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
  * The first decision wins. A proposer may approve only as an admin or if the manifest allows it.
  * Inactive versions can only be rejected.
  */
-export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: Decision): Promise<DecisionTaken> {
+export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: ApprovalUpdate): Promise<DecisionTaken> {
   const may = status === 'rejected' ? undefined : and(isActive(), not(isUnpaid), by.is_admin ? undefined : not(isOwnOf(by)))
   const [decided] = await drizzle(db)
     .update(approvals)
@@ -78,8 +78,8 @@ export async function decideApproval(db: D1Database, { id, status, by, reason, t
 }
 
 function whyNot(
-  found: Approval | null,
-  { id, now, by }: Pick<Decision, 'id' | 'now' | 'by'>,
+  found: StoredApproval | null,
+  { id, now, by }: Pick<ApprovalUpdate, 'id' | 'now' | 'by'>,
 ): Omit<Extract<DecisionTaken, { ok: false }>, 'ok'> {
   if (!found) return { reason: 'not_found', detail: `There is no approval ${id}.` }
   const { kind, status, requested_key, self_approval, expires_at, decided_by, decided_at, skill_id, version } = found
@@ -100,7 +100,7 @@ function whyNot(
   return { reason: 'skill_inactive', detail }
 }
 
-const AFTER_EXPIRY: Readonly<Record<Approval['kind'], string>> = {
+const AFTER_EXPIRY: Readonly<Record<StoredApproval['kind'], string>> = {
   run: 'the skill has to be proposed again',
   promotion: 'the scope will ask again',
   payment: 'the agent has to try to pay again',
@@ -133,7 +133,7 @@ export async function forgetApprovals(db: D1Database, before: number, limit: num
   return meta.changes
 }
 
-const asOf = (row: Approval, now: number): Approval =>
+const asOf = (row: StoredApproval, now: number): StoredApproval =>
   row.status === 'pending' && row.expires_at <= now ? { ...row, status: 'expired' } : row
 
 function isAt(status: ApprovalStatus, now: number): SQL | undefined {
@@ -156,7 +156,7 @@ const CONTRACTS = 'contract:'
 /** A call under a contract is paid while its caller waits: a later run would be unpaid. */
 const isUnpaid = sql`coalesce(substr(${approvals.requested_key}, 1, ${CONTRACTS.length}) = ${CONTRACTS}, false)`
 
-const isOwnOf = ({ key_id }: Decider): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
+const isOwnOf = ({ key_id }: DecidedBy): SQL => sql`(${approvals.requested_key} IS ${key_id} AND NOT ${approvals.self_approval})`
 
 /** Pending approvals requested before `before`, oldest first. */
 export async function waitingApprovals(

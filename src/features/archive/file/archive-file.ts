@@ -7,11 +7,11 @@ export const ARCHIVE_SCHEMA = 1
 
 export type ArchiveKind = 'log' | 'events' | 'parts'
 /** A row as a line of JSON, and its position in the scope; parts of log entries have none. */
-export type Line = { seq: number; text: string }
+export type ArchiveLine = { seq: number; text: string }
 export type EncodedFile = { format: 'jsonl' | 'parquet'; bytes: Uint8Array; sha256: string }
 
 type Fields = Record<string, unknown>
-type Column = [name: string, type: keyof typeof TYPES, value: (row: Fields, line: Line) => unknown]
+type Column = [name: string, type: keyof typeof TYPES, value: (row: Fields, line: ArchiveLine) => unknown]
 
 /** `json` is written as text and declared as JSON once it is written; see `parquetOf`. */
 const TYPES = {
@@ -86,7 +86,7 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
  * Encodes rows as JSONL, then as Parquet: between the two, the caller may do other work. The same
  * rows give the same bytes.
  */
-export function* encodeArchive(kind: ArchiveKind, scope: string, lines: readonly Line[]): Generator<EncodedFile> {
+export function* encodeArchive(kind: ArchiveKind, scope: string, lines: readonly ArchiveLine[]): Generator<EncodedFile> {
   yield encoded('jsonl', gzipSync(`${lines.map((line) => line.text).join('\n')}\n`, { level: 3 }))
   yield encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))
 }
@@ -97,7 +97,7 @@ export function decodeArchive(bytes: Uint8Array, sha256: string): string[] | nul
   return gunzipSync(bytes).toString().trimEnd().split('\n')
 }
 
-function parquetOf(columns: readonly Column[], lines: readonly Line[]): Uint8Array {
+function parquetOf(columns: readonly Column[], lines: readonly ArchiveLine[]): Uint8Array {
   const rows = lines.map((line) => ({ line, row: JSON.parse(line.text) as Fields }))
   const fields = columns.map(([name, type]) => ({ name, ...TYPES[type], repetition_type: 'OPTIONAL' as const }))
   const schema = [{ name: 'root', num_children: columns.length }, ...fields]

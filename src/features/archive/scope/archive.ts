@@ -1,6 +1,6 @@
 import { withDeadline } from '../../../base/deadline.ts'
 import { iso } from '../../../base/time.ts'
-import { ARCHIVE_SCHEMA, encodeArchive, idHash, type ArchiveKind, type EncodedFile, type Line } from '../file/archive-file.ts'
+import { ARCHIVE_SCHEMA, encodeArchive, idHash, type ArchiveKind, type EncodedFile, type ArchiveLine } from '../file/archive-file.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
 import type { ExpiredEntries } from '../../../engine/log/expired-entries.ts'
@@ -30,11 +30,11 @@ export type Formats = { format: EncodedFile['format']; bytes: number; sha256: st
  * `ids`: of events, of the log's traces, or hashes of parts. `remove` deletes the rows, and returns
  * false if they have changed.
  */
-type Batch = { day: string; lines: Line[]; ids: string[]; remove: (unit: Unit) => boolean }
+type Batch = { day: string; lines: ArchiveLine[]; ids: string[]; remove: (unit: Unit) => boolean }
 /** `batch` is null if the rows that a file was begun for have become current again. */
 type Next = { file: File | null; kind: ArchiveKind; batch: Batch | null }
 
-type Parts = {
+type ArchiveParts = {
   bucket: ArchiveBucket
   scope: string
   database: Database
@@ -53,10 +53,10 @@ type Parts = {
  * are deleted in the transaction that completes the manifest, after both formats have arrived.
  */
 export class Archive {
-  readonly #parts: Parts
+  readonly #parts: ArchiveParts
   #error: string | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: ArchiveParts) {
     this.#parts = parts
   }
 
@@ -150,7 +150,7 @@ export class Archive {
     }, together('retention'))
   }
 
-  async #put(path: string, { bytes, sha256, format }: EncodedFile, lines: readonly Line[]): Promise<void> {
+  async #put(path: string, { bytes, sha256, format }: EncodedFile, lines: readonly ArchiveLine[]): Promise<void> {
     const customMetadata = {
       first_seq: String(lines[0]?.seq),
       last_seq: String(lines.at(-1)?.seq),

@@ -28,13 +28,13 @@ type Found<Row> = { rows: Row[]; complete: boolean }
 /** An event as a line of a file. */
 type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
 
-type Parts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
+type ScopeHistoryParts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
 
 /** Reads what the scope has, and from the archive what retention has deleted. */
-export class History {
-  readonly #parts: Parts
+export class ScopeHistory {
+  readonly #parts: ScopeHistoryParts
 
-  constructor(parts: Parts) {
+  constructor(parts: ScopeHistoryParts) {
     this.#parts = parts
   }
 

@@ -12,7 +12,7 @@ const MOST = 200
 const MOST_REASON = 500
 const NO_ENVIRONMENT = 'no environment is set (env), by which the control plane decides'
 
-type Asked = Pick<PolicyQuestion, 'skill_id' | 'version' | 'roles'>
+type VerdictKey = Pick<PolicyQuestion, 'skill_id' | 'version' | 'roles'>
 
 type Kept = PolicyVerdict & { asked_at: number }
 /** `error`: why the control plane does not answer; null while it does. */
@@ -42,7 +42,7 @@ export class Verdicts {
     this.#parts = parts
   }
 
-  async of(asked: Asked, { env, project }: { env: readonly string[]; project: string | null }): Promise<ControlPlaneVerdict> {
+  async of(asked: VerdictKey, { env, project }: { env: readonly string[]; project: string | null }): Promise<ControlPlaneVerdict> {
     if (env.length === 0) return { verdict: 'deny', reason: NO_ENVIRONMENT, asked_at: null, cached: false }
     const roles = asked.roles.filter(({ length }) => length > 0 && length <= LONGEST_ROLE)
     const question = { ...asked, project, env: [...env], roles: roles.toSorted().slice(0, MOST_ROLES) }

@@ -40,7 +40,7 @@ export const promotion = z
   .meta({ id: 'Promotion' })
 
 /** As stored, with times in ms. */
-export type Promotion = InMs<z.infer<typeof promotion>, 'created_at' | 'expires_at' | 'decided_at'> & {
+export type StoredPromotion = InMs<z.infer<typeof promotion>, 'created_at' | 'expires_at' | 'decided_at'> & {
   requested_key: string
   decided_key: string | null
 }

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { withIso } from '../../../base/time.ts'
-import type { NewPromotion, Promotion } from '../contract/promotion.ts'
+import type { NewPromotion, StoredPromotion } from '../contract/promotion.ts'
 import { approve, find, list, reject, request } from '../operations/promotions.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
 import type { SkillVersion } from '../../../contract/skill.ts'
@@ -23,10 +23,10 @@ const WITHIN_MS = 7 * 86_400_000
 const SEED = '1'
 
 type Called = Pick<Context<AuthEnv>, 'env' | 'var'>
-type Asked = { params: { id: string }; body: { reason?: string | undefined } }
+type PromotionRequest = { params: { id: string }; body: { reason?: string | undefined } }
 const deciding =
   (status: 'approved' | 'rejected') =>
-  async (c: Called, { params: { id }, body }: Asked) =>
+  async (c: Called, { params: { id }, body }: PromotionRequest) =>
     present(await decided(c, await seen(c, id), { status, reason: body.reason ?? null }))
 
 export const promotionRoutes = resource().openapiRoutes([
@@ -40,10 +40,10 @@ export const promotionRoutes = resource().openapiRoutes([
   serve(reject, deciding('rejected')),
 ])
 
-const present = ({ requested_key: _requested_key, decided_key: _decided_key, ...shown }: Promotion) =>
+const present = ({ requested_key: _requested_key, decided_key: _decided_key, ...shown }: StoredPromotion) =>
   withIso(shown, ['created_at', 'expires_at', 'decided_at'])
 
-async function requested(c: Called, { skill_id, version, from_env, to_env: wanted, reason }: NewPromotion): Promise<Promotion> {
+async function requested(c: Called, { skill_id, version, from_env, to_env: wanted, reason }: NewPromotion): Promise<StoredPromotion> {
   const db = storeOf(c.env)
   const { principal } = c.var
   const found = (await skillAt(db, { id: skill_id, version }, principal)).version
@@ -106,15 +106,19 @@ function testIn(manifest: Manifest, env: string, suite: Awaited<ReturnType<typeo
 }
 
 /** Promotions outside the key's scopes read as not found. */
-async function seen({ env, var: { principal } }: Called, id: string): Promise<Promotion> {
+async function seen({ env, var: { principal } }: Called, id: string): Promise<StoredPromotion> {
   const found = await findPromotion(storeOf(env), id, { key_scopes: principal.scopes, now: Date.now() })
   if (!found) throw notFound(`There is no promotion ${id} in the scopes of this key.`)
   return found
 }
 
-type Decision = { status: 'approved' | 'rejected'; reason: string | null }
+type PromotionOutcome = { status: 'approved' | 'rejected'; reason: string | null }
 
-async function decided({ env, var: { principal } }: Called, found: Promotion, { status, reason }: Decision): Promise<Promotion> {
+async function decided(
+  { env, var: { principal } }: Called,
+  found: StoredPromotion,
+  { status, reason }: PromotionOutcome,
+): Promise<StoredPromotion> {
   const db = storeOf(env)
   demandReach(principal, { kind: 'skill', ...(await skillAt(db, { id: found.skill_id, version: found.version }, principal)).version })
   const { key_id, name } = principal

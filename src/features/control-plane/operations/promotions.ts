@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { decisionReason } from '../../approvals/contract/approval.ts'
 import { policyQuestion, policyVerdict, skillName } from '../../../contract/policy.ts'
 import { newPromotion, promotion, promotionStatus, promotionStatuses, type PromotionStatus } from '../contract/promotion.ts'
-import { operations, type Colour, type CommandOf, type Fields, type Resource } from '../../../contract/operation.ts'
+import { operations, type Colour, type CommandOf, type OperationFields, type Resource } from '../../../contract/operation.ts'
 import { byAge, paged } from '../../../contract/paging.ts'
 import { idPath } from '../../../contract/operations/shared.ts'
 
@@ -25,8 +25,8 @@ const failed = ({ status }: { status: PromotionStatus }): boolean => status === 
 
 /** The version of `id@version`, which a command takes. */
 const versioned = {
-  wrong: ({ ref }: Fields) => (String(ref).includes('@') ? null : 'Name a version, as in deploy.app@1.0.0.'),
-  asks({ ref, ...rest }: Fields): Fields {
+  wrong: ({ ref }: OperationFields) => (String(ref).includes('@') ? null : 'Name a version, as in deploy.app@1.0.0.'),
+  asks({ ref, ...rest }: OperationFields): OperationFields {
     const [skill_id, version] = String(ref).split('@')
     return { ...rest, skill_id, version }
   },

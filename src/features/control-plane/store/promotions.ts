@@ -2,13 +2,13 @@ import { and, desc, eq, getTableColumns, gt, inArray, lte, ne, sql, type SQL } f
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../../../base/time.ts'
 import type { Refused } from '../../../base/result.ts'
-import type { Promotion, PromotionStatus } from '../contract/promotion.ts'
-import { bytesOf, keysOfPage, olderThan, pageOf, type PageOf, type Place } from '../../../store/page-by-bytes.ts'
+import type { StoredPromotion, PromotionStatus } from '../contract/promotion.ts'
+import { bytesOf, keysOfPage, olderThan, pageOf, type PageOf, type PagePosition } from '../../../store/page-by-bytes.ts'
 import { promotions } from './tables.ts'
 import { isPattern, patternsSeenBy } from '../../../store/artifacts/patterns.ts'
 import { artifactPatterns, artifactVersions } from '../../../store/artifacts/tables.ts'
 
-type NewRow = Omit<Promotion, 'status' | 'decided_by' | 'decided_key' | 'decided_at' | 'reason'> & { status: 'failed' | 'pending' }
+type NewRow = Omit<StoredPromotion, 'status' | 'decided_by' | 'decided_key' | 'decided_at' | 'reason'> & { status: 'failed' | 'pending' }
 
 export async function insertPromotion(db: D1Database, row: NewRow): Promise<void> {
   await drizzle(db).insert(promotions).values(row)
@@ -28,7 +28,7 @@ export async function findPromotion(
   db: D1Database,
   id: string,
   { key_scopes, now }: { key_scopes: readonly string[]; now: number },
-): Promise<Promotion | null> {
+): Promise<StoredPromotion | null> {
   const row = await drizzle(db)
     .select()
     .from(promotions)
@@ -41,7 +41,7 @@ type PromotionQuery = {
   key_scopes: readonly string[]
   skill_id?: string | undefined
   status?: PromotionStatus | undefined
-  before?: Place | undefined
+  before?: PagePosition | undefined
   limit: number
   now: number
 }
@@ -50,7 +50,7 @@ type PromotionQuery = {
 export async function listPromotions(
   db: D1Database,
   { key_scopes, skill_id, status, before, limit, now }: PromotionQuery,
-): Promise<PageOf<Promotion>> {
+): Promise<PageOf<StoredPromotion>> {
   const { id: key, created_at: at } = promotions
   const where = and(
     await seenBy(db, key_scopes),
@@ -69,14 +69,18 @@ export async function listPromotions(
 }
 
 type Decider = { key_id: string; name: string }
-type Decision = { status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }
-export type PromotionDecided = { ok: true; promotion: Promotion } | Refused<'decided' | 'expired' | 'own' | 'skill_inactive'>
+type PromotionUpdate = { status: 'approved' | 'rejected'; by: Decider; reason: string | null; now: number }
+export type PromotionDecided = { ok: true; promotion: StoredPromotion } | Refused<'decided' | 'expired' | 'own' | 'skill_inactive'>
 
 /**
  * The first decision wins. Whoever requested a promotion never approves it, not even as an admin,
  * and a key of the same name counts as the same person.
  */
-export async function decidePromotion(db: D1Database, found: Promotion, { status, by, reason, now }: Decision): Promise<PromotionDecided> {
+export async function decidePromotion(
+  db: D1Database,
+  found: StoredPromotion,
+  { status, by, reason, now }: PromotionUpdate,
+): Promise<PromotionDecided> {
   const { id } = found
   const may =
     status === 'rejected' ? undefined : and(ne(promotions.requested_key, by.key_id), ne(promotions.requested_by, by.name), isActive)
@@ -90,7 +94,7 @@ export async function decidePromotion(db: D1Database, found: Promotion, { status
   return { ok: false, ...whyNot(row ? asOf(row, now) : found, by) }
 }
 
-function whyNot({ status, ...found }: Promotion, by: Decider): Omit<Extract<PromotionDecided, { ok: false }>, 'ok'> {
+function whyNot({ status, ...found }: StoredPromotion, by: Decider): Omit<Extract<PromotionDecided, { ok: false }>, 'ok'> {
   if (status === 'expired') return { reason: 'expired', detail: `It expired at ${iso(found.expires_at)}: request it again.` }
   if (status === 'failed') return { reason: 'decided', detail: 'Its tests failed: correct the skill, and promote the next version.' }
   if (status !== 'pending')

@@ -1,6 +1,6 @@
 import { toolCallOf, parseAction, type Action, type Permission, type Permitted } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
-import type { Answers } from '../contract/wire.ts'
+import type { DecisionModelAnswers } from '../contract/wire.ts'
 import type { ReflexVersion } from '../../../contract/reflex.ts'
 import type { Risk } from '../../proof/contract/certificate.ts'
 import type { DecisionModelSetting } from '../contract/setting.ts'
@@ -45,10 +45,16 @@ type Rules = {
   permit: (action: Action) => Permission
 }
 /** `score`: of the likeliest answer. `left`: why a turn decides; null if the model does. */
-export type Judged = { score: number; left: Left | null; detail: string | null; action: Action | null; permitted: Permitted | null }
+export type MiddleJudgement = {
+  score: number
+  left: Left | null
+  detail: string | null
+  action: Action | null
+  permitted: Permitted | null
+}
 
 /** The action for an answer. Pure: a replay judges the recorded answer again. */
-export function judge(answers: Answers, { setting, event, threshold, permit }: Rules): Judged {
+export function judge(answers: DecisionModelAnswers, { setting, event, threshold, permit }: Rules): MiddleJudgement {
   const answer = answers[setting.name]
   const best = answer && likeliest(answer)
   if (!best) return leave(0, 'no_action', 'the answer has no probabilities')
@@ -75,7 +81,7 @@ export function riskIn(toolbox: Pick<Toolbox, 'all' | 'keyOf'>, action: Action):
   return riskOf(action, { keyed, undoable })
 }
 
-const leave = (score: number, left: Left, detail: string): Judged => ({ score, left, detail, action: null, permitted: null })
+const leave = (score: number, left: Left, detail: string): MiddleJudgement => ({ score, left, detail, action: null, permitted: null })
 
 /** An event may lack a field that a placeholder names. */
 function actionFor(planned: Action, event: Event): ReturnType<typeof parseAction> {

@@ -1,5 +1,5 @@
 import type { Action } from '../../../contract/action.ts'
-import type { Answers } from './wire.ts'
+import type { DecisionModelAnswers } from './wire.ts'
 
 /**
  * The reason why the decision model leaves an event to the turn. `failed`: it did not answer.
@@ -32,7 +32,7 @@ export type DecisionMade = {
   model: string
   answered_by: string | null
   status: 'ok' | 'failed'
-  answers: Answers | null
+  answers: DecisionModelAnswers | null
   error: string | null
   /** Null if a request asked for the decision. */
   middle: Middle | null

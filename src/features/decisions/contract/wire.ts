@@ -38,12 +38,12 @@ const scoreQuestion = z.strictObject({
 
 /** `noul` is the name that the decisions APIs give to a yes-or-no question. */
 export const question = z.discriminatedUnion('type', [noulQuestion, choiceQuestion, scoreQuestion])
-export type Question = z.infer<typeof question>
+export type DecisionQuestion = z.infer<typeof question>
 
 export const questions = z
   .record(name, question)
   .refine((asked) => countOf(asked) >= 1 && countOf(asked) <= MOST_QUESTIONS, `a request has 1 to ${MOST_QUESTIONS} questions`)
-export type Questions = z.infer<typeof questions>
+export type DecisionQuestions = z.infer<typeof questions>
 
 export const state = content.describe('What the questions are about: a text, or JSON.')
 
@@ -59,9 +59,9 @@ const answer = z.discriminatedUnion('type', [
     confidence,
   }),
 ])
-export type Answer = z.infer<typeof answer>
+export type DecisionModelAnswer = z.infer<typeof answer>
 export const answers = z.record(z.string(), answer)
-export type Answers = z.infer<typeof answers>
+export type DecisionModelAnswers = z.infer<typeof answers>
 
 export const decisionRequest = z.strictObject({
   model: z.string().min(1).max(200).optional().describe("The model to ask, if the deployment's setting passes the name on."),

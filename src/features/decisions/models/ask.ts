@@ -10,8 +10,8 @@ import { costOf } from '../../../models/model-call.ts'
 import type { OwnPrices } from '../../../models/own-prices.ts'
 
 export type DecisionResults = DecisionResult<Record<string, Question>>
-type Asked = { state: State; questions: Record<string, Question> }
-type Options = {
+type AskedState = { state: State; questions: Record<string, Question> }
+type AskOptions = {
   /** The name to record and to price by. */
   name: string
   timeout_ms: number
@@ -35,7 +35,11 @@ export type DecisionCall = {
  * Asks once, through the AI SDK's experimental port, which refuses an answer that is not complete
  * or not a probability. Never throws: an outage and a broken answer are data.
  */
-export async function askDecision(model: () => DecisionModel, { state, questions }: Asked, options: Options): Promise<DecisionCall> {
+export async function askDecision(
+  model: () => DecisionModel,
+  { state, questions }: AskedState,
+  options: AskOptions,
+): Promise<DecisionCall> {
   const { name, timeout_ms, now, hide, own_prices } = options
   const started = now()
   const metered = (given: Partial<DecisionResults['usage']>, taken: boolean) => {

@@ -13,7 +13,7 @@ export type SystemOneSender = (
   body: object,
   options: { signal: AbortSignal | undefined; headers: CallOptions['headers'] },
 ) => Promise<unknown>
-type Options = { modelId: string; provider: string; send: SystemOneSender }
+type SystemOneOptions = { modelId: string; provider: string; send: SystemOneSender }
 
 const MOST_BYTES = 1_000_000
 const MOST_QUOTED = 1000
@@ -31,7 +31,7 @@ export class SystemOneModel implements DecisionModel {
   readonly supportedQuestionTypes = ['choice', 'score', 'boolean'] as const
   readonly #send: SystemOneSender
 
-  constructor({ modelId, provider, send }: Options) {
+  constructor({ modelId, provider, send }: SystemOneOptions) {
     this.modelId = modelId
     this.provider = provider
     this.#send = send

@@ -7,7 +7,7 @@ import { askDecision, type DecisionCall } from '../models/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../models/resolve.ts'
 import { ownPricesOf } from '../../../models/own-prices.ts'
 import type { Event } from '../../../core/event.ts'
-import type { Applied, Feature, Next } from '../../../engine/feature.ts'
+import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/event-row.ts'
 import type { Job } from '../../../engine/jobs.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
@@ -35,7 +35,7 @@ const decisionOf = ({ result }: DecisionCall & { ok: true }): Decision => ({
  * written in the unit that accepts the event, which it holds, and deleted in the unit that ends the
  * event. After a crash in between, the model is asked again.
  */
-export class Decisions implements Feature {
+export class DecisionModelCalls implements ScopeFeature {
   readonly name = 'decision model'
   readonly #parts: MiddleParts
   readonly #middle: Middle

@@ -30,7 +30,7 @@ const KEY = 'decision_model'
 /** `cells`: agreed and disagreed decisions by probability, until a threshold is chosen. */
 type Proof = { hash: string; version: number; cells: [number, number][]; looks: number; threshold: number | null }
 type Waiting = { event_type: string; score: number; action: Action; version: number; audited: boolean }
-type Parts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | 'may_act' | 'toolbox'>
+type MiddleProofParts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | 'may_act' | 'toolbox'>
 
 /**
  * Proves the probability above which the decision model decides as the turn does. Each event that
@@ -40,12 +40,12 @@ type Parts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | '
  * the choice begins again. Once it acts, a share of the events is left to the turn, as an audit.
  */
 export class MiddleProof {
-  readonly #parts: Parts
+  readonly #parts: MiddleProofParts
   #proof: Proof
   /** By the place of the event. Lost in a crash: then its decision is not compared. */
   readonly #waiting = new Map<number, Waiting>()
 
-  constructor(parts: Parts) {
+  constructor(parts: MiddleProofParts) {
     this.#parts = parts
     this.#proof = parts.database.read<Proof>(KEY, fresh('', 0))
   }

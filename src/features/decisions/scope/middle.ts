@@ -1,6 +1,6 @@
 import type { AgentRegistry } from '../../../agent/registry.ts'
 import { modelQuestions, wireAnswers } from '../agent/answers.ts'
-import { isAskedAbout, judge, type Judged } from '../agent/middle.ts'
+import { isAskedAbout, judge, type MiddleJudgement } from '../agent/middle.ts'
 import type { JsonFields } from '../../../base/json.ts'
 import { permit } from '../../../agent/permit.ts'
 import type { Action } from '../../../contract/action.ts'
@@ -25,8 +25,8 @@ const AWAY_MS = 10_000
 const RECENT = { max_events: 20, max_chars: 4000 }
 
 export type MiddleParts = Lanes & { agents: AgentRegistry; actions: Actions; sockets: Pick<Sockets, 'reply'> }
-type Asked = { stored: Stored; setting: DecisionModelSetting; author: ReflexVersion; state: JsonFields }
-type Decided = Asked & { call: DecisionCall; judged: Judged }
+type MiddleQuestion = { stored: Stored; setting: DecisionModelSetting; author: ReflexVersion; state: JsonFields }
+type MiddleDecided = MiddleQuestion & { call: DecisionCall; judged: MiddleJudgement }
 
 /**
  * The plane between reflexes and turns: the decision model of the scope's settings decides on an
@@ -81,7 +81,7 @@ export class Middle {
     turns.arrived({ urgent: false, interrupts: settings().overlap === 'interrupt' })
   }
 
-  #judge({ stored: { event }, setting, author }: Asked, call: DecisionCall): Judged {
+  #judge({ stored: { event }, setting, author }: MiddleQuestion, call: DecisionCall): MiddleJudgement {
     if (!call.ok) return { score: 0, left: 'failed', detail: call.error, action: null, permitted: null }
     const { middle_proof, scope, agents, toolbox, memory, now } = this.#parts
     const at = now()
@@ -93,7 +93,7 @@ export class Middle {
     return obstacle ? { ...judged, ...obstacle } : judged
   }
 
-  #decide(decided: Decided, end: (unit: Unit) => void): void {
+  #decide(decided: MiddleDecided, end: (unit: Unit) => void): void {
     const { unit, middle_proof, sockets, jobs, turns } = this.#parts
     const { stored, judged, author } = decided
     const { seq, event } = stored
@@ -116,7 +116,7 @@ export class Middle {
   }
 
   /** As the action of a reflex: at once, or by a job that holds the event until it has ended. */
-  #carryOut(unit: Unit, { stored, judged: { action, permitted }, author }: Decided, log_seq: number): void {
+  #carryOut(unit: Unit, { stored, judged: { action, permitted }, author }: MiddleDecided, log_seq: number): void {
     const { actions, settlement, memory, log } = this.#parts
     if (!action || !permitted) return
     unit.count({ reflex_actions: 1 })
@@ -135,7 +135,7 @@ export class Middle {
     memory.trim(unit)
   }
 
-  #record(unit: Unit, { stored: { event }, setting, author, state, call, judged }: Decided): number {
+  #record(unit: Unit, { stored: { event }, setting, author, state, call, judged }: MiddleDecided): number {
     const { log, log_parts, basis, middle_proof } = this.#parts
     const { action, score, left, detail } = judged
     const quotes = log.masks.of(event.meta.trace_id)

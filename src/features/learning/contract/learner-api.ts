@@ -2,7 +2,7 @@ import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import type { StoredManifest } from '../../../contract/skill.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
-import type { EvidencePart, LearnRequest, Mined, Place, StartedRun, startedBy } from './runs.ts'
+import type { EvidencePart, LearnRequest, Mined, ReadPlace, StartedRun, startedBy } from './runs.ts'
 
 /** A version that audits sent back to shadow mode: they disagree since a place in the log. */
 export type Drift = { id: string; version: number; since_seq: number }
@@ -15,7 +15,7 @@ export interface LearnerApi {
   /** Starts a run. A scope learns once at a time: a second start answers with the running one. */
   start(request: LearnStart): Promise<StartedRun>
   /** The decisions behind a number of a candidate; null if they are no longer kept. */
-  evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<Place[] | null>
+  evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<ReadPlace[] | null>
 }
 
 /** A reflex that a run has learned, for its scope to register. */

@@ -32,7 +32,7 @@ export type LearnRequest = z.infer<typeof learnRequest>
 
 const place = z.object({ seq: count.describe('Of the log of the scope.'), trace_id: text, event_id: text })
 /** The source of a number. */
-export type Place = z.infer<typeof place>
+export type ReadPlace = z.infer<typeof place>
 
 const evidence = z.object({
   train: z.object({

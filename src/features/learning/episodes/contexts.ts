@@ -12,7 +12,7 @@ import type { Saw } from '../episode.ts'
  * An event, its place in the inbox, and the context that a reflex would get for it. `needs`: the
  * entry before it with the whole context, and its time.
  */
-export type Perceived = { seq: number; event: Event; saw: Saw | null; unknown: string | null; needs?: Start }
+export type EpisodeEvent = { seq: number; event: Event; saw: Saw | null; unknown: string | null; needs?: Start }
 /** The contexts of events, as a reader of entries needs them. */
 export type ContextsOf = {
   /** Takes the events of a page, before its entries and after the entries of the page before. */
@@ -23,8 +23,8 @@ export type ContextsOf = {
   lost(entry: LogEntry): void
   forget(ended: Iterable<string>): void
   eventOf(id: string): Event | undefined
-  of(id: string): Perceived | undefined
-  at(seq: number): Perceived | undefined
+  of(id: string): EpisodeEvent | undefined
+  at(seq: number): EpisodeEvent | undefined
   readonly lead: number
 }
 
@@ -53,7 +53,7 @@ export class Contexts implements ContextsOf {
   readonly #events = new Map<number, Event>()
   readonly #places = new Map<string, number>()
   /** Events without an outcome. */
-  readonly #open = new Map<string, Perceived>()
+  readonly #open = new Map<string, EpisodeEvent>()
   #known: boolean
   #agent = ''
   /** The newest entry with the whole context. */
@@ -112,7 +112,7 @@ export class Contexts implements ContextsOf {
     }
   }
 
-  of(id: string): Perceived | undefined {
+  of(id: string): EpisodeEvent | undefined {
     return this.#open.get(id)
   }
 
@@ -120,7 +120,7 @@ export class Contexts implements ContextsOf {
     return this.#events.get(this.#places.get(id) ?? -1)
   }
 
-  at(seq: number): Perceived | undefined {
+  at(seq: number): EpisodeEvent | undefined {
     const event = this.#events.get(seq)
     return event && this.#open.get(event.id)
   }

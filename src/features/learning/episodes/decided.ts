@@ -5,13 +5,13 @@ import { skillAct } from '../../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 
-export type Of<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
-export type SkillEntry = LogEntry & JsonFields
+export type EntryOfKind<Kind extends EntryKind> = Extract<LogEntry, { kind: Kind }>
+export type SkillFields = LogEntry & JsonFields
 /** An act with the place in the log where it began. `sent`: the id of the event that it sent. */
 export type Placed = { seq: number; act: EpisodeAct; sent?: string }
 
 /** A decision about events, as the log has it. */
-export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome'> & {
+export type EpisodeDecision = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome'> & {
   by: Episode['teacher']['by']
   agent: string
   basis: string | undefined
@@ -28,8 +28,8 @@ export type Decided = Pick<Episode, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'o
   unusable: string | null
 }
 
-type Called = Pick<Of<'effect-started'>, 'tool' | 'input'>
-type Answered = Pick<Of<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
+type Called = Pick<EntryOfKind<'effect-started'>, 'tool' | 'input'>
+type Answered = Pick<EntryOfKind<'effect-ended'>, 'status' | 'output' | 'duration_ms' | 'cost_usd'>
 
 export function toolAct({ tool, input }: Called, { status, output, duration_ms, cost_usd }: Answered): EpisodeAct {
   return {
@@ -48,13 +48,13 @@ export const DONE = { ok: true, cost_usd: 0, duration_ms: 0 } as const
 export const replyAct = (content: string): EpisodeAct => ({ kind: 'reply', name: '', input: { content }, ...DONE })
 
 /** The notes that a turn changed, which are written at its end. */
-export const notesOf = ({ seq, acts }: Of<'turn-ended'>): Placed[] =>
+export const notesOf = ({ seq, acts }: EntryOfKind<'turn-ended'>): Placed[] =>
   acts.flatMap((act) =>
     act.act === 'set_scratch' ? [{ seq, act: { kind: 'note', name: act.key, input: { value: act.value as Json }, ...DONE } }] : [],
   )
 
 /** `inputs`: null if the entries of its start are not kept. */
-export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
+export function skillRun(end: SkillFields, inputs: unknown): EpisodeAct {
   const is_reused = (end.kind as string) === 'skill-reused'
   return {
     kind: 'skill',
@@ -68,7 +68,7 @@ export function skillRun(end: SkillEntry, inputs: unknown): EpisodeAct {
 }
 
 /** The answer to a request for a decision, as the reply that a reflex would give. */
-export function asked(entry: Of<'decision-made'>): Decided[] {
+export function asked(entry: EntryOfKind<'decision-made'>): EpisodeDecision[] {
   const { event_ids: ids, answers, middle, audit, model, usage, duration_ms, seq, trace_id, at } = entry
   if (middle || audit || !answers) return []
   const content = replyOf(answers)
@@ -127,7 +127,7 @@ export function actsOfAction(action: Action): EpisodeAct[] {
 export const NOT_KEPT = 'the entries of its acts are not kept'
 
 /** Why the acts are not those that the turn's end lists; null if they are. */
-export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly Placed[]): string | null {
+export function actsMissing({ acts: listed }: EntryOfKind<'turn-ended'>, acts: readonly Placed[]): string | null {
   if (listed.some((act) => act.act === 'set_scratch' && act.value === undefined))
     return 'it removed a note, which no action of a reflex does'
   if (listed.some(({ act }) => act === 'other')) return 'it did something that the log does not describe'
@@ -142,7 +142,7 @@ export function actsMissing({ acts: listed }: Of<'turn-ended'>, acts: readonly P
  * The inputs as they were proposed, or as they were bound: those that the turn's end names by their
  * hash are what a reflex would have to give.
  */
-export function inputsOf(listed: Of<'turn-ended'>['acts'], skill_id: string, candidates: readonly unknown[]): JsonFields {
+export function inputsOf(listed: EntryOfKind<'turn-ended'>['acts'], skill_id: string, candidates: readonly unknown[]): JsonFields {
   const found = candidates.filter(isJsonFields)
   const hashes = new Set(listed.flatMap((act) => (act.act === 'run_skill' ? [act.inputs_hash] : [])))
   return found.find((inputs) => hashes.has(skillAct(skill_id, inputs).inputs_hash)) ?? found[0] ?? {}

@@ -20,7 +20,7 @@ export type ReadOptions = {
   /** Entries that are read for one answer, which may then have fewer episodes. */
   most_entries?: number
   /** From the call before, in the same process: nothing is read twice. */
-  reading?: Reading | undefined
+  reading?: LogReading | undefined
 }
 
 export type EpisodesRead = {
@@ -35,11 +35,11 @@ export type EpisodesRead = {
   lead: number
   /** False at the end of the log. */
   more: boolean
-  reading: Reading
+  reading: LogReading
 }
 
 /** The state that a call leaves to the next one in the same process. */
-export type Reading = { reader: EpisodeReader; from: number; rest: LogPage['entries']; next: number | null; watermark: number }
+export type LogReading = { reader: EpisodeReader; from: number; rest: LogPage['entries']; next: number | null; watermark: number }
 
 const PAGE = 1000
 /** Before a watermark: the windows of events whose turns end after it, and their contexts. */
@@ -81,7 +81,7 @@ export async function readEpisodes(
   return { episodes, corrections, skipped, watermark, lead: Math.min(reader.lead, watermark + 1), more, reading: state }
 }
 
-async function turnPage(source: EpisodeSource, state: Reading, skip: (reason: string) => void): Promise<void> {
+async function turnPage(source: EpisodeSource, state: LogReading, skip: (reason: string) => void): Promise<void> {
   const page = await source.page({ since: 0, after: state.next, limit: PAGE })
   if (page.unavailable !== undefined) skip(`a part of the log cannot be read: ${page.unavailable}`)
   state.reader.receive(page)
@@ -89,7 +89,7 @@ async function turnPage(source: EpisodeSource, state: Reading, skip: (reason: st
   state.next = page.next === state.next && page.entries.length === 0 ? null : page.next
 }
 
-async function begin(source: EpisodeSource, after_seq: number, from?: number): Promise<Reading> {
+async function begin(source: EpisodeSource, after_seq: number, from?: number): Promise<LogReading> {
   const lead = after_seq === 0 || from !== undefined ? { after: (from ?? 1) - 1, at: 0 } : await leadOf(source, after_seq)
   const page = await source.page({ since: 0, after: lead.after, limit: PAGE })
   const [first] = page.entries

@@ -4,11 +4,11 @@ import type { RangeRecording } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Basis } from '../../replay/recording.ts'
 import { placesIn } from '../../../traces/ranges.ts'
-import type { Episode, EpisodeAct, Place } from '../episode.ts'
-import type { ContextsOf, Perceived } from './contexts.ts'
-import { actsOfAction, textIn, type Decided, type Of, type SkillEntry } from './decided.ts'
+import type { Episode, EpisodeAct, EpisodePlace } from '../episode.ts'
+import type { ContextsOf, EpisodeEvent } from './contexts.ts'
+import { actsOfAction, textIn, type EpisodeDecision, type EntryOfKind, type SkillFields } from './decided.ts'
 import { People, type Correction } from './people.ts'
-import { Turns } from './turns.ts'
+import { EpisodeTurns } from './turns.ts'
 import type { Json } from '../../../base/json.ts'
 import { fieldsOf } from '../skills/sources.ts'
 
@@ -84,7 +84,7 @@ const MOST_ASKED = 1000
  */
 export class EpisodeReader {
   readonly #contexts: ContextsOf
-  readonly #turns = new Turns()
+  readonly #turns = new EpisodeTurns()
   readonly #people = new People()
   readonly #bases = new Map<string, Basis>()
   readonly #asked = new Map<string, Episode>()
@@ -126,12 +126,12 @@ export class EpisodeReader {
       this.#contexts.forget(entry.event_ids)
     }
     const judged = this.#people.feed(entry)
-    const approved = (entry.kind as string) === 'approval-decided' ? this.#approved(entry as SkillEntry, skip) : []
+    const approved = (entry.kind as string) === 'approval-decided' ? this.#approved(entry as SkillFields, skip) : []
     return [...found, ...judged, ...approved]
   }
 
   /** The decision of a reflex teaches nothing until a person has judged it. */
-  #byReflex(entry: Of<'event-ended'>): void {
+  #byReflex(entry: EntryOfKind<'event-ended'>): void {
     const fired = this.#people.decidedBy(entry)
     const perceived = fired && this.#contexts.of(entry.event_ids[0] ?? '')
     if (!fired || !perceived?.saw) return
@@ -152,7 +152,7 @@ export class EpisodeReader {
     return (hash === undefined ? undefined : this.#bases.get(hash)) ?? this.#now
   }
 
-  #episodes(decided: Decided, skip: (reason: string) => void): Episode[] {
+  #episodes(decided: EpisodeDecision, skip: (reason: string) => void): Episode[] {
     const events = this.#eventsOf(decided)
     const reason = decided.unusable ?? events.find(({ unknown }) => unknown !== null)?.unknown ?? null
     if (reason !== null || events.length === 0) {
@@ -173,7 +173,7 @@ export class EpisodeReader {
     return episodes
   }
 
-  #eventsOf({ ids, places }: Decided): Perceived[] {
+  #eventsOf({ ids, places }: EpisodeDecision): EpisodeEvent[] {
     const found = places.length > 0 ? placesIn([...places]).map((seq) => this.#contexts.at(seq)) : ids.map((id) => this.#contexts.of(id))
     return found.some((one) => one === undefined) ? [] : found.filter((one) => one !== undefined)
   }
@@ -210,7 +210,7 @@ export class EpisodeReader {
     }
   }
 
-  #remember({ approvals }: Decided, [episode]: readonly Episode[]): void {
+  #remember({ approvals }: EpisodeDecision, [episode]: readonly Episode[]): void {
     for (const id of episode ? approvals : []) {
       if (episode) this.#asked.set(id, episode)
       const [oldest] = this.#asked.keys()
@@ -219,7 +219,7 @@ export class EpisodeReader {
   }
 
   /** A person has decided: what was asked for is right, or doing nothing would have been. */
-  #approved(entry: SkillEntry, skip: (reason: string) => void): Episode[] {
+  #approved(entry: SkillFields, skip: (reason: string) => void): Episode[] {
     const status = textIn(entry, 'status')
     if (status !== 'approved' && status !== 'rejected') return []
     const approval_id = textIn(entry, 'approval_id')
@@ -247,12 +247,12 @@ export class EpisodeReader {
   }
 }
 
-type Ended = Pick<Decided, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'>
+type Ended = Pick<EpisodeDecision, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'>
 
 const isBasis = (part: unknown): part is Basis =>
   typeof part === 'object' && part !== null && 'settings' in part && 'agent' in part && 'deployment' in part
 
-export function placeOf(basis: Basis | null, agent: string): Place {
+export function placeOf(basis: Basis | null, agent: string): EpisodePlace {
   const { project, env, toolset, repo } = basis?.settings ?? {}
   return {
     agent: agent === '' ? (basis?.agent.name ?? '') : agent,

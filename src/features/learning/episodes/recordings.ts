@@ -4,9 +4,9 @@ import type { Recording } from '../../replay/recording.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import type { Episode, Saw } from '../episode.ts'
 import type { Trace } from '../skills/trace.ts'
-import type { ContextsOf, Perceived } from './contexts.ts'
+import type { ContextsOf, EpisodeEvent } from './contexts.ts'
 import { EpisodeReader, placeOf, textOf, type Skipped } from './reader.ts'
-import { Turns } from './turns.ts'
+import { EpisodeTurns } from './turns.ts'
 
 /** The decisions of exported traces, oldest first. */
 export function readRecordings(recordings: readonly Recording[]): { episodes: Episode[]; skipped: Skipped[] } {
@@ -26,7 +26,7 @@ export function readRecordings(recordings: readonly Recording[]): { episodes: Ep
 /** The turns of an exported trace, with their calls; a run of a skill is one call. */
 export function tracesOf(recording: Recording): Trace[] {
   const { agent, deployment, settings, trace_id, events } = recording
-  const turns = new Turns()
+  const turns = new EpisodeTurns()
   return recording.entries.flatMap((entry) =>
     turns.feed(entry).flatMap((decided): Trace[] => {
       if (decided.by !== 'model' || !decided.whole) return []
@@ -54,8 +54,8 @@ const UNKNOWN = 'the export does not have the context of its event'
 
 /** Contexts in a recording: shown to reflexes that ran, or rebuilt by its scope. */
 class RecordedContexts implements ContextsOf {
-  readonly #by_id: ReadonlyMap<string, Perceived>
-  readonly #by_seq: ReadonlyMap<number, Perceived>
+  readonly #by_id: ReadonlyMap<string, EpisodeEvent>
+  readonly #by_seq: ReadonlyMap<number, EpisodeEvent>
 
   constructor({ entries, events, contexts = {} }: Recording) {
     const shown = new Map<string, Record<string, unknown>>()
@@ -64,7 +64,7 @@ class RecordedContexts implements ContextsOf {
       const [id = ''] = entry.event_ids
       if ((entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed') && isFields(entry.context)) shown.set(id, entry.context)
     }
-    const perceived = events.map(({ seq, event }): Perceived => {
+    const perceived = events.map(({ seq, event }): EpisodeEvent => {
       const saw = sawIn(shown.get(event.id))
       return { seq, event, saw, unknown: saw ? null : UNKNOWN }
     })
@@ -82,11 +82,11 @@ class RecordedContexts implements ContextsOf {
     return this.#by_id.get(id)?.event
   }
 
-  of(id: string): Perceived | undefined {
+  of(id: string): EpisodeEvent | undefined {
     return this.#by_id.get(id)
   }
 
-  at(seq: number): Perceived | undefined {
+  at(seq: number): EpisodeEvent | undefined {
     return this.#by_seq.get(seq)
   }
 }

@@ -1,12 +1,12 @@
 import { isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
-import type { Place } from '../episode.ts'
+import type { EpisodePlace } from '../episode.ts'
 import type { Trace } from '../skills/trace.ts'
-import { DONE, fieldsOf, skillRun, textIn, toolAct, type SkillEntry } from './decided.ts'
+import { DONE, fieldsOf, skillRun, textIn, toolAct, type SkillFields } from './decided.ts'
 import type { Skipped } from './reader.ts'
 
-type Entry = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
+type StandaloneEntry = { seq: number; at: string; kind: string; trace_id: string } & JsonFields
 /** The log of a process without scopes, such as the library's file. */
-export type StandaloneLog = { entries(query: { after: number; limit: number }): readonly Entry[] }
+export type StandaloneLog = { entries(query: { after: number; limit: number }): readonly StandaloneEntry[] }
 
 type Turn = {
   first: number
@@ -27,7 +27,7 @@ const PAGE = 1000
  */
 export function readStandalone(
   log: StandaloneLog,
-  { place, labels, most }: { place: Place; labels: readonly string[]; most: number },
+  { place, labels, most }: { place: EpisodePlace; labels: readonly string[]; most: number },
 ): { traces: Trace[]; skipped: Skipped[] } {
   const turns = new Map<string, Turn>()
   for (let after = 0; ;) {
@@ -52,7 +52,7 @@ export function readStandalone(
   }
 }
 
-const begun = ({ at }: Entry): Turn => ({
+const begun = ({ at }: StandaloneEntry): Turn => ({
   first: Date.parse(at),
   last: 0,
   said: null,
@@ -63,7 +63,7 @@ const begun = ({ at }: Entry): Turn => ({
   usage: { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 },
 })
 
-function note(turn: Turn, entry: Entry): void {
+function note(turn: Turn, entry: StandaloneEntry): void {
   turn.last = Date.parse(entry.at)
   switch (entry.kind) {
     case 'model-called':
@@ -91,7 +91,7 @@ function note(turn: Turn, entry: Entry): void {
     case 'skill-applied':
     case 'skill-reused': {
       const run_id = textIn(entry, 'run_id')
-      turn.acts.push(skillRun(entry as SkillEntry, turn.runs.get(run_id)))
+      turn.acts.push(skillRun(entry as SkillFields, turn.runs.get(run_id)))
       turn.runs.delete(run_id)
       break
     }
@@ -99,7 +99,7 @@ function note(turn: Turn, entry: Entry): void {
   }
 }
 
-function endOf(entry: Entry): Parameters<typeof toolAct>[1] {
+function endOf(entry: StandaloneEntry): Parameters<typeof toolAct>[1] {
   const { status, output, duration_ms, cost_usd } = entry
   return {
     status: status === 'ok' || status === 'reused' ? status : 'failed',
@@ -117,7 +117,7 @@ function addUsage(sum: Trace['usage'], { input_tokens, output_tokens, cost_usd, 
 
 const numberOf = (value: Json | undefined): number => (typeof value === 'number' ? value : 0)
 
-function traceOf(trace_id: string, turn: Turn, { place, labels }: { place: Place; labels: readonly string[] }): Trace {
+function traceOf(trace_id: string, turn: Turn, { place, labels }: { place: EpisodePlace; labels: readonly string[] }): Trace {
   const { first, last, said, blackboard, acts, usage } = turn
   return {
     trace_id,

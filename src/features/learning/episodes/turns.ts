@@ -12,15 +12,15 @@ import {
   skillRun,
   textIn,
   toolAct,
-  type Decided,
-  type Of,
+  type EpisodeDecision,
+  type EntryOfKind,
   type Placed,
-  type SkillEntry,
+  type SkillFields,
 } from './decided.ts'
 
 /** A turn that has not ended, or an event that a consumer outside has claimed. */
 type Open = {
-  head: Pick<Decided, 'by' | 'agent' | 'basis' | 'ids' | 'places'>
+  head: Pick<EpisodeDecision, 'by' | 'agent' | 'basis' | 'ids' | 'places'>
   acts: Placed[]
   models: Set<string>
   /** Inputs that were proposed, by the proposal and by the skill. */
@@ -30,24 +30,24 @@ type Open = {
   approvals: string[]
   blackboard?: JsonFields
 }
-type Run = { open: Open; seq: number; inputs: unknown[] }
+type RunInProgress = { open: Open; seq: number; inputs: unknown[] }
 
 /** The most runs and effects that are remembered until they end. */
 const MOST_OPEN = 10_000
 const BY_ITSELF: ReadonlySet<string> = new Set(['result', 'none', 'failed', 'timeout'])
 
 /** Collects what turns and outside consumers did, from entries in their order. */
-export class Turns {
+export class EpisodeTurns {
   readonly #turns = new Map<string, Open>()
   readonly #spans = new Map<string, Open>()
   readonly #claims = new Map<string, { open: Open; trace_id: string }>()
-  readonly #effects = new Map<string, { open: Open; started: Of<'effect-started'> }>()
-  readonly #runs = new Map<string, Run>()
+  readonly #effects = new Map<string, { open: Open; started: EntryOfKind<'effect-started'> }>()
+  readonly #runs = new Map<string, RunInProgress>()
   /** Calls of outside consumers, by their spans. */
   readonly #calls = new Map<string, Open>()
 
   /** Returns the decisions that end with this entry. */
-  feed(entry: LogEntry): Decided[] {
+  feed(entry: LogEntry): EpisodeDecision[] {
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others are of skills, or say nothing of a decision
     switch (entry.kind) {
       case 'turn-started':
@@ -85,19 +85,19 @@ export class Turns {
         this.#effectEnded(entry)
         break
       default:
-        this.#skill(entry as SkillEntry)
+        this.#skill(entry as SkillFields)
     }
     return []
   }
 
-  #start(entry: Of<'turn-started'>): void {
+  #start(entry: EntryOfKind<'turn-started'>): void {
     const { turn_id, agent, basis, event_ids, considered } = entry
     const open = opened({ by: 'model', agent, basis, ids: event_ids, places: considered })
     this.#turns.set(turn_id, open)
     this.#spans.set(entry.span_id, open)
   }
 
-  #end(entry: Of<'turn-ended'>): Decided[] {
+  #end(entry: EntryOfKind<'turn-ended'>): EpisodeDecision[] {
     const { turn_id, span_id, status, usage, duration_ms, acts: listed } = entry
     const open = this.#turns.get(turn_id)
     this.#turns.delete(turn_id)
@@ -121,14 +121,14 @@ export class Turns {
     ]
   }
 
-  #claim(entry: Of<'event-claimed'>): void {
+  #claim(entry: EntryOfKind<'event-claimed'>): void {
     const open = opened({ by: 'pull', agent: '', basis: undefined, ids: entry.event_ids, places: [] })
     this.#claims.set(entry.event_ids[0] ?? '', { open, trace_id: entry.trace_id })
     forgetOldest(this.#claims)
   }
 
   /** A consumer's work is known as far as it used the scope's tools in the event's trace. */
-  #acked(entry: Of<'event-ended'>): Decided[] {
+  #acked(entry: EntryOfKind<'event-ended'>): EpisodeDecision[] {
     const [id = ''] = entry.event_ids
     const open = this.#claims.get(id)?.open
     this.#claims.delete(id)
@@ -140,27 +140,27 @@ export class Turns {
   }
 
   /** A call in the trace of claimed events: its consumer's, if there is one such event. */
-  #call({ span_id, trace_id }: Of<'call-received'>): void {
+  #call({ span_id, trace_id }: EntryOfKind<'call-received'>): void {
     const [claim, ...others] = Array.from(this.#claims.values()).filter((one) => one.trace_id === trace_id)
     if (!claim || others.length > 0) return
     this.#calls.set(span_id, claim.open)
     forgetOldest(this.#calls)
   }
 
-  #sent(entry: Of<'event-accepted'>): void {
+  #sent(entry: EntryOfKind<'event-accepted'>): void {
     const open = entry.via === 'agent' && entry.parent_id !== null ? this.#spans.get(entry.parent_id) : undefined
     const act = { kind: 'emit' as const, name: entry.event_type, input: {}, ...DONE }
     open?.acts.push({ seq: entry.seq, act, sent: entry.event_ids[0] ?? '' })
   }
 
-  #effect(entry: Of<'effect-started'>): void {
+  #effect(entry: EntryOfKind<'effect-started'>): void {
     if (entry.step) return
     const open = 'turn_id' in entry.cause ? this.#turns.get(entry.cause.turn_id) : this.#calls.get(entry.parent_id ?? '')
     if (open) this.#effects.set(entry.effect_id, { open, started: entry })
     forgetOldest(this.#effects)
   }
 
-  #effectEnded(entry: Of<'effect-ended'>): void {
+  #effectEnded(entry: EntryOfKind<'effect-ended'>): void {
     const { effect_id, parent_id, tool, input } = entry
     const found = this.#effects.get(effect_id)
     this.#effects.delete(effect_id)
@@ -170,7 +170,7 @@ export class Turns {
     else reuser?.acts.push({ seq: entry.seq, act: toolAct({ tool, input }, entry) })
   }
 
-  #skill(entry: SkillEntry): void {
+  #skill(entry: SkillFields): void {
     const { seq, parent_id } = entry as LogEntry
     const open = parent_id === null ? undefined : (this.#spans.get(parent_id) ?? this.#calls.get(parent_id))
     const text = (name: string) => textIn(entry, name)
@@ -196,7 +196,7 @@ export class Turns {
     }
   }
 
-  #runEnded(entry: SkillEntry, open: Open | undefined): void {
+  #runEnded(entry: SkillFields, open: Open | undefined): void {
     const run_id = textIn(entry, 'run_id')
     const run =
       this.#runs.get(run_id) ?? (open && { open, seq: (entry as LogEntry).seq, inputs: [open.proposed.get(textIn(entry, 'skill_id'))] })
@@ -208,7 +208,7 @@ export class Turns {
   }
 
   /** A request for approval is what the turn did: the run may follow days later. */
-  #asked(entry: SkillEntry): void {
+  #asked(entry: SkillFields): void {
     const [id, skill_id] = [textIn(entry, 'proposal_id'), textIn(entry, 'skill_id')]
     for (const open of [...this.#turns.values(), ...this.#calls.values()]) {
       if (!open.proposed.has(id)) continue
@@ -222,14 +222,14 @@ export class Turns {
   }
 }
 
-const NOTHING: Decided['usage'] = { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 }
+const NOTHING: EpisodeDecision['usage'] = { model_calls: 0, tokens: 0, cost_usd: 0, duration_ms: 0 }
 
 const opened = (head: Open['head']): Open => ({ head, acts: [], models: new Set(), proposed: new Map(), inputs: new Map(), approvals: [] })
 
 function decided(
   { head, acts, models, approvals, blackboard }: Open,
   entry: LogEntry,
-): Omit<Decided, 'usage' | 'outcome' | 'whole' | 'unusable'> {
+): Omit<EpisodeDecision, 'usage' | 'outcome' | 'whole' | 'unusable'> {
   return {
     ...head,
     trace_id: entry.trace_id,

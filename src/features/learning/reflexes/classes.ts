@@ -1,12 +1,16 @@
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
-import { extract, type Slot, slotOf } from './slots.ts'
-import type { Path } from './facts/condition.ts'
+import { extract, type ReplySlot, slotOf } from './slots.ts'
+import type { ContextPath } from './facts/condition.ts'
 
 /** A value with slots in it. `join`: a text of constant parts and slots. */
-export type Template = { constant: Json } | Slot | { join: readonly (string | Slot)[] } | { fields: Record<string, Template> }
+export type ActionTemplate =
+  | { constant: Json }
+  | ReplySlot
+  | { join: readonly (string | ReplySlot)[] }
+  | { fields: Record<string, ActionTemplate> }
 /** The act of a learned reflex; null if it does nothing. */
-export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: Template } | null
+export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: ActionTemplate } | null
 
 /** Decisions that are alike up to slots. */
 export type DecisionClass = { key: string; act: ActTemplate }
@@ -21,7 +25,7 @@ export type Classes = {
 export const LEAST_DECISIONS = 8
 const MOST_VALUES = 64
 
-type Flat = Map<string, { path: Path; value: Json }>
+type Flat = Map<string, { path: ContextPath; value: Json }>
 type Member = { index: number; act: EpisodeAct; saw: Saw; flat: Flat }
 
 /** Groups decisions by tool and arguments, and finds out where the arguments come from. */
@@ -73,7 +77,7 @@ function memberOf(episodes: readonly Episode[], index: number): Member {
   return { index, act, saw, flat: flatten(act.input) }
 }
 
-function flatten(value: Json, path: Path = [], found: Flat = new Map()): Flat {
+function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): Flat {
   if (isJsonFields(value)) for (const [name, inner] of Object.entries(value)) flatten(inner, [...path, name], found)
   else found.set(JSON.stringify(path), { path, value })
   return found
@@ -82,7 +86,7 @@ function flatten(value: Json, path: Path = [], found: Flat = new Map()): Flat {
 /** Arguments become slots where they can be found; others tell classes apart. */
 function split(decision: string, members: readonly Member[], into: Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }): void {
   const names = [...(members[0]?.flat.keys() ?? [])].sort()
-  const templates = new Map<string, Template>()
+  const templates = new Map<string, ActionTemplate>()
   for (const name of names) {
     const values = members.map(({ flat, saw }) => ({ saw, value: flat.get(name)?.value ?? null }))
     const distinct = new Set(values.map(({ value }) => canonicalJson(value)))
@@ -121,13 +125,13 @@ function split(decision: string, members: readonly Member[], into: Pick<Classes,
 }
 
 /** A decision whose arguments its class does not give is another decision. */
-const sameJsonOrUnknown = ({ act, saw }: Member, input: Template): boolean => {
+const sameJsonOrUnknown = ({ act, saw }: Member, input: ActionTemplate): boolean => {
   const given = valueOf(input, saw)
   return given !== undefined && canonicalJson(given) === canonicalJson(act.input)
 }
 
 /** The value of a template in a context; undefined if a slot finds nothing. */
-export function valueOf(template: Template, saw: Saw): Json | undefined {
+export function valueOf(template: ActionTemplate, saw: Saw): Json | undefined {
   if ('constant' in template) return template.constant
   if ('slot' in template) return extract(template, saw)
   if ('join' in template) {
@@ -143,14 +147,14 @@ export function valueOf(template: Template, saw: Saw): Json | undefined {
   return fields
 }
 
-function fill(value: Json, path: Path, templates: ReadonlyMap<string, Template>): Template {
+function fill(value: Json, path: ContextPath, templates: ReadonlyMap<string, ActionTemplate>): ActionTemplate {
   if (isJsonFields(value)) {
     return { fields: Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, fill(inner, [...path, name], templates)])) }
   }
   return templates.get(JSON.stringify(path)) ?? { constant: value }
 }
 
-function templateOf(values: readonly { saw: Saw; value: Json }[]): Template | null {
+function templateOf(values: readonly { saw: Saw; value: Json }[]): ActionTemplate | null {
   const examples = values.filter((example): example is { saw: Saw; value: string | number } =>
     ['string', 'number'].includes(typeof example.value),
   )
@@ -159,11 +163,11 @@ function templateOf(values: readonly { saw: Saw; value: Json }[]): Template | nu
 }
 
 /** A text whose words are constant or slots. */
-function joined(examples: readonly { saw: Saw; value: string | number }[]): Template | null {
+function joined(examples: readonly { saw: Saw; value: string | number }[]): ActionTemplate | null {
   const texts = examples.flatMap(({ saw, value }) => (typeof value === 'string' ? [{ saw, parts: value.split(/([\s,.;:!?()]+)/) }] : []))
   const length = texts[0]?.parts.length ?? 0
   if (length < 2 || texts.length < examples.length || texts.some(({ parts }) => parts.length !== length)) return null
-  const join: (string | Slot)[] = []
+  const join: (string | ReplySlot)[] = []
   for (let at = 0; at < length; at += 1) {
     const values = texts.map(({ saw, parts }) => ({ saw, value: parts[at] ?? '' }))
     const isConstant = values.every(({ value }) => value === values[0]?.value)

@@ -2,9 +2,9 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../proof/evidence/numbers.ts'
-import type { ActTemplate, Template } from './classes.ts'
-import type { FieldSpan, Span, TextSpans } from './ranges.ts'
-import type { Extractor, Slot } from './slots.ts'
+import type { ActTemplate, ActionTemplate } from './classes.ts'
+import type { FieldSpan, NumberRange, TextSpans } from './ranges.ts'
+import type { Extractor, ReplySlot } from './slots.ts'
 import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
@@ -15,12 +15,12 @@ export type ShownTable = {
   weights: readonly { condition: Condition; points: number }[]
   examples: readonly string[]
 }
-export type Guard =
+export type RuleGuard =
   | { path: readonly string[]; values: readonly (string | boolean | null)[] }
   | { names: readonly string[]; path: readonly string[] }
-export type Program = {
+export type RuleProgram = {
   title: readonly string[]
-  guards: readonly Guard[]
+  guards: readonly RuleGuard[]
   fields: readonly FieldSpan[]
   /** The numbers in a text that the conditions ask about. */
   spansIn: (path: readonly string[]) => TextSpans | null
@@ -32,7 +32,7 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-export function codeOf({ title, guards, fields, spansIn, act, decides }: Program): string {
+export function codeOf({ title, guards, fields, spansIn, act, decides }: RuleProgram): string {
   const conditions =
     'rules' in decides
       ? decides.rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
@@ -88,7 +88,7 @@ function part(text, pattern) {
   return only
 }`
 
-function guardCode(guard: Guard): string {
+function guardCode(guard: RuleGuard): string {
   if ('names' in guard)
     return `if (Object.keys(${pathCode(guard.path)} ?? {}).some((name) => !${listCode(guard.names)}.includes(name))) return null`
   const value = pathCode(guard.path)
@@ -122,7 +122,7 @@ function spansCode({ path, at, others }: TextSpans, index: number): string[] {
   ]
 }
 
-const spanCode = (span: Span | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
+const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
 
 const listCode = (values: readonly Json[]): string => `[${values.map(valueCode).join(', ')}]`
 
@@ -201,7 +201,7 @@ function wrapped(entries: readonly string[]): string {
   return [...lines, line].join('\n')
 }
 
-function actCode(act: ActTemplate, slots: readonly Slot[], spans: readonly TextSpans[]): string {
+function actCode(act: ActTemplate, slots: readonly ReplySlot[], spans: readonly TextSpans[]): string {
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((name) => `${name} === undefined`)
   return [
@@ -218,7 +218,7 @@ function actCode(act: ActTemplate, slots: readonly Slot[], spans: readonly TextS
 const extractorCode = ({ path, pattern, as }: Extractor): string =>
   pattern === null ? `(typeof ${pathCode(path)} === '${as}' ? ${pathCode(path)} : undefined)` : `part(${pathCode(path)}, /${pattern}/g)`
 
-type SlotNames = ReadonlyMap<Slot, string>
+type SlotNames = ReadonlyMap<ReplySlot, string>
 
 // oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
 function actionCode(act: ActTemplate, names: SlotNames): string {
@@ -238,7 +238,7 @@ function actionCode(act: ActTemplate, names: SlotNames): string {
   }
 }
 
-function templateCode(template: Template, names: SlotNames): string {
+function templateCode(template: ActionTemplate, names: SlotNames): string {
   if ('constant' in template) return valueCode(template.constant)
   if ('slot' in template) {
     const name = names.get(template) ?? 'undefined'
@@ -260,11 +260,11 @@ const fieldsCode = (fields: readonly (readonly [string, string])[]): string =>
     ? '{}'
     : `{ ${fields.map(([name, code]) => `${name === '__proto__' ? "['__proto__']" : /^[A-Za-z]\w*$/.test(name) ? name : quote(name)}: ${code}`).join(', ')} }`
 
-function slotsOf(act: ActTemplate): Slot[] {
-  const found: Slot[] = []
-  const visit = (template: Template): void => {
+function slotsOf(act: ActTemplate): ReplySlot[] {
+  const found: ReplySlot[] = []
+  const visit = (template: ActionTemplate): void => {
     if ('slot' in template) found.push(template)
-    else if ('join' in template) found.push(...template.join.filter((part): part is Slot => typeof part !== 'string'))
+    else if ('join' in template) found.push(...template.join.filter((part): part is ReplySlot => typeof part !== 'string'))
     else if ('fields' in template) for (const inner of Object.values(template.fields)) visit(inner)
   }
   if (act !== null) visit(act.input)

@@ -8,7 +8,7 @@ import { pointsOf, type Table, tablesFor } from './table.ts'
 import { learnThenTest, thresholdGrid, type Threshold } from '../../proof/evidence/learn-then-test.ts'
 
 /** A history made ready to learn from. */
-export type Prepared = {
+export type PreparedEpisodes = {
   matrix: Matrix
   classes: Classes
   crowd: Crowd
@@ -35,7 +35,7 @@ const OLDER = 0.7
 const TABLE_BYTES = 13_000
 
 export function* learnRules(
-  { matrix, classes, crowd }: Prepared,
+  { matrix, classes, crowd }: PreparedEpisodes,
   taught: Bits,
   isWanted: (own: number) => boolean = () => true,
 ): Steps<Rule[][]> {
@@ -47,7 +47,7 @@ export function* learnRules(
   return rules
 }
 
-export function learnTables(prepared: Prepared, taught: Bits): Steps<Table[]> {
+export function learnTables(prepared: PreparedEpisodes, taught: Bits): Steps<Table[]> {
   const { matrix, classes, sizeOf } = prepared
   const indexes = Array.from({ length: matrix.size }, (_, index) => index).filter(
     (index) => ((taught[index >>> 5] ?? 0) >>> (index & 31)) & 1,
@@ -65,13 +65,13 @@ export function learnTables(prepared: Prepared, taught: Bits): Steps<Table[]> {
 }
 
 /** The index before which this share of the fair episodes lies. */
-const cut = ({ matrix, fairIndexes: fair }: Prepared, share: number): number =>
+const cut = ({ matrix, fairIndexes: fair }: PreparedEpisodes, share: number): number =>
   share === 1 ? matrix.size : (fair[Math.floor(fair.length * share)] ?? matrix.size)
 
 export type JudgedRules = { byClass: HeldOut[]; disputed: number[] }
 
 /** Learned on the older part, judged on the newer. */
-export function* judgeRules(prepared: Prepared): Steps<JudgedRules> {
+export function* judgeRules(prepared: PreparedEpisodes): Steps<JudgedRules> {
   const { matrix, classes, fair } = prepared
   const from = cut(prepared, OLDER)
   const older = bitsOf(matrix.size, (index) => index < from)
@@ -103,13 +103,16 @@ const LEAST_ALONE = 500
 const STEPS = 100
 const LEAST_COVERED = 0.7
 
-type Judged = { index: number; best: number; score: number; agreed: boolean }
+type RuleVerdict = { index: number; best: number; score: number; agreed: boolean }
 
 /** Each decision is scored by tables that were learned from earlier ones only. */
-export function* judgeTables(prepared: Prepared, { alphas, delta }: { alphas: readonly number[]; delta: number }): Steps<JudgedTables> {
+export function* judgeTables(
+  prepared: PreparedEpisodes,
+  { alphas, delta }: { alphas: readonly number[]; delta: number },
+): Steps<JudgedTables> {
   const { classes, fair } = prepared
   const isFair = (index: number, own: number): boolean => hasBit(fair[own] ?? new Uint32Array(), index)
-  const scored: Judged[] = []
+  const scored: RuleVerdict[] = []
   for (const [block, to] of FORWARD.slice(1).entries()) {
     const from = cut(prepared, FORWARD[block] ?? 1)
     scored.push(...(yield* scoredBy(prepared, (index) => index < from, { from, to: cut(prepared, to) })))
@@ -133,7 +136,7 @@ export function* judgeTables(prepared: Prepared, { alphas, delta }: { alphas: re
 }
 
 /** The strictest bound on the share of wrong decisions that leaves enough decisions. */
-function strictest(judged: readonly Judged[], alphas: readonly number[], delta: number): Bound | null {
+function strictest(judged: readonly RuleVerdict[], alphas: readonly number[], delta: number): Bound | null {
   // A strict end with few decisions would end the sequence at its first mistake.
   const grid = thresholdGrid(
     judged.map(({ score }) => score),
@@ -148,7 +151,11 @@ function strictest(judged: readonly Judged[], alphas: readonly number[], delta: 
   return most
 }
 
-function* scoredBy(prepared: Prepared, isTaught: (index: number) => boolean, { from, to }: { from: number; to: number }): Steps<Judged[]> {
+function* scoredBy(
+  prepared: PreparedEpisodes,
+  isTaught: (index: number) => boolean,
+  { from, to }: { from: number; to: number },
+): Steps<RuleVerdict[]> {
   const { matrix, classes } = prepared
   const tables = yield* learnTables(prepared, bitsOf(matrix.size, isTaught))
   return Array.from({ length: to - from }, (_, step) => {

@@ -1,14 +1,14 @@
 import type { Episode } from '../episode.ts'
 import { bitsOf, countBoth, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, classesOf } from './classes.ts'
-import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type Prepared } from './judge.ts'
+import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type PreparedEpisodes } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
 import { crowdOf } from './sources.ts'
 import { quote } from './facts/text.ts'
 import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
 
-export type LearnOptions = {
+export type ReflexLearnOptions = {
   /** Senders that a person trusts: one may send more than a third of a rule's support. */
   trusted?: ReadonlySet<string>
   /**
@@ -23,12 +23,12 @@ export type LearnOptions = {
 }
 
 /** A decision that no reflex was written for. */
-export type Refusal = { decision: string; episodes: number; reason: string }
-export type Learned = {
+export type LearningRefusal = { decision: string; episodes: number; reason: string }
+export type LearnedReflexes = {
   /** The episodes that were learned from. */
   episodes: readonly Episode[]
   reflexes: LearnedReflex[]
-  refused: Refusal[]
+  refused: LearningRefusal[]
   /** Ids of events whose decision may be a mistake of the teacher: worth asking again. */
   disputed: string[]
   /** For each decision, how the older episodes predict the newer ones. */
@@ -46,10 +46,10 @@ const MOST_WRONG = { rules: 0.01, table: 0.04 } as const
 const ENOUGH = 0.97
 
 /** Writes reflexes that decide as was decided. The same episodes give the same code. */
-export const learnReflexes = (history: readonly Episode[], options: LearnOptions = {}): Learned =>
+export const learnReflexes = (history: readonly Episode[], options: ReflexLearnOptions = {}): LearnedReflexes =>
   atOnce(learnReflexesInSteps(history, options))
 
-export function* learnReflexesInSteps(history: readonly Episode[], options: LearnOptions = {}): Steps<Learned> {
+export function* learnReflexesInSteps(history: readonly Episode[], options: ReflexLearnOptions = {}): Steps<LearnedReflexes> {
   const episodes = history.filter(({ outcome }) => outcome === 'ok' || outcome === 'corrected').slice(-MOST_EPISODES)
   const prepared = episodes.length < LEAST_EPISODES ? null : yield* prepare(episodes, options)
   const reason = prepared === null ? `at least ${LEAST_EPISODES} decisions are needed` : reasonAgainst(prepared)
@@ -61,7 +61,7 @@ export function* learnReflexesInSteps(history: readonly Episode[], options: Lear
   return yield* choose(episodes, prepared, options)
 }
 
-function reasonAgainst({ classes }: Prepared): string | null {
+function reasonAgainst({ classes }: PreparedEpisodes): string | null {
   if (classes.classes.length === 0) return 'no decision was taken often enough in the same way'
   return new Set(classes.of).size < 2 ? 'all decisions were the same, so nothing separates the events that need another one' : null
 }
@@ -70,13 +70,13 @@ const KEY_BYTES = 7
 const BEGINNING_BYTES = 14
 const CONDITION_BYTES = 40
 
-function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () => true }: LearnOptions): Steps<Prepared> {
+function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () => true }: ReflexLearnOptions): Steps<PreparedEpisodes> {
   const matrix = yield* matrixOf(episodes)
   const sizes = matrix.features.map(({ condition }) => {
     if (condition.is === 'says') return quote(condition.words).length + KEY_BYTES
     return condition.is === 'begins' ? BEGINNING_BYTES : JSON.stringify(condition).length + CONDITION_BYTES
   })
-  const usable: Prepared['usable'] = (taught) => {
+  const usable: PreparedEpisodes['usable'] = (taught) => {
     const isSeen = matrix.features.map(({ bits, condition }) => condition.is !== 'at_least' && countBoth(bits, taught) > 0)
     return (feature) => isSeen[feature] === true
   }
@@ -90,9 +90,9 @@ function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = ()
 
 function* choose(
   episodes: readonly Episode[],
-  prepared: Prepared,
-  { alphas = [0.0075, 0.01, 0.0125, 0.015], delta = 0.1 }: LearnOptions,
-): Steps<Learned> {
+  prepared: PreparedEpisodes,
+  { alphas = [0.0075, 0.01, 0.0125, 0.015], delta = 0.1 }: ReflexLearnOptions,
+): Steps<LearnedReflexes> {
   const { classes } = prepared
   const rules = yield* judgeRules(prepared)
   const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (good(one, MOST_WRONG.rules) && one.agreed >= one.n * ENOUGH))
@@ -124,12 +124,12 @@ function chosenOf(rules: HeldOut, table: HeldOut): Chosen {
 
 const good = ({ covered, agreed }: HeldOut, wrong: number): boolean => covered >= LEAST_HELD_OUT && covered - agreed <= covered * wrong
 
-type Written = { reflexes: LearnedReflex[]; refused: Refusal[]; exceptions: number[] }
+type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
 
 /** Learns again, from all episodes, for each decision that was judged good. */
 function* write(
   episodes: readonly Episode[],
-  prepared: Prepared,
+  prepared: PreparedEpisodes,
   { chosen, thresholds }: { chosen: readonly Chosen[]; thresholds: readonly (number | null)[] },
 ): Steps<Written> {
   const { matrix, classes } = prepared

@@ -1,13 +1,17 @@
 import type { Episode } from '../episode.ts'
 import { numbersIn } from '../../proof/evidence/numbers.ts'
-import { type Path, valueAt } from './facts/condition.ts'
+import { type ContextPath, valueAt } from './facts/condition.ts'
 
 /** Numbers from `low` to `high`. */
-export type Span = readonly [low: number, high: number]
+export type NumberRange = readonly [low: number, high: number]
 /** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
-export type TextSpans = { path: Path; at: readonly (readonly [place: string, accepted: Span | 'any'])[]; others: Span | 'any' | 'none' }
+export type TextSpans = {
+  path: ContextPath
+  at: readonly (readonly [place: string, accepted: NumberRange | 'any'])[]
+  others: NumberRange | 'any' | 'none'
+}
 /** A field that is a number. */
-export type FieldSpan = { path: Path; span: Span }
+export type FieldSpan = { path: ContextPath; span: NumberRange }
 
 /** Decisions that a span needs, and the share of them that it is made from. */
 const LEAST = 20
@@ -19,7 +23,7 @@ const MOST_PLACES = 40
 const GAPS = 3
 
 /** The spans of the numbers in a text of the episodes of one decision, oldest first. */
-export function textSpansOf(episodes: readonly Episode[], path: Path): TextSpans | null {
+export function textSpansOf(episodes: readonly Episode[], path: ContextPath): TextSpans | null {
   const texts = episodes.map(({ saw }) => valueAt(saw, path))
   const read = texts.map((text) => (typeof text === 'string' ? numbersIn(text) : []))
   if (read.length < LEAST) return null
@@ -51,7 +55,7 @@ export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
 }
 
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
-function spanOf(read: readonly (readonly number[])[]): Span | null {
+function spanOf(read: readonly (readonly number[])[]): NumberRange | null {
   const cut = Math.floor(read.length * OLDER)
   const [older, newer] = [read.slice(0, cut).flat(), read.slice(cut).flat()]
   const all = [...older, ...newer]
@@ -61,7 +65,7 @@ function spanOf(read: readonly (readonly number[])[]): Span | null {
   return missed > newer.length * MOST_MISSED ? null : widened(all)
 }
 
-function widened(values: readonly number[]): Span {
+function widened(values: readonly number[]): NumberRange {
   const low = values.reduce((least, value) => Math.min(least, value), Infinity)
   const high = values.reduce((most, value) => Math.max(most, value), -Infinity)
   const gap = ((high - low) * GAPS) / values.length

@@ -101,10 +101,10 @@ function* grow(candidates: readonly Candidate[], open: Bits, others: Bits, { bit
   return best
 }
 
-type State = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
+type RuleState = { open: Bits; others: Bits; right: number; wrong: number; hasTexts: boolean }
 
 /** FOIL's gain. */
-function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong, hasTexts }: State) {
+function bestStep(candidates: readonly Candidate[], literals: readonly Literal[], { open, others, right, wrong, hasTexts }: RuleState) {
   const before = Math.log2(right / (right + wrong))
   let best: { candidate: Candidate; right: number; wrong: number; gain: number } | null = null
   for (const candidate of candidates) {

@@ -1,12 +1,12 @@
 import type { Saw } from '../episode.ts'
-import { type Path, valueAt } from './facts/condition.ts'
+import { type ContextPath, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
 import { LONGEST_TEXT } from './facts/text.ts'
 
 /** A way to find an argument in a context. `pattern` is the source of a RegExp with one group. */
-export type Extractor = { path: Path; pattern: string | null; as: 'string' | 'number' }
+export type Extractor = { path: ContextPath; pattern: string | null; as: 'string' | 'number' }
 /** Tried in order; the first that finds something gives the value. */
-export type Slot = { slot: readonly Extractor[] }
+export type ReplySlot = { slot: readonly Extractor[] }
 type Example = { saw: Saw; value: string | number }
 
 /** Share of examples that a slot must find, and may get wrong: a teacher makes mistakes. */
@@ -17,7 +17,7 @@ const TAUGHT_BY = 80
 const TRIED_ON = 400
 
 /** The slot that gives these values from these contexts, or null. */
-export function slotOf(examples: readonly Example[]): Slot | null {
+export function slotOf(examples: readonly Example[]): ReplySlot | null {
   const taught = spread(examples, TAUGHT_BY)
   const tried = spread(examples, TRIED_ON)
   const candidates = new Map<string, Extractor>()
@@ -63,7 +63,7 @@ function score(extractor: Extractor, examples: readonly Example[]): { right: num
   return { right, wrong }
 }
 
-export function extract({ slot }: Slot, saw: Saw): string | number | undefined {
+export function extract({ slot }: ReplySlot, saw: Saw): string | number | undefined {
   for (const extractor of slot) {
     const value = extractOne(extractor, saw)
     if (value !== undefined) return value

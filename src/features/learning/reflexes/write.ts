@@ -1,8 +1,8 @@
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
 import type { DecisionClass } from './classes.ts'
-import { codeOf, type ShownRule, type ShownTable, type Guard } from './code.ts'
-import type { HeldOut, Prepared } from './judge.ts'
+import { codeOf, type ShownRule, type ShownTable, type RuleGuard } from './code.ts'
+import type { HeldOut, PreparedEpisodes } from './judge.ts'
 import { fieldSpansOf, textSpansOf } from './ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import type { Table } from './table.ts'
@@ -14,8 +14,8 @@ const LEAST_EACH = 3
 const MOST_NAMES = 60
 
 /** Keeps a reflex to the values of fields and the names of counts that it was taught with. */
-function guardsOf(own: readonly Episode[], all: readonly Episode[]): Guard[] {
-  const guards: Guard[] = []
+function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[] {
+  const guards: RuleGuard[] = []
   const fields = new Set(all.flatMap(({ saw }) => Object.keys(saw.event)))
   for (const name of [
     'type',
@@ -52,7 +52,7 @@ export type LearnedReflex = {
   evidence: { episodes: number; taught: readonly number[]; exceptions: number; held_out: HeldOut }
 }
 
-type Base = { episodes: readonly Episode[]; prepared: Prepared; own: number; decision: DecisionClass; held_out: HeldOut }
+type Base = { episodes: readonly Episode[]; prepared: PreparedEpisodes; own: number; decision: DecisionClass; held_out: HeldOut }
 
 export function rulesReflex(base: Base, rules: readonly Rule[]): LearnedReflex | null {
   if (rules.length === 0) return null

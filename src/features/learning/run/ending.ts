@@ -1,6 +1,6 @@
-import type { Run } from './store.ts'
+import type { LearningRun } from './store.ts'
 
-export const ended = (run: Run, status: 'done' | 'failed', answer: string, now: number): Run => ({
+export const ended = (run: LearningRun, status: 'done' | 'failed', answer: string, now: number): LearningRun => ({
   ...run,
   status,
   answer,
@@ -9,7 +9,7 @@ export const ended = (run: Run, status: 'done' | 'failed', answer: string, now: 
 })
 
 /** The result of a run in words. */
-export function answerOf({ candidates, rejected, episodes: { read, used, skipped } }: Run): string {
+export function answerOf({ candidates, rejected, episodes: { read, used, skipped } }: LearningRun): string {
   if (used === 0) {
     const [first] = skipped
     const why = first ? `none of its decisions could be used: ${first.reason}` : 'it has decided nothing by a turn yet'

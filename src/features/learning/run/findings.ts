@@ -1,8 +1,8 @@
 import type { LearnedVersion } from '../contract/learner-api.ts'
-import type { Evidence, EvidencePart, Place, Rejected, StoredCandidate } from '../contract/runs.ts'
+import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
 import { wilsonLow } from '../../proof/evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import type { Learned, Refusal } from '../reflexes/learn.ts'
+import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 import { offerRefusal, offersOf, stratumOf } from './policy.ts'
 
@@ -14,19 +14,19 @@ export type Find = {
   forecast: number
 }
 /** The decisions behind the numbers of a finding. */
-export type Grounds = { decision: string } & Record<EvidencePart, Place[]>
+export type Grounds = { decision: string } & Record<EvidencePart, ReadPlace[]>
 
 /** An event that the slow path is asked about again, and its answers so far. */
 export type Ask = { id: string; answers: EpisodeAct[][] }
 
 /** A version that was registered, for later runs. */
-export type Registered = { id: string; version: number; stratum: string; forecast: number; run_id: string }
+export type RegisteredReflex = { id: string; version: number; stratum: string; forecast: number; run_id: string }
 
 /**
  * The reflexes of a learning that are worth proving, those that act first, and why the others are
  * not. `proved`: versions in shadow mode that no decision refuted.
  */
-export function findingsOf(learned: Learned, { proved, worth }: { proved: readonly Registered[]; worth: boolean }) {
+export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean }) {
   const rejected: Rejected[] = learned.refused.map(rejectedOf)
   const finds: Find[] = []
   for (const offer of offersOf(learned)) {
@@ -52,8 +52,8 @@ export function findingsOf(learned: Learned, { proved, worth }: { proved: readon
   return { finds: found, grounds, rejected: rejected.slice(0, MOST_REJECTED).map(shortened) }
 }
 
-function groundsOf({ episodes }: Learned, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
-  const places = (indexes: readonly number[]): Place[] => indexes.flatMap((index) => placeAt(episodes, index))
+function groundsOf({ episodes }: LearnedReflexes, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
+  const places = (indexes: readonly number[]): ReadPlace[] => indexes.flatMap((index) => placeAt(episodes, index))
   return { decision, train: places(taught), agreed: places(held_out.hits), differed: places(held_out.misses) }
 }
 
@@ -67,13 +67,13 @@ export const shortened = ({ what, reason }: Rejected): Rejected => ({ what: what
 
 const TOO_EARLY = 'it could be proved, but what is learned would decide too little yet: a second version could not be proved on the rest'
 
-export const rejectedOf = ({ decision, episodes, reason }: Refusal): Rejected => ({
+export const rejectedOf = ({ decision, episodes, reason }: LearningRefusal): Rejected => ({
   what: decision,
   reason: `${reason} (${episodes} ${episodes === 1 ? 'decision' : 'decisions'})`,
 })
 
 function findOf(
-  learned: Learned,
+  learned: LearnedReflexes,
   reflex: LearnedReflex,
   { replaces, forecast }: { replaces: Find['version']['replaces']; forecast: number },
 ): Find {
@@ -94,14 +94,14 @@ function findOf(
   }
 }
 
-function needsOf({ episodes }: Learned, taught: readonly number[]): LearnedVersion['needs'] {
+function needsOf({ episodes }: LearnedReflexes, taught: readonly number[]): LearnedVersion['needs'] {
   const act = episodes[taught[0] ?? -1]?.acts[0]
   // A note needs no right, as a reply.
   if (!act || act.kind === 'reply' || act.kind === 'note') return act ? { kind: 'reply', name: '' } : null
   return { kind: act.kind === 'emit' ? 'event' : act.kind, name: act.name }
 }
 
-function evidenceOf({ episodes }: Learned, { evidence }: LearnedReflex): Evidence {
+function evidenceOf({ episodes }: LearnedReflexes, { evidence }: LearnedReflex): Evidence {
   const { taught, exceptions, held_out } = evidence
   const { hits, n, covered, agreed } = held_out
   const usages = hits.flatMap((index) => episodes[index]?.usage ?? [])
@@ -115,9 +115,9 @@ function evidenceOf({ episodes }: Learned, { evidence }: LearnedReflex): Evidenc
   }
 }
 
-export const placeOf = ({ log_seq, trace_id, id }: Episode): Place => ({ seq: log_seq, trace_id, event_id: id })
+export const placeOf = ({ log_seq, trace_id, id }: Episode): ReadPlace => ({ seq: log_seq, trace_id, event_id: id })
 
-function placeAt(episodes: readonly Episode[], index: number | undefined): Place[] {
+function placeAt(episodes: readonly Episode[], index: number | undefined): ReadPlace[] {
   const episode = episodes[index ?? -1]
   return episode ? [placeOf(episode)] : []
 }

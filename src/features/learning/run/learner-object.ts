@@ -4,14 +4,14 @@ import { backoff, pauses } from '../../../base/backoff.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { warn } from '../../../base/warn.ts'
 import type { LearnerApi, LearnStart } from '../contract/learner-api.ts'
-import { type EvidencePart, learnKinds, MOST_WINDOW, type Place, type StartedRun } from '../contract/runs.ts'
+import { type EvidencePart, learnKinds, MOST_WINDOW, type ReadPlace, type StartedRun } from '../contract/runs.ts'
 import type { LearningSettings } from '../contract/setting.ts'
 import type { Env } from '../../../env.ts'
 import { writeRun } from '../store/learn-runs.ts'
 import { storeOf } from '../../../store/store.ts'
 import { ended } from './ending.ts'
-import { RunSteps, type History } from './steps-of-run.ts'
-import { LearnerStore, type Run } from './store.ts'
+import { RunSteps, type ReadHistory } from './steps-of-run.ts'
+import { LearnerStore, type LearningRun } from './store.ts'
 
 /** Work of one alarm. Its CPU time counts towards the limit of an invocation. */
 const SLICE_MS = 5000
@@ -33,7 +33,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   #reported_at = 0
   #working: Promise<void> | null = null
 
-  constructor(context: DurableObjectState, env: Env, history: History) {
+  constructor(context: DurableObjectState, env: Env, history: ReadHistory) {
     super(context, env)
     this.#store = new LearnerStore(context.storage)
     this.#steps = new RunSteps({ env, store: this.#store, history })
@@ -61,7 +61,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     return { run_id: begun.run_id, status: begun.status, already_running: false }
   }
 
-  async evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<Place[] | null> {
+  async evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<ReadPlace[] | null> {
     return this.#store.groundsOf(of)
   }
 
@@ -177,7 +177,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
 }
 
 /** The run from its beginning, without what it has registered. */
-const readAgain = (run: Run): Run => ({
+const readAgain = (run: LearningRun): LearningRun => ({
   ...run,
   progress: { phase: 'read', done: 0, of: null },
   episodes: { read: 0, used: 0, asked_again: 0, skipped: [], from: null, to: null },
@@ -189,7 +189,7 @@ const readAgain = (run: Run): Run => ({
   changed: 0,
 })
 
-function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, settings: LearningSettings, now: number): Run {
+function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, settings: LearningSettings, now: number): LearningRun {
   const { started_by, by, drifted = [], trusted_sources = [] } = of
   return {
     run_id: uuidv7(),

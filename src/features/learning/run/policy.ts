@@ -1,7 +1,7 @@
 import { canonicalJson, type JsonFields } from '../../../base/json.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { NOTHING } from '../reflexes/classes.ts'
-import type { Learned } from '../reflexes/learn.ts'
+import type { LearnedReflexes } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 
 /** Decisions before the first learning; then a quarter more, or a step that no reflex took. */
@@ -34,7 +34,7 @@ export type Offer = {
   forecast: number
 }
 
-export function offersOf({ reflexes, judged }: Pick<Learned, 'reflexes' | 'judged'>): Offer[] {
+export function offersOf({ reflexes, judged }: Pick<LearnedReflexes, 'reflexes' | 'judged'>): Offer[] {
   return [...new Set(reflexes.map(({ decision }) => stratumOf(decision)))].map((stratum) => {
     const own = reflexes.filter(({ decision }) => stratumOf(decision) === stratum)
     const decided = judged.filter(({ decision }) => stratumOf(decision) === stratum).reduce((sum, { held_out }) => sum + held_out.n, 0)
@@ -47,7 +47,7 @@ export const nextAt = (decisions: number, has_taken_over: boolean): number =>
   has_taken_over ? decisions + STEP : Math.ceil(decisions * GROWTH)
 
 /** The share of all newer decisions that what was learned would have taken rightly. */
-export function coverageOf({ judged }: Pick<Learned, 'judged'>): number {
+export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number {
   const taken = judged.reduce((sum, { held_out }) => sum + held_out.agreed, 0)
   return taken / judged.reduce((sum, { held_out }) => sum + held_out.n, 1)
 }

@@ -5,18 +5,18 @@ import type { Env } from '../../../env.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { Episode } from '../episode.ts'
-import { mineSkills, type Candidate } from '../skills/learn.ts'
+import { mineSkills, type SkillCandidate } from '../skills/learn.ts'
 import { MINING } from '../skills/mine.ts'
 import { MOST_REJECTED, placeOf, shortened, type Grounds } from './findings.ts'
 
 /** A skill that passed its tests, as its scope registers it and as the run reports it. */
-export type FoundSkill = {
+export type MinedSkill = {
   skill: LearnedSkill
   candidate: Omit<StoredCandidate, 'id' | 'version' | 'evidence'> & { mined: Mined }
   grounds: Grounds
 }
-type Run = Pick<StoredRun, 'run_id' | 'scope'> & { trusted_sources: string[] }
-export type MinedSkills = { found: FoundSkill[]; rejected: Rejected[] }
+type SkillRun = Pick<StoredRun, 'run_id' | 'scope'> & { trusted_sources: string[] }
+export type MinedSkills = { found: MinedSkill[]; rejected: Rejected[] }
 
 const SEED = '1'
 const MOST_FOUND = 20
@@ -28,7 +28,7 @@ const TOO_LONG = 'the turns that would test it have too much text'
 /** Sequences of calls that the scope's turns repeat, with the tools and roles of its agent. */
 export async function* mineInSteps(
   episodes: readonly Episode[],
-  { run, env }: { run: Run; env: Env },
+  { run, env }: { run: SkillRun; env: Env },
 ): AsyncGenerator<undefined, MinedSkills, undefined> {
   const { tools, roles, min_support } = JSON.parse(await env.SCOPE.getByName(run.scope).skillGrounds()) as SkillGrounds
   const learned = yield* mineSkills(episodes, {
@@ -42,7 +42,7 @@ export async function* mineInSteps(
     trusted: new Set(run.trusted_sources),
     latest: (id) => latestOf(env, id),
   })
-  const found: FoundSkill[] = []
+  const found: MinedSkill[] = []
   const rejected: Rejected[] = learned.rejected.map(({ what, turns, reason }) => ({
     what,
     reason: `${reason} (${turns} ${turns === 1 ? 'turn' : 'turns'})`,
@@ -64,7 +64,7 @@ async function latestOf(env: Env, id: string): Promise<Manifest | null> {
   return found ? (found.manifest as Manifest) : null
 }
 
-function refusalOf({ manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: Candidate): string | null {
+function refusalOf({ manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: SkillCandidate): string | null {
   if (!changed) return `it is already registered as ${id}@${version}`
   if (passed) return null
   const [first] = failures
@@ -73,9 +73,9 @@ function refusalOf({ manifest: { id, version }, changed, report: { passed, unit,
 }
 
 function foundOf(
-  { manifest, evidence: { traces, ...measured }, report, cases }: Candidate,
-  { run: { run_id }, episodes }: { run: Run; episodes: readonly Episode[] },
-): FoundSkill {
+  { manifest, evidence: { traces, ...measured }, report, cases }: SkillCandidate,
+  { run: { run_id }, episodes }: { run: SkillRun; episodes: readonly Episode[] },
+): MinedSkill {
   const [of, { steps }] = [new Set(traces), manifest.plan]
   const places = episodes.filter(({ trace_id, acts }) => of.has(trace_id) && acts.length >= steps.length).map(placeOf)
   const [unit, fuzz] = [report.unit, report.fuzz].map(({ n, passed }) => ({ n, passed })) as [

@@ -2,11 +2,11 @@ import type { LearnedVersion, Drift } from '../contract/learner-api.ts'
 import type { Env } from '../../../env.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Correction } from '../episodes/people.ts'
-import { type Learned, learnReflexesInSteps } from '../reflexes/learn.ts'
-import { findingsOf, placeOf, type Ask, type Registered } from './findings.ts'
+import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
+import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, majority, same, stratumOfAct, withoutForgotten } from './policy.ts'
 import { answerOf, ended } from './ending.ts'
-import type { LearnerStore, Run } from './store.ts'
+import type { LearnerStore, LearningRun } from './store.ts'
 import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
 import { isJsonFields } from '../../../base/json.ts'
 import { storedReflex, storedReflexVersions } from '../../../artifacts/platform.ts'
@@ -23,18 +23,18 @@ import { actsOfAction } from '../episodes/decided.ts'
 const STEP = 50
 
 /** `learned`, `mined`: null if the run does not learn them, or not again. */
-type Outcome = { episodes: Episode[]; forgotten: string[]; learned: Learned | null; mined: MinedSkills | null }
+type Outcome = { episodes: Episode[]; forgotten: string[]; learned: LearnedReflexes | null; mined: MinedSkills | null }
 /** The state of the step `learn`, in memory only. If the object dies, it begins again. */
 type Learning = {
   key: string
   steps: AsyncGenerator<undefined, Outcome, undefined>
-  proved: Registered[]
+  proved: RegisteredReflex[]
   taken_over: ReadonlyMap<string, number>
 }
 
-const keyOf = ({ run_id, round }: Run): string => `${run_id} ${round}`
+const keyOf = ({ run_id, round }: LearningRun): string => `${run_id} ${round}`
 
-async function beginLearning(run: Run, { env, store }: { env: Env; store: LearnerStore }): Promise<Learning> {
+async function beginLearning(run: LearningRun, { env, store }: { env: Env; store: LearnerStore }): Promise<Learning> {
   const drifted = await programsOf(run.drifted, env)
   const { proved, taken_over } = await versionsOf(store.get('registered') ?? [], { env, drifted: run.drifted })
   const settled = run.round === 0 ? store.settled() : new Set<string>()
@@ -43,7 +43,7 @@ async function beginLearning(run: Run, { env, store }: { env: Env; store: Learne
 }
 
 type Drifted = { program: Program; since_seq: number }
-type Given = { run: Run; env: Env; drifted: readonly Drifted[]; taken_over: Learning['taken_over']; settled: ReadonlySet<string> }
+type Given = { run: LearningRun; env: Env; drifted: readonly Drifted[]; taken_over: Learning['taken_over']; settled: ReadonlySet<string> }
 
 async function* learnInSteps(
   history: Episode[],
@@ -84,10 +84,10 @@ async function programsOf(drifted: readonly Drift[], env: Env): Promise<Drifted[
 
 /** The versions of earlier runs that are being proved, and when others took over. */
 async function versionsOf(
-  registered: readonly Registered[],
+  registered: readonly RegisteredReflex[],
   { env, drifted }: { env: Env; drifted: readonly Drift[] },
 ): Promise<Pick<Learning, 'proved' | 'taken_over'>> {
-  const proved: Registered[] = []
+  const proved: RegisteredReflex[] = []
   const taken_over = new Map<string, number>()
   for (const one of registered) {
     if (drifted.some(({ id, version }) => id === one.id && version === one.version)) continue
@@ -109,7 +109,7 @@ const AT_ONCE = Math.min(5, MOST_ASKED)
  * Asks once about some of the events. `after` writes what is settled, and returns how many
  * decisions changed. If the object dies before that, the slow path is asked once more.
  */
-async function askAgain(run: Run, { env }: { env: Env }) {
+async function askAgain(run: LearningRun, { env }: { env: Env }) {
   const asked = run.asks.slice(0, AT_ONCE)
   const json = await env.SCOPE.getByName(run.scope).askAgain(asked.map(({ id }) => id))
   const answers = new Map((JSON.parse(json) as AskedAgain[]).map((answer) => [answer.event_id, answer]))
@@ -164,7 +164,7 @@ export type Batch = {
   lead?: number
 }
 /** Reads the decisions of a scope after a watermark, oldest first. */
-export type History = (env: Env, of: { scope: string; after: number; lead?: number | undefined }) => AsyncIterable<Batch>
+export type ReadHistory = (env: Env, of: { scope: string; after: number; lead?: number | undefined }) => AsyncIterable<Batch>
 
 /** Steps of the learner between two pauses, some 5 ms each. */
 const STEPS_AT_ONCE = 5
@@ -175,18 +175,18 @@ const MOST_ASKS = 100
 const MOST_REGISTERED = 200
 const MOST_COVERS = 10
 
-type Parts = { env: Env; store: LearnerStore; history: History }
+type RunStepsParts = { env: Env; store: LearnerStore; history: ReadHistory }
 
 /**
  * The steps of a run: read → learn → ask → … → register. Each writes its results in one
  * transaction; until then it may be repeated.
  */
 export class RunSteps {
-  readonly #parts: Parts
+  readonly #parts: RunStepsParts
   #reading: { run_id: string; batches: AsyncIterator<Batch> } | null = null
   #learning: Learning | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: RunStepsParts) {
     this.#parts = parts
   }
 
@@ -206,7 +206,7 @@ export class RunSteps {
     else if (phase === 'register') await this.#register(run)
   }
 
-  async #read(run: Run): Promise<void> {
+  async #read(run: LearningRun): Promise<void> {
     const { env, store, history } = this.#parts
     if (this.#reading?.run_id !== run.run_id) {
       const batches = history(env, { scope: run.scope, after: store.get('position') ?? 0, lead: store.get('lead') })
@@ -227,7 +227,7 @@ export class RunSteps {
     if (done !== true) this.#reading = reading
   }
 
-  #received(run: Run, { episodes, corrections = [], skipped, watermark, lead }: Batch): void {
+  #received(run: LearningRun, { episodes, corrections = [], skipped, watermark, lead }: Batch): void {
     const { store } = this.#parts
     const added = store.add(episodes)
     store.correct(corrections)
@@ -248,7 +248,7 @@ export class RunSteps {
     })
   }
 
-  async #learn(run: Run): Promise<void> {
+  async #learn(run: LearningRun): Promise<void> {
     if (this.#learning?.key !== keyOf(run)) return this.#begin(run)
     const { steps } = this.#learning
     for (let step = 0; step < STEPS_AT_ONCE; step += 1) {
@@ -260,7 +260,7 @@ export class RunSteps {
     }
   }
 
-  async #begin(run: Run): Promise<void> {
+  async #begin(run: LearningRun): Promise<void> {
     const { store } = this.#parts
     if (run.begun >= MOST_BEGUN) {
       const answer = `Learning stopped its object ${run.begun} times.`
@@ -270,7 +270,7 @@ export class RunSteps {
     this.#learning = await beginLearning(run, this.#parts)
   }
 
-  #learned(run: Run, { episodes: used, learned, mined, forgotten }: Outcome, { proved, taken_over }: Learning): void {
+  #learned(run: LearningRun, { episodes: used, learned, mined, forgotten }: Outcome, { proved, taken_over }: Learning): void {
     const { store } = this.#parts
     const [first, last] = [used[0], used.at(-1)]
     const ends = { from: first ? placeOf(first) : null, to: last ? placeOf(last) : null }
@@ -306,7 +306,7 @@ export class RunSteps {
   }
 
   /** The reflexes that are worth proving, and the events to ask about again. */
-  #judged(run: Run, learned: Learned, { proved, taken_over }: Pick<Learning, 'proved' | 'taken_over'>) {
+  #judged(run: LearningRun, learned: LearnedReflexes, { proved, taken_over }: Pick<Learning, 'proved' | 'taken_over'>) {
     const { store } = this.#parts
     // Learning again in the same run replaces its own figure.
     const before = run.round === 0 ? store.policy.covers : store.policy.covers.slice(0, -1)
@@ -322,7 +322,7 @@ export class RunSteps {
   }
 
   /** Learns again if decisions changed; else registers what was found. */
-  async #ask(run: Run): Promise<void> {
+  async #ask(run: LearningRun): Promise<void> {
     const { store } = this.#parts
     const { answered, after } = await askAgain(run, this.#parts)
     store.unit(() => {
@@ -338,7 +338,7 @@ export class RunSteps {
   }
 
   /** Registers one find. If the object dies meanwhile, the scope answers the same again. */
-  async #register(run: Run): Promise<void> {
+  async #register(run: LearningRun): Promise<void> {
     const { env, store } = this.#parts
     const [find, ...rest] = store.finds
     if (!find) return this.#registerSkill(run)
@@ -362,7 +362,7 @@ export class RunSteps {
   }
 
   /** The same for one skill. The run ends after the last one. */
-  async #registerSkill(run: Run): Promise<void> {
+  async #registerSkill(run: LearningRun): Promise<void> {
     const { env, store } = this.#parts
     const [first, ...rest] = store.skills
     if (!first) return store.unit(() => store.write(ended(run, 'done', answerOf(run), Date.now())))

@@ -2,13 +2,13 @@ import type { Drift } from '../contract/learner-api.ts'
 import type { StoredRun } from '../contract/runs.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { corrected, type Correction } from '../episodes/people.ts'
-import { evidenceParts, type EvidencePart, type Place, type Rejected } from '../contract/runs.ts'
-import type { Ask, Find, Grounds, Registered } from './findings.ts'
+import { evidenceParts, type EvidencePart, type ReadPlace, type Rejected } from '../contract/runs.ts'
+import type { Ask, Find, Grounds, RegisteredReflex } from './findings.ts'
 import { FIRST } from './policy.ts'
-import type { FoundSkill } from './skills.ts'
+import type { MinedSkill } from './skills.ts'
 
 /** A run with the state that its learner continues from. */
-export type Run = StoredRun & {
+export type LearningRun = StoredRun & {
   trusted_sources: string[]
   drifted: Drift[]
   /** The number of times that it has learned again after asking again. */
@@ -26,12 +26,12 @@ export type Run = StoredRun & {
 }
 
 type Values = {
-  run: Run
+  run: LearningRun
   /** The watermark of the reader. */
   position: number
   /** The entry from which another reader begins to read again. */
   lead: number
-  registered: Registered[]
+  registered: RegisteredReflex[]
   /** Sequences of the run that became no skills. */
   unmined: Rejected[]
   /** Decisions read so far, the number at which to learn again, and what was covered each time. */
@@ -64,7 +64,7 @@ export class LearnerStore {
     this.#storage.kv.put(name, value)
   }
 
-  get run(): Run | undefined {
+  get run(): LearningRun | undefined {
     return this.get('run')
   }
 
@@ -81,7 +81,7 @@ export class LearnerStore {
   }
 
   /** Writes the run, which D1 then lacks. */
-  write(run: Run): void {
+  write(run: LearningRun): void {
     this.put('run', run)
     this.put('revision', this.revision + 1)
   }
@@ -116,12 +116,12 @@ export class LearnerStore {
   }
 
   /** Replaces the skills that the run has found and not registered yet. */
-  putSkills(found: readonly FoundSkill[]): void {
+  putSkills(found: readonly MinedSkill[]): void {
     this.#putAll('skills', found)
   }
 
-  get skills(): FoundSkill[] {
-    return this.#all('skills') as FoundSkill[]
+  get skills(): MinedSkill[] {
+    return this.#all('skills') as MinedSkill[]
   }
 
   /** A row for each, since the code of all of them may be more than a value can hold. */
@@ -215,11 +215,11 @@ export class LearnerStore {
   }
 
   /** Null if the grounds of the run are no longer kept. */
-  groundsOf({ run_id, decision, part }: { run_id: string; decision: string; part: EvidencePart }): Place[] | null {
+  groundsOf({ run_id, decision, part }: { run_id: string; decision: string; part: EvidencePart }): ReadPlace[] | null {
     if (this.run === undefined) return null
     const sql = 'SELECT places FROM grounds WHERE run_id = ? AND decision = ? AND part = ?'
     const [row] = this.#storage.sql.exec<{ places: string }>(sql, run_id, decision, part)
-    return row ? (JSON.parse(row.places) as Place[]) : null
+    return row ? (JSON.parse(row.places) as ReadPlace[]) : null
   }
 
   /** The time of the oldest episode (ms). */

@@ -12,7 +12,7 @@ import { storeOf } from '../../../store/store.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { Configuration } from '../../../engine/settings/change.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'env' | 'owned' | 'agent' | 'toolbox' | 'settings' | 'reflex_sync' | 'now'> & {
+type AdoptionParts = Pick<Lanes, 'scope' | 'env' | 'owned' | 'agent' | 'toolbox' | 'settings' | 'reflex_sync' | 'now'> & {
   /** Changes the chain, and neither its owner nor what is suspended. */
   rechain: Configuration['rechain']
 }
@@ -23,9 +23,9 @@ type Id = { id: string; version: number }
  * and rights as what the agent writes. Each step changes nothing when it is repeated.
  */
 export class Adopting {
-  readonly #parts: Parts
+  readonly #parts: AdoptionParts
 
-  constructor(parts: Parts) {
+  constructor(parts: AdoptionParts) {
     this.#parts = parts
   }
 

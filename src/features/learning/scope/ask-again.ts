@@ -2,14 +2,14 @@ import { v7 as uuidv7 } from 'uuid'
 import { type AskedAgain, type DryView, MOST_ASKED } from '../../proof/contract/audit.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead, LogEntry } from '../../../contract/log-entry.ts'
-import type { History } from '../../archive/scope/history.ts'
+import type { ScopeHistory } from '../../archive/scope/history.ts'
 import { childHead } from '../../../engine/log/spans.ts'
 import type { DryParts } from '../../../engine/turns/dry/deps.ts'
 import { type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
-type Parts = Pick<DryParts, 'database' | 'unit' | 'now'> & { history: History; dry_turns: DryTurns }
+type AskAgainParts = Pick<DryParts, 'database' | 'unit' | 'now'> & { history: ScopeHistory; dry_turns: DryTurns }
 type Refused = Extract<AskedAgain, { ok: false }>
-type Asked = Pick<Refused, 'reason' | 'detail'> | Omit<Extract<AskedAgain, { ok: true }>, 'event_id'>
+type AskAgainAnswer = Pick<Refused, 'reason' | 'detail'> | Omit<Extract<AskedAgain, { ok: true }>, 'event_id'>
 
 /** A call ends after this time; what is left is answered as `later`. */
 const MOST_MS = 60_000
@@ -18,10 +18,10 @@ const MOST_MS = 60_000
  * Asks the slow path again about events that turns decided on, each turn once. Writes only what was
  * asked: the caller repeats a call that a crash ends.
  */
-export async function askAgain(parts: Parts, event_ids: readonly string[]): Promise<AskedAgain[]> {
+export async function askAgain(parts: AskAgainParts, event_ids: readonly string[]): Promise<AskedAgain[]> {
   const until = parts.now() + MOST_MS
   const answers: AskedAgain[] = []
-  const of_turns = new Map<string, Asked>()
+  const of_turns = new Map<string, AskAgainAnswer>()
   for (const [index, event_id] of event_ids.entries()) {
     const outcome = outcomeOf(parts, event_id)
     if (outcome === null) answers.push(refused(event_id, 'unknown', 'the scope does not have the event, or no longer'))
@@ -40,13 +40,13 @@ const LATER = { reason: 'later', detail: `a call takes at most ${MOST_ASKED} eve
 const refused = (event_id: string, reason: Refused['reason'], detail: string): Refused => ({ event_id, ok: false, reason, detail })
 
 /** Null if the event is unknown, undefined while it has no outcome. */
-function outcomeOf({ database }: Parts, id: string): Outcome | null | undefined {
+function outcomeOf({ database }: AskAgainParts, id: string): Outcome | null | undefined {
   const row = database.first<{ outcome: string | null }>('SELECT outcome FROM events WHERE id = ?', id)
   if (!row) return null
   return row.outcome === null ? undefined : (JSON.parse(row.outcome) as Outcome)
 }
 
-async function askOnce(parts: Parts, { turn_id: decided_by, log_seq }: Extract<Outcome, { by: 'turn' }>): Promise<Asked> {
+async function askOnce(parts: AskAgainParts, { turn_id: decided_by, log_seq }: Extract<Outcome, { by: 'turn' }>): Promise<AskAgainAnswer> {
   const ended = await entryAt(parts, log_seq)
   const started = ended?.kind === 'turn-ended' ? await entryAt(parts, ended.started_seq) : null
   if (started?.kind !== 'turn-started') return { reason: 'gone', detail: 'the entries of its turn are no longer kept' }
@@ -78,7 +78,7 @@ const headIn = ({ trace_id, span_id, parent_id, event_ids, event_count }: LogEnt
   duration_ms: null,
 })
 
-async function entryAt({ history }: Parts, seq: number): Promise<LogEntry | null> {
+async function entryAt({ history }: AskAgainParts, seq: number): Promise<LogEntry | null> {
   const { entries } = await history.log(seq - 1, 1, seq + 1)
   const [text] = entries
   return text === undefined ? null : (JSON.parse(text) as LogEntry)

@@ -9,10 +9,10 @@ import { factsOf } from '../../../tools/tool-facts.ts'
 import type { Activation } from '../../approvals/scope/approvals.ts'
 import type { Skilled } from '../../../engine/skills/wiring.ts'
 
-type Parts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked'>
+type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked'>
 
 /** Allowed tools only: no skill is compiled from the others. */
-export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillGrounds> {
+export async function skillGrounds({ toolbox, settings }: SkillAdoptionParts): Promise<SkillGrounds> {
   await toolbox.ready()
   const allowed = Object.entries(toolbox.all).filter(([name]) => toolbox.forPlan(name).ok)
   return { tools: [...factsOf(Object.fromEntries(allowed))], roles: agentRoles(settings()), min_support: settings().learning.min_support }
@@ -23,7 +23,7 @@ export async function skillGrounds({ toolbox, settings }: Parts): Promise<SkillG
  * cases and its report. By `learning.mode` it then acts, or a person is asked. Each step changes
  * nothing when it is repeated.
  */
-export async function adoptSkill(parts: Parts, learned: LearnedSkill): Promise<SkillAdoption> {
+export async function adoptSkill(parts: SkillAdoptionParts, learned: LearnedSkill): Promise<SkillAdoption> {
   const { run_id, cases, report } = learned
   const manifest = learned.manifest as Manifest
   const { env, scope, agent, now } = parts
@@ -43,7 +43,11 @@ export async function adoptSkill(parts: Parts, learned: LearnedSkill): Promise<S
 }
 
 /** `auto` activates a skill without final calls. Else, and with `propose`, a person decides. */
-async function activate({ env, scope, settings, toolbox, parked, now }: Parts, skill: Activation, learned: LearnedSkill): Promise<void> {
+async function activate(
+  { env, scope, settings, toolbox, parked, now }: SkillAdoptionParts,
+  skill: Activation,
+  learned: LearnedSkill,
+): Promise<void> {
   const { mode } = settings().learning
   if (mode !== 'auto' && mode !== 'propose') return
   const facts = factsOf(toolbox.all)
@@ -67,7 +71,7 @@ function why({ manifest, mined: { turns, support, success, delta_cost, tests } }
 }
 
 /** A learned skill never does what its agent cannot do, not even to undo a step. */
-async function lacks({ toolbox }: Parts, { plan }: Manifest): Promise<string | null> {
+async function lacks({ toolbox }: SkillAdoptionParts, { plan }: Manifest): Promise<string | null> {
   await toolbox.ready()
   for (const { tool } of [...plan.steps, ...plan.compensation]) {
     const found = toolbox.forPlan(tool)

@@ -7,10 +7,10 @@ import { slotName } from '../../../skills/manifest/names.ts'
 import { isSecretName, sensitiveIn } from '../../../skills/gate/sensitive.ts'
 import { mutationNames } from '../../../skills/ci/mutations.ts'
 import type { UnitCase } from '../../../skills/ci/run-case.ts'
-import { Generaliser, NotGeneral, typeOf, type Slot } from './generalise.ts'
+import { Generaliser, NotGeneral, typeOf, type PatternSlot } from './generalise.ts'
 import { invariantsOf } from './invariants.ts'
 import { MINING, type Occurrence, type Pattern } from './mine.ts'
-import { blackboardSources, sharedFields, type Source } from './sources.ts'
+import { blackboardSources, sharedFields, type ValueSource } from './sources.ts'
 import type { ToolFacts, Tools } from '../../../tools/tool-facts.ts'
 import { meanOf, p95Of, sumOf, type Trace } from './trace.ts'
 import { tokensOf } from '../../../skills/manifest/keyword.ts'
@@ -22,7 +22,7 @@ const LEAST_SHARE = 0.3
 const SHORTEST_WORD = 3
 
 /** Words and goal labels by which turns with the pattern differ from those without. */
-function activationOf(occurrences: readonly Occurrence[], others: readonly Trace[], slots: readonly Slot[]) {
+function activationOf(occurrences: readonly Occurrence[], others: readonly Trace[], slots: readonly PatternSlot[]) {
   const turns = occurrences.map(({ trace }) => trace)
   const isWord = (word: string): boolean => word.length >= SHORTEST_WORD && !/^\d+$/.test(word)
   const wordsOf = ({ goal }: Trace): string[] => tokensOf(goal?.text ?? '').filter(isWord)
@@ -62,7 +62,7 @@ function countsOf(turns: readonly (readonly string[])[]): Map<string, number> {
 const MOST_CASES = 20
 
 /** The latest occurrences, with the values that the inputs had in them. */
-function casesOf(occurrences: readonly Occurrence[], slots: readonly Slot[]): UnitCase[] {
+function casesOf(occurrences: readonly Occurrence[], slots: readonly PatternSlot[]): UnitCase[] {
   const all = occurrences.map(({ trace, calls }, index): UnitCase => {
     const { project = null, env = [], toolset = null, repo = null } = trace.place
     const { ctx, env: found, work, policy } = trace.blackboard ?? {}
@@ -100,7 +100,7 @@ export type CompileOptions = {
   previous: Manifest | null
 }
 /** `cases` test the manifest against the turns that it was learned from. */
-export type Compiled = { ok: true; manifest: Manifest; changed: boolean; cases: UnitCase[] } | { ok: false; reason: string }
+export type CompiledSkill = { ok: true; manifest: Manifest; changed: boolean; cases: UnitCase[] } | { ok: false; reason: string }
 
 /** Occurrences that are generalised over: the latest ones. */
 const MOST_OCCURRENCES = 200
@@ -115,7 +115,7 @@ export function skillIdOf({ symbols, place }: Pick<Pattern, 'symbols' | 'place'>
 }
 
 /** A pattern as a manifest, or the reason why none can be made of it. */
-export function compilePattern(pattern: Pattern, options: CompileOptions): Compiled {
+export function compilePattern(pattern: Pattern, options: CompileOptions): CompiledSkill {
   try {
     const draft = draftOf(pattern, options)
     return draft.ok ? versioned(draft, options) : draft
@@ -126,7 +126,7 @@ export function compilePattern(pattern: Pattern, options: CompileOptions): Compi
 }
 
 /** Checked as any other manifest, then compared with the version before. */
-function versioned({ manifest: draft, cases }: Extract<Draft, { ok: true }>, { previous, tools }: CompileOptions): Compiled {
+function versioned({ manifest: draft, cases }: Extract<Draft, { ok: true }>, { previous, tools }: CompileOptions): CompiledSkill {
   const parsed = parseManifest({ ...draft, version: nextVersion(draft, previous) })
   const checked = parsed.ok ? checkManifest(parsed.manifest, { tools: [...tools.keys()], probes: [] }) : parsed
   if (!parsed.ok || !checked.ok) {
@@ -154,7 +154,7 @@ function nextVersion({ signature }: JsonFields, previous: Manifest | null): stri
 }
 
 type Draft = { ok: true; manifest: JsonFields; cases: UnitCase[] } | { ok: false; reason: string }
-type Step = { name: string; tool: string; args: JsonFields; timeout_ms: number }
+type SkillStep = { name: string; tool: string; args: JsonFields; timeout_ms: number }
 
 function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const { tools, others, owner, roles, parser_model, scope } = options
@@ -215,9 +215,9 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
 
 const parserOf = (name: string, model: string): JsonFields => ({ name: `parse_${name}`, model, temperature: 0, outputs: [name] })
 
-function stepsOf(occurrences: readonly Occurrence[], generaliser: Generaliser): Step[] {
-  const outputs: Source[] = []
-  const steps: Step[] = []
+function stepsOf(occurrences: readonly Occurrence[], generaliser: Generaliser): SkillStep[] {
+  const outputs: ValueSource[] = []
+  const steps: SkillStep[] = []
   for (const [index, { name: tool }] of (occurrences[0]?.calls ?? []).entries()) {
     const calls = occurrences.flatMap(({ calls: own }) => own[index] ?? [])
     const args = generaliser.template(
@@ -237,7 +237,7 @@ function stepsOf(occurrences: readonly Occurrence[], generaliser: Generaliser): 
   return steps
 }
 
-function stepName(tool: string, steps: readonly Step[]): string {
+function stepName(tool: string, steps: readonly SkillStep[]): string {
   const plain = (tool.split(/[./:]/).at(-1) ?? tool).replaceAll(/\W+/g, '_').slice(0, 56)
   const base = slotName.safeParse(plain).success ? plain : `step_${plain}`
   const same = steps.filter(({ name }) => name === base || name.startsWith(`${base}_`)).length
@@ -257,7 +257,7 @@ function budgetOf(occurrences: readonly Occurrence[]): JsonFields {
 }
 
 /** Undoes a step by the tool's inverse; null if it has none or lacks what that one matches. */
-function compensationOf({ name, args, timeout_ms }: Step, facts: ToolFacts | undefined) {
+function compensationOf({ name, args, timeout_ms }: SkillStep, facts: ToolFacts | undefined) {
   const inverse = facts?.inverse
   if (!inverse?.match.every((field) => Object.hasOwn(args, field))) return null
   const fields = Object.fromEntries(inverse.match.map((field): [string, Json] => [field, args[field] ?? null]))
@@ -265,14 +265,14 @@ function compensationOf({ name, args, timeout_ms }: Step, facts: ToolFacts | und
 }
 
 /** The inputs that the external steps depend on, also by way of earlier steps. */
-function keyOf(external: readonly Step[], slots: readonly Slot[]): string | null {
+function keyOf(external: readonly SkillStep[], slots: readonly PatternSlot[]): string | null {
   const named = new Set(external.flatMap(({ args }) => placesIn(args).map(({ place }) => place.split('.', 1)[0] ?? '')))
   const isIndirect = named.has('work')
   const own = slots.filter(({ name, secret }) => !secret && (isIndirect || named.has(name)))
   return own.length === 0 ? null : own.map(({ name }) => `{{${name}}}`).join(':')
 }
 
-function signatureOf(slots: readonly Slot[], outputs: readonly Output[]): JsonFields {
+function signatureOf(slots: readonly PatternSlot[], outputs: readonly Output[]): JsonFields {
   const bound = slots.flatMap(({ name, path }) => (path === null ? [] : [[name, path] as const]))
   return {
     inputs: slots.map(({ name, type, secret }) => ({ name, type, required: true, ...(secret && { secret }) })),

@@ -4,14 +4,14 @@ import { slotName } from '../../../skills/manifest/names.ts'
 import type { ValueType } from '../../../skills/manifest/manifest.ts'
 import { isSecretName, sensitiveIn } from '../../../skills/gate/sensitive.ts'
 import { fitsType } from '../../../skills/plan/inputs.ts'
-import { isConstant, keyOf, type Source } from './sources.ts'
+import { isConstant, keyOf, type ValueSource } from './sources.ts'
 
 /** An argument that varies. `path`: the place on the blackboard that had the same values. */
-export type Slot = { name: string; type: ValueType; values: readonly Json[]; path: string | null; in_text: boolean; secret: boolean }
+export type PatternSlot = { name: string; type: ValueType; values: readonly Json[]; path: string | null; in_text: boolean; secret: boolean }
 
 type Known = {
   /** Places on the blackboard. */
-  blackboard: readonly Source[]
+  blackboard: readonly ValueSource[]
   /** The user's text in each occurrence. */
   texts: readonly string[]
 }
@@ -32,7 +32,7 @@ const MOST_TRIED = 8
  * earlier step gave is named, what varies becomes an input. Equal inputs are one.
  */
 export class Generaliser {
-  readonly slots: Slot[] = []
+  readonly slots: PatternSlot[] = []
   readonly #known: Known
 
   constructor(known: Known) {
@@ -40,7 +40,7 @@ export class Generaliser {
   }
 
   /** A template for the values that an argument had. `outputs`: what the steps before gave. */
-  template(name: string, values: readonly Json[], outputs: readonly Source[]): Json {
+  template(name: string, values: readonly Json[], outputs: readonly ValueSource[]): Json {
     const [first = null] = values
     const isSecret = values.some((value) => isMasked(value) || isSecretName(name, value))
     if (!isSecret && values.every(isJsonFields) && haveSameFields(values)) {
@@ -72,19 +72,19 @@ export class Generaliser {
   }
 
   /** A text around outputs and inputs, or null. A single input is not worth a template. */
-  #text(values: readonly Json[], outputs: readonly Source[]): string | null {
+  #text(values: readonly Json[], outputs: readonly ValueSource[]): string | null {
     if (!values.every((value) => typeof value === 'string')) return null
     if (this.#onBlackboard(values) !== null) return null
     const inputs = this.slots.flatMap(({ name, values: own, secret }) => (secret ? [] : [{ place: name, values: own }]))
     return unify(values, [...outputs, ...inputs, ...this.#varying()], MOST_PARTS, (source) => this.#named(source))
   }
 
-  #varying(): Source[] {
+  #varying(): ValueSource[] {
     return this.#known.blackboard.filter(({ values }) => !isConstant(values) && values.every((value) => typeof value === 'string'))
   }
 
   /** A part of a text that is on the blackboard becomes an input bound to it. */
-  #named({ place, values }: Source): string {
+  #named({ place, values }: ValueSource): string {
     if (!this.#known.blackboard.some((source) => source.place === place)) return place
     return this.#input(place.split('.').at(-1) ?? place, values, false).slice(2, -2)
   }
@@ -150,7 +150,12 @@ export function typeOf(values: readonly Json[]): ValueType | null {
  * The template of texts that differ only in the values of sources; null if they differ otherwise.
  * The longest source first, so that a whole value is not taken for its part.
  */
-function unify(texts: readonly string[], sources: readonly Source[], parts: number, name: (source: Source) => string): string | null {
+function unify(
+  texts: readonly string[],
+  sources: readonly ValueSource[],
+  parts: number,
+  name: (source: ValueSource) => string,
+): string | null {
   const [first = ''] = texts
   if (isConstant(texts)) return placesIn(first).length === 0 ? first : null
   if (parts === 0) return null
@@ -174,4 +179,4 @@ function unify(texts: readonly string[], sources: readonly Source[], parts: numb
   return null
 }
 
-const lengthOf = ({ values }: Source): number => values.reduce<number>((sum, value) => sum + textOf(value).length, 0)
+const lengthOf = ({ values }: ValueSource): number => values.reduce<number>((sum, value) => sum + textOf(value).length, 0)

@@ -1,6 +1,6 @@
 import type { Json } from '../../../base/json.ts'
 import type { Occurrence } from './mine.ts'
-import { blackboardSources, fieldsOf, isConstant, keyOf, type Source } from './sources.ts'
+import { blackboardSources, fieldsOf, isConstant, keyOf, type ValueSource } from './sources.ts'
 import type { Trace } from './trace.ts'
 
 const MOST_INVARIANTS = 16
@@ -18,7 +18,7 @@ export function invariantsOf(occurrences: readonly Occurrence[], others: readonl
   const elsewhere = others.map(({ blackboard }) => fieldsOf(blackboard))
   const constant = sources.filter(({ values }) => isConstant(values))
   const varying = sources.filter(({ values }) => !isConstant(values)).slice(0, MOST_COMPARED)
-  const isTelling = ({ place, values: [value = null] }: Source): boolean =>
+  const isTelling = ({ place, values: [value = null] }: ValueSource): boolean =>
     isShort(value) && elsewhere.some((fields) => fields.has(place) && fields.get(place) !== value)
   return [
     ...constant.filter(isTelling).map(({ place, values: [value = null] }) => `${place} == ${JSON.stringify(value)}`),

@@ -9,7 +9,7 @@ import type { Trace } from './trace.ts'
 /** Turns that are read: the latest ones. */
 const WINDOW = 10_000
 
-export type LearnOptions = Omit<CompileOptions, 'others' | 'previous'> & {
+export type SkillLearnOptions = Omit<CompileOptions, 'others' | 'previous'> & {
   seed: string
   limits?: MiningLimits
   /** Senders whose turns count without limit. */
@@ -17,7 +17,7 @@ export type LearnOptions = Omit<CompileOptions, 'others' | 'previous'> & {
   /** The latest version of a skill, or null. */
   latest: (id: string) => Manifest | null | Promise<Manifest | null>
 }
-export type Candidate = {
+export type SkillCandidate = {
   manifest: Manifest
   /** False if the latest version is the same. */
   changed: boolean
@@ -34,15 +34,15 @@ export type Candidate = {
   /** The cases that the manifest names. */
   cases: UnitCase[]
 }
-export type Learned = {
+export type LearnedSkills = {
   turns: number
-  candidates: Candidate[]
+  candidates: SkillCandidate[]
   rejected: { what: string; turns: number; reason: string }[]
   transitions: Transition[]
 }
 
 /** Skills from a history: mined, compiled and tested. The same history gives the same skills. */
-export async function learnSkills(history: readonly Trace[], options: LearnOptions): Promise<Learned> {
+export async function learnSkills(history: readonly Trace[], options: SkillLearnOptions): Promise<LearnedSkills> {
   const steps = mineSkills(history, options)
   for (;;) {
     const step = await steps.next()
@@ -56,8 +56,8 @@ export async function learnSkills(history: readonly Trace[], options: LearnOptio
  */
 export async function* mineSkills(
   history: readonly Trace[],
-  { seed, limits = MINING, trusted, latest, ...options }: LearnOptions,
-): AsyncGenerator<undefined, Learned, undefined> {
+  { seed, limits = MINING, trusted, latest, ...options }: SkillLearnOptions,
+): AsyncGenerator<undefined, LearnedSkills, undefined> {
   const traces =
     history.length <= WINDOW
       ? history
@@ -66,7 +66,7 @@ export async function* mineSkills(
           .slice(-WINDOW)
   const mined = mine(traces, limits, trusted)
   const rejected = mined.rejected.map(({ symbols, turns, reason }) => ({ what: symbols.join(' → '), turns, reason }))
-  const candidates: Candidate[] = []
+  const candidates: SkillCandidate[] = []
   const repeatable = new Set(Array.from(options.tools).flatMap(([name, facts]) => (facts.repeatable ? [name] : [])))
   for (const pattern of mined.patterns) {
     yield

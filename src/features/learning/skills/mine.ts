@@ -1,5 +1,5 @@
-import { closedPatterns, join, type Found } from './prefix-span.ts'
-import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type Act, type Call, type Trace } from './trace.ts'
+import { closedPatterns, join, type FrequentSequence } from './prefix-span.ts'
+import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type TracedAct, type Call, type Trace } from './trace.ts'
 
 export type MiningLimits = {
   /** Share of the successful turns of a place that contain the pattern, at least. */
@@ -21,7 +21,7 @@ const LEAST_REPORTED = 0.25
 const CONTAINED = 0.8
 
 /** An occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
-export type Occurrence = { trace: Trace; turn_usd: number; calls: Act[]; before: string | null }
+export type Occurrence = { trace: Trace; turn_usd: number; calls: TracedAct[]; before: string | null }
 export type Pattern = {
   symbols: string[]
   place: Pick<Trace['place'], 'project' | 'toolset' | 'repo'>
@@ -38,14 +38,14 @@ export type Pattern = {
   delta_cost: number
   delta_p95: number
 }
-export type Rejected = { symbols: string[]; turns: number; reason: string }
+export type RejectedPattern = { symbols: string[]; turns: number; reason: string }
 export type Transition = { from: string; to: string; count: number }
-export type Mined = { patterns: Pattern[]; rejected: Rejected[]; transitions: Transition[] }
+export type MinedPatterns = { patterns: Pattern[]; rejected: RejectedPattern[]; transitions: Transition[] }
 
 /**
  * Sequences of calls that the slow path repeats, by place. The same traces give the same result.
  */
-export function mine(traces: readonly Trace[], limits: MiningLimits = MINING, trusted: ReadonlySet<string> = new Set()): Mined {
+export function mine(traces: readonly Trace[], limits: MiningLimits = MINING, trusted: ReadonlySet<string> = new Set()): MinedPatterns {
   const ordered = Array.from(traces)
     .sort((one, other) => one.at - other.at || compare(one.trace_id, other.trace_id))
     .map((trace): Turn => ({ trace, turn_usd: costOf(trace), calls: callsOf(trace) }))
@@ -89,9 +89,9 @@ function transitionsOf(turns: readonly Turn[]): Transition[] {
 
 type Rules = { limits: MiningLimits; trusted: ReadonlySet<string> }
 type Group = Rules & { turns: readonly Turn[]; names: string[]; good: number }
-type Judged = { symbols: string[]; pattern: Pattern; reason: string | null }
+type MinedPattern = { symbols: string[]; pattern: Pattern; reason: string | null }
 
-function mineGroup(turns: readonly Turn[], rules: Rules): Pick<Mined, 'patterns' | 'rejected'> {
+function mineGroup(turns: readonly Turn[], rules: Rules): Pick<MinedPatterns, 'patterns' | 'rejected'> {
   const { limits } = rules
   const numbers = new Map<string, number>()
   const numberOf = ({ symbol }: Call): number => {
@@ -121,7 +121,7 @@ function mineGroup(turns: readonly Turn[], rules: Rules): Pick<Mined, 'patterns'
 
 type Place = { sequence: number; from: number }
 
-function judge(found: Found, places: readonly Place[], { turns, names, good, limits, trusted }: Group): Judged {
+function judge(found: FrequentSequence, places: readonly Place[], { turns, names, good, limits, trusted }: Group): MinedPattern {
   const symbols = found.symbols.map((number) => names[number] ?? '')
   const well = places.flatMap(({ sequence, from }): (Occurrence & { sequence: number })[] => {
     const turn = turns[sequence]
@@ -213,7 +213,7 @@ function refusal(pattern: Pattern, limits: MiningLimits): string | null {
 }
 
 /** Refuses patterns that occur mostly within a longer one that was kept. */
-function withoutContained(kept: readonly Judged[]): Judged[] {
+function withoutContained(kept: readonly MinedPattern[]): MinedPattern[] {
   return kept.map((judged) => {
     const inner = `\n${judged.symbols.join('\n')}\n`
     const longer = kept.find(

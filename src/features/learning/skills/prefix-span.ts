@@ -2,7 +2,7 @@
  * A contiguous pattern of symbols. `at`: where it starts in the concatenated sequences, in order.
  * `sequences`: how many contain it.
  */
-export type Found = { symbols: number[]; at: number[]; sequences: number }
+export type FrequentSequence = { symbols: number[]; at: number[]; sequences: number }
 
 type Limits = { least_sequences: number; shortest: number; longest: number }
 
@@ -30,10 +30,10 @@ export function join(sequences: readonly (readonly number[])[]): Joined {
  * PrefixSpan over contiguous patterns: each frequent pattern grows by the symbol that follows its
  * occurrences. Only closed patterns are kept: no longer one occurs in as many sequences.
  */
-export function closedPatterns(joined: Joined, { least_sequences, shortest, longest }: Limits): Found[] {
-  const closed: Found[] = []
+export function closedPatterns(joined: Joined, { least_sequences, shortest, longest }: Limits): FrequentSequence[] {
+  const closed: FrequentSequence[] = []
   const places = Array.from(joined.symbols.keys())
-  const open = groupBySymbol(joined, places, 0).map(([symbol, at]): Found => ({ symbols: [symbol], ...counted(joined, at) }))
+  const open = groupBySymbol(joined, places, 0).map(([symbol, at]): FrequentSequence => ({ symbols: [symbol], ...counted(joined, at) }))
   for (let found = open.pop(); found; found = open.pop()) {
     const { symbols, at, sequences } = found
     if (sequences < least_sequences) continue

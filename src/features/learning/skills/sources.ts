@@ -2,7 +2,7 @@ import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../.
 import type { Occurrence } from './mine.ts'
 
 /** A value that a plan can name by `place`, as it was in each occurrence. */
-export type Source = { place: string; values: readonly Json[] }
+export type ValueSource = { place: string; values: readonly Json[] }
 
 const PART = /^[\w-]{1,64}$/
 const DEEPEST = 6
@@ -23,10 +23,10 @@ export function fieldsOf(value: unknown, deepest = DEEPEST): Map<string, Json> {
 }
 
 /** Fields that every one of the values has. */
-export function sharedFields(values: readonly unknown[], prefix: string, deepest?: number): Source[] {
+export function sharedFields(values: readonly unknown[], prefix: string, deepest?: number): ValueSource[] {
   const all = values.map((value) => fieldsOf(value, deepest))
   const [first = new Map<string, Json>()] = all
-  return Array.from(first.keys()).flatMap((path): Source[] => {
+  return Array.from(first.keys()).flatMap((path): ValueSource[] => {
     const own = all.map((fields) => fields.get(path))
     if (own.some((value) => value === undefined)) return []
     return [{ place: path === '' ? prefix : `${prefix}.${path}`, values: own.map((value) => value ?? null) }]
@@ -38,7 +38,7 @@ const ROOTS = ['ctx', 'env', 'policy', 'work'] as const
 const DEEPEST_PLACE = 14
 
 /** The blackboard before the pattern, without outputs of steps. */
-export function blackboardSources(occurrences: readonly Occurrence[]): Source[] {
+export function blackboardSources(occurrences: readonly Occurrence[]): ValueSource[] {
   return ROOTS.flatMap((root) =>
     sharedFields(
       occurrences.map(({ trace }) => withoutSteps(trace.blackboard?.[root])),

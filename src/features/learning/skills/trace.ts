@@ -1,7 +1,7 @@
 import { isJsonFields, type JsonFields } from '../../../base/json.ts'
 
 /** `name`: the tool or the skill; a run of a skill is one act. */
-export type Act = {
+export type TracedAct = {
   kind: string
   name: string
   input: JsonFields
@@ -21,7 +21,7 @@ export type Trace = {
   goal?: { text: string; labels: string[] }
   /** As the turn found it: `ctx`, `env`, `work` and `policy`. */
   blackboard?: JsonFields
-  acts: readonly Act[]
+  acts: readonly TracedAct[]
   /** `cost_usd` is the cost of its model calls. */
   usage: { model_calls: number; tokens: number; cost_usd: number; duration_ms: number }
   outcome: 'ok' | 'failed' | 'overruled' | 'corrected'
@@ -30,7 +30,7 @@ export type Trace = {
 const DEEPEST = 3
 
 /** A call with the symbol that patterns are made of. */
-export type Call = { act: Act; symbol: string }
+export type Call = { act: TracedAct; symbol: string }
 
 /** The calls of a trace in order, without those that were repeated after a failure. */
 export function callsOf({ acts }: Trace): Call[] {
@@ -39,7 +39,7 @@ export function callsOf({ acts }: Trace): Call[] {
 }
 
 /** A call by its tool and the shape of its arguments; a run of a skill by the skill alone. */
-const symbolOf = ({ kind, name, input }: Act): string =>
+const symbolOf = ({ kind, name, input }: TracedAct): string =>
   kind === 'skill' ? `skill:${name.split('@', 1)[0]}` : `${name}${shapeOf(input, DEEPEST)}`
 
 function shapeOf(value: unknown, depth: number): string {

@@ -36,7 +36,7 @@ export type AccountKey = { id: string; name: string; opens: boolean }
 export type KeyAccount = { account: string; owner: string | null }
 
 /** Facts about the goods, as D1 has them at the time of the listing. */
-export type Goods = {
+export type SoldGoods = {
   hash: string
   /** The state of the version. A version in a lower one is not delivered. */
   state: string
@@ -101,7 +101,11 @@ export interface LedgerApi {
   /** The transfers with these ids, as far as they exist: several accounts may use the same id. */
   transfers(ids: string[]): Promise<Transfer[]>
 
-  list(asked: NewListing & { listing_id: string }, goods: Goods, by: LedgerCaller): Promise<Result<{ listing: Listing }, ListingRefused>>
+  list(
+    asked: NewListing & { listing_id: string },
+    goods: SoldGoods,
+    by: LedgerCaller,
+  ): Promise<Result<{ listing: Listing }, ListingRefused>>
   /** `key_id`: as for `decide`. */
   unlist(listing_id: string, by: { reason: string; key_id?: string | undefined }): Promise<Result<{ listing: Listing }, ListingRefused>>
   listing(listing_id: string): Promise<Listing | null>

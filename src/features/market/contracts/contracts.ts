@@ -6,23 +6,23 @@ import type { MarketView, PendingContract } from '../contract/view.ts'
 import type { TimedOut } from '../ledger/ledger.ts'
 import { RECORD_BYTES } from '../limits.ts'
 import { notifyOthers } from '../news.ts'
-import type { Parts, Room } from '../room.ts'
+import type { MarketRoom, Room } from '../room.ts'
 import { ContractStore } from './contract-store.ts'
 import { hold, settle, unserved } from './invocations.ts'
 
 const MOST_DISPUTES = 20
 const MOST_TRACES = 20
 
-type Answer = Result<{ contract: Contract }, ContractRefused>
-type Decision = Parameters<LedgerApi['decideContract']>[1]
+type ContractAnswer = Result<{ contract: Contract }, ContractRefused>
+type ContractDecision = Parameters<LedgerApi['decideContract']>[1]
 type By = Parameters<LedgerApi['decideContract']>[2]
 
 /** Contracts: a proposer pays the counterparty for each call of its skill or reflex. */
 export class Contracts implements Room {
-  readonly #parts: Parts
+  readonly #parts: MarketRoom
   readonly #store: ContractStore
 
-  constructor(parts: Parts) {
+  constructor(parts: MarketRoom) {
     this.#parts = parts
     this.#store = new ContractStore(parts.sql)
   }
@@ -57,7 +57,7 @@ export class Contracts implements Room {
     return { ok: true, contract: this.#enter(contract, proposer), created: true }
   }
 
-  decide(id: string, decision: Decision, by: By, now: number): Answer {
+  decide(id: string, decision: ContractDecision, by: By, now: number): ContractAnswer {
     const contract = this.#store.find(id)
     const is_side = contract?.proposer === by.account || contract?.counterparty === by.account
     if (!contract || !is_side) return refuse('not_found', `${by.account} has no contract ${id}.`)
@@ -79,12 +79,12 @@ export class Contracts implements Room {
   }
 
   /** Reserves the price of a call, and notifies the provider of it. */
-  payInvocation(id: string, of: { caller: string; invocation_id: string }, now: number): Answer {
+  payInvocation(id: string, of: { caller: string; invocation_id: string }, now: number): ContractAnswer {
     return hold({ ...this.#parts, store: this.#store }, id, of, now)
   }
 
   /** Pays for a call that was served, or returns the money. */
-  settleInvocation(id: string, of: { invocation_id: string; served: boolean; trace_id: string | null }, now: number): Answer {
+  settleInvocation(id: string, of: { invocation_id: string; served: boolean; trace_id: string | null }, now: number): ContractAnswer {
     return settle({ ...this.#parts, store: this.#store }, id, of, now)
   }
 
@@ -104,7 +104,7 @@ export class Contracts implements Room {
   }
 
   /** A dispute ends the calls, and keeps what a person needs to judge it. */
-  #dispute(contract: Contract, { account, reason = '', traces = [] }: By, now: number): Answer {
+  #dispute(contract: Contract, { account, reason = '', traces = [] }: By, now: number): ContractAnswer {
     const { disputes } = contract
     const last = disputes.at(-1)
     if (last?.by === account && last.reason === reason && traces.every((trace) => last.traces.includes(trace)))
@@ -129,7 +129,7 @@ export class Contracts implements Room {
 
 const AFTER = { accept: 'accepted', reject: 'rejected', end: 'ended', dispute: 'disputed' } as const
 
-function refusalOf({ status, counterparty, contract_id }: Contract, decision: Decision, account: string): ContractRefused | null {
+function refusalOf({ status, counterparty, contract_id }: Contract, decision: ContractDecision, account: string): ContractRefused | null {
   if (status === AFTER[decision] && decision !== 'dispute') return null
   const answers = decision === 'accept' || decision === 'reject'
   if (answers && account !== counterparty) return refuse('own', `The contract ${contract_id} is answered by ${counterparty}.`)

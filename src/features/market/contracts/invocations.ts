@@ -4,17 +4,22 @@ import type { Contract } from '../contract/service.ts'
 import type { TransferFailure } from '../contract/transfer.ts'
 import { isLimit } from '../deals/payments.ts'
 import { notifyAccounts } from '../news.ts'
-import type { Parts } from '../room.ts'
+import type { MarketRoom } from '../room.ts'
 import type { ContractStore } from './contract-store.ts'
 
 /** A call that nobody settles by then was not served: its money returns. */
 const HOLD_S = 3600
 
-type Kept = Parts & { store: ContractStore }
-type Answer = Result<{ contract: Contract }, ContractRefused>
+type Kept = MarketRoom & { store: ContractStore }
+type InvocationAnswer = Result<{ contract: Contract }, ContractRefused>
 
 /** Reserves the price of a call, once per id. */
-export function hold(parts: Kept, id: string, { caller, invocation_id }: { caller: string; invocation_id: string }, now: number): Answer {
+export function hold(
+  parts: Kept,
+  id: string,
+  { caller, invocation_id }: { caller: string; invocation_id: string },
+  now: number,
+): InvocationAnswer {
   const { store, ledger, outbox } = parts
   const contract = store.find(id)
   if (!contract || contract.proposer !== caller) return refuse('not_found', `${caller} has no contract ${id}.`)
@@ -46,7 +51,7 @@ export function hold(parts: Kept, id: string, { caller, invocation_id }: { calle
 type Settled = { invocation_id: string; served: boolean; trace_id: string | null }
 
 /** Posts the money of a served call; returns the money of a call that was not served. */
-export function settle(parts: Kept, id: string, { invocation_id, served, trace_id }: Settled, now: number): Answer {
+export function settle(parts: Kept, id: string, { invocation_id, served, trace_id }: Settled, now: number): InvocationAnswer {
   const { store, ledger } = parts
   const contract = store.find(id)
   const call = store.invocation(id, invocation_id)

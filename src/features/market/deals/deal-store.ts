@@ -1,9 +1,9 @@
 import type { LedgerPage, LicenceUse, PageAsked } from '../contract/ledger-api.ts'
-import type { Used } from './earned.ts'
+import type { UseCounts } from './earned.ts'
 import type { DealRecord } from './records.ts'
 
-type Row = { seq: number; record: string }
-const dealIn = ({ record }: Row): DealRecord => JSON.parse(record) as DealRecord
+type DealRow = { seq: number; record: string }
+const dealIn = ({ record }: DealRow): DealRecord => JSON.parse(record) as DealRecord
 
 /** The rows of deals, of their licences and of what accounts own by purchase. */
 export class DealStore {
@@ -98,9 +98,9 @@ export class DealStore {
     return rows.toArray().map(({ pattern }) => pattern)
   }
 
-  used(deal_id: string): Used[] {
+  used(deal_id: string): UseCounts[] {
     return this.#sql
-      .exec<Used>('SELECT scope, fires, certified, lapses FROM licence_uses WHERE deal_id = ? ORDER BY scope', deal_id)
+      .exec<UseCounts>('SELECT scope, fires, certified, lapses FROM licence_uses WHERE deal_id = ? ORDER BY scope', deal_id)
       .toArray()
   }
 
@@ -155,8 +155,8 @@ export class DealStore {
       .map(({ artifact_id }) => artifact_id)
   }
 
-  #rows(where: string, ...params: SqlStorageValue[]): Row[] {
-    return this.#sql.exec<Row>(`SELECT seq, record FROM deals WHERE ${where}`, ...params).toArray()
+  #rows(where: string, ...params: SqlStorageValue[]): DealRow[] {
+    return this.#sql.exec<DealRow>(`SELECT seq, record FROM deals WHERE ${where}`, ...params).toArray()
   }
 
   #count(sql: string, ...params: SqlStorageValue[]): number {

@@ -1,7 +1,7 @@
 import type { Deal } from '../contract/deal.ts'
 import type {
   DealRefused,
-  Goods,
+  SoldGoods,
   LedgerCaller,
   LedgerPage,
   LicenceUse,
@@ -16,8 +16,8 @@ import { matchesScope } from '../../../contract/scope-pattern.ts'
 import type { Result } from '../../../base/result.ts'
 import { logError } from '../../../base/warn.ts'
 import type { TimedOut } from '../ledger/ledger.ts'
-import type { Parts, Room } from '../room.ts'
-import { Desk, LEDGER_ACTS } from './desk.ts'
+import type { MarketRoom, Room } from '../room.ts'
+import { DealRecords, LEDGER_ACTS } from './desk.ts'
 import { list } from './list.ts'
 import { offer } from './offer.ts'
 import { presentDeal, presentListing, withStep, type DealRecord, artifactOf, runningOf } from './records.ts'
@@ -26,7 +26,7 @@ import { payTrial } from './trial.ts'
 import { endOf, earnedBy, endedBy } from './earned.ts'
 
 /** Counts what scopes report. A licence that is paid by use is paid for it, or ends by it. */
-function reportUse(desk: Desk, uses: readonly LicenceUse[], now: number): void {
+function reportUse(desk: DealRecords, uses: readonly LicenceUse[], now: number): void {
   for (const use of uses) {
     const deal = desk.deals.find(use.deal_id)
     const covers = deal?.delivery?.scopes?.some((pattern) => matchesScope(pattern, use.scope)) ?? false
@@ -37,7 +37,7 @@ function reportUse(desk: Desk, uses: readonly LicenceUse[], now: number): void {
 }
 
 /** Pays what is earned by now, and ends a licence whose end has come. */
-function advance(desk: Desk, deal: DealRecord, at: number): void {
+function advance(desk: DealRecords, deal: DealRecord, at: number): void {
   const running = runningOf(deal)
   const used = desk.deals.used(deal.deal_id)
   const ended = endedBy(running, used, at)
@@ -46,7 +46,7 @@ function advance(desk: Desk, deal: DealRecord, at: number): void {
 }
 
 /** Closes the listings of a version, returns the money of offers and ends its licences. */
-function revoke(desk: Desk, { artifact, hash, reason }: Revocation, now: number): void {
+function revoke(desk: DealRecords, { artifact, hash, reason }: Revocation, now: number): void {
   const why = { by: LEDGER_ACTS, reason }
   for (const listing of desk.listings.openWith(hash))
     if (listing.artifact === artifact) desk.closeListing(listing, 'closed', reason, why, now)
@@ -56,12 +56,18 @@ function revoke(desk: Desk, { artifact, hash, reason }: Revocation, now: number)
   }
 }
 
-type Decision = Parameters<LedgerApi['decide']>[1]
+type DealDecision = Parameters<LedgerApi['decide']>[1]
 type DecideBy = Parameters<LedgerApi['decide']>[2]
-type Decided = Result<{ deal: Deal }, DealRefused>
+type DealDecided = Result<{ deal: Deal }, DealRefused>
 
 /** Applies the answer of a side to an offer, or ends a licence. `copyName`: a new part of an id. */
-function decide(desk: Desk, deal_id: string, decision: Decision, by: DecideBy, at: { now: number; copyName: string }): Decided {
+function decide(
+  desk: DealRecords,
+  deal_id: string,
+  decision: DealDecision,
+  by: DecideBy,
+  at: { now: number; copyName: string },
+): DealDecided {
   const deal = desk.deals.find(deal_id)
   if (!deal) return refuse('not_found', `There is no deal ${deal_id}.`)
   const lapsed = desk.deals.used(deal_id).some(({ lapses }) => lapses > 0)
@@ -76,7 +82,11 @@ function decide(desk: Desk, deal_id: string, decision: Decision, by: DecideBy, a
 }
 
 /** The refusal by who decides and by what has happened, if there is one. */
-function mayDecide(deal: DealRecord, decision: Decision, { account, lapsed }: { account: string; lapsed: boolean }): DealRefused | null {
+function mayDecide(
+  deal: DealRecord,
+  decision: DealDecision,
+  { account, lapsed }: { account: string; lapsed: boolean },
+): DealRefused | null {
   const { deal_id, seller, buyer, status, kind, held, terms } = deal
   if (account !== seller && account !== buyer) return refuse('not_allowed', `${account} takes no part in the deal ${deal_id}.`)
   if (decision === 'refund') {
@@ -98,11 +108,11 @@ function mayDecide(deal: DealRecord, decision: Decision, { account, lapsed }: { 
 
 /** Payment and delivery, in the open transaction. */
 function accept(
-  desk: Desk,
+  desk: DealRecords,
   deal: DealRecord,
   { account, reason, goods_state }: DecideBy,
   { now, copyName }: { now: number; copyName: string },
-): Decided {
+): DealDecided {
   const changed = goodsChange(desk, deal, goods_state)
   if (changed !== null) {
     desk.endOffer(deal, 'rejected', { by: LEDGER_ACTS, reason: changed }, now)
@@ -121,7 +131,7 @@ function accept(
 }
 
 /** The reason that the goods are no longer as offered. */
-function goodsChange(desk: Desk, deal: DealRecord, now: string | undefined): string | null {
+function goodsChange(desk: DealRecords, deal: DealRecord, now: string | undefined): string | null {
   const { artifact, seller, goods_state: then } = deal
   const owner = desk.deals.bought(artifactOf(artifact))
   if (owner && owner.account !== seller) return `${artifact} belongs to ${owner.account} now`
@@ -149,7 +159,7 @@ function deliveryOf(
 /** `skill:` or `reflex:` and an id. */
 const LONGEST_ID = 'skill:'.length + 64
 
-function deliver(desk: Desk, { deal_id, kind, listing_id, seller, buyer, artifact, delivery }: DealRecord, now: number): void {
+function deliver(desk: DealRecords, { deal_id, kind, listing_id, seller, buyer, artifact, delivery }: DealRecord, now: number): void {
   if (kind === 'licence') return desk.deals.openLicence(deal_id, delivery?.scopes ?? [])
   if (kind === 'copy') return desk.deals.own(artifactOf(delivery?.artifact ?? artifact), buyer, deal_id)
   desk.deals.own(artifactOf(artifact), buyer, deal_id)
@@ -163,7 +173,7 @@ function deliver(desk: Desk, { deal_id, kind, listing_id, seller, buyer, artifac
   }
 }
 
-const done = (desk: Desk, deal: DealRecord): Decided => ({ ok: true, deal: presentDeal(deal, desk.deals.used(deal.deal_id)) })
+const done = (desk: DealRecords, deal: DealRecord): DealDecided => ({ ok: true, deal: presentDeal(deal, desk.deals.used(deal.deal_id)) })
 const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })
 
 const DUE_AT_ONCE = 500
@@ -175,14 +185,14 @@ const randomName = (): string => crypto.randomUUID().slice(0, 8)
 
 /** Listings, offers, deals and licences. */
 export class Deals implements Room {
-  readonly #parts: Parts
-  readonly #desk: Desk
+  readonly #parts: MarketRoom
+  readonly #desk: DealRecords
   /** Names copies. Nobody can register such a name before the copy is delivered. */
   readonly #copyName: () => string
 
-  constructor(parts: Parts, copyName: () => string = randomName) {
+  constructor(parts: MarketRoom, copyName: () => string = randomName) {
     this.#parts = parts
-    this.#desk = new Desk(parts)
+    this.#desk = new DealRecords(parts)
     this.#copyName = copyName
   }
 
@@ -205,7 +215,7 @@ export class Deals implements Room {
 
   list(
     asked: NewListing & { listing_id: string },
-    goods: Goods,
+    goods: SoldGoods,
     by: LedgerCaller,
     now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
@@ -236,7 +246,7 @@ export class Deals implements Room {
     return offer(this.#desk, listing_id, asked, by, now)
   }
 
-  decide(deal_id: string, decision: Decision, by: DecideBy, now: number): Result<{ deal: Deal }, DealRefused> {
+  decide(deal_id: string, decision: DealDecision, by: DecideBy, now: number): Result<{ deal: Deal }, DealRefused> {
     return decide(this.#desk, deal_id, decision, by, { now, copyName: this.#copyName() })
   }
 

@@ -2,14 +2,14 @@ import type { LedgerCaller } from '../contract/ledger-api.ts'
 import type { DealState } from '../contract/deal.ts'
 import { type ListingRecord, type DealRecord, runningOf, withStep } from './records.ts'
 import { RECORD_BYTES } from '../limits.ts'
-import type { Parts } from '../room.ts'
+import type { MarketRoom } from '../room.ts'
 import { DealStore } from './deal-store.ts'
 import { earnedBy, nextTime } from './earned.ts'
 import { notifySides, publishDeal, publishListing } from './notify.ts'
 import { Payments } from './payments.ts'
 
-type Row = { record: string }
-const listingIn = ({ record }: Row): ListingRecord => JSON.parse(record) as ListingRecord
+type RecordRow = { record: string }
+const listingIn = ({ record }: RecordRow): ListingRecord => JSON.parse(record) as ListingRecord
 
 /** The rows of listings. */
 class ListingStore {
@@ -67,7 +67,7 @@ class ListingStore {
 
   #rows(where: string, ...params: SqlStorageValue[]): ListingRecord[] {
     return this.#sql
-      .exec<Row>(`SELECT record FROM listings WHERE ${where}`, ...params)
+      .exec<RecordRow>(`SELECT record FROM listings WHERE ${where}`, ...params)
       .toArray()
       .map(listingIn)
   }
@@ -77,15 +77,15 @@ export type Why = { by: string; reason: string | null }
 export const LEDGER_ACTS = 'ledger'
 
 /** The steps that operations on listings, offers and licences share. Each writes and publishes. */
-export class Desk {
+export class DealRecords {
   readonly listings: ListingStore
   readonly deals: DealStore
   readonly payments: Payments
-  readonly limits: Parts['limits']
-  readonly #outbox: Parts['outbox']
-  readonly #ledger: Parts['ledger']
+  readonly limits: MarketRoom['limits']
+  readonly #outbox: MarketRoom['outbox']
+  readonly #ledger: MarketRoom['ledger']
 
-  constructor({ sql, ledger, outbox, limits }: Parts) {
+  constructor({ sql, ledger, outbox, limits }: MarketRoom) {
     this.listings = new ListingStore(sql)
     this.deals = new DealStore(sql)
     this.payments = new Payments(ledger)

@@ -5,14 +5,14 @@ export const DAY_MS = 86_400_000
 /** A licence without an end is earned over this time: it is refunded in part if revoked early. */
 const EARNED_OVER_DAYS = 30
 
-export type Used = Pick<LicenceUse, 'scope' | 'fires' | 'certified' | 'lapses'>
+export type UseCounts = Pick<LicenceUse, 'scope' | 'fires' | 'certified' | 'lapses'>
 /** A licence since it was paid. Times in ms. */
-export type Running = { price: number; terms: ListingTerms; scopes: readonly string[]; from: number }
+export type RunningLicence = { price: number; terms: ListingTerms; scopes: readonly string[]; from: number }
 
 export const endOf = (terms: ListingTerms, from: number): number | null => (terms.days === undefined ? null : from + terms.days * DAY_MS)
 
 /** The part of the price that is earned by `at`, rounded down. It never shrinks. */
-export function earnedBy({ price, terms, scopes, from }: Running, used: readonly Used[], at: number): number {
+export function earnedBy({ price, terms, scopes, from }: RunningLicence, used: readonly UseCounts[], at: number): number {
   const { days, fires, per_decision } = terms
   // A product beyond 2^53 is inexact, and beyond every price.
   if (per_decision !== undefined) return Math.min(price, per_decision * sum(used.map(({ certified }) => certified)))
@@ -23,7 +23,7 @@ export function earnedBy({ price, terms, scopes, from }: Running, used: readonly
 }
 
 /** The reason that a licence has ended by `at`; null while it runs. */
-export function endedBy(running: Running, used: readonly Used[], at: number): string | null {
+export function endedBy(running: RunningLicence, used: readonly UseCounts[], at: number): string | null {
   const { terms, scopes, price, from } = running
   const end = endOf(terms, from)
   if (end !== null && at >= end) return 'its time is over'
@@ -35,7 +35,10 @@ export function endedBy(running: Running, used: readonly Used[], at: number): st
 }
 
 /** When more of it is earned, or it ends, by time alone. */
-export function nextTime({ terms, from }: Pick<Running, 'terms' | 'from'>, { held, at }: { held: number; at: number }): number | null {
+export function nextTime(
+  { terms, from }: Pick<RunningLicence, 'terms' | 'from'>,
+  { held, at }: { held: number; at: number },
+): number | null {
   const end = endOf(terms, from)
   const byTime = held > 0 && terms.per_decision === undefined && (terms.days !== undefined || terms.fires === undefined)
   const times = [end, byTime ? at + DAY_MS : null].filter((time) => time !== null)

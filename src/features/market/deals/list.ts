@@ -1,17 +1,17 @@
-import type { Goods, LedgerCaller, ListingRefused } from '../contract/ledger-api.ts'
+import type { SoldGoods, LedgerCaller, ListingRefused } from '../contract/ledger-api.ts'
 import type { Listing, NewListing } from '../contract/listing.ts'
 import type { Result } from '../../../base/result.ts'
-import type { Desk } from './desk.ts'
+import type { DealRecords } from './desk.ts'
 import { artifactOf, presentListing, type DealRecord, type ListingRecord } from './records.ts'
-import { LONGEST_LINE, type Line } from './royalties.ts'
+import { LONGEST_LINE, type RoyaltyLine } from './royalties.ts'
 
-type Asked = NewListing & { listing_id: string }
+type ListingRequest = NewListing & { listing_id: string }
 
 /** Lists a version for sale. Copies of what was bought carry the line of its sellers. */
 export function list(
-  desk: Desk,
-  asked: Asked,
-  { goods, by }: { goods: Goods; by: LedgerCaller },
+  desk: DealRecords,
+  asked: ListingRequest,
+  { goods, by }: { goods: SoldGoods; by: LedgerCaller },
   now: number,
 ): Result<{ listing: Listing }, ListingRefused> {
   const known = desk.listings.find(asked.listing_id)
@@ -41,9 +41,13 @@ export function list(
   return { ok: true, listing: presentListing(desk.saveListing(listing)) }
 }
 
-type Facts = { goods: Goods; source: DealRecord | null; expires_at: number | null; now: number }
+type Facts = { goods: SoldGoods; source: DealRecord | null; expires_at: number | null; now: number }
 
-function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, source, expires_at, now }: Facts): ListingRefused | null {
+function refusalOf(
+  desk: DealRecords,
+  { seller, artifact, kind }: ListingRequest,
+  { goods, source, expires_at, now }: Facts,
+): ListingRefused | null {
   if (expires_at !== null && expires_at <= now) return refuse('expired', 'The listing would have expired already.')
   const artifact_id = artifactOf(artifact)
   const owner = desk.deals.bought(artifact_id)
@@ -69,14 +73,14 @@ function refusalOf(desk: Desk, { seller, artifact, kind }: Asked, { goods, sourc
  * The deal by which the seller bought the artifact, or else the one by which someone bought what it
  * was copied from for free: such a copy has the terms of its original.
  */
-function sourceOf(desk: Desk, { artifact, seller }: Asked, { origins }: Goods): DealRecord | null {
+function sourceOf(desk: DealRecords, { artifact, seller }: ListingRequest, { origins }: SoldGoods): DealRecord | null {
   const own = desk.deals.bought(artifactOf(artifact))
   if (own) return own.account === seller ? desk.deals.find(own.deal_id) : null
   const [bought] = origins.flatMap((origin) => desk.deals.bought(origin) ?? [])
   return bought ? desk.deals.find(bought.deal_id) : null
 }
 
-const lineAfter = ({ seller, terms, line }: DealRecord): Line =>
+const lineAfter = ({ seller, terms, line }: DealRecord): RoyaltyLine =>
   [{ account: seller, percent: terms.royalty_percent ?? 0 }, ...line].slice(0, LONGEST_LINE)
 
 const refuse = (reason: ListingRefused['reason'], detail: string): ListingRefused => ({ ok: false, reason, detail })

@@ -1,10 +1,10 @@
 import type { Deal } from '../contract/deal.ts'
 import { notifyOthers } from '../news.ts'
-import type { Outbox } from '../outbox.ts'
+import type { MarketOutbox } from '../outbox.ts'
 import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
-import type { Used } from './earned.ts'
+import type { UseCounts } from './earned.ts'
 
-type Out = Pick<Outbox, 'put'>
+type Out = Pick<MarketOutbox, 'put'>
 
 /** Topics of the outbox. Values are whole and have a `revision`, so that the newest one wins. */
 export const DEAL_TOPICS = {
@@ -21,7 +21,11 @@ export function publishListing(outbox: Out, record: ListingRecord): void {
 /** A deal as it is sent. `owners`: the ids of the keys that its `key:` accounts belong to. */
 export type SentDeal = { deal: Deal; owners?: { seller: string | null; buyer: string | null }; revision: number }
 
-export function publishDeal(outbox: Out, record: DealRecord, { used, owners }: { used: readonly Used[] } & Pick<SentDeal, 'owners'>): void {
+export function publishDeal(
+  outbox: Out,
+  record: DealRecord,
+  { used, owners }: { used: readonly UseCounts[] } & Pick<SentDeal, 'owners'>,
+): void {
   const sent = { deal: presentDeal(record, used), owners, revision: record.revision }
   outbox.put(DEAL_TOPICS.deals, record.deal_id, sent)
 }

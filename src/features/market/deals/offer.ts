@@ -5,7 +5,7 @@ import { matchesScope } from '../../../contract/scope-pattern.ts'
 import { scopeOfOwner } from '../../../contract/reflex.ts'
 import type { Result } from '../../../base/result.ts'
 import { canonicalJson } from '../../../base/json.ts'
-import type { Desk } from './desk.ts'
+import type { DealRecords } from './desk.ts'
 import { isLimit } from './payments.ts'
 import { presentDeal, withStep, type DealRecord, type ListingRecord } from './records.ts'
 
@@ -14,7 +14,7 @@ const STANDARD_TIMEOUT_S = 86_400
 type Offered = Result<{ deal: Deal; created: boolean }, DealRefused>
 
 /** Makes an offer: its money is pending from now on, until an answer or the timeout. */
-export function offer(desk: Desk, listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Offered {
+export function offer(desk: DealRecords, listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Offered {
   const known = desk.deals.find(asked.id)
   if (known) return repeated(desk, known, listing_id, asked)
   const listing = desk.listings.find(listing_id)
@@ -34,7 +34,7 @@ export function offer(desk: Desk, listing_id: string, asked: NewOffer, by: Ledge
   return { ok: true, deal: presentDeal(desk.enter(made, now), []), created: true }
 }
 
-function repeated(desk: Desk, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
+function repeated(desk: DealRecords, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
   const fields = new Set([...Object.keys(known.asked), ...Object.keys(asked)]) as Set<keyof NewOffer>
   const differs = [...fields].find((field) => canonicalJson(known.asked[field] ?? null) !== canonicalJson(asked[field] ?? null))
   const field = known.listing_id === listing_id ? differs : 'listing_id'
@@ -44,7 +44,7 @@ function repeated(desk: Desk, known: DealRecord, listing_id: string, asked: NewO
 
 type Wanted = { listing: ListingRecord; asked: NewOffer; scopes: string[] | null }
 
-function refusalOf(desk: Desk, { listing, asked, scopes }: Wanted): DealRefused | null {
+function refusalOf(desk: DealRecords, { listing, asked, scopes }: Wanted): DealRefused | null {
   const { listing_id, seller, state, kind, terms } = listing
   const { buyer } = asked
   if (state === 'expired') return refuse('expired', `The listing ${listing_id} has expired.`)

@@ -1,8 +1,8 @@
 import type { Deal, DealState } from '../contract/deal.ts'
 import type { Listing, NewOffer } from '../contract/listing.ts'
 import { iso, withIso, type InMs } from '../../../base/time.ts'
-import type { Running, Used } from './earned.ts'
-import type { Line } from './royalties.ts'
+import type { RunningLicence, UseCounts } from './earned.ts'
+import type { RoyaltyLine } from './royalties.ts'
 
 /**
  * A listing as stored. `goods_state`: the state of the version when it was listed. `owner`: the id
@@ -13,11 +13,11 @@ export type ListingRecord = InMs<Listing, 'created_at' | 'expires_at'> & {
   goods_state: string
   owner: string | null
   owner_scopes: readonly string[]
-  line: Line
+  line: RoyaltyLine
   revision: number
 }
 
-export type Step = InMs<Deal['history'][number], 'at'>
+export type DealStep = InMs<Deal['history'][number], 'at'>
 /** The goods as delivered. `from`: when it was paid. Times in ms. */
 export type Delivered = { artifact: string; scopes: string[] | null; from: number; ends_at: number | null; in_use: boolean }
 
@@ -25,10 +25,10 @@ export type Delivered = { artifact: string; scopes: string[] | null; from: numbe
 export type DealRecord = Omit<InMs<Deal, 'offered_at' | 'expires_at'>, 'history' | 'delivery'> & {
   asked: NewOffer
   scopes: string[] | null
-  line: Line
+  line: RoyaltyLine
   goods_state: string
   owner: string | null
-  history: Step[]
+  history: DealStep[]
   delivery: Delivered | null
   revision: number
 }
@@ -44,7 +44,7 @@ export function presentListing({
   return withIso(listing, ['created_at', 'expires_at'])
 }
 
-export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
+export function presentDeal(record: DealRecord, used: readonly UseCounts[]): Deal {
   const { asked: _asked, line: _line, goods_state: _state, owner: _owner, revision: _revision, history, delivery, ...deal } = record
   return {
     ...withIso(deal, ['offered_at', 'expires_at']),
@@ -63,12 +63,12 @@ export function presentDeal(record: DealRecord, used: readonly Used[]): Deal {
 }
 
 /** The licence that a deal paid for. */
-export function runningOf({ price, terms, delivery }: DealRecord): Running {
+export function runningOf({ price, terms, delivery }: DealRecord): RunningLicence {
   if (!delivery) throw new Error('the deal has not been delivered')
   return { price, terms, scopes: delivery.scopes ?? [], from: delivery.from }
 }
 
-export const withStep = (record: DealRecord, status: DealState, step: Omit<Step, 'state'>): DealRecord => ({
+export const withStep = (record: DealRecord, status: DealState, step: Omit<DealStep, 'state'>): DealRecord => ({
   ...record,
   status,
   history: [...record.history, { ...step, state: status }],

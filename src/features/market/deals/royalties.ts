@@ -1,5 +1,5 @@
 /** The accounts that it was bought from, and their shares; nearest first. */
-export type Line = { account: string; percent: number }[]
+export type RoyaltyLine = { account: string; percent: number }[]
 export const LONGEST_LINE = 10
 
 /**
@@ -7,7 +7,7 @@ export const LONGEST_LINE = 10
  * Each account of the line takes its percentage of what the one before it receives, so that a line
  * of any length, or one that returns to an account, never takes more than was paid.
  */
-export function sharesOf(paid: number, seller: string, line: Line): Map<string, number> {
+export function sharesOf(paid: number, seller: string, line: RoyaltyLine): Map<string, number> {
   const shares = new Map<string, number>()
   const add = (account: string, amount: number) => shares.set(account, (shares.get(account) ?? 0) + amount)
   let [holder, received] = [seller, paid]
@@ -22,7 +22,7 @@ export function sharesOf(paid: number, seller: string, line: Line): Map<string, 
 }
 
 /** The payments as the sum paid grows. The payments of all steps add up exactly. */
-export function sharesBetween(before: number, after: number, seller: string, line: Line): { account: string; amount: number }[] {
+export function sharesBetween(before: number, after: number, seller: string, line: RoyaltyLine): { account: string; amount: number }[] {
   const earlier = sharesOf(before, seller, line)
   return Array.from(sharesOf(after, seller, line), ([account, amount]) => ({
     account,

@@ -1,7 +1,7 @@
 import type { DealRefused } from '../contract/ledger-api.ts'
 import type { Result } from '../../../base/result.ts'
-import type { Parts } from '../room.ts'
-import type { Desk } from './desk.ts'
+import type { MarketRoom } from '../room.ts'
+import type { DealRecords } from './desk.ts'
 import { DAY_MS } from './earned.ts'
 
 const HOUR_MS = 3_600_000
@@ -11,8 +11,8 @@ type Paid = Result<{ transfer: string | null }, DealRefused>
 
 /** Counts a trial and pays its fee. The same id again costs nothing for a day, and counts once. */
 export function payTrial(
-  desk: Desk,
-  { sql, ledger }: Pick<Parts, 'sql' | 'ledger'>,
+  desk: DealRecords,
+  { sql, ledger }: Pick<MarketRoom, 'sql' | 'ledger'>,
   { listing_id, buyer, id, now }: { listing_id: string; buyer: string; id: string; now: number },
 ): Paid {
   const listing = desk.listings.find(listing_id)

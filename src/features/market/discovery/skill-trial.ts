@@ -1,5 +1,5 @@
 import type { JsonFields } from '../../../base/json.ts'
-import { sameSkill, type Decision, type Recording } from '../../../contract/reflex.ts'
+import { sameSkill, type Decision, type ReflexRecording } from '../../../contract/reflex.ts'
 import type { ScopeApi } from '../../../contract/scope-api.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Event } from '../../../core/event.ts'
@@ -36,7 +36,7 @@ export async function evaluateSkill(
     const page: RecordingPage = await scope.recordings({ since, after, limit: PAGE })
     for (const text of page.recordings) {
       if (left <= 0) return { ...evaluation.report(), truncated: true }
-      const recording = JSON.parse(text) as Recording & { context: ReflexContext }
+      const recording = JSON.parse(text) as ReflexRecording & { context: ReflexContext }
       const event = recording.context.event as Event & JsonFields
       evaluation.add(recording, endOf(decide(requestOf(manifest, event, { settings, tools, now: Date.parse(recording.at) || 0 }))))
       left -= 1
@@ -94,7 +94,7 @@ class SkillEvaluation {
     this.#manifest = manifest
   }
 
-  add({ source, event_id, decision }: Pick<Recording, 'source' | 'event_id' | 'decision'>, ended: Ended): void {
+  add({ source, event_id, decision }: Pick<ReflexRecording, 'source' | 'event_id' | 'decision'>, ended: Ended): void {
     this.#contexts[source] += 1
     this.#stages[ended] += 1
     if (decision === null) this.#contexts.undecided += 1

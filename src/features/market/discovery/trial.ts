@@ -25,7 +25,7 @@ export type TrialParts = {
 export type TrialRefused = DealRefused | Refused<'other_content' | 'goods_changed'>
 /** The listed version. `evaluate` runs it on the scope's recordings. */
 export type TrialGoods = { hash: string; ended: boolean; evaluate: (parts: TrialParts, since: number) => Promise<Evaluated> }
-type Asked = NewTrial & { id: string; listing: Listing; goods: TrialGoods | null }
+type TrialRequest = NewTrial & { id: string; listing: Listing; goods: TrialGoods | null }
 
 /**
  * Runs listed goods on what a scope recorded, without acting and without showing their code. The
@@ -33,7 +33,7 @@ type Asked = NewTrial & { id: string; listing: Listing; goods: TrialGoods | null
  */
 export async function tryListing(
   parts: TrialParts,
-  { listing, goods, scope, since, id }: Asked,
+  { listing, goods, scope, since, id }: TrialRequest,
 ): Promise<Result<{ report: TrialReport }, TrialRefused>> {
   const { db, ledger, now } = parts
   const { listing_id, hash } = listing

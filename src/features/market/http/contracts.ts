@@ -13,12 +13,12 @@ import { accept, dispute, end, find, list, propose, reject } from '../operations
 import { conflict, notFound } from '../../../http/problems/refusals.ts'
 import { actorFor, demandActor, mayActFor, mayReadOne, readableAccount } from './account-access.ts'
 
-type Decision = 'accept' | 'reject' | 'end' | 'dispute'
+type ContractVerb = 'accept' | 'reject' | 'end' | 'dispute'
 type Reason = z.infer<typeof contractReason>
-type Asked = { params: { id: string }; body: Reason }
+type ContractRequest = { params: { id: string }; body: Reason }
 const deciding =
-  (decided: Decision) =>
-  (c: At, { params, body }: Asked) =>
+  (decided: ContractVerb) =>
+  (c: At, { params, body }: ContractRequest) =>
     decide(c, decided, params.id, body)
 
 export const contractRoutes = resource().openapiRoutes([
@@ -58,7 +58,7 @@ async function contractFor({ env, var: { principal } }: At, id: string): Promise
   return found
 }
 
-async function decide(c: At, decided: Decision, id: string, by: Reason = {}): Promise<Contract> {
+async function decide(c: At, decided: ContractVerb, id: string, by: Reason = {}): Promise<Contract> {
   const { proposer, counterparty } = await contractFor(c, id)
   const { env } = c
   const { principal } = c.var

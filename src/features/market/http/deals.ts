@@ -12,11 +12,11 @@ import { conflict, demandCoverage, forbidden, notFound } from '../../../http/pro
 import { actorFor, demandActor, mayActFor, mayReadOne, ownKeyId, readableAccount } from './account-access.ts'
 import { stateOfGoods } from './goods.ts'
 
-type Decision = 'accept' | 'reject' | 'cancel' | 'refund'
-type Asked = { params: { id: string }; body: z.infer<typeof dealReason> }
+type DealVerb = 'accept' | 'reject' | 'cancel' | 'refund'
+type DealRequest = { params: { id: string }; body: z.infer<typeof dealReason> }
 const deciding =
-  (decided: Decision) =>
-  (c: At, { params, body }: Asked) =>
+  (decided: DealVerb) =>
+  (c: At, { params, body }: DealRequest) =>
     decide(c, decided, params.id, body)
 
 export const dealRoutes = resource().openapiRoutes([
@@ -51,7 +51,7 @@ async function dealFor({ env, var: { principal } }: At, id: string): Promise<Dea
   return found
 }
 
-async function decide(c: At, decided: Decision, id: string, { reason }: { reason?: string | undefined } = {}): Promise<Deal> {
+async function decide(c: At, decided: DealVerb, id: string, { reason }: { reason?: string | undefined } = {}): Promise<Deal> {
   const { seller, buyer, artifact } = await dealFor(c, id)
   const { env } = c
   const { principal } = c.var

@@ -36,10 +36,14 @@ async function demandAccount(env: Env, id: string): Promise<void> {
   if (!(await env.LEDGER.getByName(LEDGER).account(id))) throw noAccount(id)
 }
 
-type Asked = { after: number; limit: number }
+type StatementsQuery = { after: number; limit: number }
 
 /** The copy is a beginning of the history, of which the Ledger has the end. */
-async function statementOf(env: Env, account: string, { after, limit }: Asked): Promise<{ items: Transfer[]; next_cursor: string | null }> {
+async function statementOf(
+  env: Env,
+  account: string,
+  { after, limit }: StatementsQuery,
+): Promise<{ items: Transfer[]; next_cursor: string | null }> {
   const copied = await copiedStatement(storeOf(env), account, { after, limit: limit + 1 }).catch(async (error: unknown) => {
     warn({ message: 'D1 has no statement: the ledger gives it', account, error })
     if ((await env.LEDGER.getByName(LEDGER).departedUpTo()) > after)

@@ -2,7 +2,7 @@ import type { LedgerAudit } from '../contract/account.ts'
 import { GENESIS } from '../contract/transfer.ts'
 import { auditDepartures } from './departures.ts'
 import type { Sums } from './draft.ts'
-import type { Sql } from './load.ts'
+import type { LedgerSql } from './load.ts'
 import { movesOf, SUMS } from './moves.ts'
 
 type AccountSums = Sums & { account: string }
@@ -17,7 +17,7 @@ const HISTORY = `SELECT account, ${SUMS} FROM (${movesOf('seq > ?1')}
   GROUP BY account`
 
 /** Accounts whose sums in use differ from the history, in sentences. */
-function differences(sql: Sql, sums: readonly AccountSums[]): string[] {
+function differences(sql: LedgerSql, sums: readonly AccountSums[]): string[] {
   const computed = new Map(sums.map((sum) => [sum.account, sum]))
   const in_use = sql.exec<Sums & { id: string }>('SELECT id, debits_pending, debits_posted, credits_pending, credits_posted FROM accounts')
   const found: string[] = []
@@ -34,13 +34,13 @@ function differences(sql: Sql, sums: readonly AccountSums[]): string[] {
   return [...found, ...[...computed.keys()].map((id) => `${id} has transfers and no account.`)]
 }
 
-const historySums = (sql: Sql, after: number): AccountSums[] => sql.exec<AccountSums>(HISTORY, after).toArray()
+const historySums = (sql: LedgerSql, after: number): AccountSums[] => sql.exec<AccountSums>(HISTORY, after).toArray()
 
 /**
  * Compares the sums in use with the history since the checkpoint, for an object that wakes. Moves
  * the checkpoint if it has fallen behind.
  */
-export function checkSinceCheckpoint(sql: Sql, every = CHECKPOINT_EVERY): string[] {
+export function checkSinceCheckpoint(sql: LedgerSql, every = CHECKPOINT_EVERY): string[] {
   const [mark] = sql.exec<{ seq: number }>(`SELECT seq FROM marks WHERE name = 'checkpoint'`).toArray()
   const after = mark?.seq ?? 0
   const sums = historySums(sql, after)
@@ -62,7 +62,7 @@ export function checkSinceCheckpoint(sql: Sql, every = CHECKPOINT_EVERY): string
 }
 
 /** Recomputes all from the history, and from the checkpoint of what has left it. */
-export function auditOf(sql: Sql): LedgerAudit {
+export function auditOf(sql: LedgerSql): LedgerAudit {
   const sums = historySums(sql, 0)
   const { checkpoint, problems: altered } = auditDepartures(sql)
   const problems = [...altered, ...differences(sql, sums)]

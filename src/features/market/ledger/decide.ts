@@ -1,6 +1,6 @@
 import { ESCROW, GENESIS, MOST_SCRIP, type NewTransfer, type TransferFailure, type TransferResult } from '../contract/transfer.ts'
 import { matchesScope } from '../../../contract/scope-pattern.ts'
-import { Draft, newAccount, type AccountState, type NewRow } from './draft.ts'
+import { LedgerDraft, newAccount, type AccountState, type NewRow } from './draft.ts'
 import { clientId, idOfCaller, isReserved, keptId, type Named } from './ids.ts'
 
 export type TransferOptions = {
@@ -23,7 +23,7 @@ export type TransferOptions = {
 }
 
 /** Decides transfers in order, and puts what follows into the draft. */
-export function decideAll(draft: Draft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
+export function decideAll(draft: LedgerDraft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
   const results: TransferResult[] = []
   for (let from = 0; from < transfers.length;) {
     let to = from
@@ -35,10 +35,10 @@ export function decideAll(draft: Draft, transfers: readonly NewTransfer[], optio
   return results
 }
 
-const decideEach = (draft: Draft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] =>
+const decideEach = (draft: LedgerDraft, transfers: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] =>
   transfers.map((asked) => decideOne(draft, asked, options, now))
 
-function decideOne(draft: Draft, asked: NewTransfer, options: TransferOptions, now: number): TransferResult {
+function decideOne(draft: LedgerDraft, asked: NewTransfer, options: TransferOptions, now: number): TransferResult {
   const { id } = asked
   const identity = identityOf(draft, asked, options)
   // Not kept: else a client could spoil an id that the market will use.
@@ -58,8 +58,8 @@ function decideOne(draft: Draft, asked: NewTransfer, options: TransferOptions, n
 }
 
 /** All of a chain or nothing. A chain that mixes ids that exist with others fails, too. */
-function decideChain(draft: Draft, chain: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
-  const own = new Draft(draft)
+function decideChain(draft: LedgerDraft, chain: readonly NewTransfer[], options: TransferOptions, now: number): TransferResult[] {
+  const own = new LedgerDraft(draft)
   const identities: ReturnType<typeof identityOf>[] = []
   const results = chain.map((asked) => {
     identities.push(identityOf(own, asked, options))
@@ -91,7 +91,11 @@ function decideChain(draft: Draft, chain: readonly NewTransfer[], options: Trans
 type Identity = { kept: string; pending: NewRow | null }
 
 /** Ids belong to debit accounts. Why the transfer has none, or may not have it. */
-function identityOf(draft: Draft, asked: NewTransfer, options: TransferOptions): Identity | 'reserved_id' | 'pending_transfer_ambiguous' {
+function identityOf(
+  draft: LedgerDraft,
+  asked: NewTransfer,
+  options: TransferOptions,
+): Identity | 'reserved_id' | 'pending_transfer_ambiguous' {
   const { id, pending_id } = asked
   if (isReserved(id) && !options.privileged) return 'reserved_id'
   const pending = pending_id === undefined ? null : pendingOf(draft, { ...asked, pending_id }, options)
@@ -106,7 +110,7 @@ function identityOf(draft: Draft, asked: NewTransfer, options: TransferOptions):
 }
 
 /** True for a transfer that was made, or failed, before ids belonged to accounts. */
-function isOld(draft: Draft, { id, pending_id }: NewTransfer, debit: string | undefined): boolean {
+function isOld(draft: LedgerDraft, { id, pending_id }: NewTransfer, debit: string | undefined): boolean {
   const row = draft.row(id)
   if (row && row.debit === debit && clientId(row.id, row.debit) === id) return true
   const failed = draft.failure(id)?.asked
@@ -116,7 +120,7 @@ function isOld(draft: Draft, { id, pending_id }: NewTransfer, debit: string | un
 type Ending = NewTransfer & { pending_id: string }
 
 /** The pending transfer that the caller means, of those that it may end. */
-function pendingOf(draft: Draft, { id, pending_id, debit }: Ending, { ends }: TransferOptions): NewRow | 'ambiguous' | null {
+function pendingOf(draft: LedgerDraft, { id, pending_id, debit }: Ending, { ends }: TransferOptions): NewRow | 'ambiguous' | null {
   const may_end = ends && new Set(ends.map(keptId))
   const found = draft
     .named(pending_id)
@@ -130,7 +134,7 @@ function pendingOf(draft: Draft, { id, pending_id, debit }: Ending, { ends }: Tr
 }
 
 /** The result that the id has already. */
-function knownResult(draft: Draft, asked: NewTransfer, { kept }: Identity): TransferResult | null {
+function knownResult(draft: LedgerDraft, asked: NewTransfer, { kept }: Identity): TransferResult | null {
   const { id } = asked
   const row = draft.row(kept)
   const failed = draft.failure(kept)
@@ -166,7 +170,7 @@ function askedOf(row: NewRow): NewTransfer {
 
 type Deciding = TransferOptions & Identity
 
-function decide(draft: Draft, asked: NewTransfer, options: Deciding, now: number): NewRow | TransferFailure {
+function decide(draft: LedgerDraft, asked: NewTransfer, options: Deciding, now: number): NewRow | TransferFailure {
   if (asked.pending_id !== undefined) return decideEnd(draft, asked, options, now)
   const { debit = '', credit = '', amount = 0, code = null, memo = null, pending = false, timeout_s = null } = asked
   if (debit === credit) return 'accounts_must_differ'
@@ -204,7 +208,7 @@ function decide(draft: Draft, asked: NewTransfer, options: Deciding, now: number
 }
 
 function decideEnd(
-  draft: Draft,
+  draft: LedgerDraft,
   asked: NewTransfer,
   { kept: id, pending, privileged, caller }: Deciding,
   now: number,
@@ -241,7 +245,7 @@ const flag = (value: boolean | undefined): 0 | 1 => (value ? 1 : 0)
 export const availableOf = (account: AccountState): number => account.credits_posted - account.debits_posted - account.debits_pending
 
 /** An account of another owner is as unknown as one that does not exist. */
-function found(draft: Draft, id: string, { opens, owners, empties }: TransferOptions): AccountState | null {
+function found(draft: LedgerDraft, id: string, { opens, owners, empties }: TransferOptions): AccountState | null {
   const account = draft.account(id)
   const owner = owners?.[id]
   if (account?.closed && empties) return account

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import type { LedgerAudit } from '../contract/account.ts'
 import type { NewTransfer, Transfer } from '../contract/transfer.ts'
 import { clientId, digestOfId, keptId } from './ids.ts'
-import { allOf, type Sql } from './load.ts'
+import { allOf, type LedgerSql } from './load.ts'
 import { movesOf, SUMS } from './moves.ts'
-import { presentedRow, type Row } from './present.ts'
+import { presentedRow, type LedgerRow } from './present.ts'
 
 /** Finds the ids of transfers that something unfinished refers to. */
 export type InUse = (ids: readonly string[]) => ReadonlySet<string>
@@ -31,19 +31,19 @@ const digestOfPortion = (before: string, { n, at, transfers, scrip, up_to, conte
 const digestOfSum = (portion: string, { account, debits, credits }: Omit<DepartedSum, 'digest' | 'n'>): string =>
   digestOf([portion, account, debits, credits])
 
-type Asked = { before: number; after: number; upTo: number; limit: number; isInUse: InUse }
+type DepartureQuery = { before: number; after: number; upTo: number; limit: number; isInUse: InUse }
 
 /**
  * Finds what of a page is older than `before` and may leave. A pending transfer leaves with its
  * end, so that the rest adds up. The newest one stays: its `seq` must not be used again.
  */
-export function departing(sql: Sql, { before, after, upTo, limit, isInUse }: Asked): Departing {
-  const page = sql.exec<Row>('SELECT * FROM transfers WHERE seq > ? ORDER BY seq LIMIT ?', after, limit).toArray()
+export function departing(sql: LedgerSql, { before, after, upTo, limit, isInUse }: DepartureQuery): Departing {
+  const page = sql.exec<LedgerRow>('SELECT * FROM transfers WHERE seq > ? ORDER BY seq LIMIT ?', after, limit).toArray()
   const newest = sql.exec<{ seq: number }>('SELECT coalesce(max(seq), 0) AS seq FROM transfers').one().seq
-  const mayLeave = ({ at, seq }: Row): boolean => at < before && seq <= upTo && seq < newest
+  const mayLeave = ({ at, seq }: LedgerRow): boolean => at < before && seq <= upTo && seq < newest
   const old = page.filter(mayLeave)
   const pendings = old.flatMap(({ id, kind }) => (kind === 'pending' ? [id] : []))
-  const ends = allOf<Row>(sql, 'SELECT * FROM transfers WHERE pending_id IN', pendings).filter(mayLeave)
+  const ends = allOf<LedgerRow>(sql, 'SELECT * FROM transfers WHERE pending_id IN', pendings).filter(mayLeave)
   const endOf = new Map(ends.map((end) => [end.pending_id, end]))
   const groups = old.flatMap((row) => {
     const end = endOf.get(row.id)
@@ -58,10 +58,10 @@ export function departing(sql: Sql, { before, after, upTo, limit, isInUse }: Ask
 }
 
 /** Deletes transfers. Their sums, the digests of their ids and a digest of them all stay. */
-export function depart(sql: Sql, { seqs, now }: { seqs: readonly number[]; now: number }): void {
+export function depart(sql: LedgerSql, { seqs, now }: { seqs: readonly number[]; now: number }): void {
   if (seqs.length === 0) return
   sql.exec('INSERT INTO departing SELECT value FROM json_each(?)', JSON.stringify(seqs))
-  const rows = sql.exec<Row>('SELECT * FROM transfers WHERE seq IN (SELECT seq FROM departing) ORDER BY seq').toArray()
+  const rows = sql.exec<LedgerRow>('SELECT * FROM transfers WHERE seq IN (SELECT seq FROM departing) ORDER BY seq').toArray()
   keepWakingSums(sql)
   keepSums(sql, rows, addPortion(sql, rows, now))
   keepIds(
@@ -73,14 +73,14 @@ export function depart(sql: Sql, { seqs, now }: { seqs: readonly number[]; now: 
 }
 
 /** The sums for an object that wakes are those up to a mark: later ones that leave are added. */
-function keepWakingSums(sql: Sql): void {
+function keepWakingSums(sql: LedgerSql): void {
   const moves = movesOf(`seq IN (SELECT seq FROM departing) AND seq > (SELECT seq FROM marks WHERE name = 'checkpoint')`)
   const fields = ['debits_pending', 'debits_posted', 'credits_pending', 'credits_posted']
   sql.exec(`INSERT INTO checkpoint SELECT account, ${SUMS} FROM (${moves}) WHERE true GROUP BY account
     ON CONFLICT (account) DO UPDATE SET ${fields.map((field) => `${field} = ${field} + excluded.${field}`).join(', ')}`)
 }
 
-function addPortion(sql: Sql, rows: readonly Row[], at: number): Departure {
+function addPortion(sql: LedgerSql, rows: readonly LedgerRow[], at: number): Departure {
   const before = newest(sql)
   const paid = rows.filter(isPaid).reduce((sum, { amount }) => sum + BigInt(amount), BigInt(before?.scrip ?? 0))
   const portion = {
@@ -106,11 +106,12 @@ function addPortion(sql: Sql, rows: readonly Row[], at: number): Departure {
   return departure
 }
 
-const newest = (sql: Sql): Departure | undefined => sql.exec<Departure>('SELECT * FROM departures ORDER BY n DESC LIMIT 1').toArray()[0]
+const newest = (sql: LedgerSql): Departure | undefined =>
+  sql.exec<Departure>('SELECT * FROM departures ORDER BY n DESC LIMIT 1').toArray()[0]
 
-const isPaid = ({ kind }: Row): boolean => kind === 'single' || kind === 'post'
+const isPaid = ({ kind }: LedgerRow): boolean => kind === 'single' || kind === 'post'
 
-function keepSums(sql: Sql, rows: readonly Row[], { n, digest }: Departure): void {
+function keepSums(sql: LedgerSql, rows: readonly LedgerRow[], { n, digest }: Departure): void {
   const changed = [...new Set(rows.filter(isPaid).flatMap(({ debit, credit }) => [debit, credit]))]
   const known = allOf<DepartedSum>(sql, 'SELECT * FROM departed_sums WHERE account IN', changed)
   const sums = new Map(changed.map((account) => [account, { account, debits: 0, credits: 0 }]))
@@ -127,11 +128,11 @@ function keepSums(sql: Sql, rows: readonly Row[], { n, digest }: Departure): voi
   }
 }
 
-const keepIds = (sql: Sql, ids: readonly string[]): void =>
+const keepIds = (sql: LedgerSql, ids: readonly string[]): void =>
   void sql.exec('INSERT OR IGNORE INTO departed_ids SELECT value FROM json_each(?)', JSON.stringify(ids.map(digestOfId)))
 
 /** Replaces old ids that failed by their digests. Returns how many these were. */
-export function forgetFailed(sql: Sql, { before, limit }: { before: number; limit: number }): number {
+export function forgetFailed(sql: LedgerSql, { before, limit }: { before: number; limit: number }): number {
   const old = sql
     .exec<{ id: string; asked: string }>('SELECT id, asked FROM failed WHERE at < ? ORDER BY at LIMIT ?', before, limit)
     .toArray()
@@ -146,7 +147,7 @@ export function forgetFailed(sql: Sql, { before, limit }: { before: number; limi
 }
 
 /** The checkpoint of what has left, and what of it was altered, in sentences. */
-export function auditDepartures(sql: Sql): { checkpoint: LedgerAudit['checkpoint']; problems: string[] } {
+export function auditDepartures(sql: LedgerSql): { checkpoint: LedgerAudit['checkpoint']; problems: string[] } {
   const problems: string[] = []
   const digests: string[] = ['']
   let last: Departure | null = null

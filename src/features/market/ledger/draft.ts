@@ -2,7 +2,7 @@ import type { SpendingLimits } from '../contract/account.ts'
 import type { NewTransfer, TransferFailure } from '../contract/transfer.ts'
 import { clientId } from './ids.ts'
 
-export type Kind = 'single' | 'pending' | 'post' | 'void' | 'timeout'
+export type TransferKind = 'single' | 'pending' | 'post' | 'void' | 'timeout'
 
 /** A row of the history, before the database gives it its `seq`. Its ids are kept ones. */
 export type NewRow = {
@@ -10,7 +10,7 @@ export type NewRow = {
   debit: string
   credit: string
   amount: number
-  kind: Kind
+  kind: TransferKind
   code: string | null
   memo: string | null
   pending_id: string | null
@@ -40,12 +40,12 @@ export type FailedId = { asked: NewTransfer; reason: TransferFailure }
  * The part of the ledger that a request concerns, and the changes that it makes. A chain has a
  * draft of its own, whose changes are merged into the draft below it, or dropped.
  */
-export class Draft {
-  readonly #below: Draft | null
+export class LedgerDraft {
+  readonly #below: LedgerDraft | null
   readonly accounts = new Map<string, AccountState>()
   readonly rows = new Map<string, NewRow>()
   /** The end of a pending transfer, by its id. */
-  readonly ends = new Map<string, Kind>()
+  readonly ends = new Map<string, TransferKind>()
   /** By kept ids. */
   readonly failed = new Map<string, FailedId>()
   /** Kept ids whose transfer or failure has left the ledger. */
@@ -56,7 +56,7 @@ export class Draft {
   /** The rows by the ids that their clients gave them. */
   readonly #named = new Map<string, NewRow[]>()
 
-  constructor(below: Draft | null = null) {
+  constructor(below: LedgerDraft | null = null) {
     this.#below = below
   }
 
@@ -80,7 +80,7 @@ export class Draft {
     this.#named.set(id, [...(this.#named.get(id) ?? []), row])
   }
 
-  end(pending_id: string): Kind | undefined {
+  end(pending_id: string): TransferKind | undefined {
     return this.ends.get(pending_id) ?? this.#below?.end(pending_id)
   }
 
@@ -120,7 +120,7 @@ export class Draft {
     if (debit.limits) spend(debit, row, pending)
   }
 
-  merge(above: Draft): void {
+  merge(above: LedgerDraft): void {
     for (const [id, account] of above.accounts) this.accounts.set(id, account)
     for (const row of above.rows.values()) this.add(row)
     for (const [id, kind] of above.ends) this.ends.set(id, kind)

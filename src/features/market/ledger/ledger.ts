@@ -6,9 +6,9 @@ import { GENESIS, type NewMint, type NewTransfer, type Transfer, type TransferRe
 import { auditOf, checkSinceCheckpoint } from './audit.ts'
 import { decideAll, mayPay, type TransferOptions } from './decide.ts'
 import { depart, departing, forgetFailed, type Departing, type InUse } from './departures.ts'
-import { DAY_MS, type Draft } from './draft.ts'
-import { accountOf, accountsOf, loadDraft, rowsNamed, type AccountRow, type Sql } from './load.ts'
-import { presented, presentedRow, type Row } from './present.ts'
+import { DAY_MS, type LedgerDraft } from './draft.ts'
+import { accountOf, accountsOf, loadDraft, rowsNamed, type AccountRow, type LedgerSql } from './load.ts'
+import { presented, presentedRow, type LedgerRow } from './present.ts'
 import { writeDraft } from './write.ts'
 
 export type { TransferOptions } from './decide.ts'
@@ -19,13 +19,13 @@ type MintedBy = Pick<TransferOptions, 'opens' | 'owners' | 'caller' | 'counted'>
 
 /** Double entry. All methods that write run in the caller's transaction; `now` in ms. */
 export class Ledger {
-  readonly #sql: Sql
+  readonly #sql: LedgerSql
   /** Limits of a caller in a day. */
   readonly #most: { failures: number; bytes: number }
   /** Reasons to trust the sums no more. Nothing is transferred then. */
   #problems: readonly string[] = []
 
-  constructor(sql: Sql, most: { failures: number; bytes: number }) {
+  constructor(sql: LedgerSql, most: { failures: number; bytes: number }) {
     this.#sql = sql
     this.#most = most
   }
@@ -197,7 +197,7 @@ export class Ledger {
   /** Ends the pending transfers whose time has come by `now`, in order of their expiry. */
   expire(now: number): TimedOut[] {
     const due = this.#sql
-      .exec<Row>(
+      .exec<LedgerRow>(
         `SELECT transfers.* FROM pendings JOIN transfers ON transfers.id = pendings.id
         WHERE pendings.expires_at <= ? ORDER BY pendings.expires_at, transfers.seq`,
         now,
@@ -230,7 +230,7 @@ export class Ledger {
   }
 
   #page(select: string, limit: number, bound: SqlStorageValue[]): LedgerPage<Transfer> {
-    const rows = this.#sql.exec<Row>(select, ...bound).toArray()
+    const rows = this.#sql.exec<LedgerRow>(select, ...bound).toArray()
     const items = rows.slice(0, limit).map(presentedRow)
     return { items, next: rows.length > limit ? String(items.at(-1)?.seq) : null }
   }
@@ -249,7 +249,7 @@ const ROW_BYTES = 500
 /** The texts are in both, and ids and accounts in indexes, too. */
 const COPIES = { text: 2, indexed: 4 }
 
-function bytesOf({ made, newly_failed }: Draft): number {
+function bytesOf({ made, newly_failed }: LedgerDraft): number {
   const rows = made.map(({ id, pending_id, debit, credit, code, memo }) => {
     const indexed = `${id}${pending_id ?? ''}${debit}${credit}`
     return ROW_BYTES + COPIES.indexed * byteLength(indexed) + COPIES.text * byteLength(`${code ?? ''}${memo ?? ''}`)

@@ -2,15 +2,15 @@ import { jsonChunks } from '../../../base/byte-length.ts'
 import type { NewTransfer, TransferFailure } from '../contract/transfer.ts'
 import type { SpendingLimits } from '../contract/account.ts'
 import { clientId, digestOfId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'
-import { DAY_MS, Draft, HOUR_MS, type AccountState, type Kind, type NewRow, type Sums } from './draft.ts'
+import { DAY_MS, LedgerDraft, HOUR_MS, type AccountState, type TransferKind, type NewRow, type Sums } from './draft.ts'
 
-export type Sql = Pick<SqlStorage, 'exec'>
+export type LedgerSql = Pick<SqlStorage, 'exec'>
 
 type Loading = { ends?: readonly Named[] | undefined; counted?: string | undefined; caller?: string | undefined }
 
 /** Loads all that the transfers concern. `ends`: the pending transfers that they may end. */
-export function loadDraft(sql: Sql, transfers: readonly NewTransfer[], options: Loading, now: number): Draft {
-  const draft = new Draft()
+export function loadDraft(sql: LedgerSql, transfers: readonly NewTransfer[], options: Loading, now: number): LedgerDraft {
+  const draft = new LedgerDraft()
   const pending_ids = [...new Set(transfers.flatMap(({ pending_id }) => pending_id ?? []))]
   const { ends } = options
   const pendings = ends ? rowsOf(sql, ends.flatMap(possibleIds)) : pending_ids.flatMap((id) => rowsNamed(sql, id))
@@ -22,7 +22,7 @@ export function loadDraft(sql: Sql, transfers: readonly NewTransfer[], options: 
   for (const id of departedAmong(sql, unknown)) draft.departed.add(id)
   const opened = pendings.map(({ id }) => id)
   const ended = allOf<{ pending_id: string; kind: string }>(sql, 'SELECT pending_id, kind FROM transfers WHERE pending_id IN', opened)
-  for (const { pending_id, kind } of ended) draft.ends.set(pending_id, kind as Kind)
+  for (const { pending_id, kind } of ended) draft.ends.set(pending_id, kind as TransferKind)
   const sides = [...transfers, ...pendings].flatMap(({ debit, credit }) => [debit, credit])
   for (const account of accountsOf(sql, [...new Set(sides.filter((id) => id !== undefined))])) {
     draft.accounts.set(account.id, account.limits ? { ...account, ...spentBy(sql, account.id, now) } : account)
@@ -44,7 +44,7 @@ function idsOf(transfers: readonly NewTransfer[], pendings: readonly NewRow[], c
 }
 
 /** The kept ids among these whose transfer or failure has left. */
-function departedAmong(sql: Sql, ids: readonly string[]): string[] {
+function departedAmong(sql: LedgerSql, ids: readonly string[]): string[] {
   const by_digest = new Map(ids.map((id) => [digestOfId(id), id]))
   const found = allOf<{ digest: string }>(sql, 'SELECT digest FROM departed_ids WHERE digest IN', [...by_digest.keys()])
   return found.flatMap(({ digest }) => by_digest.get(digest) ?? [])
@@ -57,7 +57,7 @@ const possibleIds = (named: Named): string[] => [named.id, keptId(named)]
 const MOST_NAMED = 100
 
 /** The transfers to which clients gave this id. */
-export function rowsNamed(sql: Sql, id: string): StoredRow[] {
+export function rowsNamed(sql: LedgerSql, id: string): StoredRow[] {
   const [from, to] = keptRange(id)
   const plain = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id = ?', id).toArray()
   const of_accounts = sql.exec<StoredRow>('SELECT * FROM transfers WHERE id > ? AND id < ? LIMIT ?', from, to, MOST_NAMED).toArray()
@@ -66,12 +66,12 @@ export function rowsNamed(sql: Sql, id: string): StoredRow[] {
 
 type StoredRow = NewRow & { seq: number }
 
-const rowsOf = (sql: Sql, ids: readonly string[]): NewRow[] =>
+const rowsOf = (sql: LedgerSql, ids: readonly string[]): NewRow[] =>
   allOf<NewRow & Record<string, SqlStorageValue>>(sql, 'SELECT * FROM transfers WHERE id IN', ids)
 
 export type AccountRow = Sums & { id: string; closed: number; owner: string | null; limits: string | null }
 
-export const accountsOf = (sql: Sql, ids: readonly string[]): AccountState[] =>
+export const accountsOf = (sql: LedgerSql, ids: readonly string[]): AccountState[] =>
   allOf<AccountRow>(sql, 'SELECT * FROM accounts WHERE id IN', ids).map(accountOf)
 
 export const accountOf = ({ closed, limits, ...row }: AccountRow): AccountState => ({
@@ -82,7 +82,7 @@ export const accountOf = ({ closed, limits, ...row }: AccountRow): AccountState 
   day: 0,
 })
 
-export function allOf<Row extends Record<string, SqlStorageValue>>(sql: Sql, select: string, ids: readonly string[]): Row[] {
+export function allOf<Row extends Record<string, SqlStorageValue>>(sql: LedgerSql, select: string, ids: readonly string[]): Row[] {
   if (ids.length === 0) return []
   if (ids.length === 1) return sql.exec<Row>(`${select} (?)`, ids[0]).toArray()
   return jsonChunks(ids.map((id) => JSON.stringify(id))).flatMap((chunk) =>
@@ -91,7 +91,7 @@ export function allOf<Row extends Record<string, SqlStorageValue>>(sql: Sql, sel
 }
 
 /** Debits less what has returned from pending ones. */
-function spentBy(sql: Sql, account: string, now: number): { hour: number; day: number } {
+function spentBy(sql: LedgerSql, account: string, now: number): { hour: number; day: number } {
   const [before] = sql
     .exec<{ seq: number }>('SELECT seq FROM transfers WHERE at <= ? ORDER BY at DESC, seq DESC LIMIT 1', now - DAY_MS)
     .toArray()

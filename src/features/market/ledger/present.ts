@@ -4,7 +4,7 @@ import { availableOf } from './decide.ts'
 import type { AccountState, NewRow } from './draft.ts'
 import { clientId } from './ids.ts'
 
-export type Row = NewRow & { seq: number }
+export type LedgerRow = NewRow & { seq: number }
 
 export function presented(account: AccountState): Account {
   const { id, debits_pending, debits_posted, credits_pending, credits_posted, closed, limits } = account
@@ -12,7 +12,7 @@ export function presented(account: AccountState): Account {
   return { id, balance, available: availableOf(account), debits_pending, debits_posted, credits_pending, credits_posted, closed, limits }
 }
 
-export function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, by, at }: Row): Transfer {
+export function presentedRow({ seq, id, debit, credit, amount, code, memo, kind, pending_id, expires_at, by, at }: LedgerRow): Transfer {
   const iso = (time: number): string => new Date(time).toISOString()
   return {
     seq,

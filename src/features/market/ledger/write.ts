@@ -1,8 +1,8 @@
-import type { Draft, NewRow } from './draft.ts'
-import type { Sql } from './load.ts'
+import type { LedgerDraft, NewRow } from './draft.ts'
+import type { LedgerSql } from './load.ts'
 
 /** Writes the changes of a draft, in the open transaction. */
-export function writeDraft(sql: Sql, draft: Draft): void {
+export function writeDraft(sql: LedgerSql, draft: LedgerDraft): void {
   if (draft.made.length > 0) {
     const changed = new Set(draft.made.flatMap(({ debit, credit }) => [debit, credit]))
     for (const id of changed) {
@@ -24,7 +24,7 @@ const INSERT_ROW = `INSERT INTO transfers
   (id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, "by", at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-function writeRow(sql: Sql, row: NewRow): void {
+function writeRow(sql: LedgerSql, row: NewRow): void {
   const { id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, by, at } = row
   sql.exec(INSERT_ROW, id, debit, credit, amount, kind, code, memo, pending_id, timeout_s, linked, post_all, expires_at, by, at)
   if (kind === 'pending') sql.exec('INSERT INTO pendings (id, expires_at) VALUES (?, ?)', id, expires_at)

@@ -15,7 +15,7 @@ const keyOf = (deal_id: string): string => `licence_use ${deal_id}`
  * Counts what this scope does under licences, and enforces their limits. The sums are written in
  * the unit of the action, and reported to the Ledger by the outbox: a repeated report is harmless.
  */
-export class LicenceUse {
+export class LicenceUses {
   readonly #parts: Pick<Ground, 'scope' | 'database' | 'outbox'>
 
   constructor(parts: Pick<Ground, 'scope' | 'database' | 'outbox'>) {

@@ -1,7 +1,7 @@
 import type { MarketView, UsedLicence } from '../contract/view.ts'
-import type { Feature } from '../../../engine/feature.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
 import { ownedBy, type OwnedReflexes } from '../../../engine/reflexes/versions.ts'
-import type { LicenceUse } from './licence-use.ts'
+import type { LicenceUses } from './licence-use.ts'
 import type { Database } from '../../../engine/storage/database.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 
@@ -56,14 +56,14 @@ const reflexesIn = (references: readonly string[]): string[] =>
   references.flatMap((reference) => (reference.startsWith('reflex:') ? [reference.slice('reflex:'.length)] : []))
 
 type FeatureParts = {
-  licence_use: LicenceUse
+  licence_use: LicenceUses
   market: Pick<MarketCopy, 'view' | 'owned'>
   owned: Pick<OwnedReflexes, 'ids'>
   savings: () => UsedLicence['saves']
 }
 
 /** The market on the way of an event: actions need a licence, and reflexes see the account. */
-export const marketFeature = ({ licence_use, market, owned, savings }: FeatureParts): Feature => ({
+export const marketFeature = ({ licence_use, market, owned, savings }: FeatureParts): ScopeFeature => ({
   name: 'market',
   mayAct: (version, at) => licence_use.obstacle(version, at),
   fired: (unit, fire) => (fire.version.licences ? licence_use.acted(unit, fire, savings) : null),

@@ -20,11 +20,11 @@ export type Proofs = { id: string; version: string; n: number; k: number; bound:
 export type SkillCounts = { id: string; scopes: number; fires: number; failures: number }
 export type SkillTested = { id: string; version: string; hash: string; passed: 0 | 1 }
 
-type Version = { artifact_id: string; version: string; hash: string }
+type SoldVersion = { artifact_id: string; version: string; hash: string }
 
 /** Reads the measurements of these reflexes and skills. `now` in ms. */
-export async function readFigures(db: D1Database, of: { reflexes: readonly Version[]; skills: readonly Version[]; now: number }) {
-  const asked = (versions: readonly Version[]) =>
+export async function readFigures(db: D1Database, of: { reflexes: readonly SoldVersion[]; skills: readonly SoldVersion[]; now: number }) {
+  const asked = (versions: readonly SoldVersion[]) =>
     JSON.stringify(versions.map(({ artifact_id, version, hash }) => [artifact_id, version, hash]))
   const reflexes = asked(of.reflexes)
   const skills = asked(of.skills)

@@ -3,12 +3,12 @@ import { and, asc, eq, lte, ne, sql } from 'drizzle-orm'
 import type { ArtifactKind } from '../../../contract/artifact.ts'
 import { artifactVersions } from '../../../store/artifacts/tables.ts'
 
-export type Version = { kind: ArtifactKind; id: string; version: string }
+export type GoodsVersion = { kind: ArtifactKind; id: string; version: string }
 
 /** The first version of another artifact that does the same, if it is older than this one. */
 export async function originalOf(
   db: D1Database,
-  { kind, id, version, created_at }: Version & { created_at: number },
+  { kind, id, version, created_at }: GoodsVersion & { created_at: number },
 ): Promise<string | null> {
   const { kind: kinds, id: ids, created_at: time, version: versions, program } = artifactVersions
   const own = sql`(SELECT nullif(own.program, '') FROM artifact_versions AS own WHERE own.kind = ${kind} AND own.id = ${id} AND own.version = ${version})`
@@ -34,7 +34,7 @@ const LINE = `WITH RECURSIVE line (id, version, place) AS (VALUES (?2, ?3, 0) UN
   SELECT id FROM line WHERE id <> ?2 GROUP BY id ORDER BY min(place)`
 
 /** The artifacts that a version was copied from, bought or free; nearest first. */
-export async function originsOf(db: D1Database, { kind, id, version }: Version): Promise<string[]> {
+export async function originsOf(db: D1Database, { kind, id, version }: GoodsVersion): Promise<string[]> {
   const { results } = await db.prepare(LINE).bind(kind, id, version).all<{ id: string }>()
   return results.map((row) => `${kind}:${row.id}`)
 }

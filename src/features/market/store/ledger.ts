@@ -56,10 +56,13 @@ const GROUPS: Record<ReportGroup, string> = {
 const ORDERS: Record<ReportGroup, string> = { day: '"group" DESC', code: 'debits + credits DESC', counterparty: 'debits + credits DESC' }
 const MOST_GROUPS = 1000
 
-type Asked = { account: string; by: ReportGroup; since: string; until: string }
+type LedgerReportQuery = { account: string; by: ReportGroup; since: string; until: string }
 
 /** Sums of what was paid, as far as it is copied. Money that is only reserved is not in them. */
-export async function reportOf(db: D1Database, { account, by, since, until }: Asked): Promise<Pick<LedgerReport, 'items' | 'as_of'>> {
+export async function reportOf(
+  db: D1Database,
+  { account, by, since, until }: LedgerReportQuery,
+): Promise<Pick<LedgerReport, 'items' | 'as_of'>> {
   const moves = (side: 'debit' | 'credit') => `SELECT debit, credit, code, at,
       ${side === 'debit' ? 'amount' : '0'} AS debits, ${side === 'credit' ? 'amount' : '0'} AS credits FROM ledger_transfers
     WHERE ${side} = ?1 AND kind IN ('single', 'post') AND at >= ?2 AND at < ?3

@@ -7,10 +7,10 @@ import { insertPatterns } from '../../../store/artifacts/patterns.ts'
 import { artifactPatterns, artifacts, artifactVersions, entitlements } from '../../../store/artifacts/tables.ts'
 import { keys } from '../../../store/schema.ts'
 
-type Name = { kind: ArtifactKind; id: string }
+type ArtifactName = { kind: ArtifactKind; id: string }
 
 /** Hides the content of a version from all but its owner and admins, before it is listed. */
-export async function sealVersion(db: D1Database, { kind, id, version }: Name & { version: string }): Promise<void> {
+export async function sealVersion(db: D1Database, { kind, id, version }: ArtifactName & { version: string }): Promise<void> {
   const { kind: kinds, id: ids, version: versions, sealed } = artifactVersions
   const named = and(eq(kinds, kind), eq(ids, id), eq(versions, version), eq(sealed, false))
   await drizzle(db).update(artifactVersions).set({ sealed: true, revision: nextRevision }).where(named)
@@ -19,7 +19,7 @@ export async function sealVersion(db: D1Database, { kind, id, version }: Name & 
 const nextRevision = sql`(SELECT coalesce(max(revision), 0) + 1 FROM artifact_versions)`
 
 /** Copies of scopes read a version again after its revision has changed. */
-const renew = (db: D1Database, { kind, id, version }: Name & { version?: string }) => {
+const renew = (db: D1Database, { kind, id, version }: ArtifactName & { version?: string }) => {
   const { kind: kinds, id: ids, version: versions } = artifactVersions
   const named = and(eq(kinds, kind), eq(ids, id), version === undefined ? undefined : eq(versions, version))
   return drizzle(db).update(artifactVersions).set({ revision: nextRevision }).where(named)
@@ -28,7 +28,7 @@ const renew = (db: D1Database, { kind, id, version }: Name & { version?: string 
 /** Writes what a deal entitles to. False if D1 has it already. */
 export async function deliverLicence(
   db: D1Database,
-  of: Name & { version: string },
+  of: ArtifactName & { version: string },
   rows: readonly Omit<Entitlement, 'prefix'>[],
 ): Promise<boolean> {
   const deal_id = rows[0]?.deal_id ?? ''
@@ -61,7 +61,7 @@ export async function ownerOf(db: D1Database, account: string, id: string | null
  */
 export async function changeOwner(
   db: D1Database,
-  { kind, id }: Name,
+  { kind, id }: ArtifactName,
   { deal_id, seller, buyer, now }: { deal_id: string; seller: Owner; buyer: Owner; now: number },
 ): Promise<boolean> {
   const database = drizzle(db)

@@ -16,7 +16,7 @@ export type DeskParts = { scope: string; env: Env; settings: () => Settings; vie
 type Ask = (payment: Payment, why: string, call: ToolCall['trace']) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */
-export class Desk {
+export class MarketAccount {
   readonly account: string
   readonly env: Env
   readonly #parts: DeskParts

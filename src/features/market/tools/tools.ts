@@ -1,5 +1,5 @@
 import { type ToolDefinition, defineTool, type ToolCall } from '../../../tools/define-tool.ts'
-import { Desk, type DeskParts, made } from './desk.ts'
+import { MarketAccount, type DeskParts, made } from './desk.ts'
 import { z } from 'zod'
 import type { Served, ServiceCall } from '../contract/view.ts'
 import { scopeOfOwner, agentOwner } from '../../../contract/reflex.ts'
@@ -27,7 +27,7 @@ function agentTool<Input>({ agent }: { agent?: AgentTool<Input> | undefined }, e
 }
 
 /** The methods of `genesis_store`; `update_agent_config` is the tool of that name. */
-const storeTools = (desk: Desk) => ({
+const storeTools = (desk: MarketAccount) => ({
   ...agentTool(listings.search, {
     repeatable: true,
     async execute(query, { now }) {
@@ -40,7 +40,7 @@ const storeTools = (desk: Desk) => ({
 })
 
 /** The methods of `genesis_ledger`. */
-const ledgerTools = (desk: Desk) => ({
+const ledgerTools = (desk: MarketAccount) => ({
   ...agentTool(ledger.find, {
     repeatable: true,
     async execute() {
@@ -64,9 +64,9 @@ const ledgerTools = (desk: Desk) => ({
 })
 
 /** The methods of `genesis_escrow`. Decisions have the deal as their key. */
-const escrowTools = (desk: Desk) => ({ ...selling(desk), ...buying(desk) })
+const escrowTools = (desk: MarketAccount) => ({ ...selling(desk), ...buying(desk) })
 
-function selling(desk: Desk) {
+function selling(desk: MarketAccount) {
   return {
     ...agentTool(listings.create, {
       keyed_by_call: true,
@@ -111,7 +111,7 @@ function selling(desk: Desk) {
   }
 }
 
-function buying(desk: Desk) {
+function buying(desk: MarketAccount) {
   return {
     ...agentTool(deals.offer, {
       keyed_by_call: true,
@@ -136,7 +136,7 @@ function buying(desk: Desk) {
 }
 
 /** The methods of `genesis_contracts`. */
-const contractTools = (desk: Desk) => ({
+const contractTools = (desk: MarketAccount) => ({
   ...agentTool(contracts.propose, {
     keyed_by_call: true,
     async execute(asked, call) {
@@ -171,12 +171,12 @@ const contractTools = (desk: Desk) => ({
   }),
 })
 
-type Decision = { verb: 'accept' | 'reject' | 'end' | 'dispute'; op: Pick<typeof contracts.accept, 'agent'> }
+type ContractTool = { verb: 'accept' | 'reject' | 'end' | 'dispute'; op: Pick<typeof contracts.accept, 'agent'> }
 type Deciding = z.infer<NonNullable<typeof contracts.accept.agent>['input']>
 type Demand = (input: Deciding, call: ToolCall) => Promise<void>
 
 /** `demand` throws if the decision needs a person. */
-const deciding = (desk: Desk, { verb, op }: Decision, demand?: Demand) =>
+const deciding = (desk: MarketAccount, { verb, op }: ContractTool, demand?: Demand) =>
   agentTool(op, {
     idempotence_key: (input) => `${verb}:${input.contract_id}`,
     async execute(input, call) {
@@ -189,7 +189,7 @@ const deciding = (desk: Desk, { verb, op }: Decision, demand?: Demand) =>
 type Invoked = { service: string; input: Record<string, unknown>; invocation_id: string; trace: ServiceCall['trace'] }
 
 /** Reserves the price, has the provider serve the call, and pays if it did. */
-async function invoke(desk: Desk, { service, input, invocation_id, trace }: Invoked): Promise<unknown> {
+async function invoke(desk: MarketAccount, { service, input, invocation_id, trace }: Invoked): Promise<unknown> {
   const found = desk.view.contracts.find((one) => one.role === 'caller' && [one.service, idOf(one.service)].includes(service))
   const provider = found && scopeOfOwner(found.other)
   if (!found || provider == null) throw new Error(`no contract in force lets this scope call ${service}`)
@@ -207,6 +207,6 @@ const idOf = (service: string): string => service.slice(service.indexOf(':') + 1
 
 /** The tools of the market, for models and for reflexes by `invoke_artifact`. */
 export function marketTools(parts: DeskParts): Readonly<Record<string, ToolDefinition>> {
-  const desk = new Desk(parts)
+  const desk = new MarketAccount(parts)
   return { ...ledgerTools(desk), ...storeTools(desk), ...escrowTools(desk), ...contractTools(desk) }
 }

@@ -24,7 +24,7 @@ const MB = 1_000_000
 type Limits = { dead_letters: number; approval_ms: number; ledger_bytes: number }
 type HourSeen = { start: number; dead_letters: number; demoted: Record<string, number>; spent: Record<string, number> }
 /** `unavailable`: the database did not answer. */
-export type Seen =
+export type MarketObserved =
   | { ok: true; ledger_bytes: number; hours: readonly HourSeen[]; approvals: readonly { id: string; scope: string; created_at: number }[] }
   | { ok: false; unavailable: string }
 
@@ -39,9 +39,9 @@ export async function raiseAlerts(env: Env, now: number): Promise<number> {
   return raised.filter(Boolean).length
 }
 
-async function observe(env: Env, { now, approval_ms }: { now: number; approval_ms: number }): Promise<Seen> {
+async function observe(env: Env, { now, approval_ms }: { now: number; approval_ms: number }): Promise<MarketObserved> {
   const db = storeOf(env)
-  const look = async (): Promise<Seen> => {
+  const look = async (): Promise<MarketObserved> => {
     const ledger_bytes = await env.LEDGER.getByName(LEDGER)
       .size()
       // An alert about the database must not depend on it.
@@ -71,7 +71,7 @@ async function hourSeen(db: D1Database, start: number): Promise<HourSeen> {
 }
 
 /** Each condition is an alert at most once an hour: its id has the hour. */
-export function alertsOf(seen: Seen, { now, dead_letters, approval_ms, ledger_bytes }: Limits & { now: number }): Alert[] {
+export function alertsOf(seen: MarketObserved, { now, dead_letters, approval_ms, ledger_bytes }: Limits & { now: number }): Alert[] {
   const this_hour = new Date(bucketStart('hour', now)).toISOString()
   if (!seen.ok) {
     const summary = `the database (D1) is unavailable: ${seen.unavailable}`

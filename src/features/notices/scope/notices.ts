@@ -3,12 +3,12 @@ import type { Json } from '../../../base/json.ts'
 import { byteLength } from '../../../base/byte-length.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import { hopsOfSender, noticeId, type Alert, type Notice } from '../contract/notice.ts'
-import type { Found } from '../../../traces/entries/kind.ts'
+import type { FoundNotice } from '../../../traces/entries/kind.ts'
 import { noticesOf } from '../../../traces/entries/table.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { StateChange } from '../../../engine/storage/database.ts'
+import type { StateWrite } from '../../../engine/storage/database.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
@@ -23,13 +23,13 @@ const ENTRIES_PER_MARK = 2000
 
 export type WaitingNotice = { webhook: string; notice: Notice }
 /** `event_id`: the event that it reports on. */
-type Dated = Found & { at: number; event_id?: string | undefined }
+type Dated = FoundNotice & { at: number; event_id?: string | undefined }
 /** `budget`: the spent budget that was reported. `seq`: the entry up to which all is reported. */
 type Kept = { dropped: number; budget: Json; alerts: string[]; seq?: number }
 const KEY = 'notices'
 const NOTHING_KEPT: Kept = { dropped: 0, budget: null, alerts: [] }
 
-type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jobs' | 'unit' | 'settings'>
+type NoticesParts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jobs' | 'unit' | 'settings'>
 
 /**
  * Notices for the scope's webhooks. Each is a job. Notices of log entries are added after the
@@ -39,7 +39,7 @@ type Parts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jobs' | '
 export class Notices implements Follows {
   readonly name = 'notices'
   readonly from: number
-  readonly #parts: Parts
+  readonly #parts: NoticesParts
   /** The last entry that was followed, and the mark on disk. */
   #seq: number
   #marked: number
@@ -47,7 +47,7 @@ export class Notices implements Follows {
   #webhooks: Settings['webhooks'] | null
   #added = false
 
-  constructor(parts: Parts) {
+  constructor(parts: NoticesParts) {
     this.#parts = parts
     const { settings, log, follower } = parts
     const { seq } = this.#kept()
@@ -75,13 +75,13 @@ export class Notices implements Follows {
   }
 
   /** Stores the mark before the first entry that webhooks may want, and then rarely. */
-  changes(): StateChange[] {
+  changes(): StateWrite[] {
     const { webhooks } = this.#parts.settings()
     const is_same = webhooks === this.#webhooks && this.#seq - this.#marked < ENTRIES_PER_MARK
     return webhooks.length === 0 || is_same ? [] : [this.#mark()]
   }
 
-  #mark(): StateChange {
+  #mark(): StateWrite {
     this.#marked = this.#seq
     this.#webhooks = this.#parts.settings().webhooks
     return [KEY, { ...this.#kept(), seq: this.#seq }]

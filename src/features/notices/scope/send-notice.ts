@@ -20,7 +20,7 @@ const GONE = 410
 
 const LOOP = `it was not sent: ${MOST_HOPS} notices stand behind its event, each of which reached a hook. This looks like a loop`
 
-type Parts = Pick<Ground, 'env' | 'scope' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & {
+type SendNoticeParts = Pick<Ground, 'env' | 'scope' | 'jobs' | 'unit' | 'settings' | 'fetch' | 'now' | 'hider'> & {
   notices: Pick<Notices, 'takeDropped'>
 }
 /** `final`: a repetition would end the same way. */
@@ -30,7 +30,7 @@ type Sent = { ok: true; http_status: number } | { ok: false; http_status: number
  * Delivers notices at least once: after a crash before the unit that records the end, the job runs
  * again under the same `webhook-id`. Each begun attempt counts, until the notice has failed.
  */
-export function handleNotices(parts: Parts): void {
+export function handleNotices(parts: SendNoticeParts): void {
   parts.jobs.handle<WaitingNotice>('notice', {
     work: 'notice',
     at_once: AT_ONCE,
@@ -40,7 +40,7 @@ export function handleNotices(parts: Parts): void {
   })
 }
 
-async function attempt(job: Job<WaitingNotice>, parts: Parts): Promise<{ again_ms: number } | void> {
+async function attempt(job: Job<WaitingNotice>, parts: SendNoticeParts): Promise<{ again_ms: number } | void> {
   const { settings, env, scope, fetch: send, now, hider } = parts
   const { webhooks, allowed_hosts } = settings()
   const webhook = webhooks.find(({ name }) => name === job.payload.webhook)
@@ -55,7 +55,7 @@ async function attempt(job: Job<WaitingNotice>, parts: Parts): Promise<{ again_m
   end(job, sent.ok ? sent : { ...sent, error: hider.text(sent.error) }, parts)
 }
 
-function end({ key, payload, attempts }: Job<WaitingNotice>, sent: Sent, { unit, jobs, notices }: Parts): void {
+function end({ key, payload, attempts }: Job<WaitingNotice>, sent: Sent, { unit, jobs, notices }: SendNoticeParts): void {
   const { webhook, notice } = payload
   unit((ending) => {
     jobs.done(ending, 'notice', key)

@@ -46,7 +46,7 @@ export const judged = z
     counted: z.boolean().describe('True if it counts in the metrics or the certificate of the reflex that decided.'),
   })
   .meta({ id: 'JudgedDecision' })
-export type Judged = z.infer<typeof judged>
+export type AuditedDecision = z.infer<typeof judged>
 
 export type AuditEntry =
   /** A person's judgement of the decision on an event, which is the entry `log_seq`. */
@@ -56,7 +56,7 @@ export type AuditEntry =
       reply: string | null
       reason: string | null
       by: string
-      decided: Judged['decided']
+      decided: AuditedDecision['decided']
       log_seq: number | undefined
     }
   /** The slow path was asked again. Nothing that it did had an effect. */

@@ -1,7 +1,7 @@
 import type { Certificate, Risk, Stratum, Teacher } from '../contract/certificate.ts'
 import { countAudit, countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
-import { teachValues, noValues, type Traits, type Values } from './novelty.ts'
-import { type Bar, barFor, type Proof, sprt } from './sprt.ts'
+import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
+import { type Bar, barFor, type SequentialProof, sprt } from './sprt.ts'
 
 /** Event types that are judged by themselves; further ones share the stratum `*`. */
 export const MOST_TYPES = 50
@@ -16,16 +16,19 @@ type When = { seq: number; at: number; teacher: Teacher }
  */
 export type Observation = When &
   (
-    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined; traits?: Traits | undefined })
+    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined; traits?: EventTraits | undefined })
     | { kind: 'shape'; unseen: boolean; weight?: number }
   )
 /** A change that the caller must follow up and log. */
-export type Change =
+export type CertificateMove =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
   | { kind: 'shapes_changed' | 'lapsed'; reason: string }
 
 type Opening = Pick<When, 'teacher' | 'at'> &
-  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & { baseline?: number; shapes?: TaughtShapes & { values?: Values | undefined } }
+  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & {
+    baseline?: number
+    shapes?: TaughtShapes & { values?: TaughtValues | undefined }
+  }
 
 export function openCertificate(
   subject: Certificate['subject'],
@@ -51,7 +54,7 @@ export function openCertificate(
 }
 
 /** The certificate after one more observation. Pure; the one that was given stays as it is. */
-export function proceed(before: Certificate, seen: Observation): { certificate: Certificate; changes: Change[] } {
+export function proceed(before: Certificate, seen: Observation): { certificate: Certificate; changes: CertificateMove[] } {
   if (before.lapsed) return { certificate: before, changes: [] }
   const changed = teacherChange(before.teacher, seen.teacher)
   if (changed !== null) {
@@ -66,7 +69,7 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   const shapes = shapesAfter(before.shapes, seen, after.change)
   const others = before.strata.filter((one) => !isSame(one, stratum))
   const { event_type, risk } = stratum
-  const changes: Change[] = after.change ? [{ ...after.change, event_type, risk }] : []
+  const changes: CertificateMove[] = after.change ? [{ ...after.change, event_type, risk }] : []
   return { certificate: summed({ ...before, shapes, strata: [...others, after.stratum] }), changes }
 }
 
@@ -195,7 +198,7 @@ function afterAudit(before: Stratum, { agreed }: Seen, certificate: Certificate)
 const barOf = ({ noise, least }: Certificate, risk: Risk): Bar => barFor(risk, { noise, least: least.agreement })
 
 /** The test of a stratum, which takes at least as many decisions as the setting demands. */
-function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof {
+function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' | 'n' | 'k'>): SequentialProof {
   const proof = sprt(barOf(certificate, risk), { agreed: k, disagreed: n - k })
   const lacking = certificate.least.support - n
   if (proof.verdict === 'refuted' || lacking <= 0) return proof
@@ -203,7 +206,7 @@ function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' 
 }
 
 /** The verdict on a stratum, from its counts alone. */
-export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): Proof['verdict'] =>
+export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): SequentialProof['verdict'] =>
   proofOf(certificate, stratum).verdict
 
 /**

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
 /** Hashes of the lines of the system messages, and of the tools, that one turn's calls showed. */
-export type Shown = { lines: readonly string[]; tools: readonly string[] }
+export type ShownToModel = { lines: readonly string[]; tools: readonly string[] }
 
 /** For each part, the number of turns in a row that showed it, or, negative, did not. */
-type Parts = Record<string, number>
+type PromptParts = Record<string, number>
 type Kind = 'lines' | 'tools'
 
 /**
@@ -16,10 +16,10 @@ export type Identity = {
   prompt_hash: string
   tools_hash: string
   /** Parts that belong to it, and parts that may. */
-  lines: Parts
-  tools: Parts
-  new_lines: Parts
-  new_tools: Parts
+  lines: PromptParts
+  tools: PromptParts
+  new_lines: PromptParts
+  new_tools: PromptParts
   /** Turns since it began. */
   turns: number
   /** It began soon after the one before: the prompts change by themselves. */
@@ -37,7 +37,7 @@ export const hashOf = (value: string): string => createHash('sha256').update(val
 
 /** `named`: the hash of the instructions, where they are known without the calls. */
 export const beginIdentity = (
-  shown: Shown,
+  shown: ShownToModel,
   { restless = false, named }: { restless?: boolean; named?: string | undefined } = {},
 ): Identity => ({
   prompt_hash: named ?? hashOf(shown.lines.toSorted().join()),
@@ -51,7 +51,7 @@ export const beginIdentity = (
 })
 
 /** The identity after one more turn, and what changed. */
-export function showIdentity(before: Identity, shown: Shown): { identity: Identity; changed: Kind | null } {
+export function showIdentity(before: Identity, shown: ShownToModel): { identity: Identity; changed: Kind | null } {
   const patience = before.restless ? PATIENCE.restless : PATIENCE.calm
   // Parts that the first turns do not have in common are dropped.
   const settles = before.turns < patience
@@ -73,8 +73,12 @@ export function showIdentity(before: Identity, shown: Shown): { identity: Identi
 
 type How = { settles: boolean; patience: number; restless: boolean }
 
-function step({ own, fresh }: { own: Parts; fresh: Parts }, present: ReadonlySet<string>, { settles, patience, restless }: How) {
-  const [kept, come]: [Parts, Parts] = [{}, {}]
+function step(
+  { own, fresh }: { own: PromptParts; fresh: PromptParts },
+  present: ReadonlySet<string>,
+  { settles, patience, restless }: How,
+) {
+  const [kept, come]: [PromptParts, PromptParts] = [{}, {}]
   let changed = false
   for (const [part, run] of Object.entries(own)) {
     if (present.has(part)) kept[part] = run < 0 ? 1 : Math.min(run + 1, STEADY)
@@ -92,7 +96,7 @@ function step({ own, fresh }: { own: Parts; fresh: Parts }, present: ReadonlySet
   return { own: kept, fresh: come, changed, stirs: restless && Object.values(come).some((run) => run >= PATIENCE.calm) }
 }
 
-const countsOf = (parts: readonly string[]): Parts => Object.fromEntries(parts.map((part) => [part, 1]))
+const countsOf = (parts: readonly string[]): PromptParts => Object.fromEntries(parts.map((part) => [part, 1]))
 
 /** Lines of one prompt that are looked at, and texts of an event that are looked for in them. */
 const MOST_LINES = 500

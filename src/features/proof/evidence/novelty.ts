@@ -1,15 +1,15 @@
 import { isJsonFields } from '../../../base/json.ts'
-import { numbersIn, type Reading } from './numbers.ts'
+import { numbersIn, type NumberReading } from './numbers.ts'
 import { emptyTaught, type TaughtShapes, teachShape, unseenShare } from './drift.ts'
 
 /** The parts of an event that may be new to a proof: its sender, and the numbers in its fields. */
-export type Traits = { sender: string; numbers: readonly Reading[] }
+export type EventTraits = { sender: string; numbers: readonly NumberReading[] }
 /** Numbers at one place. `stretched`: how often a later one was beyond those before it. */
 export type Range = { low: number; high: number; n: number; stretched: number }
 /** The traits of the events that a proof was judged on. `rare`: numbers at further places. */
-export type Values = { senders: TaughtShapes; numbers: Record<string, Range>; rare: number }
+export type TaughtValues = { senders: TaughtShapes; numbers: Record<string, Range>; rare: number }
 
-export const noValues = (): Values => ({ senders: emptyTaught(), numbers: {}, rare: 0 })
+export const noValues = (): TaughtValues => ({ senders: emptyTaught(), numbers: {}, rare: 0 })
 
 /** Fields of an event that name it. */
 const NAMING: ReadonlySet<string> = new Set(['id', 'scope', 'source', 'timestamp', 'type', 'meta'])
@@ -22,21 +22,21 @@ const USUAL = 0.05
 type Sent = { source: string; meta: { sender?: string | undefined } }
 
 /** The sender is the key that an event was sent with, as for what is learned. */
-export function traitsOf(event: Sent & object): Traits {
+export function traitsOf(event: Sent & object): EventTraits {
   const numbers = Object.entries(event).flatMap(([name, value]) => (NAMING.has(name) ? [] : readingsOf(name, value)))
   return { sender: event.meta.sender ?? event.source, numbers }
 }
 
 const DEEPEST = 3
 
-function readingsOf(path: string, value: unknown, depth = 0): Reading[] {
+function readingsOf(path: string, value: unknown, depth = 0): NumberReading[] {
   if (typeof value === 'number') return [{ place: path, value }]
   if (typeof value === 'string') return numbersIn(value).map((one) => ({ ...one, place: `${path} ${one.place}` }))
   if (!isJsonFields(value) || depth >= DEEPEST) return []
   return Object.entries(value).flatMap(([name, inner]) => readingsOf(`${path}.${name}`, inner, depth + 1))
 }
 
-export function teachValues({ senders, numbers, rare }: Values, traits: Traits): Values {
+export function teachValues({ senders, numbers, rare }: TaughtValues, traits: EventTraits): TaughtValues {
   const taught = { senders: teachShape(senders, traits.sender), numbers: { ...numbers }, rare }
   for (const { place, value } of traits.numbers) {
     const known = taught.numbers[place]
@@ -55,7 +55,7 @@ const stretch = ({ low, high, n, stretched }: Range, value: number): Range => ({
 })
 
 /** The part of an event that the proof has not seen, in words, or null. */
-export function noveltyOf({ senders, numbers, rare }: Values, traits: Traits): string | null {
+export function noveltyOf({ senders, numbers, rare }: TaughtValues, traits: EventTraits): string | null {
   const events = Object.values(senders.taught).reduce((sum, count) => sum + count, senders.rare)
   if (events < SETTLED) return null
   if (!Object.hasOwn(senders.taught, traits.sender) && unseenShare(senders) <= USUAL) return 'its sender is new'
@@ -73,5 +73,5 @@ const isBounded = ({ n, stretched }: Range): boolean =>
   n >= SETTLED && stretched <= MOST_STRETCHED.base + (n - SETTLED) * MOST_STRETCHED.share
 const MOST_STRETCHED = { base: 3, share: 0.1 } as const
 
-const onceShare = (numbers: Values['numbers'], rare: number): number =>
+const onceShare = (numbers: TaughtValues['numbers'], rare: number): number =>
   unseenShare({ taught: Object.fromEntries(Object.entries(numbers).map(([place, { n }]) => [place, n])), rare })

@@ -1,5 +1,5 @@
 /** A number in a text. `place`: the word before it, with a mark for each number in between. */
-export type Reading = { place: string; value: number }
+export type NumberReading = { place: string; value: number }
 
 /** Longer texts are read up to here. */
 const LONGEST_TEXT = 2000
@@ -9,8 +9,8 @@ const MOST_NUMBERS = 64
  * The numbers of a text with their places. Dates, times and addresses are left out: they name a
  * moment or a machine, and the next one is always new.
  */
-export function numbersIn(text: string): Reading[] {
-  const found: Reading[] = []
+export function numbersIn(text: string): NumberReading[] {
+  const found: NumberReading[] = []
   let place = '^'
   const plain = text.slice(0, LONGEST_TEXT).toLowerCase().replaceAll(DATE, ' ')
   for (const [token] of plain.matchAll(TOKEN)) {

@@ -28,7 +28,7 @@ export function barFor(risk: Risk, { noise = 0, least = 0 }: { noise?: number; l
 const raised = (bar: Bar, least: number): Bar =>
   least <= bar.poor ? bar : { ...bar, poor: least, good: Math.max(bar.good, 1 - (1 - least) / 5), accept: 20 }
 
-export type Proof =
+export type SequentialProof =
   | { verdict: 'open'; /** Agreements still needed if nothing disagrees. */ needed: number }
   | { verdict: 'proven' | 'refuted'; needed: 0 }
 
@@ -41,7 +41,7 @@ export function weights({ poor, good }: Bar): { agreed: number; disagreed: numbe
  * Wald's sequential probability ratio test: may be evaluated after each comparison without raising
  * its error rates.
  */
-export function sprt(bar: Bar, { agreed, disagreed }: Compared): Proof {
+export function sprt(bar: Bar, { agreed, disagreed }: Compared): SequentialProof {
   const weight = weights(bar)
   const evidence = agreed * weight.agreed + disagreed * weight.disagreed
   const accept = Math.log(bar.accept)

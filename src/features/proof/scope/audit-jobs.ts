@@ -5,13 +5,13 @@ import type { Job } from '../../../engine/jobs.ts'
 import { childHead } from '../../../engine/log/spans.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
-import type { Decisions } from '../../decisions/scope/decisions.ts'
+import type { DecisionModelCalls } from '../../decisions/scope/decisions.ts'
 import type { Audit } from './audits.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
-type Parts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
+type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
   dry_turns: DryTurns
-  decisions: Decisions
+  decisions: DecisionModelCalls
 }
 
 /** Longest wait for the model or its budget: an older decision is not worth the question. */
@@ -23,7 +23,7 @@ const AGAIN_MS = { least: 1000, unknown: 60_000, most: 600_000 } as const
  * Audits decisions, one at a time. If the object dies before the unit that records the answer, the
  * job asks again: a dry turn may be repeated, and its usage counts each time.
  */
-export function handleAudits(parts: Parts): void {
+export function handleAudits(parts: AuditJobsParts): void {
   const { jobs, unit } = parts
   jobs.handle<Audit>('audit', {
     work: 'audit',
@@ -42,7 +42,7 @@ export function handleAudits(parts: Parts): void {
 }
 
 /** Starts a run of the Learner. A run that is already in progress does not know of this drift. */
-async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit }: Parts): Promise<{ again_ms: number } | void> {
+async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit }: AuditJobsParts): Promise<{ again_ms: number } | void> {
   const started = await env.LEARNER.getByName(scope).start({ scope, started_by: 'drift', by: 'audits', drifted: [payload] })
   if (started.already_running) {
     unit((waiting) => jobs.progressed(waiting, 'learn-again', key))
@@ -52,7 +52,7 @@ async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit
   return undefined
 }
 
-async function audit({ key, payload }: Job<Audit>, parts: Parts): Promise<{ again_ms: number } | void> {
+async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
   const { jobs, unit, now, programs, judgements, dry_turns } = parts
   const { reflex_id, version: number, view, head } = payload
   const version = programs.find({ id: reflex_id, version: number })
@@ -75,10 +75,10 @@ async function audit({ key, payload }: Job<Audit>, parts: Parts): Promise<{ agai
   return undefined
 }
 
-type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<Parts['programs']['find']>> }
+type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<AuditJobsParts['programs']['find']>> }
 
 /** A request for a decision is audited by the decision model, which would have answered it. */
-async function auditAsked({ key, payload, version }: Auditing, parts: Parts): Promise<{ again_ms: number } | void> {
+async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
   const { jobs, unit, now, judgements, decisions } = parts
   const answer = await decisions.again(payload.seq)
   if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {

@@ -5,9 +5,9 @@ import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { AuditOccasion, DryView } from '../contract/audit.ts'
 import { countAct, occasionOf } from '../evidence/draw.ts'
 import { noveltyOf, traitsOf } from '../evidence/novelty.ts'
-import type { Decision, Fire } from '../../../reflexes/decide.ts'
+import type { ReactionDecision, Fire } from '../../../reflexes/decide.ts'
 import type { Event } from '../../../core/event.ts'
-import type { Applied, Feature, Next } from '../../../engine/feature.ts'
+import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
 import { childHead, headOf } from '../../../engine/log/spans.ts'
 import type { OwnAct } from './judgements.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
@@ -16,7 +16,7 @@ import type { Unit } from '../../../engine/storage/unit.ts'
 /** An audit as stored in its job. */
 export type Audit = OwnAct & { reflex_id: string; version: number; view: DryView; head: EntryHead }
 
-type Parts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
+type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
 
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500
@@ -29,11 +29,11 @@ const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_t
  * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
  * is added in the unit of the decision, with what a turn would have seen then.
  */
-export class Audits implements Feature {
+export class Audits implements ScopeFeature {
   readonly name = 'audits'
-  readonly #parts: Parts
+  readonly #parts: AuditsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: AuditsParts) {
     this.#parts = parts
   }
 
@@ -43,7 +43,7 @@ export class Audits implements Feature {
   }
 
   /** True if the decision is audited. */
-  #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: Decision, log_seq: number): boolean {
+  #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: ReactionDecision, log_seq: number): boolean {
     const { agent, settings, memory, jobs } = this.#parts
     if (NEVER.has(acted.action.action_type)) return false
     if (agent().trigger === null && !isAsked(event)) return false

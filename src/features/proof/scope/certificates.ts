@@ -2,7 +2,7 @@ import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Certificate, CertificateChange, Risk, Teacher } from '../contract/certificate.ts'
 import {
   allow,
-  type Change,
+  type CertificateMove,
   type Observation,
   openCertificate,
   proceed,
@@ -17,10 +17,10 @@ import type { Ground } from '../../../engine/storage/wiring.ts'
 /** Versions whose certificates a scope keeps; those that were issued first are deleted. */
 const MOST = 1000
 
-type Version = { id: string; version: number; hash: string }
-type Name = Pick<Version, 'id' | 'version'>
+type CertifiedVersion = { id: string; version: number; hash: string }
+type CertifiedName = Pick<CertifiedVersion, 'id' | 'version'>
 type Where = { event_type: string; risk: Risk }
-type Row = { reflex_id: string; version: number; certificate: string }
+type CertificateRow = { reflex_id: string; version: number; certificate: string }
 /** An observation by the scope's own clock, of the slow path as it is now. `head`: its span. */
 export type Observed = (Observation extends infer One ? (One extends Observation ? Omit<One, 'teacher' | 'at'> : never) : never) & {
   head?: EntryHead
@@ -28,26 +28,26 @@ export type Observed = (Observation extends infer One ? (One extends Observation
 
 export type PersonDecision = { person: string; allows: boolean; reason: string | null; approval_id: string }
 
-type Parts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
-type OnLapse = (unit: Unit, version: Name) => void
+type CertificatesParts = Pick<Ground, 'database' | 'settings'> & { teacher: () => Teacher }
+type OnLapse = (unit: Unit, version: CertifiedName) => void
 
 /**
  * The evidence for versions of reflexes in this scope, one certificate for each. A change is
  * written and logged in the unit of the decision that it follows from.
  */
 export class Certificates {
-  readonly #parts: Parts
+  readonly #parts: CertificatesParts
   #all: Map<string, Certificate> | null = null
   readonly #onLapse: OnLapse[] = []
   /** Names of those that D1 may lack: all of them, on waking. */
   readonly untold = new Set<string>()
 
-  constructor(parts: Parts) {
+  constructor(parts: CertificatesParts) {
     this.#parts = parts
   }
 
   /** Null if the version was never compared with a decision here. */
-  of(version: Name): Certificate | null {
+  of(version: CertifiedName): Certificate | null {
     return this.#known.get(nameOf(version)) ?? null
   }
 
@@ -75,7 +75,7 @@ export class Certificates {
    */
   open(
     unit: Unit,
-    version: Version,
+    version: CertifiedVersion,
     { head, ...given }: { noise?: number; baseline?: number; head?: EntryHead | undefined } = {},
   ): Certificate {
     const known = this.of(version)
@@ -92,7 +92,7 @@ export class Certificates {
   }
 
   /** Counts an observation. The changes are logged; the caller follows them up. */
-  observe(unit: Unit, version: Version, { head, ...seen }: Observed): Change[] {
+  observe(unit: Unit, version: CertifiedVersion, { head, ...seen }: Observed): CertificateMove[] {
     this.expire(unit, version)
     // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
     const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
@@ -118,7 +118,7 @@ export class Certificates {
   }
 
   /** Ends a certificate: the version is compared with decisions again. */
-  lapse(unit: Unit, version: Name, reason: string): void {
+  lapse(unit: Unit, version: CertifiedName, reason: string): void {
     const known = this.of(version)
     if (!known || known.lapsed) return
     this.#write(unit, version, { ...known, lapsed: { at: unit.now, reason }, n: 0, k: 0, bound: null })
@@ -126,7 +126,7 @@ export class Certificates {
   }
 
   /** Ends a certificate that has expired, or of which the slow path has changed. */
-  expire(unit: Unit, version: Name): void {
+  expire(unit: Unit, version: CertifiedName): void {
     const known = this.of(version)
     if (!known || known.lapsed) return
     const changed = teacherChange(known.teacher, this.teacher)
@@ -139,7 +139,7 @@ export class Certificates {
   }
 
   /** A person's decision about a proven action. False if the proof has ended in the meantime. */
-  decide(unit: Unit, version: Name, { person, allows, reason, approval_id, ...where }: Where & PersonDecision): boolean {
+  decide(unit: Unit, version: CertifiedName, { person, allows, reason, approval_id, ...where }: Where & PersonDecision): boolean {
     this.expire(unit, version)
     const known = this.of(version)
     const isProven = known?.strata.some((one) => one.event_type === where.event_type && one.risk === where.risk && one.state === 'proven')
@@ -151,23 +151,23 @@ export class Certificates {
     return true
   }
 
-  asked(unit: Unit, version: Name, { approval_id, ...where }: Where & { approval_id: string }): void {
+  asked(unit: Unit, version: CertifiedName, { approval_id, ...where }: Where & { approval_id: string }): void {
     this.#log(unit, version, { change: 'asked', ...where, approval_id, reason: `a person must allow its action on ${where.event_type}` })
   }
 
-  withdrawn(unit: Unit, version: Name, about: Where & { approval_id: string; reason: string }): void {
+  withdrawn(unit: Unit, version: CertifiedName, about: Where & { approval_id: string; reason: string }): void {
     this.#log(unit, version, { change: 'withdrawn', ...about })
   }
 
   get #known(): Map<string, Certificate> {
     if (this.#all) return this.#all
-    const rows = this.#parts.database.all<Row>('SELECT reflex_id, version, certificate FROM certificates ORDER BY issued_at')
+    const rows = this.#parts.database.all<CertificateRow>('SELECT reflex_id, version, certificate FROM certificates ORDER BY issued_at')
     this.#all = new Map(rows.map((row) => [nameOf({ ...row, id: row.reflex_id }), JSON.parse(row.certificate) as Certificate]))
     for (const name of this.#all.keys()) this.untold.add(name)
     return this.#all
   }
 
-  #write(unit: Unit, { id, version }: Name, certificate: Certificate): void {
+  #write(unit: Unit, { id, version }: CertifiedName, certificate: Certificate): void {
     const known = this.#known
     const before = known.get(nameOf({ id, version }))
     known.set(nameOf({ id, version }), certificate)
@@ -182,10 +182,10 @@ export class Certificates {
   #forgetFirst(unit: Unit): void {
     const sql = `DELETE FROM certificates WHERE (reflex_id, version) IN
       (SELECT reflex_id, version FROM certificates ORDER BY issued_at LIMIT 1) RETURNING reflex_id AS id, version`
-    for (const gone of unit.all<Name>(sql)) this.#known.delete(nameOf(gone))
+    for (const gone of unit.all<CertifiedName>(sql)) this.#known.delete(nameOf(gone))
   }
 
-  #log(unit: Unit, { id, version }: Name, { change, reason, event_type = null, risk = null, approval_id, head }: Logged): void {
+  #log(unit: Unit, { id, version }: CertifiedName, { change, reason, event_type = null, risk = null, approval_id, head }: Logged): void {
     const certificate = this.of({ id, version })
     if (!certificate) return
     const about = {
@@ -211,4 +211,4 @@ type Logged = {
   head?: EntryHead | undefined
 }
 
-const nameOf = ({ id, version }: Name): string => `${id}@${version}`
+const nameOf = ({ id, version }: CertifiedName): string => `${id}@${version}`

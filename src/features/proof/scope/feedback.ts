@@ -1,12 +1,12 @@
 import type { Outcome } from '../../../contract/event-record.ts'
-import type { Feedback, Judged } from '../contract/audit.ts'
+import type { Feedback, AuditedDecision } from '../contract/audit.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import { childHead, eventHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 
-type Parts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'proving' | 'judgements'>
-type Row = { seq: number; type: string; trace_id: string; outcome: string | null }
+type FeedbackParts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'proving' | 'judgements'>
+type FeedbackRow = { seq: number; type: string; trace_id: string; outcome: string | null }
 
 /** The state key of the latest judged events. */
 const KEY = 'feedback'
@@ -17,13 +17,13 @@ const MOST_KEPT = 500
  * that decided, if it is the first verdict on the event.
  */
 export function judge(
-  parts: Parts,
+  parts: FeedbackParts,
   event_id: string,
   { right, reply, reason = '' }: Feedback,
   by: string,
-): Result<{ judged: Judged }, Refused<'unknown' | 'undecided'>> {
+): Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>> {
   const { scope, database, unit } = parts
-  const row = database.first<Row>('SELECT seq, type, trace_id, outcome FROM events WHERE id = ?', event_id)
+  const row = database.first<FeedbackRow>('SELECT seq, type, trace_id, outcome FROM events WHERE id = ?', event_id)
   if (!row) return { ok: false, reason: 'unknown', detail: `the scope ${scope} does not have the event ${event_id}, or no longer` }
   const outcome = row.outcome === null ? null : (JSON.parse(row.outcome) as Outcome)
   if (outcome?.by !== 'reflex' && outcome?.by !== 'turn')
@@ -61,7 +61,7 @@ type Said = {
 
 function count(
   unit: Unit,
-  { log, programs, proving, judgements }: Parts,
+  { log, programs, proving, judgements }: FeedbackParts,
   { reflex_id, version, log_seq }: Extract<Outcome, { by: 'reflex' }>,
   { event_id, right, reason, by, head, ...of }: Said,
 ): boolean {

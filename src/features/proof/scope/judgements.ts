@@ -6,14 +6,14 @@ import type { AuditEntry, AuditOccasion, JudgedBy } from '../contract/audit.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Risk } from '../contract/certificate.ts'
 import { isAudited } from '../evidence/draw.ts'
-import type { Traits, Values } from '../evidence/novelty.ts'
+import type { EventTraits, TaughtValues } from '../evidence/novelty.ts'
 import { shapeOf } from '../evidence/shape.ts'
 import type { Toolbox } from '../../../agent/toolbox.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
-import type { Change } from '../evidence/certificate.ts'
+import type { CertificateMove } from '../evidence/certificate.ts'
 import type { Certificates, Observed } from './certificates.ts'
 import { riskIn } from '../../decisions/agent/middle.ts'
 import type { ReflexVersions } from '../../../engine/reflexes/versions.ts'
@@ -25,11 +25,11 @@ export type OwnAct = {
   own: Action
   log_seq: number
   occasion?: AuditOccasion
-  traits?: Traits
+  traits?: EventTraits
 }
 /** A proof that reaches an act. `seq`: the place of the event that completed it. */
-type Reached = { seq: number; risk: Risk; values: Values | undefined }
-export type Verdict = {
+type Reached = { seq: number; risk: Risk; values: TaughtValues | undefined }
+export type JudgedAct = {
   head: EntryHead
   judged_by: JudgedBy
   by: string | null
@@ -38,14 +38,14 @@ export type Verdict = {
   reason?: string
   usage?: Extract<AuditEntry, { kind: 'reflex-audited' }>['usage']
 }
-type Parts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | 'records'> & {
+type JudgementsParts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | 'records'> & {
   programs: ReflexVersions
   certificates: Certificates
   toolbox: Toolbox
   /** Moves the version as its certificate says. */
   judge: (unit: Unit, version: ReflexVersion) => void
 }
-type Name = Pick<ReflexVersion, 'id' | 'version'>
+type JudgedVersion = Pick<ReflexVersion, 'id' | 'version'>
 
 /** The state key of the places in the log since which audits of a version disagree. */
 const SINCE = 'disagreed_since'
@@ -55,19 +55,19 @@ const SINCE = 'disagreed_since'
  * An alarm sends the event type back to shadow mode and has the Learner learn again.
  */
 export class Judgements {
-  readonly #parts: Parts
+  readonly #parts: JudgementsParts
 
-  constructor(parts: Parts) {
+  constructor(parts: JudgementsParts) {
     this.#parts = parts
   }
 
   /** True if the version is proven on such an event. */
-  isProven(version: Name, act: Pick<OwnAct, 'event_type' | 'own'>): boolean {
+  isProven(version: JudgedVersion, act: Pick<OwnAct, 'event_type' | 'own'>): boolean {
     return this.proofOf(version, act) !== null
   }
 
   /** The proof of a version that reaches such an act; null if none does. */
-  proofOf(version: Name, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): Reached | null {
+  proofOf(version: JudgedVersion, { event_type, own }: Pick<OwnAct, 'event_type' | 'own'>): Reached | null {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return null
     const risk = riskIn(this.#parts.toolbox, own)
@@ -78,17 +78,17 @@ export class Judgements {
   }
 
   /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
-  audited(unit: Unit, version: ReflexVersion, { decided, ...given }: OwnAct & Pick<Verdict, 'head' | 'decided' | 'usage'>): void {
+  audited(unit: Unit, version: ReflexVersion, { decided, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage'>): void {
     const { keyOf } = this.#parts.toolbox
     const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map() }, keyOf).agreed
     this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
   }
 
-  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, traits, ...verdict }: OwnAct & Verdict): void {
+  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, traits, ...verdict }: OwnAct & JudgedAct): void {
     const { log, certificates } = this.#parts
     const { id: reflex_id, version: number } = version
     const { decided, agreed } = verdict
-    const shown = log.clean({ own, decided }, head.trace_id) as Pick<Verdict, 'decided'> & { own: Action }
+    const shown = log.clean({ own, decided }, head.trace_id) as Pick<JudgedAct, 'decided'> & { own: Action }
     unit.log({ ...head, kind: 'reflex-audited', reflex_id, version: number, event_type, ...verdict, ...shown })
     if (agreed === null) return
     const since = this.#since(unit, version, { agreed, log_seq })
@@ -115,22 +115,22 @@ export class Judgements {
     this.#follow(unit, version, { changes, since })
   }
 
-  #follow(unit: Unit, version: ReflexVersion, { changes, since }: { changes: readonly Change[]; since: number }): void {
+  #follow(unit: Unit, version: ReflexVersion, { changes, since }: { changes: readonly CertificateMove[]; since: number }): void {
     this.#parts.judge(unit, version)
     if (changes.some(({ kind }) => kind === 'drifted')) this.learnAgain(unit, version, since)
   }
 
   /** Counts a judgement of a person or a later turn; false if the version has no proof. */
-  said(unit: Unit, version: ReflexVersion, given: OwnAct & Omit<Verdict, 'decided'>): boolean {
+  said(unit: Unit, version: ReflexVersion, given: OwnAct & Omit<JudgedAct, 'decided'>): boolean {
     if (!this.isProven(version, given)) return false
     this.judged(unit, version, { ...given, decided: null })
     return true
   }
 
   /** Counts that a later turn or a person overruled what a version did about an event. */
-  overruled(unit: Unit, version: ReflexVersion, event_id: string, said: Pick<Verdict, 'judged_by' | 'by' | 'reason'>): void {
+  overruled(unit: Unit, version: ReflexVersion, event_id: string, said: Pick<JudgedAct, 'judged_by' | 'by' | 'reason'>): void {
     const { database, log } = this.#parts
-    const row = database.first<Row>('SELECT seq, scope, type, trace_id, outcome FROM events WHERE id = ?', event_id)
+    const row = database.first<JudgementRow>('SELECT seq, scope, type, trace_id, outcome FROM events WHERE id = ?', event_id)
     const outcome = row?.outcome ? (JSON.parse(row.outcome) as Outcome) : null
     if (!row || outcome?.by !== 'reflex' || outcome.reflex_id !== version.id || outcome.version !== version.version) return
     const { log_seq } = outcome
@@ -155,7 +155,7 @@ export class Judgements {
   }
 
   /** Counts that a person rejected a run that a reflex had asked for. */
-  rejected(unit: Unit, { why, head }: { why: string; head: EntryHead }, said: Pick<Verdict, 'by' | 'reason'>): void {
+  rejected(unit: Unit, { why, head }: { why: string; head: EntryHead }, said: Pick<JudgedAct, 'by' | 'reason'>): void {
     const [, id, number] = ASKED_BY.exec(why) ?? []
     const version = id === undefined ? undefined : this.#parts.programs.find({ id, version: Number(number) })
     const [event_id] = head.event_ids
@@ -204,7 +204,7 @@ export class Judgements {
   }
 }
 
-type Row = { seq: number; scope: string; type: string; trace_id: string; outcome: string | null }
+type JudgementRow = { seq: number; scope: string; type: string; trace_id: string; outcome: string | null }
 
 /** The reason of a reflex's proposal, as `perform-action` words it. */
 const ASKED_BY = /^reflex (.+)@(\d+)$/

@@ -1,6 +1,6 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
 import type { Certificate, Risk, Stratum } from '../contract/certificate.ts'
-import type { LicenceUse } from '../../market/scope/licence-use.ts'
+import type { LicenceUses } from '../../market/scope/licence-use.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
@@ -13,12 +13,12 @@ import type { Turn } from '../../../engine/turns/turn.ts'
 import type { ReflexSync } from '../../../engine/reflexes/sync.ts'
 import type { Move, ReflexVersions } from '../../../engine/reflexes/versions.ts'
 
-type Parts = Pick<Ground, 'records' | 'settings'> & {
+type PromotionsParts = Pick<Ground, 'records' | 'settings'> & {
   programs: ReflexVersions
   reflex_sync: Pick<ReflexSync, 'moved'>
   certificates: Certificates
   may_act: Pick<MayAct, 'heldBack' | 'unproven'>
-  licence_use: Pick<LicenceUse, 'lapsed'>
+  licence_use: Pick<LicenceUses, 'lapsed'>
   teachers: Teachers
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
@@ -27,7 +27,7 @@ type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'
  * A proven action of a version: what a person may allow. `agreed` of `compared` decisions prove it;
  * `proof` is the place of the last of their events, which another proof does not share.
  */
-export type Promotion = {
+export type StateMove = {
   id: string
   version: number
   hash: string
@@ -38,22 +38,22 @@ export type Promotion = {
   proof: number
 }
 /** `why`: the evidence. */
-export type PromotionQuestion = { promotion: Promotion; why: string }
-export type WaitingPromotion = { approval_id: string; promotion: Promotion }
+export type PromotionQuestion = { promotion: StateMove; why: string }
+export type WaitingPromotion = { approval_id: string; promotion: StateMove }
 /** Asks people. `ask` returns null if the question waits already. */
 type Questions = {
   ask: (unit: Unit, question: PromotionQuestion) => string | null
-  waiting: (version: Name) => readonly WaitingPromotion[]
+  waiting: (version: MovedName) => readonly WaitingPromotion[]
   withdraw: (unit: Unit, approval_id: string, reason: string) => void
 }
-type Name = Pick<ReflexVersion, 'id' | 'version'>
+type MovedName = Pick<ReflexVersion, 'id' | 'version'>
 
 /** Moves versions between shadow mode and acting, by their certificates. */
 export class Promotions {
-  readonly #parts: Parts
+  readonly #parts: PromotionsParts
   #questions: Questions = { ask: () => null, waiting: () => [], withdraw: () => {} }
 
-  constructor(parts: Parts) {
+  constructor(parts: PromotionsParts) {
     this.#parts = parts
     parts.certificates.onLapse((unit, version) => this.review(unit, version))
   }
@@ -98,7 +98,7 @@ export class Promotions {
   }
 
   /** Withdraws the questions about a version whose evidence is no longer what was shown. */
-  review(unit: Unit, version: Name): void {
+  review(unit: Unit, version: MovedName): void {
     for (const { approval_id, promotion } of this.#questions.waiting(version)) {
       const reason = this.outdated(promotion)
       if (reason === null) continue
@@ -109,7 +109,7 @@ export class Promotions {
   }
 
   /** The reason why the evidence that was shown no longer holds; null: it does. */
-  outdated({ id, version, event_type, risk, proof }: Promotion): string | null {
+  outdated({ id, version, event_type, risk, proof }: StateMove): string | null {
     const certificate = this.#parts.certificates.of({ id, version })
     if (!certificate) return 'its certificate is no longer kept'
     if (certificate.lapsed) return certificate.lapsed.reason
@@ -121,7 +121,7 @@ export class Promotions {
   }
 
   /** Applies a person's decision about a proven action. */
-  decided(unit: Unit, promotion: Promotion, decision: PersonDecision): void {
+  decided(unit: Unit, promotion: StateMove, decision: PersonDecision): void {
     const { certificates, programs } = this.#parts
     const { id, version: number, event_type, risk } = promotion
     if (decision.allows && this.outdated(promotion) !== null) return

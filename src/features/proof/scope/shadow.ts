@@ -2,13 +2,13 @@ import type { ToolDefinition } from '../../../tools/define-tool.ts'
 import { toolCallOf, type Action } from '../../../contract/action.ts'
 import { actsOf, type Decision, type ReflexVersion } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
-import { type Traits, traitsOf } from '../evidence/novelty.ts'
+import { type EventTraits, traitsOf } from '../evidence/novelty.ts'
 import { shapeOf } from '../evidence/shape.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
-import { historyOf, type Fire, type Step } from '../../../reflexes/decide.ts'
-import type { Applied, Feature } from '../../../engine/feature.ts'
+import { historyOf, type Fire, type ReflexStep } from '../../../reflexes/decide.ts'
+import type { Applied, ScopeFeature } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/event-row.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
 import type { Toolbox } from '../../../agent/toolbox.ts'
@@ -17,19 +17,19 @@ import type { Records } from './stats.ts'
 import type { Promotions } from './promotions.ts'
 import { riskIn } from '../../decisions/agent/middle.ts'
 import type { UsedLicence } from '../../market/contract/view.ts'
-import type { LicenceUse } from '../../market/scope/licence-use.ts'
-import type { Judgements, Verdict } from './judgements.ts'
+import type { LicenceUses } from '../../market/scope/licence-use.ts'
+import type { Judgements, JudgedAct } from './judgements.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
-type Parts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log' | 'settings'> & {
+type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log' | 'settings'> & {
   programs: ReflexVersions
   toolbox: Toolbox
   promotions: Promotions
   judgements: Judgements
-  licence_use: LicenceUse
+  licence_use: LicenceUses
 }
-type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<Verdict, 'judged_by' | 'by'>>
+type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<JudgedAct, 'judged_by' | 'by'>>
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
 /** `teaches`: the slow path decided, or a version that a person activated. */
 type Comparison = {
@@ -38,7 +38,7 @@ type Comparison = {
   seq: number
   event_type: string
   shape: string | undefined
-  traits: Traits | undefined
+  traits: EventTraits | undefined
   decision: Decision
   teaches: boolean
   seen: Map<string, number>
@@ -46,17 +46,17 @@ type Comparison = {
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
 /** Compares shadow actions with decisions, and demotes versions whose actions or runs fail. */
-export class Proving implements Feature {
+export class ShadowTrials implements ScopeFeature {
   readonly name = 'proof'
-  readonly #parts: Parts
+  readonly #parts: ShadowTrialsParts
   #waiting: number
 
-  constructor(parts: Parts) {
+  constructor(parts: ShadowTrialsParts) {
     this.#parts = parts
     this.#waiting = parts.database.first<{ n: number }>('SELECT count(*) AS n FROM trials')?.n ?? 0
   }
 
-  ran(unit: Unit, { id, version, state, ran, fire, passed }: Step, { one }: Applied['decision']): void {
+  ran(unit: Unit, { id, version, state, ran, fire, passed }: ReflexStep, { one }: Applied['decision']): void {
     if (ran) this.#count(unit, ran, state)
     const on = { at: unit.now, event_id: one.event.id }
     if (fire && state) this.#parts.records.fired(historyOf(fire.version, state), fire, on)
@@ -81,7 +81,7 @@ export class Proving implements Feature {
   }
 
   /** Counts a run. `refused` actions are those this scope does not allow. */
-  #count(unit: Unit, { version, run, refused }: NonNullable<Step['ran']>, state: Step['state']): void {
+  #count(unit: Unit, { version, run, refused }: NonNullable<ReflexStep['ran']>, state: ReflexStep['state']): void {
     const known = this.#parts.records.of(version)
     const { metrics } = known
     countRun(metrics, refused ? { ...run, reason: 'invalid_action' } : run)

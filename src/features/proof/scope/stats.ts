@@ -1,13 +1,13 @@
 import type { Action } from '../../../contract/action.ts'
 import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
-import { History, type FireRecord, type HistoryRecord } from '../../../reflexes/history.ts'
+import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../../reflexes/history.ts'
 import { emptyMetrics } from '../../../reflexes/metrics.ts'
 import type { AuditPace } from '../evidence/draw.ts'
 import { emptyTrial, type Trial } from '../../../reflexes/promotion.ts'
-import type { Database, StateChange } from '../../../engine/storage/database.ts'
+import type { Database, StateWrite } from '../../../engine/storage/database.ts'
 
 /** `paces`: how its acts are audited, by kind; missing in older rows. */
-type Version = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }
+type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }
 type Named = { id: string; version: number; state: string }
 
 const MOST_KINDS = 100
@@ -15,8 +15,8 @@ const MOST_KINDS = 100
 /** The history and metrics of reflexes, cached and written once per unit, in its transaction. */
 export class Records {
   readonly #database: Database
-  readonly #histories = new Map<string, History>()
-  readonly #versions = new Map<string, Version>()
+  readonly #histories = new Map<string, ReflexHistory>()
+  readonly #versions = new Map<string, VersionRecord>()
   readonly #changed = new Set<string>()
   #names: Set<string>
   /** Versions whose metrics D1 may lack. */
@@ -53,10 +53,10 @@ export class Records {
   }
 
   /** `who` is the reflex's id, or `id@version` for a version in shadow mode. */
-  history(who: string): History {
+  history(who: string): ReflexHistory {
     let history = this.#histories.get(who)
     if (!history) {
-      history = new History(this.#database.read<HistoryRecord | undefined>(`history:${who}`, undefined))
+      history = new ReflexHistory(this.#database.read<HistoryRecord | undefined>(`history:${who}`, undefined))
       this.#histories.set(who, history)
     }
     return history
@@ -69,7 +69,7 @@ export class Records {
   }
 
   /** Change the result in place, within a unit. */
-  of({ id, version, state }: Named): Version {
+  of({ id, version, state }: Named): VersionRecord {
     const name = `${id}@${version}`
     const known = this.#read(name)
     // A new state starts a new trial.
@@ -104,8 +104,8 @@ export class Records {
   }
 
   /** Returns and clears the changes that are not stored yet. */
-  changes(): StateChange[] {
-    const changes = Array.from(this.#changed, (key): StateChange => {
+  changes(): StateWrite[] {
+    const changes = Array.from(this.#changed, (key): StateWrite => {
       const [kind = ''] = key.split(':', 1)
       const name = key.slice(kind.length + 1)
       return [key, kind === 'history' ? this.#histories.get(name)?.record : this.#versions.get(name)]
@@ -114,10 +114,10 @@ export class Records {
     return changes
   }
 
-  #read(name: string): Version {
+  #read(name: string): VersionRecord {
     let version = this.#versions.get(name)
     if (!version) {
-      version = this.#database.read<Version>(`metrics:${name}`, { metrics: emptyMetrics(), trial: emptyTrial('') })
+      version = this.#database.read<VersionRecord>(`metrics:${name}`, { metrics: emptyMetrics(), trial: emptyTrial('') })
       this.#versions.set(name, version)
       this.#names.add(name)
     }

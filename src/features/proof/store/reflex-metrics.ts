@@ -8,7 +8,7 @@ import { reflexMetrics } from '../../../store/artifacts/tables.ts'
 const MOST_ROWS = 5000
 
 export type ToldMetrics = { reflex_id: string; version: number; metrics: ReflexMetrics }
-export type ScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
+export type ReflexScopeMetrics = { version: number; scope: string; metrics: ReflexMetrics }
 
 /** Writes a scope's counters in one batch. Stale ones change nothing. `now` in ms. */
 export const tellReflexMetrics = (db: D1Database, scope: string, reports: readonly ToldMetrics[], now: number): Promise<void> =>
@@ -18,7 +18,7 @@ export const forgetReflexMetrics = (db: D1Database, before: number, limit: numbe
   forgetReports(db, 'reflex_metrics', before, limit)
 
 /** A row for each version and scope, last reported first. */
-export async function metricsOf(db: D1Database, id: string): Promise<ScopeMetrics[]> {
+export async function metricsOf(db: D1Database, id: string): Promise<ReflexScopeMetrics[]> {
   const { version, scope, metrics, updated_at } = reflexMetrics
   return drizzle(db)
     .select({ version, scope, metrics })

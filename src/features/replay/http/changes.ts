@@ -14,7 +14,7 @@ import { modelName, resolveModel } from '../../../models/resolve-model.ts'
 import { checkReflex } from '../../../reflexes/static-check.ts'
 import { settingsChange } from '../what-if/changes.ts'
 import { LiveModel } from '../what-if/live-model.ts'
-import { resolvedOf, type Program, type Resolved } from '../what-if/what-if.ts'
+import { resolvedOf, type WhatIfProgram, type Resolved } from '../what-if/what-if.ts'
 import { parseManifest, type Manifest } from '../../../skills/manifest/manifest.ts'
 import { storeOf } from '../../../store/store.ts'
 import { demandRole } from '../../../http/auth/middleware.ts'
@@ -26,11 +26,11 @@ export const replayFields = {
   changes: replayChanges.optional().describe('Needed by `what_if`, and by nothing else.'),
   budget: replayBudget.optional(),
 }
-export type Asked = { mode: 'pinned' | 'what_if'; changes?: ReplayChanges | undefined; budget?: ReplayBudget | undefined }
+export type ReplayQuery = { mode: 'pinned' | 'what_if'; changes?: ReplayChanges | undefined; budget?: ReplayBudget | undefined }
 export const replayRequest = z.strictObject(replayFields)
 
 /** True if reflexes may run on events on which none ran when they were recorded. */
-export const showsMore = ({ changes: { reflexes, reflex_code, settings } = {} }: Asked): boolean =>
+export const showsMore = ({ changes: { reflexes, reflex_code, settings } = {} }: ReplayQuery): boolean =>
   [reflexes, reflex_code, settings?.reflexes].some((change) => change !== undefined)
 
 /** `is_file`: anybody can write a file, so that its scope says nothing about who may run what. */
@@ -44,7 +44,7 @@ type Replaying = {
 }
 
 /** The changes with the code and the model that they name; null if the mode is `pinned`. */
-export async function resolveChanges({ mode, changes, budget }: Asked, parts: Replaying): Promise<Resolved | null> {
+export async function resolveChanges({ mode, changes, budget }: ReplayQuery, parts: Replaying): Promise<Resolved | null> {
   if (mode === 'pinned') {
     if (changes ?? budget) throw invalid('A pinned replay takes neither changes nor a budget: use the mode what_if.')
     return null
@@ -66,8 +66,8 @@ function manifestsOf({ manifest = [] }: ReplayChanges): Map<string, Manifest> {
   return new Map(parsed.map((one) => [one.id, one]))
 }
 
-async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, Program>> {
-  const programs = new Map<string, Program>()
+async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, WhatIfProgram>> {
+  const programs = new Map<string, WhatIfProgram>()
   for (const [id, code] of Object.entries(reflex_code)) {
     const check = await checkReflex(code)
     if (!check.ok) {
@@ -83,7 +83,10 @@ async function codeOf({ reflex_code = {} }: ReplayChanges): Promise<Map<string, 
 }
 
 /** Code of the reflexes that the chains name, for those that did not run when it was recorded. */
-async function programsOf(changes: ReplayChanges, { settings, env, principal, scope, is_file }: Replaying): Promise<Map<string, Program>> {
+async function programsOf(
+  changes: ReplayChanges,
+  { settings, env, principal, scope, is_file }: Replaying,
+): Promise<Map<string, WhatIfProgram>> {
   const chains = [settingsChange(changes)?.reflexes ?? [], ...settings.map(({ reflexes: chain }) => chain)]
   const named = new Map(chains.flat().map((reference) => [nameOf(reference), reference]))
   const asker: Asker = { key: principal, in: is_file ? undefined : scope }
@@ -97,7 +100,7 @@ const nameOf = ({ id, version }: ReflexReference): string => (version === undefi
  * The newest active version acts. One that is not active yet may be tried out. What the key may not
  * read needs a licence for the scope that does not count uses: a replay counts none.
  */
-async function programOf(env: Env, { id, version }: ReflexReference, asker: Asker): Promise<Program | null> {
+async function programOf(env: Env, { id, version }: ReflexReference, asker: Asker): Promise<WhatIfProgram | null> {
   const db = storeOf(env)
   const active = version ?? (await reflexVersionsFor(db, id, asker)).find(({ state }) => state === 'active')?.version
   const found = await lookUpReflex(db, { id, version: active }, asker)

@@ -19,7 +19,7 @@ import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { guard, json, jsonRequest, jsonText, problems, resource, routes, traceId } from '../../../http/describe/describe.ts'
 import { described, plainSchema } from '../../../http/body/plain-schema.ts'
 import { invalid, refuseInvalid } from '../../../http/problems/refusals.ts'
-import { replayRequest, resolveChanges, showsMore, type Asked } from './changes.ts'
+import { replayRequest, resolveChanges, showsMore, type ReplayQuery } from './changes.ts'
 import { exportTrace, recordingsOf } from '../../traces/http/export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
@@ -128,7 +128,7 @@ function unreadable(error: unknown): never {
 }
 
 /** A file alone is replayed pinned; with changes it is a field of the body. */
-function askedOf(text: string): Asked & { file: string } {
+function askedOf(text: string): ReplayQuery & { file: string } {
   const body = jsonValue(text)
   if (!isJsonFields(body) || body['recording'] === undefined) return { mode: 'pinned', file: text }
   const { recording: file, ...asked } = body
@@ -142,7 +142,7 @@ const callerOf = ({ env, var: { agents, principal } }: Pick<Context<AuthEnv>, 'e
 /** Decides on them one after the other, each with its own model calls. */
 async function replayAll(
   recordings: readonly Recording[],
-  asked: Asked,
+  asked: ReplayQuery,
   caller: Caller,
 ): Promise<{ scope: string; report: ReplayReport }[]> {
   if (recordings.length > 1 && asked.budget !== undefined)
@@ -154,7 +154,7 @@ async function replayAll(
 
 async function replayOf(
   recording: Recording,
-  asked: Asked,
+  asked: ReplayQuery,
   { env, agents, principal, computing, is_file = false }: Caller,
 ): Promise<ReplayReport> {
   const bases = Object.values(recording.parts).filter(isBasis)

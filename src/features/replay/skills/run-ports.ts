@@ -10,7 +10,7 @@ import { Unrecorded, type Comparison } from '../report.ts'
 import type { EffectEnded, Source } from '../source.ts'
 import type { SessionRecord } from './session-record.ts'
 
-type Parts = {
+type RecordedRunParts = {
   source: Source
   given: Given
   record: SessionRecord
@@ -31,7 +31,7 @@ const LOST = /^the server died/
 
 /** The ports of one run, answered from the recorded effects of its steps. No tool is called. */
 export class RecordedRun implements HostRunnerPorts {
-  readonly #parts: Parts
+  readonly #parts: RecordedRunParts
   readonly #run_id: string
   readonly #calls = new Map<string, EffectEnded[]>()
   #step: { phase: string; index: number } | null = null
@@ -39,7 +39,7 @@ export class RecordedRun implements HostRunnerPorts {
   #called = 0
   #timer: () => void = () => {}
 
-  constructor(run_id: string, parts: Parts) {
+  constructor(run_id: string, parts: RecordedRunParts) {
     this.#run_id = run_id
     this.#parts = parts
   }

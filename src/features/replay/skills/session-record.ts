@@ -7,7 +7,7 @@ import { isMasked, type Comparison } from '../report.ts'
 import type { SkillEntry, Source } from '../source.ts'
 
 export type LoggedRequest = Omit<GateRequest, 'manifest' | 'blackboard' | 'probes' | 'recorded'>
-export type Decided = SkillEntry & {
+export type RecordedDecision = SkillEntry & {
   request: LoggedRequest
   decision: GateDecision
   why: string
@@ -39,7 +39,7 @@ export class SessionRecord {
   readonly entries: readonly SkillEntry[]
   readonly #left: SkillEntry[]
   /** The decision that the replay made last. */
-  #decided: Decided | null = null
+  #decided: RecordedDecision | null = null
   /** True once a replay has used it. */
   used = false
 
@@ -59,9 +59,9 @@ export class SessionRecord {
   }
 
   /** The decision that comes next, from whose facts it is made again; else the last one. */
-  decided(skill_id?: string): Decided | null {
+  decided(skill_id?: string): RecordedDecision | null {
     const next = this.next('skill-decided')
-    return next && (skill_id === undefined || next['skill_id'] === skill_id) ? (next as Decided) : this.#decided
+    return next && (skill_id === undefined || next['skill_id'] === skill_id) ? (next as RecordedDecision) : this.#decided
   }
 
   /** The id that the session drew next. */
@@ -84,7 +84,7 @@ export class SessionRecord {
     if (entry && due && due['index'] !== entry['index'])
       comparison.diverge(entry, 'step', { path: '/index', recorded: due['index'], replayed: entry['index'] })
     const pair = { recorded: entry ? fieldsOf(entry) : null, replayed: fieldsOf(written) }
-    if (entry?.kind === 'skill-decided') this.#decided = entry as Decided
+    if (entry?.kind === 'skill-decided') this.#decided = entry as RecordedDecision
     if (this.#masked || isMasked(pair.recorded))
       comparison.compareMasked(entry ?? this.seed, KINDS[kind as SkillEntryKind] ?? 'skill', pair)
     else comparison.compare(entry ?? this.seed, KINDS[kind as SkillEntryKind] ?? 'skill', pair)

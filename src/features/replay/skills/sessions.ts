@@ -19,7 +19,7 @@ import { SkillSession, type ProposalSession } from '../../../skills/session/sess
 import type { Around, Given } from '../given.ts'
 import type { Basis } from '../recording.ts'
 import { Unrecorded, type Comparison } from '../report.ts'
-import { sessionsIn, type Decided, type SessionRecord } from './session-record.ts'
+import { sessionsIn, type RecordedDecision, type SessionRecord } from './session-record.ts'
 import { canonicalJson, type Json } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import { SkillIndex } from '../../../skills/bulletin/skill-index.ts'
@@ -80,7 +80,7 @@ function sessionPorts(parts: SessionParts): SessionPorts {
     missing.push(reason)
     throw new Unrecorded(reason)
   }
-  const facts = (): Decided => record.decided() ?? lacks('a skill was proposed on which no decision was recorded')
+  const facts = (): RecordedDecision => record.decided() ?? lacks('a skill was proposed on which no decision was recorded')
   const clock = new RunClock(record)
   return {
     registry: {
@@ -167,7 +167,7 @@ function foundSkill({ record, given, missing }: SessionParts, id: string): Found
   throw new Unrecorded(reason)
 }
 
-function manifestOf({ manifest_hash }: Decided, given: Given, missing: string[]): Manifest {
+function manifestOf({ manifest_hash }: RecordedDecision, given: Given, missing: string[]): Manifest {
   try {
     return given.manifest(manifest_hash)
   } catch (error) {
@@ -281,7 +281,7 @@ export class Sessions {
       const { source, host } = this.#around
       const calls = source.entriesOf('model-called').filter(({ parent_id }) => parent_id === record.owner)
       const model = given.model({ source, calls, comparison, clean: host.cleaner(basis.settings) })
-      const [first] = record.entries.filter(({ kind }) => kind === 'skill-decided') as Decided[]
+      const [first] = record.entries.filter(({ kind }) => kind === 'skill-decided') as RecordedDecision[]
       const known = events ? { events } : { entity_types: first?.request.entity_types ?? [] }
       const opened = this.#open(record, { basis, model, ...known })
       await work(opened)
@@ -304,13 +304,13 @@ export class Sessions {
       if (typeof proposal_id !== 'string' || proposed.has(proposal_id)) continue
       proposed.add(proposal_id)
       if (kind !== 'skill-decided') comparison.cannot(entry, 'skill', 'a proposal that was refused before the gate is not in the recording')
-      else await this.#decideAgain(entry as Decided, session, signal)
+      else await this.#decideAgain(entry as RecordedDecision, session, signal)
     }
     for (const entry of record.left)
       if (entry.kind === 'skill-resumed') throw new Unrecorded('the run was resumed after the process had died')
   }
 
-  async #decideAgain(decided: Decided, session: SkillSession, signal: AbortSignal): Promise<void> {
+  async #decideAgain(decided: RecordedDecision, session: SkillSession, signal: AbortSignal): Promise<void> {
     const { skill_id, approval_id, why, from, dry_run, request } = decided
     if (typeof approval_id === 'string') {
       const parked = this.#parked.get(approval_id)

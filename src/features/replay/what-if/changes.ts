@@ -33,13 +33,13 @@ const CLOSED: ReadonlySet<string> = new Set<keyof SettingsPatch>([
   'skill_protocol',
 ])
 
-type Asked = { changes?: ReplayChanges | undefined; budget?: unknown }
+type WhatIfQuery = { changes?: ReplayChanges | undefined; budget?: unknown }
 
 /**
  * True if the caller chose values that the replay may mask, by code, by a manifest or setting, or
  * by the instructions of a model that is asked.
  */
-export function isForeign({ changes, budget }: Asked): boolean {
+export function isForeign({ changes, budget }: WhatIfQuery): boolean {
   const { reflex_code, manifest, settings = {}, instructions } = changes ?? {}
   const isInstructed = (instructions ?? settings.instructions) !== undefined && budget !== undefined
   const names = Object.keys(settings).filter((name) => name !== 'instructions')

@@ -5,7 +5,7 @@ import { costOf } from '../../../models/model-call.ts'
 import type { OwnPrices } from '../../../models/own-prices.ts'
 import { meter } from '../../../models/meter.ts'
 
-type Asked = Usage & { duration_ms: number }
+type LiveCall = Usage & { duration_ms: number }
 
 export const sum = (one: Usage, other: Usage): Usage => ({
   input_tokens: one.input_tokens + other.input_tokens,
@@ -14,7 +14,7 @@ export const sum = (one: Usage, other: Usage): Usage => ({
   cost_usd: one.cost_usd === null || other.cost_usd === null ? null : one.cost_usd + other.cost_usd,
 })
 
-const nothing = (): Asked => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0, duration_ms: 0 })
+const nothing = (): LiveCall => ({ input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0, duration_ms: 0 })
 
 /** Asks a model for answers that are not recorded, within the budget of one request. */
 export class LiveModel {
@@ -41,7 +41,7 @@ export class LiveModel {
   }
 
   /** Usage since this was called last. */
-  taken(): Asked {
+  taken(): LiveCall {
     const taken = this.#taken
     this.#taken = nothing()
     return taken
@@ -57,7 +57,7 @@ export class LiveModel {
     return this.#model.doGenerate(options)
   }
 
-  #count(call: Asked): void {
+  #count(call: LiveCall): void {
     this.#spent = sum(this.#spent, call)
     this.#taken = { ...sum(this.#taken, call), duration_ms: this.#taken.duration_ms + call.duration_ms }
   }

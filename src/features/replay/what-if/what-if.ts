@@ -3,7 +3,7 @@ import type { EffectChange, ReplayChanges } from '../contract/what-if.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
 import { hashJson, isJsonFields, type JsonFields } from '../../../base/json.ts'
-import type { Link } from '../../../reflexes/decide.ts'
+import type { ChainLink } from '../../../reflexes/decide.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import { asRecorded, type Around, type Given } from '../given.ts'
 import { linkOf, versionOf, type ReflexEntry } from '../recorded-chain.ts'
@@ -45,7 +45,7 @@ const gateDecision = ({ skill_id, enforced }: JsonFields, { verdict, stage, ques
   questions,
 })
 
-export type Program = RecordedProgram & { hash: string }
+export type WhatIfProgram = RecordedProgram & { hash: string }
 /** The changes with what they name: parsed, and with the code that the recording may lack. */
 export type Resolved = {
   changes: ReplayChanges
@@ -53,9 +53,9 @@ export type Resolved = {
   /** Manifests of the changes, by the id of their skill. */
   manifests: ReadonlyMap<string, Manifest>
   /** Code of the changes, by the id of its reflex. */
-  code: ReadonlyMap<string, Program>
+  code: ReadonlyMap<string, WhatIfProgram>
   /** Code of reflexes that did not run when it was recorded, by `id` or `id@version`. */
-  programs: ReadonlyMap<string, Program>
+  programs: ReadonlyMap<string, WhatIfProgram>
   live: LiveModel | null
 }
 
@@ -154,7 +154,7 @@ function callEffects({ divergences }: Comparison): EffectChange[] {
 type From = { scope: string; given: Given; resolved: Resolved }
 
 /** The version that would act: of the changes, else as recorded, else of the registry. */
-function linkWith(reference: ReflexReference, steps: readonly ReflexEntry[], { scope, given, resolved }: From): Link {
+function linkWith(reference: ReflexReference, steps: readonly ReflexEntry[], { scope, given, resolved }: From): ChainLink {
   const { code, programs } = resolved
   const link = linkOf(reference, steps, { scope, given })
   const changed = code.get(reference.id)
@@ -172,7 +172,7 @@ function linkWith(reference: ReflexReference, steps: readonly ReflexEntry[], { s
   return { reference, acting, watching: link.watching, absent: null }
 }
 
-const unknownLink = (link: Link): Link => ({
+const unknownLink = (link: ChainLink): ChainLink => ({
   ...link,
   get absent(): never {
     throw new Unrecorded(`the reflex ${link.reference.id} did not run when this was recorded, and its code is not known`)

@@ -4,19 +4,19 @@ import type { Arrival, InFlight } from '../../../contract/event-record.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
 import type { EffectChange } from '../contract/what-if.ts'
-import { historyOf, type Decision, type Link } from '../../../reflexes/decide.ts'
-import type { History } from '../../../reflexes/history.ts'
+import { historyOf, type ReactionDecision, type ChainLink } from '../../../reflexes/decide.ts'
+import type { ReflexHistory } from '../../../reflexes/history.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import { placesIn, toRanges } from '../../../traces/ranges.ts'
-import type { Departures, Judged } from '../given.ts'
+import type { Departures, GivenEvent } from '../given.ts'
 import type { ReflexEntry } from '../recorded-chain.ts'
 
 type Started = Extract<LogEntry, { kind: 'turn-started' }>
 /** An event's place in the context, and if a turn considers it: as recorded, and now. */
 type Fate = { at: number; seq: number; joined: [boolean, boolean]; waits: [boolean, boolean] }
 type Fired = Extract<LogEntry, { kind: 'reflex-fired' }>
-type Acts = { was: Fired | null; now: Decision['acted'] }
-type Parts = {
+type Acts = { was: Fired | null; now: ReactionDecision['acted'] }
+type WorldParts = {
   link: Departures['link']
   clean: (value: unknown) => unknown
   cannot: (at: LogEntry, kind: string, reason: string) => void
@@ -34,8 +34,8 @@ const MOST_FATES = 20_000
  */
 export class World implements Departures {
   effects: EffectChange[] = []
-  #parts: Parts
-  readonly #histories = new Map<string, History>()
+  #parts: WorldParts
+  readonly #histories = new Map<string, ReflexHistory>()
   readonly #scratch = new Map<string, Written>()
   readonly #keys = new Map<string, boolean>()
   /** The keys that the recorded world has used so far. */
@@ -48,21 +48,21 @@ export class World implements Departures {
   readonly #interrupted = new Set<string>()
   readonly #late = new Set<number>()
 
-  constructor(parts: Parts) {
+  constructor(parts: WorldParts) {
     this.#parts = parts
   }
 
   /** Begins the next part of a range. */
-  enter(parts: Parts): void {
+  enter(parts: WorldParts): void {
     this.#parts = parts
     this.effects = []
   }
 
-  link(reference: ReflexReference, steps: readonly ReflexEntry[]): Link {
+  link(reference: ReflexReference, steps: readonly ReflexEntry[]): ChainLink {
     return this.#parts.link(reference, steps)
   }
 
-  absent({ accepted, event: { event, seq } }: Judged): string | null {
+  absent({ accepted, event: { event, seq } }: GivenEvent): string | null {
     if (accepted.via !== 'reflex' || !this.#silent.has(event.meta.causation_id ?? '')) return null
     this.#remember({ at: accepted.seq, seq, joined: [true, false], waits: [true, false] })
     return 'not emitted'
@@ -73,7 +73,7 @@ export class World implements Departures {
     return { ...context, scratch: this.#written(context.scratch, Number.MAX_SAFE_INTEGER) }
   }
 
-  history(who: string, recorded: History): History {
+  history(who: string, recorded: ReflexHistory): ReflexHistory {
     return this.#histories.get(who) ?? recorded
   }
 
@@ -87,7 +87,11 @@ export class World implements Departures {
     return this.#keys.get(name) ?? reused
   }
 
-  decided(judged: Judged, decision: Decision, { perceived, before }: { perceived: string; before: (who: string) => History }): void {
+  decided(
+    judged: GivenEvent,
+    decision: ReactionDecision,
+    { perceived, before }: { perceived: string; before: (who: string) => ReflexHistory },
+  ): void {
     const { accepted, event, steps } = judged
     const recorded = steps.find((step) => step.kind === 'reflex-fired' && step.state === 'active')
     const was = recorded?.kind === 'reflex-fired' ? recorded : null
@@ -112,7 +116,7 @@ export class World implements Departures {
     })
   }
 
-  met({ accepted: { overlap }, event: { seq } }: Judged, started: Started | undefined): InFlight | string | null {
+  met({ accepted: { overlap }, event: { seq } }: GivenEvent, started: Started | undefined): InFlight | string | null {
     if (!overlap) return null
     const is_known = !this.#interrupted.has(overlap.turn_id) && (!started || this.moved(started) === null)
     if (is_known) return !started || this.turn(started) ? overlap : null
@@ -120,7 +124,7 @@ export class World implements Departures {
     return 'the turn in flight would have ended or started at another time'
   }
 
-  arrived({ accepted, event: { seq } }: Judged, { recorded, replayed }: { recorded: Arrival; replayed: Arrival }): void {
+  arrived({ accepted, event: { seq } }: GivenEvent, { recorded, replayed }: { recorded: Arrival; replayed: Arrival }): void {
     if (recorded === replayed) return
     const [was, now] = [starts(recorded), starts(replayed)]
     // A turn that is not interrupted keeps the events that a later one considered.
@@ -152,7 +156,7 @@ export class World implements Departures {
   }
 
   /** The acts of each world: of the actions under one key, only the first is one. */
-  #actsOf(was: Fired | null, now: Decision['acted']): Acts {
+  #actsOf(was: Fired | null, now: ReactionDecision['acted']): Acts {
     const recorded = was !== null && !was.reused && !this.#used.has(nameOf(was.reflex_id, was.action) ?? '')
     const replayed = now !== null && !now.reused && this.#keys.get(nameOf(now.version.id, now.action) ?? '') !== true
     return { was: recorded ? was : null, now: replayed ? now : null }
@@ -176,7 +180,7 @@ export class World implements Departures {
   }
 
   /** From the first action that differs on, a reflex has a history of its own. */
-  #keepHistories({ accepted, event, steps }: Judged, decision: Decision, before: (who: string) => History): void {
+  #keepHistories({ accepted, event, steps }: GivenEvent, decision: ReactionDecision, before: (who: string) => ReflexHistory): void {
     const recorded = new Map(steps.flatMap((step) => (step.kind === 'reflex-fired' ? [[whoOf(step), step.action] as const] : [])))
     const replayed = new Map(
       decision.steps.flatMap(({ fire, state }) => (fire ? [[historyOf(fire.version, state), fire.action] as const] : [])),
@@ -191,7 +195,7 @@ export class World implements Departures {
     }
   }
 
-  #keepKeys(was: Fired | null, now: Decision['acted']): void {
+  #keepKeys(was: Fired | null, now: ReactionDecision['acted']): void {
     const recorded = was && nameOf(was.reflex_id, was.action)
     if (recorded && !this.#keys.has(recorded) && !was?.reused) this.#keys.set(recorded, false)
     if (recorded) this.#used.add(recorded)
@@ -200,7 +204,7 @@ export class World implements Departures {
   }
 
   /** A key of the scratch that was written as recorded only keeps its earlier value here. */
-  #keepScratch({ accepted, steps }: Judged, was: Action | undefined, now: Action | undefined): void {
+  #keepScratch({ accepted, steps }: GivenEvent, was: Action | undefined, now: Action | undefined): void {
     const after = accepted.seq
     if (was?.action_type === 'set_scratch') {
       const { key } = was

@@ -9,8 +9,8 @@ export const families = ['scope', 'reflex', 'skill', 'tool'] as const
 export type Family = (typeof families)[number]
 
 /** Numbers by label and name. They add up over buckets; of `max_…` the largest counts. */
-export type Values = Record<string, Record<string, number>>
-export type BucketRow = { family: Family; bucket: Bucket; start: number; values: Values }
+export type StatisticsValues = Record<string, Record<string, number>>
+export type BucketRow = { family: Family; bucket: Bucket; start: number; values: StatisticsValues }
 
 /** Numbers that are histograms have a name for each of their buckets, such as `turn_ms.56`. */
 export const histograms: readonly string[] = ['turn_ms', 'run_ms', 'reflex_us', 'gate_us']

@@ -5,7 +5,7 @@ import { sumStatistics } from '../store/query.ts'
 import { storeOf } from '../../../store/store.ts'
 import { guard, instant, json, problems, resource, routes, scopePath } from '../../../http/describe/describe.ts'
 import { rangeOf } from './statistics.ts'
-import type { Sums } from './statistics-metrics.ts'
+import type { MetricSums } from './statistics-metrics.ts'
 
 const route = routes('Scopes')
 
@@ -64,7 +64,7 @@ export const rates = {
 } as const
 
 /** The estimate from the sums of a scope's statistics. */
-export function costOf(sums: Sums): Omit<ScopeCost, 'scope' | 'bucket' | 'since' | 'until'> {
+export function costOf(sums: MetricSums): Omit<ScopeCost, 'scope' | 'bucket' | 'since' | 'until'> {
   const count = (key: (typeof KEYS)[number]) => sums[key] ?? 0
   const [events, turns, effects] = [count('accepted'), count('turns'), count('effects')]
   const turn_seconds = count('turn_time_ms') / 1000

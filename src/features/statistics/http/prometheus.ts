@@ -8,7 +8,7 @@ import { storeOf } from '../../../store/store.ts'
 import { guard, problems, resource, routes } from '../../../http/describe/describe.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
 import { databaseBytes } from '../../../http/operations/schema-check.ts'
-import { histogramOf, type Sums } from './statistics-metrics.ts'
+import { histogramOf, type MetricSums } from './statistics-metrics.ts'
 
 /** Bounds the series of a scrape: the reflexes and skills with the highest counts. */
 const MOST_LABELS = 100
@@ -86,7 +86,12 @@ function keysOf(family: keyof typeof EXPOSED): string[] {
   return EXPOSED[family].map(({ key }) => key)
 }
 
-async function totalsOf(db: D1Database, family: Family, keys: readonly string[], patterns: readonly string[]): Promise<Map<string, Sums>> {
+async function totalsOf(
+  db: D1Database,
+  family: Family,
+  keys: readonly string[],
+  patterns: readonly string[],
+): Promise<Map<string, MetricSums>> {
   const by = family === 'scope' ? null : 'label'
   const sums = await sumStatistics(db, { family, bucket: 'all', since: 0, until: 1, patterns, keys, by })
   const grouped = Map.groupBy(sums, ({ series }) => series)
@@ -101,7 +106,7 @@ async function hookCounts(db: D1Database, patterns: readonly string[]) {
   )
 }
 
-function ofScopes(sums: Sums): Exposed[] {
+function ofScopes(sums: MetricSums): Exposed[] {
   const counters = EXPOSED.scope.map(({ name, key, help }): Exposed => ({
     name: `reflex_${name}_total`,
     kind: 'counter',
@@ -112,7 +117,7 @@ function ofScopes(sums: Sums): Exposed[] {
   return [{ name: 'reflex_events_total', kind: 'counter', help: 'Events by status.', samples: events }, ...counters, durations(sums)]
 }
 
-function durations(sums: Sums): Exposed {
+function durations(sums: MetricSums): Exposed {
   const { buckets, count } = histogramOf(sums, 'turn_ms')
   const below = (bucket: number) => Object.entries(buckets).reduce((sum, [name, samples]) => sum + (Number(name) < bucket ? samples : 0), 0)
   const bounded = Array.from({ length: DOUBLINGS + 1 }, (_, power) => ({
@@ -129,8 +134,8 @@ function durations(sums: Sums): Exposed {
   return { name: 'reflex_turn_duration_seconds', kind: 'histogram', help: 'Durations of turns.', samples }
 }
 
-function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, Sums>): Exposed[] {
-  const sizeOf = (sums: Sums): number => Object.values(sums).reduce((sum, value) => sum + value, 0)
+function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, MetricSums>): Exposed[] {
+  const sizeOf = (sums: MetricSums): number => Object.values(sums).reduce((sum, value) => sum + value, 0)
   const largest = [...totals].toSorted(([, one], [, other]) => sizeOf(other) - sizeOf(one)).slice(0, MOST_LABELS)
   return EXPOSED[of].map(({ name, key }) => ({
     name: `reflex_${of}_${name}_total`,

@@ -4,7 +4,7 @@ import { counts, type CountName } from '../../../traces/entries/counts.ts'
 import { percentile } from '../../../reflexes/metrics.ts'
 
 /** Sums by name. A histogram has a name for each of its buckets. */
-export type Sums = Readonly<Record<string, number>>
+export type MetricSums = Readonly<Record<string, number>>
 type Value = number | null
 type RegistryCount = 'active' | 'learned' | 'evicted' | 'failed'
 export type Metric = {
@@ -14,7 +14,7 @@ export type Metric = {
   /** The names that it is computed from. */
   keys: readonly string[]
   /** `turns`: the sums of all turns, for metrics with `against`. */
-  of: (sums: Sums, turns: Sums) => Value
+  of: (sums: MetricSums, turns: MetricSums) => Value
   /** Compares with the turns of the same range. */
   against?: true
   /** The time of the latest passed test, instead of sums. */
@@ -27,16 +27,16 @@ export type Metric = {
 
 export const TURN_KEYS = ['turns', 'turn_cost_usd', 'turn_ms']
 
-const numberOf = (sums: Sums, key: string): number => sums[key] ?? 0
+const numberOf = (sums: MetricSums, key: string): number => sums[key] ?? 0
 const ratio = (part: number, whole: number): Value => (whole === 0 ? null : part / whole)
 
-export function histogramOf(sums: Sums, name: string): { buckets: Record<string, number>; count: number } {
+export function histogramOf(sums: MetricSums, name: string): { buckets: Record<string, number>; count: number } {
   const found = Object.entries(sums).filter(([key]) => key.startsWith(`${name}.`))
   const buckets = Object.fromEntries(found.map(([key, samples]) => [key.slice(name.length + 1), samples]))
   return { buckets, count: found.reduce((sum, [, samples]) => sum + samples, 0) }
 }
 
-function percentileOf(sums: Sums, name: string, share: number): Value {
+function percentileOf(sums: MetricSums, name: string, share: number): Value {
   const histogram = histogramOf(sums, name)
   return histogram.count === 0 ? null : Math.round(percentile(histogram, share))
 }
@@ -77,9 +77,9 @@ const timedInUs = (name: string, share: number, description: string): Metric => 
   },
 })
 /** The sums of the turns that did without it. */
-const without = (used: Sums, all: Sums): Sums =>
+const without = (used: MetricSums, all: MetricSums): MetricSums =>
   Object.fromEntries(Object.entries(all).map(([key, value]) => [key, value - (used[key] ?? 0)]))
-const compared = (unit: Metric['unit'], description: string, of: (sums: Sums) => Value): Metric => ({
+const compared = (unit: Metric['unit'], description: string, of: (sums: MetricSums) => Value): Metric => ({
   family: 'skill',
   unit,
   description,
@@ -101,7 +101,7 @@ const registered = (kind: ArtifactKind, of: RegistryCount, description: string):
   ...absent('scope', 'count', description),
   registry: { kind, of },
 })
-const meanCost = (sums: Sums): Value => ratio(numberOf(sums, 'turn_cost_usd'), numberOf(sums, 'turns'))
+const meanCost = (sums: MetricSums): Value => ratio(numberOf(sums, 'turn_cost_usd'), numberOf(sums, 'turns'))
 
 const saved = (family: 'scope' | 'reflex', of: string) => ({
   [`${of}.decided`]: counted(family, 'decided'),

@@ -6,7 +6,7 @@ import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQue
 import { storeOf } from '../../../store/store.ts'
 import { guard, instant, json, problems, resource, routes } from '../../../http/describe/describe.ts'
 import { demandCoverage, invalid } from '../../../http/problems/refusals.ts'
-import { metrics, TURN_KEYS, type Metric, type Sums } from './statistics-metrics.ts'
+import { metrics, TURN_KEYS, type Metric, type MetricSums } from './statistics-metrics.ts'
 
 const MOST_POINTS = 1500
 const MOST_SERIES = 100
@@ -60,7 +60,7 @@ const summary = route('get /v1/stats/summary', 'getStatisticsSummary', 'Get seve
   responses: { 200: json(statisticsSummary, 'The metrics, in the order of the request.'), ...problems(400) },
 })
 
-type Answer = z.infer<typeof statistics>
+type StatisticsAnswer = z.infer<typeof statistics>
 
 export const statisticsRoutes = resource()
   .openapi(summary, async (c) => {
@@ -94,14 +94,17 @@ export const statisticsRoutes = resource()
     const shown = metric.registry
       ? { series: [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }], more: false }
       : await seriesOf(db, metric, range)
-    return c.json({ metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies Answer, 200)
+    return c.json(
+      { metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies StatisticsAnswer,
+      200,
+    )
   })
 
 async function seriesOf(
   db: D1Database,
   metric: Metric,
   range: Omit<StatisticsQuery, 'family' | 'keys'>,
-): Promise<Pick<Answer, 'series' | 'more'>> {
+): Promise<Pick<StatisticsAnswer, 'series' | 'more'>> {
   const { family, keys } = metric
   const of_turns = { ...range, family: 'scope' as const, keys: TURN_KEYS, by: range.by === 'scope' ? range.by : null }
   const [series, turns, unpriced, passes] = await Promise.all([
@@ -121,7 +124,7 @@ async function seriesOf(
     return unpriced.size > MOST_SERIES ? null : 0
   }
   const totals = Array.from(series, ([label, points]) => {
-    const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, Sums>()
+    const all = turns.get(range.by === 'scope' ? label : '') ?? new Map<number, MetricSums>()
     return {
       label,
       points,
@@ -184,7 +187,7 @@ async function summed(db: D1Database, query: StatisticsQuery): Promise<Map<strin
   return series
 }
 
-function totalOf(points: Points): Sums {
+function totalOf(points: Points): MetricSums {
   const total: Record<string, number> = {}
   for (const sums of points.values()) {
     for (const [key, value] of Object.entries(sums)) {

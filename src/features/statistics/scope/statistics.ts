@@ -6,14 +6,14 @@ import {
   type Bucket,
   type BucketRow,
   type Family,
-  type Values,
+  type StatisticsValues,
 } from '../contract/statistics.ts'
 import { foldEntry } from '../../../traces/entries/table.ts'
 import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/entries/kind.ts'
 import { writeStatistics } from '../store/query.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
-import type { Database, StateChange } from '../../../engine/storage/database.ts'
+import type { Database, StateWrite } from '../../../engine/storage/database.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'
@@ -40,7 +40,7 @@ type Open = Omit<BucketRow, 'values'> & {
 type StoredBucket = BucketRow & { waits: boolean; sent_at: number | null; times_sent: number }
 type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBucket[] }
 
-type Parts = {
+type StatisticsParts = {
   database: Database
   log: Pick<Log, 'uncommitted'>
   db: D1Database
@@ -58,7 +58,7 @@ export class Statistics implements Follows {
   readonly name = 'statistics'
   /** The entry that the stored buckets include. */
   readonly from: number
-  readonly #parts: Parts
+  readonly #parts: StatisticsParts
   readonly #open = new Map<string, Open>()
   readonly #fold: FoldRecord
   readonly #add: Add = (family, label, counts) => {
@@ -72,7 +72,7 @@ export class Statistics implements Follows {
   /** The open buckets of each family that include the latest time. */
   #newest = { minute: Number.NaN, buckets: new Map<Family, readonly Open[]>() }
 
-  constructor(parts: Parts) {
+  constructor(parts: StatisticsParts) {
     this.#parts = parts
     const stored = parts.database.read<Stored>(KEY, { seq: 0, latest: 0, fold: emptyFold(), buckets: [] })
     this.#fold = stored.fold
@@ -95,7 +95,7 @@ export class Statistics implements Follows {
   }
 
   /** The totals since the scope exists, for tests and reports. */
-  values(family: Family, bucket: Bucket): Values {
+  values(family: Family, bucket: Bucket): StatisticsValues {
     return valuesOf(this.#bucket(family, bucket))
   }
 
@@ -127,12 +127,12 @@ export class Statistics implements Follows {
   }
 
   /** Stores the buckets with a unit whenever many entries were counted since the last time. */
-  changes(): StateChange[] {
+  changes(): StateWrite[] {
     return this.#seq - this.#stored_seq < ENTRIES_PER_SNAPSHOT ? [] : [this.snapshot()]
   }
 
   /** Before the log drops rows. */
-  snapshot(): StateChange {
+  snapshot(): StateWrite {
     return [KEY, this.#stored()]
   }
 
@@ -177,7 +177,7 @@ export class Statistics implements Follows {
 }
 
 const keyOf = ({ family, bucket, start }: Omit<BucketRow, 'values'>): string => `${family}:${bucket}:${start}`
-const valuesOf = ({ labels }: Pick<Open, 'labels'>): Values => Object.fromEntries(labels)
+const valuesOf = ({ labels }: Pick<Open, 'labels'>): StatisticsValues => Object.fromEntries(labels)
 const rowOf = (open: Open): BucketRow => ({ family: open.family, bucket: open.bucket, start: open.start, values: valuesOf(open) })
 
 /** A new bucket is due at once, a changed one at its end or after its pace, whichever is first. */

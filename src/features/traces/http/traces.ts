@@ -8,7 +8,7 @@ import { scopeName } from '../../../core/event.ts'
 import type { Env } from '../../../env.ts'
 import { storeOf } from '../../../store/store.ts'
 import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../../store/traces/traces.ts'
-import type { Logged } from '../spans/node.ts'
+import type { LoggedEntry } from '../spans/node.ts'
 import { buildTrace } from '../spans/tree.ts'
 import { guard, instant, json, problems, resource, routes, traceId } from '../../../http/describe/describe.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
@@ -111,11 +111,11 @@ function rangesOf(events: readonly TraceEvent[], calls: readonly TraceCall[]): M
 async function entriesOf(
   env: Env,
   { trace_id, scope, range, events }: { trace_id: string; scope: string; range: Range | null; events: readonly TraceEvent[] },
-): Promise<{ logged: Logged[]; truncated: boolean }> {
+): Promise<{ logged: LoggedEntry[]; truncated: boolean }> {
   const stub: Pick<ScopeApi, 'readLog'> = env.SCOPE.getByName(scope)
   const { after, before } = range ?? { after: Math.max(0, (await stub.readLog(0, 0)).last_seq - NEWEST) }
   const related = events.filter((event) => event.scope === scope).map(({ id }) => id)
-  const logged: Logged[] = []
+  const logged: LoggedEntry[] = []
   let [next, unread]: [number | null, number] = [after, 0]
   while (next !== null && logged.length < MOST_ENTRIES && unread < MOST_UNREAD) {
     const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })

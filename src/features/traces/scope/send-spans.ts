@@ -12,12 +12,12 @@ const MOST_BYTES = 64_000
 const LONGEST_TEXT = 500
 
 /** `rejected`: spans of the request that the collector did not take, for good. */
-export type Answer = { retry: true; after_ms: number; error: string } | { retry: false; rejected: number; error: string | null }
+export type SpanAnswer = { retry: true; after_ms: number; error: string } | { retry: false; rejected: number; error: string | null }
 
-type Parts = { target: OtlpTarget; fetch: typeof fetch; now: () => number }
+type SendSpansParts = { target: OtlpTarget; fetch: typeof fetch; now: () => number }
 
 /** Sends one request to the collector. */
-export async function sendSpans(body: string, { target, fetch, now }: Parts): Promise<Answer> {
+export async function sendSpans(body: string, { target, fetch, now }: SendSpansParts): Promise<SpanAnswer> {
   const { url, headers, timeout_ms } = target
   const send = async (signal: AbortSignal) => {
     // A redirect would send the headers to another host.
@@ -32,7 +32,7 @@ export async function sendSpans(body: string, { target, fetch, now }: Parts): Pr
   }
 }
 
-function answerOf({ status, ok, headers }: Response, text: string, now: number): Answer {
+function answerOf({ status, ok, headers }: Response, text: string, now: number): SpanAnswer {
   if (ok) return partOf(text)
   const error = `the collector answered ${status}: ${text.slice(0, LONGEST_TEXT)}`
   if (!RETRIED.has(status)) return { retry: false, rejected: Number.POSITIVE_INFINITY, error }
@@ -40,7 +40,7 @@ function answerOf({ status, ok, headers }: Response, text: string, now: number):
 }
 
 /** A successful answer may reject some of the spans. */
-function partOf(text: string): Answer {
+function partOf(text: string): SpanAnswer {
   const parsed = parseJson(text)
   const answer = parsed.ok ? (parsed.value as { partialSuccess?: { rejectedSpans?: unknown; errorMessage?: unknown } } | null) : null
   const { rejectedSpans = 0, errorMessage = '' } = answer?.partialSuccess ?? {}

@@ -9,7 +9,7 @@ import type { Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import type { Database } from '../../../engine/storage/database.ts'
 import type { Alarm } from '../../../engine/upkeep/alarm.ts'
-import { sendSpans, type Answer } from './send-spans.ts'
+import { sendSpans, type SpanAnswer } from './send-spans.ts'
 
 /** Entries are gathered for this long before they are exported. */
 const GATHER_MS = 800
@@ -35,7 +35,7 @@ type Request = { body: string; spans: number }
 /** Requests with the spans that ended in a part of the log. `at`: the time of its last entry. */
 type Batch = { requests: Request[]; reaches: number; since: number | null; at: number }
 
-type Parts = {
+type SpanExportParts = {
   target: OtlpTarget
   scope: string
   database: Database
@@ -54,7 +54,7 @@ export class SpanExport implements Follows {
   readonly name = 'spans'
   /** It reads the log up to here itself, when it exports. */
   readonly from: number
-  readonly #parts: Parts
+  readonly #parts: SpanExportParts
   #buffer = new SpanBuffer()
   #stored: Stored
   /** The log was read up to here; null until the entries before the mark were read again. */
@@ -65,7 +65,7 @@ export class SpanExport implements Follows {
   #failures = 0
   #error: string | null = null
 
-  constructor(parts: Parts) {
+  constructor(parts: SpanExportParts) {
     this.#parts = parts
     const { database, log, now } = parts
     this.#stored = database.read<Stored | null>(KEY, null) ?? { mark: this.#firstMark(), since: null, exported: 0, dropped: 0 }
@@ -146,7 +146,7 @@ export class SpanExport implements Follows {
     return { pause_ms: null }
   }
 
-  #count({ spans }: Request, { rejected, error }: Exclude<Answer, { retry: true }>): void {
+  #count({ spans }: Request, { rejected, error }: Exclude<SpanAnswer, { retry: true }>): void {
     const lost = Math.min(spans, rejected)
     this.#stored.exported += spans - lost
     this.#stored.dropped += lost

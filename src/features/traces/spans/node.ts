@@ -1,11 +1,11 @@
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { Span, SpanKind, SpanStatus } from '../../../contract/reports/trace.ts'
-import type { Said } from '../../../traces/entries/kind.ts'
+import type { SpanText } from '../../../traces/entries/kind.ts'
 import { describe, spanKindOf } from '../../../traces/entries/table.ts'
 import { queueSpan, runSpan, stepSpan } from '../../../traces/span-id.ts'
 
 /** An entry of a scope's log. */
-export type Logged = { scope: string; entry: LogEntry }
+export type LoggedEntry = { scope: string; entry: LogEntry }
 
 /** Longer values are left to the log, where `reflex.log_seq` finds them. */
 const MOST_SHOWN = 4000
@@ -20,7 +20,7 @@ export type Node = {
   name: string
   /** An entry of its begin was read, or names it. */
   begun: boolean
-  ends: Said['ends'] | undefined
+  ends: SpanText['ends'] | undefined
   contains: boolean
   started: number
   ended: number
@@ -34,7 +34,7 @@ export type Node = {
 export const isOutcome = ({ kind }: Node): boolean => kind === 'event' || kind === 'call' || kind === 'run' || kind === 'caller'
 
 /** Adds an entry to the span that it belongs to, and returns that. */
-export function add(nodes: Map<string, Node>, { scope, entry }: Logged): Node {
+export function add(nodes: Map<string, Node>, { scope, entry }: LoggedEntry): Node {
   const { span_id, parent_id, seq, event_ids, trace_id } = entry
   const said = describe(entry, scope)
   const at = Date.parse(entry.at)

@@ -1,5 +1,5 @@
 import type { SpanKind } from '../../../contract/reports/trace.ts'
-import type { EndedSpan, Link } from './span-buffer.ts'
+import type { EndedSpan, SpanLink } from './span-buffer.ts'
 
 /** The version of the semantic conventions that the names follow; see docs/observability.md. */
 const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
@@ -40,11 +40,11 @@ export function otlpSpan(span: EndedSpan): string {
   })
 }
 
-const otlpLinks = (links: readonly Link[]) =>
+const otlpLinks = (links: readonly SpanLink[]) =>
   links.length > 0 && { links: links.map((link) => ({ traceId: link.trace_id, spanId: link.span_id })) }
 
 /** Requests of other traces, such as the decision on an approval, are named by their headers. */
-const requestsIn = (attributes: Record<string, unknown>): Link[] =>
+const requestsIn = (attributes: Record<string, unknown>): SpanLink[] =>
   Object.entries(attributes).flatMap(([name, value]) => {
     const [, trace_id, span_id] = name.endsWith('traceparent') && typeof value === 'string' ? value.split('-') : []
     return trace_id !== undefined && span_id !== undefined ? [{ trace_id, span_id }] : []

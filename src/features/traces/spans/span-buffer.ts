@@ -1,6 +1,6 @@
 import type { Span } from '../../../contract/reports/trace.ts'
 import type { TraceMarks } from '../../../contract/event-record.ts'
-import { add, type Logged, type Node } from './node.ts'
+import { add, type LoggedEntry, type Node } from './node.ts'
 import { marksOf } from '../../../traces/otlp-target.ts'
 import { spansOf } from './tree.ts'
 
@@ -11,8 +11,8 @@ const MOST_CHARACTERS = 8_000_000
 const HOLD_MS = 600_000
 
 /** `marks`: of the sender of the trace's first event or call in the scope. */
-export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: Link[]; marks: TraceMarks }
-export type Link = { trace_id: string; span_id: string }
+export type EndedSpan = Omit<Span, 'children'> & { trace_id: string; links: SpanLink[]; marks: TraceMarks }
+export type SpanLink = { trace_id: string; span_id: string }
 /** A scope's part of a trace. `since`, `began`: its first log entry. */
 type Held = { trace_id: string; nodes: Map<string, Node>; since: number; began: number; characters: number; marks: TraceMarks }
 type Taken = { parts: EndedSpan[][]; lost: number }
@@ -28,8 +28,8 @@ export class SpanBuffer {
   readonly #long = new Map<string, Held>()
   readonly #touched = new Set<Held>()
   /** The spans of held events. */
-  readonly #events = new Map<string, Link>()
-  readonly #links = new WeakMap<Node, Link[]>()
+  readonly #events = new Map<string, SpanLink>()
+  readonly #links = new WeakMap<Node, SpanLink[]>()
   #nodes = 0
   #characters = 0
 
@@ -46,7 +46,7 @@ export class SpanBuffer {
   }
 
   /** `characters`: the length of the entry's JSON. */
-  add(logged: Logged, characters: number): void {
+  add(logged: LoggedEntry, characters: number): void {
     const { trace_id, seq, at, kind, event_ids } = logged.entry
     let held = this.#held.get(trace_id) ?? this.#long.get(trace_id)
     if (!held) {
@@ -66,7 +66,7 @@ export class SpanBuffer {
   }
 
   /** The events of a turn that belong to other traces. */
-  #considered(event_ids: readonly string[], own: string): Link[] {
+  #considered(event_ids: readonly string[], own: string): SpanLink[] {
     return event_ids.flatMap((id) => {
       const event = this.#events.get(id)
       return event === undefined || event.trace_id === own ? [] : [event]

@@ -1,5 +1,5 @@
-import type { Span, Trace } from '../../../contract/reports/trace.ts'
-import { add, isOutcome, iso, settle, shown, statusOf, type Logged, type Node } from './node.ts'
+import type { Span, TraceReport } from '../../../contract/reports/trace.ts'
+import { add, isOutcome, iso, settle, shown, statusOf, type LoggedEntry, type Node } from './node.ts'
 
 /** Deeper spans hang below this level: JSON is read and written recursively. */
 const DEEPEST = 100
@@ -8,7 +8,7 @@ const DEEPEST = 100
  * Builds the tree of a trace from the entries of its scopes, each scope's in the order of its log.
  * Every span is in it, whatever ids the senders chose. Null without entries.
  */
-export function buildTrace(trace_id: string, logged: readonly Logged[], { truncated = false } = {}): Trace | null {
+export function buildTrace(trace_id: string, logged: readonly LoggedEntry[], { truncated = false } = {}): TraceReport | null {
   const nodes = new Map<string, Node>()
   for (const one of logged) add(nodes, one)
   const roots = linked(nodes)
@@ -97,8 +97,8 @@ function callerOf(roots: Node[], trace_id: string): Node {
   return { ...rest, ...times, span_id, parent_id: null, kind: 'caller', name: 'caller', ends: undefined, contains: true, children: roots }
 }
 
-function usageOf(logged: readonly Logged[]): Trace['usage'] {
-  const usage: Trace['usage'] = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
+function usageOf(logged: readonly LoggedEntry[]): TraceReport['usage'] {
+  const usage: TraceReport['usage'] = { input_tokens: 0, output_tokens: 0, cost_usd: 0, model_calls: 0 }
   for (const { entry } of logged) {
     if (entry.kind !== 'model-called') continue
     usage.input_tokens += entry.usage.input_tokens

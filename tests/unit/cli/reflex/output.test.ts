@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../../../cli/lib/cli-error.ts'
 import { completions } from '../../../../cli/reflex/completion.ts'
-import { checksOf, type Health } from '../../../../cli/reflex/doctor/checks.ts'
+import { checksOf, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
 import { route } from '../../../../cli/reflex/pages.ts'
 import { reflexProgram } from '../../../../cli/reflex/program.ts'
 import { matches } from '../../../../cli/reflex/reflex/test.ts'
@@ -83,7 +83,7 @@ describe('doctor', () => {
   const time = '2026-11-22T05:00:00.000Z'
   const now = Date.parse(time)
   const deployment = { time, bindings: { present: ['DB'], missing: [], unused: ['AI'] }, schema_error: null, secrets: [] }
-  const healthy: Health = {
+  const healthy: DoctorHealth = {
     database: part,
     queue: part,
     inboxes: { scopes: 1, open: 0 },
@@ -105,7 +105,7 @@ describe('doctor', () => {
     asks_at: null,
     error: null,
   }
-  const levels = (changes: Partial<Health>, timing = { sent: now - 10, received: now + 10 }) =>
+  const levels = (changes: Partial<DoctorHealth>, timing = { sent: now - 10, received: now + 10 }) =>
     checksOf({ ...healthy, ...changes }, timing).flatMap(({ name, level }) => (level === 'ok' ? [] : [`${name} ${level}`]))
 
   test('finds nothing wrong with a healthy server', () => {
@@ -114,7 +114,7 @@ describe('doctor', () => {
   })
 
   test('says when the model answered last, and what its calls did since', () => {
-    const model = (model_calls: NonNullable<Health['model_calls']>) =>
+    const model = (model_calls: NonNullable<DoctorHealth['model_calls']>) =>
       checksOf({ ...healthy, model_calls }, { sent: now, received: now })[2]
     expect(model(calls)).toMatchObject({ name: 'model', level: 'ok', detail: 'offline, last answer at 2026-01-01T00:00:00.000Z' })
     const failing_since = '2026-01-01T01:00:00.000Z'
@@ -128,7 +128,7 @@ describe('doctor', () => {
     })
   })
 
-  test.each<[string, Partial<Health>]>([
+  test.each<[string, Partial<DoctorHealth>]>([
     ['database failed', { database: { ok: false, duration_ms: 1000, error: 'no response' } }],
     ['model failed', { model_error: 'the key is missing' }],
     ['model failed', { model_calls: { ...calls, status: 'silent', failures: 3, scopes_failing: 3, scopes_waiting: 3 } }],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { plainPaint } from '../../../../cli/lib/paint.ts'
 import { traceLines } from '../../../../cli/reflex/trace/draw.ts'
-import type { Span, Trace } from '../../../../src/contract/reports/trace.ts'
+import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
 
 const at = (ms: number) => new Date(Date.parse('2026-11-22T05:00:00Z') + ms).toISOString()
 
@@ -36,7 +36,7 @@ const gate = span('gate', 'gate network.block', {
   },
 })
 const turn = span('turn', 'turn', { status: 'running', duration_ms: null, children: [model, gate] })
-const trace: Trace = {
+const trace: TraceReport = {
   trace_id: 'a'.repeat(32),
   scopes: ['ssh/web'],
   status: 'running',

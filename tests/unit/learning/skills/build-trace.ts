@@ -1,6 +1,6 @@
-import type { Act, Trace } from '../../../../src/features/learning/skills/trace.ts'
+import type { TracedAct, Trace } from '../../../../src/features/learning/skills/trace.ts'
 
-export const call = (name: string, input: Act['input'] = {}, fields: Partial<Act> = {}): Act => ({
+export const call = (name: string, input: TracedAct['input'] = {}, fields: Partial<TracedAct> = {}): TracedAct => ({
   kind: 'tool',
   name,
   input,
@@ -11,10 +11,10 @@ export const call = (name: string, input: Act['input'] = {}, fields: Partial<Act
   ...fields,
 })
 
-export const run = (name: string, input: Act['input'] = {}): Act => call(name, input, { kind: 'skill' })
+export const run = (name: string, input: TracedAct['input'] = {}): TracedAct => call(name, input, { kind: 'skill' })
 
 /** A turn that cost 0.1 USD besides its tools and took 5 s. */
-export const trace = (at: number, acts: Act[], fields: Partial<Trace> = {}): Trace => ({
+export const trace = (at: number, acts: TracedAct[], fields: Partial<Trace> = {}): Trace => ({
   trace_id: `trace-${at}`,
   at,
   place: { agent: 'deploy', project: 'acme/payments' },

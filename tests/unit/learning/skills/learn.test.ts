@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { main } from '../../../../cli/reflex/main.ts'
 import type { LogEntry } from '../../../../src/contract/log-entry.ts'
 import { tracesOf } from '../../../../src/features/learning/episodes/recordings.ts'
-import { learnSkills, type Learned } from '../../../../src/features/learning/skills/learn.ts'
+import { learnSkills, type LearnedSkills } from '../../../../src/features/learning/skills/learn.ts'
 import { sampleWith } from '../../../../src/reflexes/reflex-context.ts'
 import { openRecordings, seal, type Recording } from '../../../../src/features/replay/recording.ts'
 import { checkManifest } from '../../../../src/skills/check.ts'
@@ -121,7 +121,7 @@ describe('reflex learn skills', () => {
       ['act', { text: '{{text}}' }],
       ['act_once', { text: '{{text_2}}' }],
     ])
-    expect(JSON.parse(printed.join('')) as Learned).toMatchObject({ turns: 8, candidates: [{ report: { passed: true } }] })
+    expect(JSON.parse(printed.join('')) as LearnedSkills).toMatchObject({ turns: 8, candidates: [{ report: { passed: true } }] })
   })
 
   test('writes a new version of the same skill if more was recorded, and none if nothing differs', async () => {

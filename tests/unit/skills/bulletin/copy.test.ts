@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Follower } from '../../../../src/artifacts/follower.ts'
+import { ArtifactFollower } from '../../../../src/artifacts/follower.ts'
 import type { Artifact, ArtifactChange, ArtifactChanges } from '../../../../src/contract/artifact.ts'
 import { placeOf } from '../../../../src/skills/manifest/compat.ts'
 import { SkillCopy } from '../../../../src/skills/bulletin/copy.ts'
@@ -23,7 +23,7 @@ const reader =
     more: all.length > since + size,
   })
 class FollowingCopy extends SkillCopy {
-  readonly #follower = new Follower((page) => this.apply(page))
+  readonly #follower = new ArtifactFollower((page) => this.apply(page))
 
   get revision(): number {
     return this.#follower.revision

@@ -5,12 +5,12 @@ import type { Place } from '../../../../src/skills/gate/decision.ts'
 import type { SkillState } from '../../../../src/contract/skill.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { cuesOf, scoreOf } from '../../../../src/skills/bulletin/score.ts'
-import { byName, SkillIndex, type Situation } from '../../../../src/skills/bulletin/skill-index.ts'
+import { byName, SkillIndex, type SkillQuery } from '../../../../src/skills/bulletin/skill-index.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { assertProperty } from '../../../support/property.ts'
 
 /** The reference result of the index. */
-function scan(skills: readonly { manifest: Manifest; state: SkillState }[], situation: Situation): Manifest[] {
+function scan(skills: readonly { manifest: Manifest; state: SkillState }[], situation: SkillQuery): Manifest[] {
   const cues = cuesOf(situation)
   return skills
     .filter(({ state, manifest }) => state === 'active' && isCompatible(manifest.compat, situation.compat))
@@ -56,7 +56,7 @@ const place: fc.Arbitrary<Place> = fc.record({
   repo: fc.option(fc.constantFrom('x', 'y')),
   project: fc.option(fc.constantFrom('p', 'q')),
 })
-const situation: fc.Arbitrary<Situation> = fc.record({
+const situation: fc.Arbitrary<SkillQuery> = fc.record({
   text: fc.array(fc.oneof(word, fc.constantFrom('push', 'an', 'roll', 'back', 'now')), { maxLength: 6 }).map((some) => some.join(' ')),
   goal_labels: words,
   entity_types: words,

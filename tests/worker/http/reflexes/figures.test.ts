@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import type { ToolCall } from '../../../../src/contract/action.ts'
-import type { Recording } from '../../../../src/contract/reflex.ts'
+import type { ActionCall } from '../../../../src/contract/action.ts'
+import type { ReflexRecording } from '../../../../src/contract/reflex.ts'
 import { countRun, emptyMetrics } from '../../../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 import { tellReflexMetrics } from '../../../../src/features/proof/store/reflex-metrics.ts'
@@ -68,12 +68,12 @@ describe('the metrics of a reflex', () => {
 type Request = { since: number; after: number; limit: number }
 
 describe('an evaluation', () => {
-  const recording = (seq: number, content: string, decision: Recording['decision'] = null): string =>
+  const recording = (seq: number, content: string, decision: ReflexRecording['decision'] = null): string =>
     JSON.stringify({ seq, event_id: `e${seq}`, at: 'now', source: 'recorded', context: { ...sampleContext, event: { content } }, decision })
-  const decided = (content: string): Recording['decision'] => ({ by: 'turn', acts: [{ act: 'reply', content }] })
+  const decided = (content: string): ReflexRecording['decision'] => ({ by: 'turn', acts: [{ act: 'reply', content }] })
   const scopeWith = (pages: string[][], asked: Request[] = []) => ({
     getByName: () => ({
-      identify: (calls: ToolCall[]) => stubOf('test/x').identify(calls),
+      identify: (calls: ActionCall[]) => stubOf('test/x').identify(calls),
       recordings: async (request: Request) => {
         asked.push(request)
         return { recordings: pages[request.after] ?? [], next: request.after + 1 < pages.length ? request.after + 1 : null }
@@ -106,7 +106,7 @@ describe('an evaluation', () => {
   test("compares a tool's calls as the scope would name them", async () => {
     const calling = 'function reflex(context) { return { action_type: "call_tool", tool: context.event.content, args: { text: "a" } } }'
     const id = await registered({ code: calling })
-    const called = (tool: string, idempotence_key: string | null, arguments_hash: string): Recording['decision'] => ({
+    const called = (tool: string, idempotence_key: string | null, arguments_hash: string): ReflexRecording['decision'] => ({
       by: 'turn',
       acts: [{ act: 'call_tool', tool, idempotence_key, arguments_hash }],
     })

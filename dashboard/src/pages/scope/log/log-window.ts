@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals'
 import type { LogEntry } from '../../../../../src/contract/log-entry.ts'
-import { get, part, query, type Answer, type Problem } from '../../../api/index.ts'
+import { get, part, query, type Answer, type ApiProblem } from '../../../api/index.ts'
 import { sentenceOf } from '../../../../../src/traces/entries/sentences.ts'
 import { statusText } from '../../../ui/status.tsx'
 import { duration } from '../../../ui/time.tsx'
 
 /** The part of an entry that is kept: its sentence, and the place of its details. */
-export type Line = {
+export type StoryLine = {
   seq: number
   at: string
   kind: string
@@ -32,10 +32,10 @@ type LogPage = { items: LogEntry[]; next_cursor: string | null }
  * rate and are shown once per frame. While somebody reads, nothing above the newest line moves.
  */
 export class LogWindow {
-  readonly lines: Line[] = []
+  readonly lines: StoryLine[] = []
   /** Counts the changes of everything above and below. */
   readonly changed = signal(0)
-  problem: Problem | null = null
+  problem: ApiProblem | null = null
   /** Newer entries that are not in `lines`. */
   skipped = 0
   /** True while the newest line is to be seen. */
@@ -46,7 +46,7 @@ export class LogWindow {
   readonly #scope: string
   /** Kinds, separated by commas, as the API takes them. Empty: all. */
   readonly #kind: string
-  #incoming: Line[] = []
+  #incoming: StoryLine[] = []
   #frame = 0
   #loading = true
   /** The entries after `#from` and up to `#reached` are in `lines`, or of no chosen kind. */
@@ -145,9 +145,9 @@ export class LogWindow {
   }
 
   /** All entries after `from`, over as many pages as they take. Null after a problem. */
-  async #read(from: number, before?: number): Promise<Line[] | null> {
+  async #read(from: number, before?: number): Promise<StoryLine[] | null> {
     this.#loading = true
-    const lines: Line[] = []
+    const lines: StoryLine[] = []
     for (let after: string | null = String(from); after !== null;) {
       const path: string = `/v1/scopes/${part(this.#scope)}/log${query({ after, before, kind: this.#kind, limit: PAGE })}`
       const page: Answer<LogPage> = await get<LogPage>(path)
@@ -160,7 +160,7 @@ export class LogWindow {
     return lines
   }
 
-  #failed(problem: Problem): null {
+  #failed(problem: ApiProblem): null {
     this.#loading = false
     this.problem = problem
     this.changed.value += 1
@@ -196,7 +196,7 @@ const BAD = new Set(['failed', 'timeout', 'unknown', 'dead_lettered', 'error', '
 
 const say = (value: string | number): string => (typeof value === 'number' ? duration(value) : statusText(value))
 
-function lineOf(entry: LogEntry): Line {
+function lineOf(entry: LogEntry): StoryLine {
   const { seq, at, kind, trace_id, span_id, duration_ms: ms } = entry
   const { status, reason } = entry as LogEntry & Record<string, unknown>
   const bad =

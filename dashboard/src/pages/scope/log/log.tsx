@@ -8,7 +8,7 @@ import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { count } from '../../../ui/numbers.ts'
 import { Text, visible } from '../../../ui/text.tsx'
 import { useKeys } from '../../../ui/use-keys.ts'
-import { LogWindow, type Line } from './log-window.ts'
+import { LogWindow, type StoryLine } from './log-window.ts'
 import { kinds } from '../../../../../src/traces/entries/sentences.ts'
 import type { LogEntry } from '../../../../../src/contract/log-entry.ts'
 import { Json } from '../../../ui/json.tsx'
@@ -54,17 +54,17 @@ function Rows({ shown, picked, onPick }: RowsProps) {
     <div class="lines" ref={frame} onScroll={scrolled} tabIndex={0} role="region" aria-label="Log">
       <ol style={{ paddingTop: `${first * ROW_PX}px`, paddingBottom: `${(lines.length - last) * ROW_PX}px` }}>
         {lines.slice(first, last).map((line) => (
-          <Row key={line.seq} line={line} picked={line.seq === picked} onPick={onPick} />
+          <LogLineRow key={line.seq} line={line} picked={line.seq === picked} onPick={onPick} />
         ))}
       </ol>
     </div>
   )
 }
 
-type RowProps = { line: Line; picked: boolean; onPick: (seq: number) => void }
+type RowProps = { line: StoryLine; picked: boolean; onPick: (seq: number) => void }
 
 /** A line never changes, so that a frame renders only its new ones. */
-class Row extends Component<RowProps> {
+class LogLineRow extends Component<RowProps> {
   override shouldComponentUpdate({ line, picked }: RowProps): boolean {
     return line !== this.props.line || picked !== this.props.picked
   }

@@ -1,5 +1,5 @@
 /** The parts of JSON Schema that the form of a setting is made from. */
-export type Schema = {
+export type SettingSchema = {
   type?: string
   description?: string
   default?: unknown
@@ -10,10 +10,10 @@ export type Schema = {
   exclusiveMinimum?: number
   minLength?: number
   maxLength?: number
-  items?: Schema
-  properties?: Record<string, Schema>
+  items?: SettingSchema
+  properties?: Record<string, SettingSchema>
   required?: string[]
-  anyOf?: Schema[]
+  anyOf?: SettingSchema[]
 }
 
 /** The way in which a value is edited. `json`: everything that has no field of its own. */
@@ -22,7 +22,7 @@ export type FieldKind = 'choice' | 'line' | 'text' | 'number' | 'switch' | 'line
 const LONG = 300
 const simple: Readonly<Record<string, FieldKind>> = { integer: 'number', number: 'number', boolean: 'switch' }
 
-export function kindOf({ type = '', enum: options, items, properties, maxLength = 0 }: Schema): FieldKind {
+export function kindOf({ type = '', enum: options, items, properties, maxLength = 0 }: SettingSchema): FieldKind {
   if (options) return 'choice'
   if (type === 'string') return maxLength > LONG ? 'text' : 'line'
   if (type === 'array') return items?.type === 'string' ? 'lines' : 'json'

@@ -7,11 +7,18 @@ import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { notify } from '../../../ui/notices.tsx'
 import { NeedsRole } from '../../../ui/page.tsx'
 import { fieldOf } from '../words.ts'
-import { same, type Schema, kindOf } from './schema.ts'
+import { same, type SettingSchema, kindOf } from './schema.ts'
 import { useId } from 'preact/hooks'
 import { visible } from '../../../ui/text.tsx'
 
-type FieldProps = { name: string; schema: Schema; value: unknown; disabled: boolean; onChange: (value: unknown) => void; label?: string }
+type FieldProps = {
+  name: string
+  schema: SettingSchema
+  value: unknown
+  disabled: boolean
+  onChange: (value: unknown) => void
+  label?: string
+}
 
 /** A setting as its schema describes it. `undefined` is "not set". */
 function Field(props: FieldProps) {
@@ -150,7 +157,7 @@ type FormProps = { path: string; settings: Values }
 
 /** The settings as a form that their schema describes, or as one merge patch. */
 export function SettingsForm({ path, settings }: FormProps) {
-  const schema = useGet<Schema>('/v1/settings/schema')
+  const schema = useGet<SettingSchema>('/v1/settings/schema')
   const isRaw = useSignal(false)
   const may = hasRole('operator')
   return (
@@ -174,7 +181,7 @@ export function SettingsForm({ path, settings }: FormProps) {
 
 const useSave = (path: string) => useAction((patch: Values) => request<Changed>('PATCH', path, { body: patch }))
 
-type FieldsProps = FormProps & { properties: Record<string, Schema>; disabled: boolean }
+type FieldsProps = FormProps & { properties: Record<string, SettingSchema>; disabled: boolean }
 
 function Fields({ path, settings, properties, disabled }: FieldsProps) {
   /** Changed settings only; null restores the default. */

@@ -1,17 +1,17 @@
 import { quote } from './text.ts'
 
 /** Names from the context to a value. `repeats`, NAME: the recent events that are alike there. */
-export type Path = readonly string[]
+export type ContextPath = readonly string[]
 
 /** A question about a context, answered alike by the learner and by learned code. */
 export type Condition =
-  | { is: 'equal'; path: Path; value: string | number | boolean | null }
-  | { is: 'at_least'; path: Path; value: number }
-  | { is: 'contains'; path: Path; value: string | number }
+  | { is: 'equal'; path: ContextPath; value: string | number | boolean | null }
+  | { is: 'at_least'; path: ContextPath; value: number }
+  | { is: 'contains'; path: ContextPath; value: string | number }
   /** A word, or two in a row. */
-  | { is: 'says'; path: Path; words: string }
+  | { is: 'says'; path: ContextPath; words: string }
   /** A word of more letters begins with these. */
-  | { is: 'begins'; path: Path; letters: string }
+  | { is: 'begins'; path: ContextPath; letters: string }
   /** The types of the recent events end with these. */
   | { is: 'follows'; types: string }
 
@@ -21,9 +21,9 @@ export const REPEATS = 'repeats'
 const NAME = /^[A-Za-z_$][\w$]*$/
 
 /** Reading a missing part gives undefined. */
-export const pathCode = (path: Path): string => (path[0] === REPEATS ? `repeats(context, ${quote(path[1] ?? '')})` : partCode(path))
+export const pathCode = (path: ContextPath): string => (path[0] === REPEATS ? `repeats(context, ${quote(path[1] ?? '')})` : partCode(path))
 
-const partCode = (path: Path): string =>
+const partCode = (path: ContextPath): string =>
   path.reduce((code, name, index) => {
     const link = index < 2 ? '' : '?.'
     if (NAME.test(name) && name !== '__proto__') return `${code}${index < 2 ? '.' : '?.'}${name}`
@@ -32,7 +32,7 @@ const partCode = (path: Path): string =>
 
 /** The variable that holds the text at a path, as ` ^ word word `. */
 export type TextNames = ReadonlyMap<string, string>
-export const pathKey = (path: Path): string => JSON.stringify(path)
+export const pathKey = (path: ContextPath): string => JSON.stringify(path)
 
 const scalar = (value: string | number | boolean | null): string => (typeof value === 'string' ? quote(value) : JSON.stringify(value))
 
@@ -56,7 +56,7 @@ export function conditionCode({ condition, holds }: Literal, texts: TextNames): 
   }
 }
 
-export function valueAt(root: unknown, path: Path): unknown {
+export function valueAt(root: unknown, path: ContextPath): unknown {
   let value = root
   for (const name of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
   return value

@@ -1,6 +1,6 @@
 import { isJsonFields } from '../../../../base/json.ts'
 import type { Saw } from '../../episode.ts'
-import type { Condition, Path } from './condition.ts'
+import type { Condition, ContextPath } from './condition.ts'
 import { beginningOf, wordsOf } from './text.ts'
 
 /** Fields of an event that name it, not what happened. */
@@ -9,8 +9,8 @@ const LONGEST_VALUE = 64
 const MOST_DEPTH = 4
 const MOST_ITEMS = 256
 
-export type Leaf = { path: Path; value: string | number | boolean | null }
-export type List = { path: Path; items: readonly (string | number)[] }
+export type Leaf = { path: ContextPath; value: string | number | boolean | null }
+export type List = { path: ContextPath; items: readonly (string | number)[] }
 export type Leaves = { leaves: Leaf[]; lists: List[] }
 
 /** The values in a context that a decision may depend on. */
@@ -25,7 +25,7 @@ export function leavesOf(saw: Saw): Leaves {
   return found
 }
 
-function collect(value: unknown, path: Path, found: Leaves): void {
+function collect(value: unknown, path: ContextPath, found: Leaves): void {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     found.leaves.push({ path, value })
   else if (Array.isArray(value)) {
@@ -52,7 +52,7 @@ export function eachFact(saw: Saw, { leaves, lists }: Leaves, visit: (condition:
   for (const length of [2, 3]) if (types.length > length) visit({ is: 'follows', types: types.slice(-length).join(' ') })
 }
 
-function eachWord(path: Path, text: string, visit: (condition: Condition) => void): void {
+function eachWord(path: ContextPath, text: string, visit: (condition: Condition) => void): void {
   const words = wordsOf(text)
   const seen = new Set<string>()
   for (let at = 1; at < words.length; at += 1) {

@@ -5,11 +5,11 @@ import type { Event } from '../../../../core/event.ts'
 import { parseEvent, type EventRules } from '../../../../events/parse-event.ts'
 
 /** The parts that a message consists of, as an event understands them. */
-export type Said = { text: string; data: Record<string, unknown> | null }
+export type A2aContent = { text: string; data: Record<string, unknown> | null }
 
-export function saidIn({ parts }: Message): Said {
+export function saidIn({ parts }: Message): A2aContent {
   const texts: string[] = []
-  let data: Said['data'] = null
+  let data: A2aContent['data'] = null
   for (const { content } of parts) {
     if (content?.$case === 'raw' || content?.$case === 'url')
       throw new ContentTypeNotSupportedError('Files are not supported: a message has parts of text, and at most one part of data.')
@@ -40,7 +40,7 @@ export function eventOf(message: Message, rules: EventRules, task: Event | null)
   throw malformed(`${path === 'id' ? 'messageId' : path || 'the event'}: ${why}`)
 }
 
-const textOf = (text: string, data: Said['data']): string =>
+const textOf = (text: string, data: A2aContent['data']): string =>
   data === null ? text : [text, JSON.stringify(data)].filter(Boolean).join('\n')
 
 const malformed = (message: string): RequestMalformedError => new RequestMalformedError(message)

@@ -17,7 +17,6 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors'
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { limits } from '../../../../base/limits.ts'
 import { eventStatuses } from '../../../../contract/event-record.ts'
@@ -26,15 +25,13 @@ import { findApproval } from '../../../approvals/store/approvals.ts'
 import { listEvents } from '../../../../store/events.ts'
 import { storeOf } from '../../../../store/store.ts'
 import { traceContextOf } from '../../../../events/traceparent.ts'
-import { demandReader, demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
+import { demandReader, demandRole, type Caller } from '../../../../http/auth/middleware.ts'
 import { eventRules } from '../../../../http/body/parse-events.ts'
 import { inboxFull } from '../../../../http/problems/refusals.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
 import { agentCard, agentSkill } from './card.ts'
 import { eventOf, saidIn } from './event.ts'
 import { changes, factsOf, isEnded, isWaiting, openApproval, taskOf, type TaskFacts } from './task.ts'
-
-export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 
 /** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500

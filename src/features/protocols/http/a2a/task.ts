@@ -55,9 +55,9 @@ export function taskOf({ task, latest, entries }: TaskFacts): Task {
   }
 }
 
-type State = { state: TaskState; text: string | null; at: string }
+type StatedTask = { state: TaskState; text: string | null; at: string }
 
-function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: EventRecord, entries: readonly LogEntry[]): State {
+function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: EventRecord, entries: readonly LogEntry[]): StatedTask {
   const at = ended_at ?? accepted_at
   const own = states[status]
   if (own !== TaskState.TASK_STATE_COMPLETED) return { state: own, text: error ?? waiting?.detail ?? null, at }

@@ -4,7 +4,7 @@ import type { AnswerPart } from '../../../../contract/scope-api.ts'
 import { Texts, type UiEvent } from './ag-ui-texts.ts'
 
 /** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
-export type Run = { threadId: string; runId: string; parentRunId?: string | undefined } & (
+export type AgUiRun = { threadId: string; runId: string; parentRunId?: string | undefined } & (
   | { event_id: string; approval_id: null }
   | { event_id: null; approval_id: string }
 )
@@ -26,7 +26,7 @@ export const CLARIFY = 'clarify:'
  * `shows_work`: tool calls and state are for viewers.
  */
 export class RunEvents {
-  readonly #run: Run
+  readonly #run: AgUiRun
   readonly #shows_work: boolean
   readonly #steps = new Set<string>()
   readonly #calls = new Set<string>()
@@ -43,7 +43,7 @@ export class RunEvents {
   #decided = false
   ended = false
 
-  constructor(run: Run, { shows_work }: { shows_work: boolean }) {
+  constructor(run: AgUiRun, { shows_work }: { shows_work: boolean }) {
     this.#run = run
     this.#shows_work = shows_work
   }

@@ -10,7 +10,7 @@ import { eventRules, readEvent } from '../../../../http/body/parse-events.ts'
 import { guard, jsonRequest, problems, resource, routes, scopePath } from '../../../../http/describe/describe.ts'
 import { inboxFull, invalid, notFound } from '../../../../http/problems/refusals.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
-import { CLARIFY, RunEvents, type Run } from './ag-ui-events.ts'
+import { CLARIFY, RunEvents, type AgUiRun } from './ag-ui-events.ts'
 import type { UiEvent } from './ag-ui-texts.ts'
 import { connect } from '../../../../http/scopes/sockets.ts'
 import { blocksOf } from '../../../../http/scopes/sse-blocks.ts'
@@ -69,11 +69,11 @@ export const agUiRoutes = resource().openapi(run, async (c) => {
   return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
 })
 
-type Begun = { run: Run; after: number; trace_id: string }
-type Asked = Context<AuthEnv>
+type Begun = { run: AgUiRun; after: number; trace_id: string }
+type AgUiContext = Context<AuthEnv>
 
 /** Sends the message as an event. A repeated run has the same event id, which is a duplicate. */
-async function begun(c: Asked, { threadId, runId, parentRunId, messages, resume: answers }: RunInput): Promise<Begun> {
+async function begun(c: AgUiContext, { threadId, runId, parentRunId, messages, resume: answers }: RunInput): Promise<Begun> {
   const { scope } = c.var
   const content = textOf(answers?.[0]?.payload) ?? textOf(messages.findLast(({ role }) => role === 'user')?.content)
   if (content === null) throw invalid('A run needs a message of the user with text, or an answer to an interrupt.')
@@ -95,7 +95,7 @@ async function begun(c: Asked, { threadId, runId, parentRunId, messages, resume:
 }
 
 /** Decides on the approval that the previous run ended with, and follows what comes of it. */
-async function resumed(c: Asked, { threadId, runId, parentRunId }: RunInput, answer: z.infer<typeof resume>): Promise<Begun> {
+async function resumed(c: AgUiContext, { threadId, runId, parentRunId }: RunInput, answer: z.infer<typeof resume>): Promise<Begun> {
   const { scope, principal } = c.var
   demandRole(principal, 'operator')
   const { interruptId: approval_id, status, payload } = answer

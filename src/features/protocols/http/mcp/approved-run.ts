@@ -1,22 +1,20 @@
 import { ProtocolError, ProtocolErrorCode, type CallToolResult } from '@modelcontextprotocol/server'
-import type { Context } from 'hono'
 import { isJsonFields, jsonValue } from '../../../../base/json.ts'
-import type { Approval } from '../../../approvals/contract/approval.ts'
+import type { StoredApproval } from '../../../approvals/contract/approval.ts'
 import { hasRole } from '../../../../contract/principal.ts'
 import type { ProposalResult } from '../../../../skills/session/result.ts'
 import { findApproval } from '../../../approvals/store/approvals.ts'
 import { storeOf } from '../../../../store/store.ts'
-import { demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
+import { demandRole, type Caller } from '../../../../http/auth/middleware.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
 import { callResult, said } from './answer.ts'
-import type { Decision } from './questions.ts'
+import type { ElicitedDecision } from './questions.ts'
 
-export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 export const originOf = ({ req }: Caller): string => new URL(req.url).origin
 export const badState = (): ProtocolError => new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState')
 
 /** Decides with the same rules as the routes of approvals. */
-export async function decideHere(c: Caller, { id, status }: Approval, { decision, reason }: Decision): Promise<void> {
+export async function decideHere(c: Caller, { id, status }: StoredApproval, { decision, reason }: ElicitedDecision): Promise<void> {
   if (decision === 'wait' || status !== 'pending') return
   demandRole(c.var.principal, 'operator')
   await decide(c.env, c.var.principal, {
@@ -28,16 +26,16 @@ export async function decideHere(c: Caller, { id, status }: Approval, { decision
 }
 
 /** An approval of this scope that the key asked for, or may read. */
-export async function approvalHere({ env, var: { scope, principal } }: Caller, id: string): Promise<Approval> {
+export async function approvalHere({ env, var: { scope, principal } }: Caller, id: string): Promise<StoredApproval> {
   const found = await findApproval(storeOf(env), id, Date.now())
   if (found?.scope === scope && (found.requested_key === principal.key_id || hasRole(principal, 'operator'))) return found
   throw badState()
 }
 
-export type ApprovedRun = { at: 'waiting' | 'working' } | { at: 'ended'; ended_at: number; result: CallToolResult }
+export type McpApprovedRun = { at: 'waiting' | 'working' } | { at: 'ended'; ended_at: number; result: CallToolResult }
 
 /** The run of an approval: the scope has it, except one that the gate refused in the end. */
-export async function approvedRun(c: Caller, approval: Approval): Promise<ApprovedRun> {
+export async function approvedRun(c: Caller, approval: StoredApproval): Promise<McpApprovedRun> {
   const { id, status, skill_id, version, reason, run } = approval
   const ended_at = approval.decided_at ?? approval.expires_at
   if (status === 'pending') return { at: 'waiting' }

@@ -3,12 +3,21 @@ import { z } from 'zod'
 import { jsonValue } from '../../../../base/json.ts'
 import type { Proposal } from '../../../../skills/asp/parse.ts'
 import type { ProposalResult } from '../../../../skills/session/result.ts'
-import { demandRole } from '../../../../http/auth/middleware.ts'
+import { demandRole, type Caller } from '../../../../http/auth/middleware.ts'
 import { propose } from '../../../../http/skills/propose.ts'
 import { approvalOf, callResult, said } from './answer.ts'
 import { StepProgress, type Tell } from './progress.ts'
-import { approvalHere, approvedRun, badState, type Caller, decideHere, originOf } from './approved-run.ts'
-import { APPROVAL, approvalAnswer, approvalForm, type Answer, type Decision, slotAnswer, slotForm, SLOTS } from './questions.ts'
+import { approvalHere, approvedRun, badState, decideHere, originOf } from './approved-run.ts'
+import {
+  APPROVAL,
+  approvalAnswer,
+  approvalForm,
+  type ElicitedAnswer,
+  type ElicitedDecision,
+  slotAnswer,
+  slotForm,
+  SLOTS,
+} from './questions.ts'
 import { taskOf, type Task } from './tasks.ts'
 import type { SkillsPage } from './tool.ts'
 
@@ -111,7 +120,7 @@ async function formFor({ env, var: { scope } }: Caller, { skill_id, questions }:
   return found ? slotForm(questions, found.manifest) : null
 }
 
-async function afterApproval(c: Caller, id: string, answer: Answer<Decision>): Promise<CallToolResult> {
+async function afterApproval(c: Caller, id: string, answer: ElicitedAnswer<ElicitedDecision>): Promise<CallToolResult> {
   const found = await approvalHere(c, id)
   const given = answer.kind === 'given' ? answer.content : { decision: 'wait' as const }
   if (given.decision !== 'wait') await decideHere(c, found, given)

@@ -5,12 +5,12 @@ import { Problem } from '../../../../contract/problem.ts'
 import type { ProposalResult } from '../../../../skills/session/result.ts'
 import { connect } from '../../../../http/scopes/sockets.ts'
 import { blocksOf } from '../../../../http/scopes/sse-blocks.ts'
-import type { Caller } from './approved-run.ts'
+import type { Caller } from '../../../../http/auth/middleware.ts'
 import type { SkillsPage } from './tool.ts'
 
 /** Tells the client how far its request has come. */
 export type Tell = (progress: Omit<ProgressNotificationParams, 'progressToken'>) => Promise<void>
-type Step = Pick<ProposalResult['steps'][number], 'index' | 'tool' | 'status'>
+type ProgressStep = Pick<ProposalResult['steps'][number], 'index' | 'tool' | 'status'>
 
 /** Null unless the client sent a token, which asks for notifications of progress. */
 export function tellOf({ _meta, notify }: Pick<ServerContext['mcpReq'], '_meta' | 'notify'>): Tell | null {
@@ -52,7 +52,7 @@ export class StepProgress {
   }
 
   /** Tells of the steps that the log has not shown yet. */
-  async end(steps: readonly Step[]): Promise<void> {
+  async end(steps: readonly ProgressStep[]): Promise<void> {
     await this.stop()
     for (const step of steps) await this.#ended(step)
   }
@@ -69,7 +69,7 @@ export class StepProgress {
         const [, data] = /^event: log\ndata: (.*)$/m.exec(block) ?? []
         const entry = data === undefined ? null : (JSON.parse(data) as LogEntry)
         if (entry?.kind === 'skill-step-ended' && entry['skill_id'] === this.#call.skill_id && (await this.#isOwn(entry['run_id'])))
-          await this.#ended(entry as unknown as Step)
+          await this.#ended(entry as unknown as ProgressStep)
       }
     } catch (error) {
       // The call continues, and has its own errors.
@@ -90,7 +90,7 @@ export class StepProgress {
     return this.#run.run_id === run_id
   }
 
-  async #ended({ index, tool, status }: Step): Promise<void> {
+  async #ended({ index, tool, status }: ProgressStep): Promise<void> {
     if (this.#told.has(index)) return
     this.#told.add(index)
     const total = this.#run?.total

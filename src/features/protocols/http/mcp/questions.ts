@@ -2,7 +2,7 @@ import { inputRequired, inputResponse, type ElicitRequestFormParams, type InputR
 import { z } from 'zod'
 import { hasRole, type Principal } from '../../../../contract/principal.ts'
 import type { JsonFields } from '../../../../base/json.ts'
-import type { Approval } from '../../../approvals/contract/approval.ts'
+import type { StoredApproval } from '../../../approvals/contract/approval.ts'
 import type { Manifest, ValueType } from '../../../../skills/manifest/manifest.ts'
 import type { Question } from '../../../../skills/plan/slots.ts'
 
@@ -35,20 +35,20 @@ export function slotForm(questions: readonly Question[], { signature: { inputs }
   })
 }
 
-export type Answer<Content> = { kind: 'none' } | { kind: 'declined' } | { kind: 'given'; content: Content }
+export type ElicitedAnswer<Content> = { kind: 'none' } | { kind: 'declined' } | { kind: 'given'; content: Content }
 type Responses = Record<string, unknown> | undefined
 
-export const slotAnswer = (responses: Responses): Answer<JsonFields> => answerTo(responses, SLOTS, z.record(z.string(), z.json()))
-export const approvalAnswer = (responses: Responses): Answer<Decision> => answerTo(responses, APPROVAL, decision)
+export const slotAnswer = (responses: Responses): ElicitedAnswer<JsonFields> => answerTo(responses, SLOTS, z.record(z.string(), z.json()))
+export const approvalAnswer = (responses: Responses): ElicitedAnswer<ElicitedDecision> => answerTo(responses, APPROVAL, decision)
 
 const decision = z.object({
   decision: z.enum(['approve', 'reject', 'wait']).default('wait'),
   reason: z.string().min(1).max(1000).optional(),
 })
-export type Decision = z.infer<typeof decision>
+export type ElicitedDecision = z.infer<typeof decision>
 
 /** An answer that does not fit the form counts as declined. */
-function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<Content>): Answer<Content> {
+function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<Content>): ElicitedAnswer<Content> {
   const view = inputResponse(responses, key)
   if (view.kind === 'missing') return { kind: 'none' }
   if (view.kind !== 'elicit' || view.action !== 'accept') return { kind: 'declined' }
@@ -57,7 +57,7 @@ function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<
 }
 
 /** Asks a person about an approval. A key that may not decide it may only look again. */
-export function approvalForm(approval: Approval, principal: Principal): InputRequest {
+export function approvalForm(approval: StoredApproval, principal: Principal): InputRequest {
   const { id, skill_id, version, inputs, why } = approval
   const choices = choicesOf(approval, principal)
   const what = `${skill_id}@${version} needs an approval (${id}) to run with ${JSON.stringify(inputs).slice(0, 2000)}. Its reason: ${why.slice(0, 2000)}`
@@ -81,7 +81,10 @@ export function approvalForm(approval: Approval, principal: Principal): InputReq
   })
 }
 
-function choicesOf({ requested_key, self_approval }: Approval, principal: Principal): Exclude<Decision['decision'], 'wait'>[] {
+function choicesOf(
+  { requested_key, self_approval }: StoredApproval,
+  principal: Principal,
+): Exclude<ElicitedDecision['decision'], 'wait'>[] {
   if (!hasRole(principal, 'operator')) return []
   const is_own = requested_key === principal.key_id && !self_approval && !hasRole(principal, 'admin')
   return is_own ? ['reject'] : ['approve', 'reject']

@@ -9,9 +9,9 @@ import { z } from 'zod'
 import { iso } from '../../../../base/time.ts'
 import { fromZod } from '../../../../contract/problem.ts'
 import { hasRole } from '../../../../contract/principal.ts'
-import { demandRole } from '../../../../http/auth/middleware.ts'
+import { demandRole, type Caller } from '../../../../http/auth/middleware.ts'
 import { callResult } from './answer.ts'
-import { approvalHere, approvedRun, decideHere, originOf, resultOf, type Caller } from './approved-run.ts'
+import { approvalHere, approvedRun, decideHere, originOf, resultOf } from './approved-run.ts'
 import { APPROVAL, approvalAnswer, approvalForm } from './questions.ts'
 import { type Abilities, abilitiesOf, TASKS } from './abilities.ts'
 import type { Trying } from './transport.ts'
@@ -67,12 +67,12 @@ const headOf = (taskId: string, created_at: number, updated_at: number) => ({
 
 const taskId = z.string().regex(/^(?:call|approval):[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'there is no such task')
 const updated = z.looseObject({ taskId, inputResponses: z.record(z.string(), z.unknown()).optional() })
-type Asked = { able: Abilities; id: string; inputResponses: z.infer<typeof updated>['inputResponses'] }
+type TaskUpdate = { able: Abilities; id: string; inputResponses: z.infer<typeof updated>['inputResponses'] }
 
 /** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension. */
 export function serveTasks({ server }: McpServer, c: Caller, trying: Trying): void {
   // The extension comes first: what a client without it sends is not looked at.
-  const open = (params: unknown, mcpReq: ServerContext['mcpReq']): Asked => {
+  const open = (params: unknown, mcpReq: ServerContext['mcpReq']): TaskUpdate => {
     const able = abilitiesOf(mcpReq)
     if (!able.tasks) throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } })
     const parsed = updated.safeParse(params)

@@ -3,7 +3,7 @@ import { McpServer, type CallToolResult } from '@modelcontextprotocol/server'
 import type { Context } from 'hono'
 import type { Env } from '../../../../../env.ts'
 import { type Json, isJsonFields, jsonValue } from '../../../../../base/json.ts'
-import type { Fields } from '../../../../../contract/operation.ts'
+import type { OperationFields } from '../../../../../contract/operation.ts'
 import { hasRole } from '../../../../../contract/principal.ts'
 import type { AuthEnv } from '../../../../../http/auth/middleware.ts'
 import { guard, jsonRequest, resource, routes } from '../../../../../http/describe/describe.ts'
@@ -24,9 +24,9 @@ const inspect = route('post /v1/mcp/inspect', 'callInspection', 'Ask about agent
 })
 
 /** The app whose routes answer. */
-export type Api = { fetch: (request: Request, env: Env, context: Context<AuthEnv>['executionCtx']) => Response | Promise<Response> }
+export type WorkerApi = { fetch: (request: Request, env: Env, context: Context<AuthEnv>['executionCtx']) => Response | Promise<Response> }
 
-export const inspectRoutes = (api: () => Api) =>
+export const inspectRoutes = (api: () => WorkerApi) =>
   resource().openapi(inspect, (c) => answerOnce(() => inspector(c, api()), c.req.raw, c.req.valid('json')))
 
 const INSTRUCTIONS =
@@ -34,7 +34,7 @@ const INSTRUCTIONS =
 
 const LIST_MS = 3_600_000
 
-function inspector(c: Context<AuthEnv>, api: Api): McpServer {
+function inspector(c: Context<AuthEnv>, api: WorkerApi): McpServer {
   const mcp = new McpServer(
     { name: 'reflex-inspect', title: 'Reflex: questions', version: '1' },
     { instructions: INSTRUCTIONS, cacheHints: { 'tools/list': { ttlMs: LIST_MS, cacheScope: 'private' } } },
@@ -49,7 +49,12 @@ function inspector(c: Context<AuthEnv>, api: Api): McpServer {
 }
 
 /** Asks the route with the key of the caller. */
-async function answer(c: Context<AuthEnv>, api: Api, { at, query, mcp }: Inspection, given: Fields): Promise<CallToolResult> {
+async function answer(
+  c: Context<AuthEnv>,
+  api: WorkerApi,
+  { at, query, mcp }: Inspection,
+  given: OperationFields,
+): Promise<CallToolResult> {
   const [method = '', template = ''] = at.split(' ')
   const rest = new Map(Object.entries({ ...given, ...mcp?.fixed }).filter(([, value]) => value !== undefined))
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {

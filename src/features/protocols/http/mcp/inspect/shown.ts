@@ -29,9 +29,9 @@ const escaped = (text: string): string =>
     Array.from({ length: found.length }, (_, index) => `\\u${found.charCodeAt(index).toString(16).padStart(4, '0')}`).join(''),
   )
 
-type Step = (typeof steps)[number]
+type InspectStep = (typeof steps)[number]
 
-function shortened(value: Json, step: Step): Json {
+function shortened(value: Json, step: InspectStep): Json {
   if (typeof value === 'string')
     return value.length <= step.text ? value : `${value.slice(0, step.text)}… (${value.length - step.text} more characters)`
   if (Array.isArray(value)) {
