@@ -66,6 +66,12 @@ export async function migrate({ env = {}, project = packageFolder, ...place }: P
   await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...placeOptions({ project, ...place })], env, project)
 }
 
+async function layD1({ migrated, sql, env = {}, project = packageFolder, ...place }: ServerOptions): Promise<void> {
+  if (migrated !== true) await migrate({ ...place, env, project })
+  if (sql === undefined) return
+  await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', sql, ...placeOptions({ project, ...place })], env, project)
+}
+
 /**
  * Runs a Worker as `wrangler dev` does, with D1 migrations applied, and resolves when it answers
  * `/health`. Rejects with wrangler's output if it does not start. Needs no network, asks nothing,
@@ -81,11 +87,7 @@ export async function startServer({
   ...options
 }: ServerOptions): Promise<LocalServer> {
   const place = { persist_to, project, config, env }
-  if (options.migrated !== true) await migrate(place)
   const where = placeOptions(place)
-  if (options.sql !== undefined)
-    await wrangler(['d1', 'execute', 'DB', '--local', '--yes', '--command', options.sql, ...where], env, project)
-  options.signal?.throwIfAborted()
   const port = options.port ?? (await freePort())
   const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
   const own = [
@@ -111,10 +113,15 @@ export async function startServer({
   })
   const url = `http://127.0.0.1:${port}`
   try {
-    await ready(url, { log, ended, ready_ms: options.ready_ms ?? 60_000 })
+    // While wrangler bundles the Worker, which opens D1 at its first request.
+    await layD1({ ...place, ...options })
+    options.signal?.throwIfAborted()
+    await ready(url, { log, ended, ready_ms: options.ready_ms ?? 60_000 }).catch((error: unknown) => {
+      throw new Error(`wrangler dev did not come up: ${error instanceof Error ? error.message : String(error)}\n${log()}`, { cause: error })
+    })
   } catch (error) {
     await group.kill()
-    throw new Error(`wrangler dev did not come up: ${error instanceof Error ? error.message : String(error)}\n${log()}`, { cause: error })
+    throw error
   }
   return { url, port, log, ended, stop: () => group.stop(), kill9: () => group.kill() }
 }
