@@ -3,6 +3,49 @@ export type Reason = { file: string; why: string; changes: readonly (readonly [f
 
 export const reasons: readonly Reason[] = [
   {
+    file: 'src/features/market/ledger/decide.ts',
+    why: 'The same: no transfer follows the last one, a chain is not empty, and an id is known by a row or by a failure.',
+    changes: [
+      ['from < transfers.length', 'from <= transfers.length'],
+      ['to < transfers.length', 'true'],
+      ['to < transfers.length', 'to <= transfers.length'],
+      ['transfers[to]?.linked', 'transfers[to].linked'],
+      ['chain.length > 1', 'false'],
+      ['chain[0]?.linked', 'chain[0].linked'],
+      ['chain.at(-1)?.linked', 'chain.at(-1).linked'],
+      ['result?.reason', 'result.reason'],
+      ['failed?.asked', 'failed.asked'],
+      ['failed?.reason', 'failed.reason'],
+      ['old?.[field]', 'old[field]'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/decide.ts',
+    why: 'The same answers: what exists is found again, an id that is reserved has failed before, and no transfer has an id that is missing.',
+    changes: [
+      ['own.made.length > 0', 'true'],
+      ['own.made.length > 0', 'own.made.length >= 0'],
+      ["typeof one === 'object'", 'true'],
+      ['pending_id === undefined', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/decide.ts',
+    why: 'The same: genesis reserves nothing, any other account pays at most what it received, and whoever makes the account gives it its owner.',
+    changes: [
+      ['payer.debits_posted + payer.debits_pending', 'payer.debits_posted - payer.debits_pending'],
+      ['owner ?? null', 'owner && null'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/audit.ts',
+    why: 'Each account has the sums of its own moves, and each move has two sides: pending sums differ only if the query itself is wrong.',
+    changes: [
+      ["problems.push('Pending debits and credits differ.')", ';'],
+      ["total('debits_pending') !== total('credits_pending')", 'false'],
+    ],
+  },
+  {
     file: 'src/core/event.ts',
     why: 'The same: null was replaced before, the library reads the same clock, and the schema refuses what is not a text.',
     changes: [

@@ -248,6 +248,7 @@ describe('an account', () => {
     expect(send(pays('y', { credit: 'key:kim' }), other)).toBe('credit_account_not_found')
     expect(send(pays('z', { credit: 'key:kim' }))).toBe('created')
     ledger.closeAccount('key:kim')
+    expect(send(pays('t', { debit: 'key:kim' }), other)).toBe('debit_account_not_found')
     expect(send(pays('v', { debit: 'key:kim' }), { ...other, empties: true })).toBe('created')
     expect(send(pays('u', { debit: 'scope:b', credit: 'scope:c' }), { owners: { 'scope:b': '2'.repeat(16) } })).toBe('created')
   })
