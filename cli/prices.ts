@@ -21,7 +21,8 @@ const prices: Record<string, [input: number, output: number]> = {}
 for (const providerId of PROVIDERS) {
   for (const { id, match } of findProvider({ providerId })?.models ?? []) {
     for (const name of [id, ...exactNames(match)].filter(isText)) {
-      const [input, output] = [priceOf(name, providerId, 'input_tokens'), priceOf(name, providerId, 'output_tokens')]
+      const input = priceOf(name, providerId, 'input_tokens')
+      const output = priceOf(name, providerId, 'output_tokens')
       if (input > 0 && output > 0) prices[name] ??= [input, output]
     }
   }

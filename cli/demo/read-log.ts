@@ -22,7 +22,8 @@ export type AuthLog = {
 const MOST_HOSTS = 100
 const MOST_BYTES = 64 * 1024 * 1024
 /** The limits of the event type `log.line`. */
-const [MOST_CHARS, MOST_HOST] = [8192, 100]
+const MOST_CHARS = 8192
+const MOST_HOST = 100
 const EXPECTED = 'Lines look like: Dec 10 06:55:46 host sshd[24200]: Failed password for root from 203.0.113.7 port 38926 ssh2'
 
 /**

@@ -48,7 +48,8 @@ export async function runDemo({ server, key, log, speed, timeout_s, reflex, say,
   const ready = performance.now()
   if (reflex) await setReflex(api, log.scopes, signal)
   await setSkills(api, signal)
-  const [first, first_at] = [performance.now(), Date.now()]
+  const first = performance.now()
+  const first_at = Date.now()
   // Its second attempt comes a second later, while the lines are sent.
   await sendToFail(api, signal)
   await sendLines(api, { log, speed, say, signal })

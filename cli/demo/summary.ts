@@ -163,7 +163,8 @@ function statuses(turns: readonly DemoEntry<'turn-ended'>[]) {
  * has milliseconds: a run is logged as 0 or 1,000, so the mean says more than the median.
  */
 function reflexFigures(runs: readonly DemoEntry<'reflex-fired' | 'reflex-passed'>[]) {
-  const [duration_us, fuel] = [emptyHistogram(), emptyHistogram()]
+  const duration_us = emptyHistogram()
+  const fuel = emptyHistogram()
   for (const run of runs) {
     countSample(duration_us, run.duration_us)
     countSample(fuel, run.fuel)
@@ -192,7 +193,8 @@ function effects({ started, ended }: Effects, attempts: ReadonlyMap<string, numb
     const by = start && 'by' in start.cause && start.cause.by.startsWith('reflex:') ? 'reflex' : 'turn'
     counts[status] += 1
     spent_ms[by === 'reflex' ? 'reflex_effects' : 'effects'] += duration_ms ?? 0
-    const [address, reason] = [textOf(start?.input, 'address'), textOf(start?.input, 'reason')]
+    const address = textOf(start?.input, 'address')
+    const reason = textOf(start?.input, 'reason')
     if (start?.tool !== 'block' || status !== 'ok' || address === null || reason === null) continue
     blocked.push({ address, reason, by, scope, at, attempts: attempts.get(address) ?? 0 })
   }

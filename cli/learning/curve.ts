@@ -61,7 +61,12 @@ function niceTop(most: number): number {
   return ([1, 2, 5, 10].find((step) => step * base >= most) ?? 10) * base
 }
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [820, 380, 56, 44, 52, 20]
+const WIDTH = 820
+const HEIGHT = 380
+const LEFT = 56
+const BOTTOM = 44
+const TOP = 52
+const RIGHT = 20
 
 /** The curve as an SVG document, in light or dark colours as the reader prefers. */
 export function curveSvg({ title, buckets, marks }: Curve): string {

@@ -69,7 +69,8 @@ function counted(log: readonly LogEntry[], { events }: Lesson): Omit<Taught, 'ru
   const places = new Map(events.map(({ id }, index) => [id, index]))
   const calls = events.map(() => 0)
   const marks: Mark[] = []
-  let [accepted, by_reflex] = [0, 0]
+  let accepted = 0
+  let by_reflex = 0
   for (const entry of log) {
     if (entry.kind === 'event-accepted') accepted += 1
     if (entry.kind === 'event-ended' && entry.outcome.by === 'reflex') by_reflex += 1

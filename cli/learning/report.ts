@@ -33,9 +33,11 @@ export const figuresOf = ({ calls, by_reflex, marks, runs }: Taught) => ({
 
 /** Compares the first and the last hundred events. */
 export function sentence({ calls, by_reflex }: Taught): string {
-  const [first, last] = [bucketsOf(calls.slice(0, BUCKET), BUCKET)[0], bucketsOf(calls.slice(-BUCKET), BUCKET)[0]]
+  const first = bucketsOf(calls.slice(0, BUCKET), BUCKET)[0]
+  const last = bucketsOf(calls.slice(-BUCKET), BUCKET)[0]
   if (!first || !last) return 'No event was sent.'
-  const [before, after] = [Math.round(per100(first)), Math.round(per100(last))]
+  const before = Math.round(per100(first))
+  const after = Math.round(per100(last))
   return `Model calls for 100 events: ${count(before)} at first, ${count(after)} at last, audits included. Reflexes decided ${counted(by_reflex, 'event')} of ${count(calls.length)}.`
 }
 

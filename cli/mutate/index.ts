@@ -57,7 +57,8 @@ function judgeBreaks(asked: readonly string[]): void {
   if (unknown.length > 0) throw new Error(`no break ${unknown.join(', ')}: npm run mutate -- --list`)
   const counts = { errors: 0, unexplained: 0 }
   const { by_hand } = readResults()
-  const [killed, survived] = [new Set(by_hand.killed), new Set(by_hand.survived)]
+  const killed = new Set(by_hand.killed)
+  const survived = new Set(by_hand.survived)
   judgeAll(
     breaks.filter(({ id }) => asked.length === 0 || asked.includes(id)),
     (one, verdict) => {

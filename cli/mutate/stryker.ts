@@ -18,7 +18,8 @@ const LEFT_OUT = ['StringLiteral']
 /** Judges one file by Stryker. The options of it that are not here are its own defaults. */
 export function runFile(file: string, { tests }: Area): FileResult {
   const folder = mkdtempSync(path.join(tmpdir(), 'reflex-stryker-'))
-  const [config, report] = [path.join(folder, 'config.json'), path.join(folder, 'report.json')]
+  const config = path.join(folder, 'config.json')
+  const report = path.join(folder, 'report.json')
   const options = {
     testRunner: 'vitest',
     plugins: ['@stryker-mutator/vitest-runner'],

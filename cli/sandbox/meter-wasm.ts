@@ -142,14 +142,30 @@ function metered({ opcode, extended, nesting, bytes }: Instruction, fuel: number
   return [bytes]
 }
 
-const [BLOCK, LOOP, IF, END, BRANCH, RETURN, CALL, CALL_INDIRECT] = [0x02, 0x03, 0x04, 0x0b, 0x0c, 0x0f, 0x10, 0x11]
-const [GET_GLOBAL, SET_GLOBAL, CONST, I32, NOTHING] = [0x23, 0x24, 0x41, 0x7f, 0x40]
-const [ADD, SUBTRACT, LESS] = [0x6a, 0x6b, 0x48]
-const [EXTENDED, MEMORY_COPY, MEMORY_FILL] = [0xfc, 10, 11]
+const BLOCK = 0x02
+const LOOP = 0x03
+const IF = 0x04
+const END = 0x0b
+const BRANCH = 0x0c
+const RETURN = 0x0f
+const CALL = 0x10
+const CALL_INDIRECT = 0x11
+const GET_GLOBAL = 0x23
+const SET_GLOBAL = 0x24
+const CONST = 0x41
+const I32 = 0x7f
+const NOTHING = 0x40
+const ADD = 0x6a
+const SUBTRACT = 0x6b
+const LESS = 0x48
+const EXTENDED = 0xfc
+const MEMORY_COPY = 10
+const MEMORY_FILL = 11
 
 /** global = global - amount; if (global < 0) trap */
 function take(global: number, amount: number): Uint8Array {
-  const [at, by] = [unsigned(global), signed(amount)]
+  const at = unsigned(global)
+  const by = signed(amount)
   const subtract = [GET_GLOBAL, ...at, CONST, ...by, SUBTRACT, SET_GLOBAL, ...at]
   return Uint8Array.from([...subtract, GET_GLOBAL, ...at, CONST, 0, LESS, IF, NOTHING, 0x00, END])
 }
@@ -164,7 +180,8 @@ function add(global: number, amount: number): Uint8Array {
  * `take` traps.
  */
 function takeLength(fuel: number, local: number): Uint8Array {
-  const [global, length] = [unsigned(fuel), unsigned(local)]
+  const global = unsigned(fuel)
+  const length = unsigned(local)
   return Uint8Array.from([0x22, ...length, GET_GLOBAL, ...global, 0x20, ...length, CONST, 6, 0x76, SUBTRACT, SET_GLOBAL, ...global])
 }
 

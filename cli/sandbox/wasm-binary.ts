@@ -49,7 +49,8 @@ export class Reader {
   }
 
   unsigned(): number {
-    let [value, factor] = [0, 1]
+    let value = 0
+    let factor = 1
     for (;;) {
       const byte = this.byte()
       value += (byte & 0x7f) * factor

@@ -36,7 +36,9 @@ function* fieldsOf(value: object): Generator<string> {
 
 /** Joins texts to parts of about one size. What has no texts has one empty part. */
 function* parted(texts: Iterable<string>): Generator<string> {
-  let [part, parts, size] = [[] as string[], 0, 0]
+  let part = [] as string[]
+  let parts = 0
+  let size = 0
   for (const text of texts) {
     part.push(text)
     size += text.length

@@ -166,7 +166,9 @@ function oneOfValues(schema: Schema): Check | null {
 
 function combined({ anyOf, oneOf, allOf, not }: Schema): Check[] {
   const checksOf = (of: unknown): Check[] | null => (Array.isArray(of) ? of.map(checkOf) : null)
-  const [any, one, all] = [checksOf(anyOf), checksOf(oneOf), checksOf(allOf)]
+  const any = checksOf(anyOf)
+  const one = checksOf(oneOf)
+  const all = checksOf(allOf)
   const checks: Check[] = []
   if (any)
     checks.push((value, at, run) => {

@@ -2,8 +2,13 @@
 const DEEPEST = 128
 const MOST_VALUES = 500_000
 
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
-const [LIST, END_OF_LIST, OBJECT, END_OF_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const LIST = 0x5b
+const END_OF_LIST = 0x5d
+const OBJECT = 0x7b
+const END_OF_OBJECT = 0x7d
 
 /**
  * Looks at the bytes of JSON as they arrive. Parsing costs far more for brackets than for texts, so

@@ -12,7 +12,8 @@ export function precedenceOf(version: string): string {
 }
 
 export function compareVersions(left: string, right: string): number {
-  const [one, other] = [precedenceOf(left), precedenceOf(right)]
+  const one = precedenceOf(left)
+  const other = precedenceOf(right)
   return one < other ? -1 : Number(one > other)
 }
 

@@ -143,7 +143,8 @@ export function skillAct(skill_id: string, inputs: Record<string, unknown>): Ski
 
 /** An id without a version follows the skill and matches any of its versions. */
 export function sameSkill(left: string, right: string): boolean {
-  const [one, other] = [skillName(left), skillName(right)]
+  const one = skillName(left)
+  const other = skillName(right)
   if (one.id !== other.id) return false
   return one.version === undefined || other.version === undefined || one.version === other.version
 }

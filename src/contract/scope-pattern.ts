@@ -42,7 +42,8 @@ export const prefixOf = (pattern: string): string => pattern.split('*', 1)[0] ??
 export function overlaps(left: string, right: string): boolean {
   if (!left.includes('*')) return matchesScope(right, left)
   if (!right.includes('*')) return matchesScope(left, right)
-  const [a, b] = [prefixOf(left), prefixOf(right)]
+  const a = prefixOf(left)
+  const b = prefixOf(right)
   if (!a.startsWith(b) && !b.startsWith(a)) return false
   const bothOpen = a.length + 1 === left.length && b.length + 1 === right.length
   return bothOpen || shareText(left, right)
@@ -54,7 +55,8 @@ function shareText(left: string, right: string): boolean {
   for (let i = 0; i <= left.length; i++) {
     const row: boolean[] = []
     for (let j = 0; j <= right.length; j++) {
-      const [a, b] = [left[i - 1], right[j - 1]]
+      const a = left[i - 1]
+      const b = right[j - 1]
       // A star matches nothing, or one more character of the other pattern.
       const byStar = (a === '*' || b === '*') && (above[j] === true || row[j - 1] === true)
       const byLetter = a !== undefined && a === b && above[j - 1] === true

@@ -101,7 +101,8 @@ export class Loop {
     reflex_sync.touch()
     if (next.some((one) => one.do === 'run-jobs')) jobs.run()
     const thinks = next.filter((one) => one.do === 'think')
-    const [urgent, interrupts] = [thinks.some((one) => one.urgent), thinks.some((one) => one.interrupts)]
+    const urgent = thinks.some((one) => one.urgent)
+    const interrupts = thinks.some((one) => one.interrupts)
     if (thinks.length > 0) turns.arrived({ urgent, interrupts })
   }
 
@@ -110,7 +111,8 @@ export class Loop {
     const { situation, memory, agent } = this.#parts
     const next: Next[] = []
     const how = { via, meeting: this.#meeting(), agent: agent().name }
-    let [rest, fuel_left] = [events, FUEL_PER_BATCH]
+    let rest = events
+    let fuel_left = FUEL_PER_BATCH
     while (rest.length > 0) {
       const { decisions, fuel } = decide(rest, situation(unit.now, fuel_left))
       next.push(...apply(unit, decisions, how, this.#parts))

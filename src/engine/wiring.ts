@@ -98,7 +98,8 @@ type Looped = Live & ReturnType<typeof composeLoop>
 /** Wires the data that retention deletes, and the archive that gets it first, if it is bound. */
 function composeArchive(parts: Looped) {
   const { env, log, counters } = parts
-  const [old_events, old_entries] = [new ExpiredEvents(parts), new ExpiredEntries(parts)]
+  const old_events = new ExpiredEvents(parts)
+  const old_entries = new ExpiredEntries(parts)
   const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
   const archive = env.ARCHIVE ? new Archive({ ...parts, bucket: env.ARCHIVE, events: old_events, entries: old_entries, beforeLoss }) : null
   return { old_events, old_entries, archive, history: new ScopeHistory({ ...parts, bucket: env.ARCHIVE }) }

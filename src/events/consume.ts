@@ -54,7 +54,8 @@ export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise
 
 /** Delivers a scope's messages in one call; retried ones alone, so that they block no others. */
 async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<Returned[]> {
-  const [again, fresh] = [group.filter(({ message }) => message.attempts > 1), group.filter(({ message }) => message.attempts <= 1)]
+  const again = group.filter(({ message }) => message.attempts > 1)
+  const fresh = group.filter(({ message }) => message.attempts <= 1)
   const returned = fresh.length > 0 ? await deliverTogether(env, scope, fresh) : []
   for (const one of again) returned.push(...(await deliverAlone(env, scope, one)))
   return returned

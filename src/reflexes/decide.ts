@@ -97,7 +97,8 @@ export const decide = (events: readonly Perceived[], situation: ReflexSituation)
 
 /** The same, with a step for each run of a reflex. */
 export function* decideInSteps(events: readonly Perceived[], situation: ReflexSituation): Steps<Decided> {
-  const [batch, decisions] = [new Batch(situation), [] as ReactionDecision[]]
+  const batch = new Batch(situation)
+  const decisions = [] as ReactionDecision[]
   for (const one of events) {
     decisions.push(yield* batch.decide(one))
     if (batch.ends) break
@@ -171,7 +172,8 @@ class Batch {
 
   /** Runs the version that acts, and the earlier one where its proof is lacking. */
   #tryLink(one: Perceived, link: ChainLink, shown: (recent: RecentAction[]) => ShownContext): ReflexStep[] {
-    const [pace, held] = [this.#pace(link), this.#heldBack(link)]
+    const pace = this.#pace(link)
+    const held = this.#heldBack(link)
     if (held) return [{ ...held, pace }]
     const version = link.acting as ReflexVersion
     const unproven = this.#situation.mayAct(version, one.event.type, null)

@@ -69,7 +69,8 @@ class Host {
     if (!seeded.ok) throw new TypeError(`the blackboard cannot be seeded: ${seeded.detail}`)
     const { goal_labels, entity_types, k_cards, tau, policy_mode } = this.#config
     const place = placeIn(this.#config)
-    const [ancestors, secret_paths] = [chain.getStore() ?? [], this.#registry.secretPaths()]
+    const ancestors = chain.getStore() ?? []
+    const secret_paths = this.#registry.secretPaths()
     const settings = { trace_id, place, seeded, goal_labels, entity_types, k_cards, tau, policy_mode, ancestors, secret_paths }
     return new SkillSession(settings, this.#ports({ trace_id, model, tools: { ...this.#config.tools, ...tools } }))
   }
@@ -332,7 +333,8 @@ function wrappersOf({ config, host, turnFor }: WrapParts) {
 
 function approvalsOf(storage: Storage, host: Host): Approvals {
   const waiting = () => {
-    const [kept, expired] = [storage.approvals.waiting(), host.now()]
+    const kept = storage.approvals.waiting()
+    const expired = host.now()
     for (const run of kept) if (run.expires_at <= expired) storage.approvals.remove(run.approval_id)
     return kept.filter(({ expires_at }) => expires_at > expired)
   }

@@ -197,7 +197,8 @@ async function* eventsOf(db: D1Database, asked: Omit<Page, 'limit' | 'cursor'>):
 }
 
 const isWithin = ({ since, until }: History) => {
-  const [first, end] = [since === undefined ? -Infinity : Date.parse(since), until === undefined ? Infinity : Date.parse(until)]
+  const first = since === undefined ? -Infinity : Date.parse(since)
+  const end = until === undefined ? Infinity : Date.parse(until)
   return (event: Event): boolean => timeOf(event) >= first && timeOf(event) < end
 }
 
@@ -229,7 +230,8 @@ async function* lateEvents(db: D1Database, { patterns, scope, types, since, unti
     WHERE happened_at IS NOT NULL AND (happened_at, seq) > (?4, CAST(?5 AS INTEGER)) AND happened_at < ?6
       AND ${['?1 IS NULL OR true', '?2 IS NOT NULL', '?3 IS NOT NULL', ...checks].map((check) => `(${check})`).join(' AND ')}
     ORDER BY happened_at, seq LIMIT ${LATE_AT_ONCE}`
-  let [at, key] = [since === undefined ? 0 : Date.parse(since), '-1']
+  let at = since === undefined ? 0 : Date.parse(since)
+  let key = '-1'
   const end = until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until)
   for (;;) {
     const { results } = await db

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SEEDS } from '../support/property.ts'
@@ -206,6 +206,17 @@ describe('names and functions', () => {
   test('no file is longer than 600 lines; the medians of files and functions are printed alone', () => {
     console.info(mediansOf(sources))
     expect(sources.filter(({ code }) => code.split('\n').length > 601).map(({ file }) => file)).toEqual([])
+  })
+})
+
+describe('folders', () => {
+  test.each(['src', 'cli', 'dashboard/src', 'client'])('each have a line in the README.md of %s', (root) => {
+    const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name))
+    const folders = [...new Set(names.map((name) => path.dirname(name)))].filter((folder) => folder !== '.')
+    const lines = [...readFileSync(path.join(root, 'README.md'), 'utf8').matchAll(/^- `([^`]+)\/`: [A-Z].*\.$/gm)]
+    const described = lines.map(([, folder = '']) => folder)
+    expect(folders.filter((folder) => !described.some((pattern) => path.matchesGlob(folder, pattern)))).toEqual([])
+    expect(described.filter((pattern) => globSync(pattern, { cwd: root }).length === 0)).toEqual([])
   })
 })
 

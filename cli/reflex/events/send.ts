@@ -89,7 +89,8 @@ async function sendAll(session: Session, { events, begin, memory, options }: Sen
   const { print, signal } = session
   const show = progress(begin.sent)
   let place = begin
-  let [accepted, failed] = [0, 0]
+  let accepted = 0
+  let failed = 0
   try {
     for await (const batch of batches(numbered(events, begin), { linger_ms: LINGER_MS })) {
       const bodies = batch.map(({ number, event }) => completed(event, number, { prefix: begin.prefix, ...options }))
@@ -141,7 +142,8 @@ type Unsent = { batch: readonly { number: number }[]; place: SendPosition; again
 /** Says where in the input the refused batch is: the server counts within the batch. */
 function notSent(error: unknown, { batch, place: { sent }, again }: Unsent): never {
   if (!(error instanceof CliError)) throw error
-  const [first, last] = [batch[0]?.number ?? 0, batch.at(-1)?.number ?? 0]
+  const first = batch[0]?.number ?? 0
+  const last = batch.at(-1)?.number ?? 0
   const which = first === last ? `Event ${first}` : `The batch of the events ${first} to ${last}`
   const next = again ? `${counted(sent, 'event')} before it were sent; run the same command again to continue there.` : null
   throw new CliError(

@@ -49,7 +49,8 @@ export function addLearn(program: Command): void {
 
 async function learnFrom({ print }: Session, files: string[], options: LearnFlags): Promise<ExitOutcome> {
   const { tools, role, owner, parser, trust, output, seed } = options
-  const [exported, own] = [files.filter((file) => !isStandaloneFile(file)), files.filter(isStandaloneFile)]
+  const exported = files.filter((file) => !isStandaloneFile(file))
+  const own = files.filter(isStandaloneFile)
   const [recordings, turns, { tracesOf }, { learnSkills }, { manifestSchema }] = await Promise.all([
     recordingsIn(exported),
     turnsOf(own),

@@ -65,7 +65,8 @@ function spanLines(span: Span, place: Place): string[] {
 /** Short facts behind the name. */
 function factsOf({ kind, duration_ms, status, attributes }: Span): string[] {
   const number = (name: string): number | null => (typeof attributes[name] === 'number' ? attributes[name] : null)
-  const [input, output] = [number('gen_ai.usage.input_tokens'), number('gen_ai.usage.output_tokens')]
+  const input = number('gen_ai.usage.input_tokens')
+  const output = number('gen_ai.usage.output_tokens')
   const cost = number('reflex.cost_usd')
   const verdict = attributes['reflex.verdict']
   return [

@@ -94,7 +94,8 @@ const MOST_REASONS = 10
 /** The sums of two parts of a range. */
 export function together(one: RangeReport, other: RangeReport): RangeReport {
   const spent = one.spent && other.spent ? spentOf(one.spent, other.spent) : (one.spent ?? other.spent)
-  const [changed, unknown] = [one.changed + other.changed, one.unknown + other.unknown]
+  const changed = one.changed + other.changed
+  const unknown = one.unknown + other.unknown
   return {
     ...other,
     equivalent: equivalenceOf({ changed, unknown }),

@@ -64,7 +64,8 @@ export async function standaloneTrace(file: string, trace_id: string): Promise<T
     const siblings = run?.children ?? top
     siblings.push(span)
   }
-  const [started, ended] = [Date.parse(first.at), Date.parse(entries.at(-1)?.at ?? first.at)]
+  const started = Date.parse(first.at)
+  const ended = Date.parse(entries.at(-1)?.at ?? first.at)
   const status = entries.some(isError) ? 'error' : 'ok'
   const times = { status, started_at: first.at, duration_ms: ended - started } as const
   const root: Span = { span_id: '0', parent_id: null, name: 'process', kind: 'call', ...times, attributes: {}, children: top }

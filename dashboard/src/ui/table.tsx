@@ -100,7 +100,8 @@ const Space = ({ rows, columns }: { rows: number; columns: number }) =>
 
 function scrollTo(frame: HTMLDivElement | null, place: number): void {
   if (!frame || place < 0) return
-  const [top, bottom] = [place * ROW_PX, (place + 2) * ROW_PX]
+  const top = place * ROW_PX
+  const bottom = (place + 2) * ROW_PX
   if (top < frame.scrollTop) frame.scrollTop = top
   else if (bottom > frame.scrollTop + frame.clientHeight) frame.scrollTop = bottom - frame.clientHeight
 }

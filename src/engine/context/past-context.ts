@@ -48,7 +48,8 @@ export async function contextAt(
 
 /** The newest of these places whose events fit into a page. */
 function newest(seqs: readonly number[], texts: ReadonlyMap<number, string>): number[] {
-  let [from, bytes] = [seqs.length, 0]
+  let from = seqs.length
+  let bytes = 0
   while (from > 0 && (bytes += texts.get(seqs[from - 1] ?? 0)?.length ?? 0) <= limits.page_bytes) from -= 1
   return seqs.slice(Math.min(from, Math.max(0, seqs.length - 1)))
 }

@@ -95,7 +95,8 @@ export class WorkingMemory {
 
   /** Finds an event of the context in memory. */
   find(seq: number): Event | undefined {
-    let [low, high] = [0, this.#seqs.length]
+    let low = 0
+    let high = this.#seqs.length
     while (low < high) {
       const middle = (low + high) >> 1
       if ((this.#seqs[middle] ?? 0) < seq) low = middle + 1

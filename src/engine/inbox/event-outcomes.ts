@@ -69,7 +69,8 @@ export class EventOutcomes {
       partial === undefined ? null : Number(partial),
     )
     const found: Placed[] = []
-    let [looked, next] = [0, before]
+    let looked = 0
+    let next = before
     for (const { fits, ...place } of rows) {
       if (found.length === limit) return { found, next }
       ;[looked, next] = [looked + 1, place.seq]

@@ -114,8 +114,10 @@ export class Sockets {
   }
 
   #push(): void {
-    const [replies, entries] = [this.#replies, this.#gathered]
-    ;[this.#replies, this.#gathered] = [[], []]
+    const replies = this.#replies
+    const entries = this.#gathered
+    this.#replies = []
+    this.#gathered = []
     this.#parts.key_check.used()
     for (const delta of replies) this.stream(delta)
     this.feed.push(entries)

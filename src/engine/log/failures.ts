@@ -36,7 +36,8 @@ export function toolFailure(
   }
   const { error, stack } = failure
   tellFailure({ what: `The tool ${tool} failed`, scope, event_ids: head.event_ids, error: shown(error), stack: stack && shown(stack) })
-  const [retryable, cost_usd] = [isRetryable(thrown, { keyed: key !== null }), costIn(thrown)]
+  const retryable = isRetryable(thrown, { keyed: key !== null })
+  const cost_usd = costIn(thrown)
   return { ...failure, told: { ...(retryable && { retryable }), ...(cost_usd > 0 && { cost_usd }) } }
 }
 

@@ -54,7 +54,8 @@ export class LogFollower {
     try {
       one.follow(entries)
     } catch (error) {
-      const [first, last] = [entries.at(0)?.seq, entries.at(-1)?.seq]
+      const first = entries.at(0)?.seq
+      const last = entries.at(-1)?.seq
       logError({ message: 'log entries were not followed', by: one.name, scope: this.#parts.scope, first, last, error })
     }
   }

@@ -136,7 +136,10 @@ export class Log {
     if (this.#unwritten.length === 0) return false
     const entries = this.#unwritten
     this.#unwritten = []
-    let [from, bytes, rest, seen] = [0, 0, counts, new Set<string>()]
+    let from = 0
+    let bytes = 0
+    let rest = counts
+    let seen = new Set<string>()
     for (const [index, line] of entries.entries()) {
       bytes += addedSize(line, seen)
       if (bytes < ROW_BYTES && index < entries.length - 1) continue
@@ -174,7 +177,9 @@ export class Log {
     }: { after: number; limit: number; contexts?: boolean | undefined } & Partial<Bounds>,
   ): { found: Text[]; reached: number } {
     const found: Text[] = []
-    let [size, looked, reached] = [0, 0, after]
+    let size = 0
+    let looked = 0
+    let reached = after
     for (const { seq, line, row } of this.#from(after + 1)) {
       if (seq >= before || found.length >= limit || size >= bytes || looked >= MOST_LOOKED_AT) break
       ;[looked, reached] = [looked + 1, seq]

@@ -82,7 +82,8 @@ function before(database: Database, since: number): number {
     const sql = `SELECT first_seq AS seq FROM archive_files WHERE kind = 'log' AND day >= ? ORDER BY first_seq LIMIT 1`
     return (database.first<{ seq: number }>(sql, iso(since).slice(0, 10))?.seq ?? 1) - 1
   }
-  let [low, high] = [oldest.seq, database.first<{ seq: number }>('SELECT seq FROM log ORDER BY seq DESC LIMIT 1')?.seq ?? oldest.seq]
+  let low = oldest.seq
+  let high = database.first<{ seq: number }>('SELECT seq FROM log ORDER BY seq DESC LIMIT 1')?.seq ?? oldest.seq
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
     const row = database.first<{ seq: number; at: number }>('SELECT seq, at FROM log WHERE seq <= ? ORDER BY seq DESC LIMIT 1', middle)
@@ -96,7 +97,8 @@ type How = { is_whole: boolean; lean: boolean }
 
 async function recordingWith(parts: TraceRecordingParts, entries: LogEntry[], { is_whole, lean }: How): Promise<TraceRecording> {
   const { scope, log, settings, agent, env } = parts
-  const [events, named] = [await eventsOf(parts, entries, lean), await partsOf(parts, entries, lean)]
+  const events = await eventsOf(parts, entries, lean)
+  const named = await partsOf(parts, entries, lean)
   const { name, version = null } = agent()
   return {
     scope,

@@ -98,7 +98,8 @@ export class Configuration {
     if (!result.ok) return result
     const { settings } = result
     log.masks.redact(settings.redact)
-    const [told, held] = [secret_settings.shown(patch), secret_settings.shown(settings)]
+    const told = secret_settings.shown(patch)
+    const held = secret_settings.shown(settings)
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
     const revision = unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })
     unit.write('settings_revision', revision)

@@ -209,7 +209,8 @@ export class Turns {
     const { scope, hide, log } = this.#parts
     if (ending.error === null || ending.status === 'interrupted') return ending
     const quotes = log.masks.of(turn.head.trace_id)
-    const [error, stack] = [quotes.text(hide(ending.error)), ending.stack ? quotes.text(hide(ending.stack)) : null]
+    const error = quotes.text(hide(ending.error))
+    const stack = ending.stack ? quotes.text(hide(ending.stack)) : null
     const what = ending.status === 'waiting' ? 'A turn waits for the model' : `A turn ended as ${ending.status}`
     if (ending.status !== 'refused' && (ending.status !== 'waiting' || ending.fault))
       tellFailure({ what, scope, event_ids: turn.claimed.map(({ event }) => event.id), error, stack })

@@ -19,7 +19,8 @@ export async function followControlPlane(env: Variables, now: number): Promise<v
   const known = await readControlPlane(db)
   const state = known ?? nothingKnown()
   const next = await followed(db, { client, state, now })
-  const [was_away, is_away] = [state.failing_since !== null, next.failing_since !== null]
+  const was_away = state.failing_since !== null
+  const is_away = next.failing_since !== null
   if (!was_away && is_away) warn({ message: 'the control plane is away; using the skills that came from it', error: next.error ?? '' })
   if (was_away && !is_away) warn({ message: 'the control plane answers again', away_since: state.failing_since })
   if (!known || changes(state, next)) await writeControlPlane(db, next)

@@ -48,7 +48,8 @@ const numbersOf = (sums: readonly Sum[]): Numbers => Object.fromEntries(sums.map
 function aggregateOf(skill_id: string, mine: Numbers, all: Numbers): SkillAggregate {
   const others = Object.fromEntries(Object.entries(all).map(([key, value]) => [key, value - (mine[key] ?? 0)]))
   const change = (of: (numbers: Numbers) => number | null): number | null => {
-    const [with_it, without] = [of(mine), of(others)]
+    const with_it = of(mine)
+    const without = of(others)
     return with_it === null || without === null || without <= 0 ? null : with_it / without - 1
   }
   const { ok = 0, failed = 0 } = mine

@@ -5,7 +5,8 @@ import type { Env } from '../../env.ts'
 import { keysCalled, knownScopes } from './store/owners.ts'
 import { storeOf } from '../../store/store.ts'
 
-const [KEY, SCOPE] = ['key:', 'scope:']
+const KEY = 'key:'
+const SCOPE = 'scope:'
 type OwnKey = { key_id: string; name: string }
 
 /** Accounts by the names that a request gives them, and what a caller of the Ledger vouches for. */

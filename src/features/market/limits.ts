@@ -32,7 +32,9 @@ export function limitsOf({ REFLEX_LEDGER_MB_PER_DAY: text }: { REFLEX_LEDGER_MB_
   return text !== undefined && Number.isFinite(megabytes) && megabytes > 0 ? { ...LIMITS, bytes: megabytes * 1_000_000 } : LIMITS
 }
 
-const [LEAST_DAYS, DEFAULT_DAYS, MOST_DAYS] = [31, 400, 36_500]
+const LEAST_DAYS = 31
+const DEFAULT_DAYS = 400
+const MOST_DAYS = 36_500
 
 /**
  * The days for which the Ledger keeps its history. A D1 that is restored to an earlier time must

@@ -33,7 +33,8 @@ export type Recording = TraceRecording & {
 const MOST_PLACES = 250_000
 /** Places in the inbox, as the log has them. A file of a few bytes could name any number. */
 const places = z.array(z.tuple([z.int(), z.int()])).refine((ranges) => {
-  let [last, count] = [-Infinity, 0]
+  let last = -Infinity
+  let count = 0
   for (const [from, to] of ranges) {
     if (from <= last || to < from) return false
     ;[last, count] = [to, count + to - from + 1]

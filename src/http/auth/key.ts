@@ -24,7 +24,8 @@ export const hashKey = (key: string): string => createHash('sha256').update(key)
 
 /** Compares two hashes in a time that does not tell where they differ. */
 export function sameHash(left: string, right: string): boolean {
-  const [a, b] = [new TextEncoder().encode(left), new TextEncoder().encode(right)]
+  const a = new TextEncoder().encode(left)
+  const b = new TextEncoder().encode(right)
   if (a.byteLength !== b.byteLength) return false
   // Node, where the unit tests run, has no `timingSafeEqual` there.
   return typeof crypto.subtle.timingSafeEqual === 'function' ? crypto.subtle.timingSafeEqual(a, b) : sameBytes(a, b)

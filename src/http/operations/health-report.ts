@@ -61,7 +61,9 @@ export async function modelCallReport(db: D1Database, patterns: readonly string[
       .where(within(scope, patterns))
       .get(),
   ])
-  const [answered, failures, waiting] = [answers?.at ?? null, Number(sums?.failures ?? 0), sums?.waiting ?? 0]
+  const answered = answers?.at ?? null
+  const failures = Number(sums?.failures ?? 0)
+  const waiting = sums?.waiting ?? 0
   const last = sums?.last ?? null
   const is_silent = last !== null && (answered === null || answered < last) && (waiting > 0 || failures >= FAILURES)
   return {

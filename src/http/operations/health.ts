@@ -145,7 +145,8 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent' && !facts?.bindings.missing.length
   const status = is_whole ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
-  const [model, model_error] = [modelName(env), found.model.error]
+  const model = modelName(env)
+  const model_error = found.model.error
   return c.json(
     {
       status,

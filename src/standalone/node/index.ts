@@ -21,7 +21,8 @@ export function createReflex({
 
 /** An SQLite file that survives a killed process. Log entries are not synced at once. */
 export function fileStorage(file: string, archive?: ConstructorParameters<typeof ArchivedLog>[2]): Storage {
-  const [durable, log] = [opened(file, 'FULL'), opened(file, 'NORMAL')]
+  const durable = opened(file, 'FULL')
+  const log = opened(file, 'NORMAL')
   const live = sqlLog(sqlOf(log))
   return storageOver(sqlRows(sqlOf(durable)), archive ? new ArchivedLog(sqlOf(log), live, archive) : live, () => {
     log.close()

@@ -149,7 +149,8 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
   const next_cursor = rows.length > limit ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
   const ids = [...new Set(shown.map(({ trace_id }) => trace_id))]
   const [found, called] = await Promise.all([eventsOfTraces(db, ids, patterns), callsOfTraces(db, ids, patterns)])
-  const [events, calls] = [Map.groupBy(found, ({ trace_id }) => trace_id), Map.groupBy(called, ({ trace_id }) => trace_id)]
+  const events = Map.groupBy(found, ({ trace_id }) => trace_id)
+  const calls = Map.groupBy(called, ({ trace_id }) => trace_id)
   const isListed = (event: TraceEvent) => matches(event, query)
   const listed = new Set<string>()
   const items = shown.flatMap(({ trace_id, source }) => {

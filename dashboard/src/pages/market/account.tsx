@@ -56,7 +56,8 @@ function Propose({ proposer }: { proposer: string }) {
   const { run, busy, problem } = useAction((terms: object) => post<Contract>('/v1/market/contracts', { id: id.value, proposer, ...terms }))
   const submit = async (event: SubmitEvent) => {
     const of = submitted(event)
-    const [price_per_invocation, limit] = [Number(of('price')), Number(of('limit'))]
+    const price_per_invocation = Number(of('price'))
+    const limit = Number(of('limit'))
     const answer = await run({ counterparty: of('counterparty'), service: of('service'), price_per_invocation, limit })
     if (answer.ok) route(contractLink(answer.value.contract_id))
   }

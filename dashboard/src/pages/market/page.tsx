@@ -26,7 +26,8 @@ export default function MarketPage() {
 
 function Search() {
   const { query: asked, route } = useLocation()
-  const [q, sort] = [asked['q'], asked['sort']]
+  const q = asked['q']
+  const sort = asked['sort']
   const list = usePages<FoundListing>(`/v1/market/listings${query({ q, sort, limit: 100 })}`)
   const search = (event: SubmitEvent) => {
     const of = submitted(event)

@@ -7,12 +7,14 @@ const MOST_CELLS = 4_000_000
 
 /** The lines of two texts, aligned by the longest common subsequence. */
 export function sideBySide(left: string, right: string): Pair[] {
-  const [one, other] = [left.split('\n'), right.split('\n')]
+  const one = left.split('\n')
+  const other = right.split('\n')
   let head = 0
   while (head < Math.min(one.length, other.length) && one[head] === other[head]) head += 1
   let tail = 0
   while (tail < Math.min(one.length, other.length) - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1
-  const [olds, news] = [one.slice(head, one.length - tail), other.slice(head, other.length - tail)]
+  const olds = one.slice(head, one.length - tail)
+  const news = other.slice(head, other.length - tail)
   const same = (from: number, length: number, shift: number): Pair[] =>
     Array.from({ length }, (_, index) => {
       const text = one[from + index] ?? ''
@@ -32,15 +34,18 @@ function aligned(olds: readonly string[], news: readonly string[], head: number)
         lengths[row * width + column] =
           olds[row] === news[column] ? at(row + 1, column + 1) + 1 : Math.max(at(row + 1, column), at(row, column + 1))
   const pairs: Pair[] = []
-  const [gone, come]: [Line[], Line[]] = [[], []]
+  const gone: Line[] = []
+  const come: Line[] = []
   const flush = () => {
     for (let index = 0; index < Math.max(gone.length, come.length); index += 1)
       pairs.push({ left: gone[index] ?? null, right: come[index] ?? null })
     gone.length = come.length = 0
   }
-  let [row, column] = [0, 0]
+  let row = 0
+  let column = 0
   while (row < olds.length || column < news.length) {
-    const [old, fresh] = [olds[row], news[column]]
+    const old = olds[row]
+    const fresh = news[column]
     if (old !== undefined && old === fresh) {
       flush()
       pairs.push({ left: { number: head + row + 1, text: old }, right: { number: head + column + 1, text: fresh } })

@@ -14,7 +14,8 @@ type ChartProps = {
 
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'short' })
 const clock = (ms = 0): string => format.format(ms)
-const [WIDTH, HEIGHT] = [1000, 100]
+const WIDTH = 1000
+const HEIGHT = 100
 
 /**
  * Lines over time. The pointer or the arrow keys choose the time whose numbers are shown, and a

@@ -18,7 +18,8 @@ const states: ReflexItem['state'][] = ['active', 'shadow', 'draft', 'retired']
 
 export default function ReflexesPage() {
   const { query: asked } = useLocation()
-  const [state, q] = [asked['state'], asked['q']]
+  const state = asked['state']
+  const q = asked['q']
   const list = usePages<ReflexItem>(`/v1/reflexes${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Reflexes">

@@ -42,7 +42,8 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
   const own = decided.series.find((series) => series.label === label)
   const [all] = calls.series
   const { at, lines } = useMemo(() => {
-    const [from, until] = [Date.parse(decided.since), Date.parse(decided.until)]
+    const from = Date.parse(decided.since)
+    const until = Date.parse(decided.until)
     const times = Array.from({ length: Math.ceil((until - from) / step) }, (_, index) => from + index * step)
     const valuesOf = (series: RateStatistics['series'][number] | undefined) => {
       const values = new Map(series?.points.map((point) => [Date.parse(point.at), point.value]))
@@ -54,7 +55,8 @@ function Drawn({ decided, calls, step, label }: DrawnProps) {
     ]
     return { at: times, lines: drawn }
   }, [decided, calls, step, label])
-  const [reflexes, models] = [own?.total ?? 0, all?.total ?? 0]
+  const reflexes = own?.total ?? 0
+  const models = all?.total ?? 0
   const share = reflexes + models === 0 ? null : reflexes / (reflexes + models)
   const summary = `${count(reflexes)} events decided ${label === null ? 'by reflexes' : 'by it'}, ${count(models)} model calls`
   return (

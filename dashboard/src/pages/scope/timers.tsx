@@ -78,7 +78,8 @@ function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
-    const [name, when] = [fieldOf(event, 'name'), fieldOf(event, 'when')]
+    const name = fieldOf(event, 'name')
+    const when = fieldOf(event, 'when')
     const value = kind.value === 'every_s' ? Number(when) : kind.value === 'at' ? new Date(when).toISOString() : when
     const answer = await save.run({ name, schedule: { [kind.value]: value } })
     if (!answer.ok) return

@@ -18,7 +18,8 @@ const states: SkillItem['state'][] = ['active', 'candidate', 'deprecated']
 
 export default function SkillsPage() {
   const { query: asked } = useLocation()
-  const [state, q] = [asked['state'], asked['q']]
+  const state = asked['state']
+  const q = asked['q']
   const list = usePages<SkillItem>(`/v1/skills${query({ state, q, limit: 200 })}`)
   return (
     <Page title="Skills" actions={<Filter states={states} />}>
@@ -41,7 +42,9 @@ export default function SkillsPage() {
 
 function Skills({ rows, onEnd }: { rows: SkillItem[]; onEnd: () => void }) {
   const metric = (name: string) => useGet<RateStatistics>(`/v1/stats?metric=${name}&by=skill&bucket=all`).value
-  const [proposals, calls, success] = [metric('skill.proposals'), metric('skill.calls'), metric('skill.success_rate')]
+  const proposals = metric('skill.proposals')
+  const calls = metric('skill.calls')
+  const success = metric('skill.success_rate')
   const of = (found: RateStatistics | undefined, id: string) => found?.series.find(({ label }) => label === id)?.total ?? null
   return (
     <Table

@@ -105,7 +105,9 @@ function Head({ span, scope, seq }: { span: Span; scope: string; seq: number | n
 }
 
 function Reasons({ span }: { span: Span }) {
-  const [reasons, needs, score] = [reasonsOf(span), needsOf(span), scoreOf(span)]
+  const reasons = reasonsOf(span)
+  const needs = needsOf(span)
+  const score = scoreOf(span)
   return (
     <>
       {reasons.length > 0 && (

@@ -84,7 +84,8 @@ export function scoreOf({ attributes }: Span): Score | null {
 
 /** Short facts beside the name. */
 export function factsOf(span: Span): string[] {
-  const [input, output] = [numberOf(span, 'gen_ai.usage.input_tokens'), numberOf(span, 'gen_ai.usage.output_tokens')]
+  const input = numberOf(span, 'gen_ai.usage.input_tokens')
+  const output = numberOf(span, 'gen_ai.usage.output_tokens')
   const cost = numberOf(span, 'reflex.cost_usd')
   const score = scoreOf(span)
   const { 'reflex.fired': fired, 'reflex.action': action } = span.attributes

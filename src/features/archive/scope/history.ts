@@ -60,7 +60,8 @@ export class ScopeHistory {
       }
     const start = Math.max(0, after + 1 - file.first_seq)
     const entries: string[] = []
-    let [size, reached] = [0, Math.max(after, file.first_seq - 1)]
+    let size = 0
+    let reached = Math.max(after, file.first_seq - 1)
     for (const line of read.lines.slice(start, before - file.first_seq)) {
       if (size >= limits.page_bytes || entries.length >= limit) break
       reached += 1

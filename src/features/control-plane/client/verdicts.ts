@@ -77,7 +77,8 @@ export class Verdicts {
 
   /** A repeated failure writes nothing. */
   #save(state: KeptVerdicts): void {
-    const [was_away, is_away] = [this.#state.error !== null, state.error !== null]
+    const was_away = this.#state.error !== null
+    const is_away = state.error !== null
     this.#kept = state
     if (was_away && is_away) return
     this.#parts.save(state, was_away === is_away ? null : is_away ? 'degraded' : 'restored')

@@ -101,7 +101,8 @@ export const overWorkersAI =
 async function readText(response: Response): Promise<string> {
   const reader = response.body?.getReader()
   const decoder = new TextDecoder()
-  let [text, bytes] = ['', 0]
+  let text = ''
+  let bytes = 0
   for (;;) {
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
     if (done) return text + decoder.decode()

@@ -209,7 +209,8 @@ export class EpisodeTurns {
 
   /** A request for approval is what the turn did: the run may follow days later. */
   #asked(entry: SkillFields): void {
-    const [id, skill_id] = [textIn(entry, 'proposal_id'), textIn(entry, 'skill_id')]
+    const id = textIn(entry, 'proposal_id')
+    const skill_id = textIn(entry, 'skill_id')
     for (const open of [...this.#turns.values(), ...this.#calls.values()]) {
       if (!open.proposed.has(id)) continue
       const inputs = open.proposed.get(id)

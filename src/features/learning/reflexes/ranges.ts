@@ -57,7 +57,8 @@ export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
 function spanOf(read: readonly (readonly number[])[]): NumberRange | null {
   const cut = Math.floor(read.length * OLDER)
-  const [older, newer] = [read.slice(0, cut).flat(), read.slice(cut).flat()]
+  const older = read.slice(0, cut).flat()
+  const newer = read.slice(cut).flat()
   const all = [...older, ...newer]
   if (all.length < LEAST || older.length === 0) return null
   const [low, high] = widened(older)

@@ -115,7 +115,8 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const { settings } = await this.env.SCOPE.getByName(run.scope).state()
     const kept_ms = settings.retention_days * DAY_MS
     const masked = JSON.stringify(settings.redact.toSorted())
-    const [before, { oldest }] = [this.#store.get('masked'), this.#store]
+    const before = this.#store.get('masked')
+    const { oldest } = this.#store
     const begins = run.status !== 'running' || (run.progress.phase === 'read' && run.progress.done === 0)
     const is_old = begins && oldest !== null && oldest < Date.now() - kept_ms
     if (before === masked && !is_old) return kept_ms

@@ -76,7 +76,8 @@ function foundOf(
   { manifest, evidence: { traces, ...measured }, report, cases }: SkillCandidate,
   { run: { run_id }, episodes }: { run: SkillRun; episodes: readonly Episode[] },
 ): MinedSkill {
-  const [of, { steps }] = [new Set(traces), manifest.plan]
+  const of = new Set(traces)
+  const { steps } = manifest.plan
   const places = episodes.filter(({ trace_id, acts }) => of.has(trace_id) && acts.length >= steps.length).map(placeOf)
   const [unit, fuzz] = [report.unit, report.fuzz].map(({ n, passed }) => ({ n, passed })) as [
     Mined['tests']['unit'],

@@ -113,7 +113,8 @@ async function askAgain(run: LearningRun, { env }: { env: Env }) {
   const asked = run.asks.slice(0, AT_ONCE)
   const json = await env.SCOPE.getByName(run.scope).askAgain(asked.map(({ id }) => id))
   const answers = new Map((JSON.parse(json) as AskedAgain[]).map((answer) => [answer.event_id, answer]))
-  const [open, settled]: [Ask[], Ask[]] = [[], []]
+  const open: Ask[] = []
+  const settled: Ask[] = []
   for (const ask of asked) {
     const answer = answers.get(ask.id)
     if (answer && !answer.ok && answer.reason === 'later') {
@@ -272,7 +273,8 @@ export class RunSteps {
 
   #learned(run: LearningRun, { episodes: used, learned, mined, forgotten }: Outcome, { proved, taken_over }: Learning): void {
     const { store } = this.#parts
-    const [first, last] = [used[0], used.at(-1)]
+    const first = used[0]
+    const last = used.at(-1)
     const ends = { from: first ? placeOf(first) : null, to: last ? placeOf(last) : null }
     const policy = store.policy
     const { finds, grounds, rejected, covers, asks } = learned

@@ -31,7 +31,8 @@ export async function adoptSkill(parts: SkillAdoptionParts, learned: LearnedSkil
   if (!report.passed || report.hash !== hash) return { ok: false, reason: 'untested', detail: `${manifest.id} has not passed its tests` }
   const lacking = await lacks(parts, manifest)
   if (lacking !== null) return { ok: false, reason: 'lacks', detail: lacking }
-  const [db, owner] = [storeOf(env), agentOwner(scope)]
+  const db = storeOf(env)
+  const owner = agentOwner(scope)
   const provenance = { by: agent().name, scope, run: run_id }
   const registered = await registerSkill(db, { manifest, hash, owner, owner_id: owner, scopes: [scope], provenance, now: now() })
   if (!registered.ok) return registered

@@ -40,7 +40,8 @@ function activationOf(occurrences: readonly Occurrence[], others: readonly Trace
 
 /** By log-odds with half a turn added to each count, highest first. */
 function telling(withPattern: readonly (readonly string[])[], without: readonly (readonly string[])[]): string[] {
-  const [inside, outside] = [countsOf(withPattern), countsOf(without)]
+  const inside = countsOf(withPattern)
+  const outside = countsOf(without)
   const oddsOf = (count: number, turns: number): number => (count + 0.5) / (turns - count + 0.5)
   return Array.from(inside, ([word, count]) => ({
     word,

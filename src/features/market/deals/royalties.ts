@@ -10,7 +10,8 @@ export const LONGEST_LINE = 10
 export function sharesOf(paid: number, seller: string, line: RoyaltyLine): Map<string, number> {
   const shares = new Map<string, number>()
   const add = (account: string, amount: number) => shares.set(account, (shares.get(account) ?? 0) + amount)
-  let [holder, received] = [seller, paid]
+  let holder = seller
+  let received = paid
   for (const { account, percent } of line.slice(0, LONGEST_LINE)) {
     const royalty = Number((BigInt(received) * BigInt(percent)) / 100n)
     add(holder, received - royalty)

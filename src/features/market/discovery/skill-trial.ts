@@ -111,7 +111,8 @@ class SkillEvaluation {
 
   report() {
     const { missed, ...counts } = this.#counts
-    const [fires, compared] = [this.#stages.applied, counts.agreed + counts.disagreed]
+    const fires = this.#stages.applied
+    const compared = counts.agreed + counts.disagreed
     const seen = Object.values(this.#stages).reduce((sum, count) => sum + count, 0)
     return {
       contexts: this.#contexts,

@@ -20,7 +20,8 @@ const LONGEST_MS = 30 * 86_400_000
 
 export const discoveryRoutes = resource().openapiRoutes([
   serve(search, async (c, { query: { cursor: after, ...query } }) => {
-    const [db, now] = [storeOf(c.env), Date.now()]
+    const db = storeOf(c.env)
+    const now = Date.now()
     await measureListings(db, now)
     const { items, next } = await searchListings(db, { ...query, after, now })
     return { items, next_cursor: next && `${next.place}~${next.id}` }

@@ -113,7 +113,8 @@ async function demandPayer(caller: Caller, asked: readonly NewTransfer[]): Promi
   const mayAct = once((account) => mayActFor(caller, account))
   /** The payers of the pending transfers of the request, whom the caller acts for. */
   const payers = new Map<string, Set<string>>()
-  const [meant, ends]: [NewTransfer[], Meant['ends']] = [[], []]
+  const meant: NewTransfer[] = []
+  const ends: Meant['ends'] = []
   for (const [index, one] of asked.entries()) {
     const { id, debit, pending_id } = one
     if (pending_id === undefined) {

@@ -67,7 +67,8 @@ export function auditOf(sql: LedgerSql): LedgerAudit {
   const { checkpoint, problems: altered } = auditDepartures(sql)
   const problems = [...altered, ...differences(sql, sums)]
   const total = (field: keyof Sums): number => sums.reduce((sum, account) => sum + account[field], 0)
-  const [debits, credits] = [total('debits_posted'), total('credits_posted')]
+  const debits = total('debits_posted')
+  const credits = total('credits_posted')
   if (debits !== credits) problems.push(`Posted debits are ${debits}, and credits ${credits}.`)
   if (total('debits_pending') !== total('credits_pending')) problems.push('Pending debits and credits differ.')
   const { open, listed, unlisted } = sql.exec<{ open: number; listed: number; unlisted: number }>(OPEN).one()

@@ -148,7 +148,8 @@ const FIELDS = ['debit', 'credit', 'amount', 'code', 'memo', 'pending', 'timeout
 
 /** A flag that is false means the same as none. */
 function firstDifference(before: NewTransfer | undefined, asked: NewTransfer): (typeof FIELDS)[number] | undefined {
-  const [old, now] = [before && withoutPayer(before), withoutPayer(asked)]
+  const old = before && withoutPayer(before)
+  const now = withoutPayer(asked)
   return FIELDS.find((field) => (old?.[field] || undefined) !== (now[field] || undefined))
 }
 

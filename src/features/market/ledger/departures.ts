@@ -117,7 +117,8 @@ function keepSums(sql: LedgerSql, rows: readonly LedgerRow[], { n, digest }: Dep
   const sums = new Map(changed.map((account) => [account, { account, debits: 0, credits: 0 }]))
   for (const { account, debits, credits } of known) sums.set(account, { account, debits, credits })
   for (const { debit, credit, amount } of rows.filter(isPaid)) {
-    const [payer, payee] = [sums.get(debit), sums.get(credit)]
+    const payer = sums.get(debit)
+    const payee = sums.get(credit)
     if (payer) payer.debits += amount
     if (payee) payee.credits += amount
   }
@@ -158,7 +159,8 @@ export function auditDepartures(sql: LedgerSql): { checkpoint: LedgerAudit['chec
     digests[n] = digest
     last = departure
   }
-  let [debits, credits] = [0n, 0n]
+  let debits = 0n
+  let credits = 0n
   for (const sum of sql.exec<DepartedSum>('SELECT * FROM departed_sums')) {
     debits += BigInt(sum.debits)
     credits += BigInt(sum.credits)

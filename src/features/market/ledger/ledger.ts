@@ -237,7 +237,8 @@ export class Ledger {
 }
 
 /** The `seq` up to which a pass has come, and the time of the last one. */
-const [PASS, LAST_PASS] = ['departing', 'last pass']
+const PASS = 'departing'
+const LAST_PASS = 'last pass'
 const OLDEST = `SELECT min(at) AS at FROM (SELECT * FROM (SELECT at FROM transfers ORDER BY seq LIMIT 1)
   UNION ALL SELECT min(at) FROM failed)`
 

@@ -29,7 +29,8 @@ export function termsText({ days, fires, per_decision, most_scopes, resale, roya
 const shows: CommandOf<Deal>['shows'] = (found) => {
   const { deal_id, status, artifact, kind, price, seller, buyer, paid, held, delivery, history } = found
   const answer_by = status === 'offered' ? found.expires_at : undefined
-  const [scopes, terms] = [found.scopes?.join(', '), termsText(found.terms)]
+  const scopes = found.scopes?.join(', ')
+  const terms = termsText(found.terms)
   return [
     { deal_id, status, artifact, kind, scopes, terms, price, seller, buyer, paid, held, answer_by },
     ...(delivery ? [`delivered: ${delivery.artifact}${delivery.in_use ? '' : ', no longer in use'}`] : []),

@@ -62,7 +62,8 @@ type Serving = {
  * a reflex of the chain answers with the action that it would take, which is not carried out.
  */
 export async function serve(parts: Serving, call: ServiceCall): Promise<string> {
-  const [kind, id] = [call.service.slice(0, call.service.indexOf(':')), call.service.slice(call.service.indexOf(':') + 1)]
+  const kind = call.service.slice(0, call.service.indexOf(':'))
+  const id = call.service.slice(call.service.indexOf(':') + 1)
   const trace_id = call.trace?.trace_id ?? newTraceId()
   const of = { id, trace_id }
   return JSON.stringify(kind === 'skill' ? await serveSkill(parts, call, of) : serveReflex(parts, call, of))

@@ -25,7 +25,8 @@ const HALVINGS = 60
 /** One-sided Clopper-Pearson: the share is at most this with confidence 1 - `delta`. */
 export function clopperPearsonHigh({ n, k }: Share, delta = 0.05): number {
   if (k >= n) return 1
-  let [low, high] = [k / n, 1]
+  let low = k / n
+  let high = 1
   for (let step = 0; step < HALVINGS; step += 1) {
     const middle = (low + high) / 2
     if (binomialTail({ n, k }, middle) > delta) low = middle

@@ -78,7 +78,8 @@ function step(
   present: ReadonlySet<string>,
   { settles, patience, restless }: How,
 ) {
-  const [kept, come]: [PromptParts, PromptParts] = [{}, {}]
+  const kept: PromptParts = {}
+  const come: PromptParts = {}
   let changed = false
   for (const [part, run] of Object.entries(own)) {
     if (present.has(part)) kept[part] = run < 0 ? 1 : Math.min(run + 1, STEADY)

@@ -42,7 +42,8 @@ export function learnThenTest(scored: readonly Scored[], { alpha, delta, grid }:
   const counts = countAbove(scored, candidates)
   let found: Threshold | null = null
   const passes = (index: number, level: number, procedure: Threshold['procedure']): boolean => {
-    const [threshold, count] = [candidates[index], counts[index]]
+    const threshold = candidates[index]
+    const count = counts[index]
     if (threshold === undefined || !count || count.n === 0) return false
     if (binomialTail(count, alpha) > level) return false
     const { n, k: disagreed } = count
@@ -65,7 +66,8 @@ const leastFor = (alpha: number, level: number): number => Math.log(level) / Mat
 /** For each threshold, from high to low: decisions covered, and how many of them disagreed. */
 function countAbove(scored: readonly Scored[], thresholds: readonly number[]): { n: number; k: number }[] {
   const sorted = Array.from(scored).sort((one, other) => other.score - one.score)
-  let [n, k] = [0, 0]
+  let n = 0
+  let k = 0
   return thresholds.map((threshold) => {
     for (let next = sorted[n]; next && next.score >= threshold; next = sorted[n]) {
       n += 1

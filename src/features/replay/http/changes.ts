@@ -50,7 +50,8 @@ export async function resolveChanges({ mode, changes, budget }: ReplayQuery, par
     return null
   }
   if (!changes) throw invalid('A what_if needs changes: name at least one.')
-  const [code, programs] = [await codeOf(changes), await programsOf(changes, parts)]
+  const code = await codeOf(changes)
+  const programs = await programsOf(changes, parts)
   return resolvedOf(changes, { manifests: manifestsOf(changes), code, programs, live: liveModel(changes, budget, parts) })
 }
 

@@ -100,7 +100,8 @@ async function* replaying(c: Caller, asked: Range, computing: Computing): Replay
   const { env, agents, scope } = caller
   const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
   const contexts = showsMore(asked)
-  const [since, ends] = [Date.parse(asked.since), Date.now() + MOST_MS]
+  const since = Date.parse(asked.since)
+  const ends = Date.now() + MOST_MS
   const replayed = replayRange({
     scope,
     mode: asked.mode,

@@ -126,7 +126,8 @@ export class World implements Departures {
 
   arrived({ accepted, event: { seq } }: GivenEvent, { recorded, replayed }: { recorded: Arrival; replayed: Arrival }): void {
     if (recorded === replayed) return
-    const [was, now] = [starts(recorded), starts(replayed)]
+    const was = starts(recorded)
+    const now = starts(replayed)
     // A turn that is not interrupted keeps the events that a later one considered.
     if ((was && now) || recorded === 'interrupts') this.#late.add(seq)
     else if (now) this.#parts.cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')

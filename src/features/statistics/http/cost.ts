@@ -66,7 +66,9 @@ export const rates = {
 /** The estimate from the sums of a scope's statistics. */
 export function costOf(sums: MetricSums): Omit<ScopeCost, 'scope' | 'bucket' | 'since' | 'until'> {
   const count = (key: (typeof KEYS)[number]) => sums[key] ?? 0
-  const [events, turns, effects] = [count('accepted'), count('turns'), count('effects')]
+  const events = count('accepted')
+  const turns = count('turns')
+  const effects = count('effects')
   const turn_seconds = count('turn_time_ms') / 1000
   const platform = (end: 'low' | 'high') =>
     (events * rates.event[end] + turns * rates.turn[end] + effects * rates.effect[end] + turn_seconds * rates.turn_second) / 1e6

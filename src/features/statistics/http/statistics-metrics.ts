@@ -86,7 +86,8 @@ const compared = (unit: Metric['unit'], description: string, of: (sums: MetricSu
   keys: TURN_KEYS,
   against: true,
   of: (used, all) => {
-    const [mine, others] = [of(used), of(without(used, all))]
+    const mine = of(used)
+    const others = of(without(used, all))
     return mine === null || others === null ? null : mine - others
   },
 })

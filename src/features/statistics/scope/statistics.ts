@@ -168,7 +168,8 @@ export class Statistics implements Follows {
   /** Drops closed buckets that D1 has, and the oldest minutes and hours while D1 is unavailable. */
   #forget(): void {
     const closed = Array.from(this.#open).filter(([, { bucket, start }]) => start < bucketStart(bucket, this.#latest))
-    const [done, waiting] = [closed.filter(([, one]) => one.changes === one.sent), closed.filter(([, one]) => one.changes > one.sent)]
+    const done = closed.filter(([, one]) => one.changes === one.sent)
+    const waiting = closed.filter(([, one]) => one.changes > one.sent)
     const short = waiting.filter(([, { bucket }]) => bucket !== 'day').toSorted(([, one], [, other]) => one.start - other.start)
     const minutes = short.filter(([, { bucket }]) => bucket === 'minute')
     const excess = Math.max(0, short.length - MOST_WAITING)

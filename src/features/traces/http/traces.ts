@@ -116,7 +116,8 @@ async function entriesOf(
   const { after, before } = range ?? { after: Math.max(0, (await stub.readLog(0, 0)).last_seq - NEWEST) }
   const related = events.filter((event) => event.scope === scope).map(({ id }) => id)
   const logged: LoggedEntry[] = []
-  let [next, unread]: [number | null, number] = [after, 0]
+  let next: number | null = after
+  let unread = 0
   while (next !== null && logged.length < MOST_ENTRIES && unread < MOST_UNREAD) {
     const page = await stub.readLog(next, limits.log_page, before, { trace_id, related, contexts: false })
     logged.push(...page.entries.map((text) => ({ scope, entry: JSON.parse(text) as LogEntry })))

@@ -5,7 +5,11 @@ import type { EndedSpan, SpanLink } from './span-buffer.ts'
 const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0'
 const SCOPE = { name: 'reflex', version: '0.1.0' }
 /** SpanKind and StatusCode of the protocol. */
-const [INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER] = [1, 2, 3, 4, 5]
+const INTERNAL = 1
+const SERVER = 2
+const CLIENT = 3
+const PRODUCER = 4
+const CONSUMER = 5
 const ERROR = 2
 
 const kinds: Partial<Record<SpanKind, number>> = { queue: PRODUCER, event: CONSUMER, call: SERVER, model: CLIENT }

@@ -139,7 +139,8 @@ function streamOf(log: Response, events: RunEvents, is_own: (entry: LogEntry) =>
       if (events.ended) return
     }
   }
-  const [made, encoder] = [lines(), new TextEncoder()]
+  const made = lines()
+  const encoder = new TextEncoder()
   return new ReadableStream({
     pull: async (controller) => {
       const { done, value } = await made.next()

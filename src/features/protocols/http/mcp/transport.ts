@@ -62,7 +62,8 @@ const progressAsked = z.object({ params: z.object({ _meta: z.object({ progressTo
 /** A stream whose first message is the answer becomes JSON, as the SDK does in later versions. */
 async function onceNeeded({ body, status, headers }: Response): Promise<Response> {
   if (!body || headers.get('Content-Type')?.startsWith('text/event-stream') !== true) return new Response(body, { status, headers })
-  const [reader, decoder] = [body.getReader(), new TextDecoder()]
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
   let read = ''
   let data: string | undefined
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
