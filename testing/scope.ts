@@ -4,6 +4,7 @@ import { crash, stubOf, until, type Stub } from './objects.ts'
 import { setUp, type SetUp } from './set-ups.ts'
 import { createExecutionContext } from 'cloudflare:test'
 import { env as bindings } from 'cloudflare:workers'
+import { deploymentHider } from '../src/base/secrets.ts'
 import type { Agent } from '../src/agent/define-agent.ts'
 import type { EventInput, EventOutcome } from '../src/contract/event-record.ts'
 import type { EntryKind, LogEntry } from '../src/contract/log-entry.ts'
@@ -94,7 +95,13 @@ export class TestScope {
   /** Sends an event and returns its id. Throws if the event does not fit its type's schema. */
   async post(event: TestEvent): Promise<string> {
     const { eventSchema: union, eventTypes: types } = this.#set_up.agents
-    const parsed = parseEvent(event, { union, types, defaults: { now: Date.now(), source: 'test' }, scope: this.name })
+    const parsed = parseEvent(event, {
+      union,
+      types,
+      defaults: { now: Date.now(), source: 'test' },
+      scope: this.name,
+      secrets: deploymentHider(bindings),
+    })
     if (!parsed.ok)
       throw new Error(`the event is ${parsed.reason}: ${parsed.errors.map(({ path, message }) => `${path}: ${message}`).join('; ')}`)
     const accepted = await this.#stub.accept([parsed.event], 'http')

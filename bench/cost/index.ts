@@ -1,6 +1,6 @@
 import worker, { GlobalKey, Learner, Ledger, Scope as Uncounted, Sweeper } from '../../src/index.ts'
 import type { Env } from '../../src/env.ts'
-import type { Event } from '../../src/core/event.ts'
+import type { ScopeApi } from '../../src/contract/scope-api.ts'
 import type { Via } from '../../src/contract/log-entry.ts'
 import { countDatabase, countStorage, takeDatabaseWrites, takeStorageWrites, type Writes } from '../../tests/support/count-writes.ts'
 
@@ -19,7 +19,7 @@ export class Scope extends Uncounted {
     super(context, env)
   }
 
-  override async accept(events: Event[], via: Via) {
+  override async accept(events: Parameters<ScopeApi['accept']>[0], via: Via) {
     spent.object_requests += 1
     return super.accept(events, via)
   }

@@ -25,10 +25,10 @@ export class Lane extends DurableObject<{ DB: D1Database }> {
     const now = Date.now
     const log = new Log(database, now)
     const counters = new ScopeCounters(database)
-    const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, has_trigger: () => true })
+    const statistics = new Statistics({ database, log, db: this.env.DB, scope: 'bench', now, agent: () => ({ trigger: async () => null }) })
     const nothing = () => {}
-    const idle = { flush: nothing, failed: nothing, by: nothing }
-    const parts = { database, log, counters, deferred: idle, guard: idle, alarm: idle, changed: nothing, reset: nothing, now }
+    const idle = { flush: nothing, failed: nothing, by: nothing, arm: nothing }
+    const parts = { database, log, counters, deferred: idle, guard: idle, alarm: idle, outbox: idle, reset: nothing, now }
     const unit = unitOfWork({ ...parts, buffered: [statistics] })
     const journal = new EffectJournal({ database, done_keys: new DoneKeys(database) })
     const turn = scopeHead()

@@ -4,7 +4,7 @@ import type { ToolDefinition } from '../tools/define-tool.ts'
 import { derive, type Event } from '../core/event.ts'
 import { fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
-import { parseEvent } from '../events/parse-event.ts'
+import { judgeEvent } from '../events/parse-event.ts'
 import { toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../features/decisions/contract/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
@@ -113,7 +113,7 @@ function emission(
     .update(JSON.stringify([scope, version.id, key]))
     .digest('hex')
   const child = derive(event, { ...action.event, id: `${hash.slice(0, 32)}-${depth}`, scope: action.event['scope'] ?? scope, source }, now)
-  const parsed = parseEvent(child, {
+  const parsed = judgeEvent(child, {
     union: agents.eventSchema,
     types: agents.eventTypes,
     declared: toolbox.declaredTypes,

@@ -10,6 +10,7 @@ type Tools = Readonly<Record<string, ToolDefinition>>
 export type FoundTool = Result<{ definition: ToolDefinition }>
 /** Tools outside the Worker. `find` returns null for names of other tools. */
 export type OutsideTools = { ready(): Promise<void>; available(): Tools; find(name: string): FoundTool | null }
+type Granted = { own: Tools; allowed: readonly string[]; named: readonly string[] | null | undefined }
 type ToolboxParts = { scope: string; agent: () => Agent; settings: () => Settings; outside: OutsideTools }
 
 /**
@@ -36,8 +37,9 @@ export class Toolbox {
   }
 
   get all(): Tools {
-    const { outside, agent } = this.#parts
-    return { ...this.#ownTools, ...outside.available(), ...agent().tools }
+    const { outside, agent, settings } = this.#parts
+    const sold = settings().market ? this.#market : {}
+    return { ...this.#own, ...sold, ...outside.available(), ...agent().tools }
   }
 
   /** Identifies a call, even if the scope may not make it. */
@@ -50,29 +52,15 @@ export class Toolbox {
   }
 
   get allowed(): readonly string[] {
-    const { agent, settings, outside } = this.#parts
-    const { tools, writes_reflexes = false } = agent()
-    const declared = Object.keys(outside.available())
-    const market = settings().market ? Object.keys(this.#market) : []
-    const granted = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : []), ...market]
-    const named = settings().tools
-    if (!named) return granted
-    return named.filter((name) => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null)
+    return this.#granted().allowed
   }
 
   forPlan(name: string): FoundTool {
-    const { settings, outside, agent } = this.#parts
-    const tools = { ...this.#ownTools, ...agent().tools }
-    const declared = Object.hasOwn(tools, name) ? null : outside.find(name)
-    if (declared) return !declared.ok || (settings().tools?.includes(name) ?? true) ? declared : this.#refused(name)
-    const definition = this.allowed.includes(name) ? tools[name] : undefined
-    return definition ? { ok: true, definition } : this.#refused(name)
+    return this.#found(name, this.#granted())
   }
 
   find(name: string): FoundTool {
-    const found = this.forPlan(name)
-    if (!found.ok || found.definition.plans_only !== true) return found
-    return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
+    return forModel(name, this.forPlan(name))
   }
 
   /** The event types of the scope's settings. */
@@ -88,18 +76,35 @@ export class Toolbox {
 
   /** The tools that a model may call, by name. */
   entries(): [string, ToolDefinition][] {
-    return this.allowed.flatMap((name) => {
-      const found = this.find(name)
+    const granted = this.#granted()
+    return granted.allowed.flatMap((name) => {
+      const found = forModel(name, this.#found(name, granted))
       return found.ok ? [[name, found.definition] satisfies [string, ToolDefinition]] : []
     })
   }
 
-  get #ownTools(): Tools {
-    return this.#parts.settings().market ? { ...this.#own, ...this.#market } : this.#own
+  /** Reads the settings and the agent once. `named`: what the setting `tools` names. */
+  #granted(): Granted {
+    const { outside } = this.#parts
+    const { market, tools: named } = this.#parts.settings()
+    const { tools, writes_reflexes = false } = this.#parts.agent()
+    const sold = market ? this.#market : {}
+    const declared = Object.keys(outside.available())
+    const all = [...Object.keys(tools), ...declared, ...(writes_reflexes ? Object.keys(this.#own) : []), ...Object.keys(sold)]
+    const isThere = (name: string): boolean => declared.includes(name) || Object.hasOwn(tools, name) || outside.find(name) === null
+    return { own: { ...this.#own, ...sold, ...tools }, allowed: named ? named.filter(isThere) : all, named }
   }
 
-  #refused(name: string): FoundTool {
-    const detail = `tool ${name} is not allowed in scope ${this.#parts.scope}; allowed: ${this.allowed.join(', ') || 'none'}`
-    return { ok: false, detail }
+  #found(name: string, { own, allowed, named }: Granted): FoundTool {
+    const declared = Object.hasOwn(own, name) ? null : this.#parts.outside.find(name)
+    if (declared && (!declared.ok || (named?.includes(name) ?? true))) return declared
+    const definition = !declared && allowed.includes(name) ? own[name] : undefined
+    if (definition) return { ok: true, definition }
+    return { ok: false, detail: `tool ${name} is not allowed in scope ${this.#parts.scope}; allowed: ${allowed.join(', ') || 'none'}` }
   }
+}
+
+function forModel(name: string, found: FoundTool): FoundTool {
+  if (!found.ok || found.definition.plans_only !== true) return found
+  return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
 }

@@ -73,6 +73,16 @@ export function* canonicalInSteps(value: unknown, depth = 2): Steps<string> {
   return is_list ? `[${texts.join(',')}]` : `{${texts.join(',')}}`
 }
 
+/** Levels of a value that are entered, unless more or fewer are asked for. */
+export const DEEPEST = 64
+
+/** False for class instances. */
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
 type Key = string | number | null
 type Visit = (value: unknown, key: Key, parent: unknown) => unknown
 /**
@@ -85,15 +95,14 @@ type Walk = { name?: (name: string) => string; deepest?: number; path?: (string 
  * Maps a JSON value, outermost first. Parts of a value that `visit` returns unchanged are visited
  * too. Unchanged parts stay the same objects; class instances are not entered.
  */
-export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 64, path, drops = false }: Walk = {}): unknown {
+export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = DEEPEST, path, drops = false }: Walk = {}): unknown {
   let depth = 0
   const walk = (value: unknown, key: Key, parent: unknown): unknown => {
     const mapped = visit(value, key, parent)
     if (mapped !== value || typeof value !== 'object' || value === null) return mapped
     if (depth > deepest) return '[too deep]'
     if (Array.isArray(value)) return walkItems(value)
-    const prototype: unknown = Object.getPrototypeOf(value)
-    return prototype === Object.prototype || prototype === null ? walkFields(value as Record<string, unknown>) : value
+    return isPlain(value) ? walkFields(value) : value
   }
   const part = (value: unknown, key: string | number, parent: unknown): unknown => {
     depth += 1
@@ -126,9 +135,38 @@ export function mapJson(root: unknown, visit: Visit, { name: rename, deepest = 6
   return walk(root, null, null)
 }
 
-/** The first value, outermost first, for which `look` returns something other than null. */
-export function findJson<Found>(root: unknown, look: (value: unknown, key: Key) => Found | null): Found | null {
-  let found: Found | null = null
-  mapJson(root, (value, key) => ((found ??= look(value, key)) === null ? value : null))
-  return found
+type Part = { value: unknown; key: Key; depth: number }
+
+/** The parts of a JSON value, outermost first, as `mapJson` visits them. */
+export function partsIn(root: unknown): Part[] {
+  const parts: Part[] = []
+  const add = (value: unknown, key: Key, depth: number): void => {
+    parts.push({ value, key, depth })
+    if (depth > DEEPEST) return
+    if (Array.isArray(value)) for (let index = 0; index < value.length; index++) add(value[index], index, depth + 1)
+    else if (isPlain(value)) for (const name of Object.keys(value)) add(value[name], name, depth + 1)
+  }
+  add(root, null, 0)
+  return parts
+}
+
+/**
+ * The names of fields in a JSON value that `known` lacks, and the `key` of pairs such as
+ * `{key: 'token', value: …}`. Null if a part lies deeper than `deepest` levels.
+ */
+export function namesBeside(known: ReadonlySet<string>, root: unknown, deepest: number): string[] | null {
+  const found: string[] = []
+  const isWithin = (value: unknown, levels: number): boolean => {
+    if (typeof value !== 'object' || value === null) return true
+    if (levels < 0) return false
+    if (Array.isArray(value)) return value.every((item) => isWithin(item, levels - 1))
+    if (!isPlain(value)) return true
+    for (const name of Object.keys(value)) {
+      if (!known.has(name)) found.push(name)
+      if (name === 'key' && typeof value[name] === 'string' && 'value' in value && !known.has(value[name])) found.push(value[name])
+      if (!isWithin(value[name], levels - 1)) return false
+    }
+    return true
+  }
+  return isWithin(root, deepest) ? found : null
 }

@@ -1,4 +1,4 @@
-import { jsonValue, mapJson } from './json.ts'
+import { jsonText, jsonValue, mapJson } from './json.ts'
 import { oncePer } from './once-per.ts'
 
 /** Prefix of secrets for tools. Settings may name no others. */
@@ -20,8 +20,8 @@ const API_KEYS = new RegExp(API_KEY, 'g')
 /** Shorter values occur in other texts by chance. */
 export const SHORTEST_SECRET = 8
 const HIDDEN = '[secret]'
-/** Levels of JSON within JSON that are searched directly. */
-const ESCAPES = 3
+/** Levels of JSON within JSON that are searched directly: three in a text, one more for `value`. */
+const ESCAPES = 4
 const SPECIAL = /[$()*+.?[\\\]^{|}/-]/g
 /** The headers that the collector of spans gets. */
 const HEADERS_NAME = /^OTEL_EXPORTER_OTLP_(?:TRACES_)?HEADERS$/
@@ -39,6 +39,13 @@ export type SecretHider = {
   /** Returns the same value if it contains no secret. Field names are searched, numbers are not. */
   value: <Value>(value: Value) => Value
 }
+
+declare const searched: unique symbol
+/**
+ * A value that was searched for the secrets of the deployment where it entered, and holds none. The
+ * mark is for the compiler alone: what is read back from JSON does not have it.
+ */
+export type Clean<Value> = Value & { readonly [searched]: true }
 
 export const hidesNothing: SecretHider = { finds: () => false, text: (text) => text, value: (value) => value }
 
@@ -70,7 +77,12 @@ export function quoteHider(secrets: readonly string[], shortest: number, shown: 
 const hiderOf = (finds: SecretHider['finds'], text: SecretHider['text']): SecretHider => ({
   finds,
   text,
-  value: <Value>(value: Value) => mapJson(value, (inner) => (typeof inner === 'string' ? text(inner) : inner), { name: text }) as Value,
+  value: <Value>(value: Value) => {
+    // Its JSON is searched at once: few values hold a secret.
+    const json = jsonText(value)
+    if (json !== null && !finds(json)) return value
+    return mapJson(value, (inner) => (typeof inner === 'string' ? text(inner) : inner), { name: text }) as Value
+  },
 })
 
 type Finder = { finds: SecretHider['finds']; replace: SecretHider['text'] }
@@ -131,6 +143,12 @@ export const deploymentHider = oncePer((env: object): SecretHider => {
     replace: (text) => replace(text).replaceAll(API_KEYS, HIDDEN),
   })
 })
+
+/** Masks in each text of a list, which is the same list if none holds a secret. */
+export const hideAll = <Value>(hider: SecretHider, values: readonly Value[]): readonly (Value | string)[] =>
+  values.some((value) => typeof value === 'string' && hider.finds(value))
+    ? values.map((value) => (typeof value === 'string' ? hider.text(value) : value))
+    : values
 
 /** Masks an error in place: handlers rely on its class and fields. */
 export function hideInError(error: unknown, hider: SecretHider): void {

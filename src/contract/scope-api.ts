@@ -1,4 +1,5 @@
 import type { Refused, Result } from '../base/result.ts'
+import type { Clean } from '../base/secrets.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { DecidedBy, ApprovalVerdict } from '../features/approvals/contract/approval.ts'
@@ -151,7 +152,7 @@ export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'do
 
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi {
-  accept(events: Event[], via: Via): Promise<Accepted>
+  accept(events: Clean<Event>[], via: Via): Promise<Accepted>
   /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */
   outcomes(ids: string[], timeout_ms: number, sender?: string): Promise<Waited>
   state(): Promise<ScopeState>

@@ -1,4 +1,5 @@
 import type { OverlapSituation } from '../agent/overlap.ts'
+import type { Clean } from '../base/secrets.ts'
 import type { Via } from '../contract/log-entry.ts'
 import type { Accepted } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
@@ -55,7 +56,7 @@ export class Loop {
   }
 
   /** Accepts all events or none. */
-  accept(events: readonly Event[], via: Via): Accepted {
+  accept(events: readonly Clean<Event>[], via: Via): Accepted {
     const { inbox, view, unit, settings } = this.#parts
     const limit = settings().inbox_limit
     // Always accept timer ticks, which nobody could resend.

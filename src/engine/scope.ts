@@ -4,6 +4,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
+import type { Clean } from '../base/secrets.ts'
 import type { ApprovalVerdict } from '../features/approvals/contract/approval.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
@@ -40,7 +41,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     })
   }
 
-  async accept(events: Event[], via: api.Via): Promise<api.Accepted> {
+  async accept(events: Clean<Event>[], via: api.Via): Promise<api.Accepted> {
     await this.#parts.reflex_sync.ready()
     return this.#parts.loop.accept(events, via)
   }

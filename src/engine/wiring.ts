@@ -1,4 +1,6 @@
 import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
+import type { Event } from '../core/event.ts'
+import { cleanEvent } from '../events/parse-event.ts'
 import { existingKeys } from '../store/access/keys.ts'
 import type { ScopeFeature } from './feature.ts'
 import { keepingPrograms } from './log/log-parts.ts'
@@ -81,12 +83,13 @@ function composeLoop(parts: Live) {
   ]
   for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
   const loop = new Loop({ ...parts, features, situation: composeSituation({ ...parts, features }) })
+  const clean = (event: Event) => cleanEvent(event, parts.hider)
   handleActions({
     ...parts,
-    accept: (events) => loop.accept(events, 'reflex'),
+    accept: (events) => loop.accept(events.map(clean), 'reflex'),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  handleApprovalEvents({ ...parts, accept: (events, via) => loop.accept(events, via) })
+  handleApprovalEvents({ ...parts, accept: (event) => loop.accept([clean(event)], 'approval') })
   const pull = new Pull(parts)
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isFields, type Fields, fieldError, type FieldError } from '../base/check-json.ts'
 import { type EventRules, type ParsedEvent, parseEvent } from './parse-event.ts'
+import type { Clean } from '../base/secrets.ts'
 import type { Event } from '../core/event.ts'
 import { traceContextOf } from './traceparent.ts'
 
@@ -13,7 +14,7 @@ export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent 
   if (flaws.length > 0) return invalid(flaws)
   const trace = typeof value['traceparent'] === 'string' ? traceContextOf(value['traceparent'], value['tracestate']) : undefined
   const parsed = parseEvent(fromEnvelope(value), trace ? { ...rules, defaults: { ...rules.defaults, trace } } : rules)
-  if (parsed.ok) return { ok: true, event: identified(parsed.event) }
+  if (parsed.ok) return { ok: true, event: identified(parsed.event, value['source']) }
   return { ...parsed, errors: parsed.errors.map(({ path, message }) => ({ path: cloudPath(path), message })) }
 }
 
@@ -21,9 +22,9 @@ export function parseCloudEvent(value: unknown, rules: EventRules): ParsedEvent 
  * Makes the id from the source and the id that was sent: together they identify a CloudEvent.
  * Elsewhere an id is one event in its scope, whatever the source is.
  */
-function identified(event: Event): Event {
+function identified(event: Clean<Event>, source: unknown): Clean<Event> {
   const hash = createHash('sha256')
-    .update(JSON.stringify([event.source, event.id]))
+    .update(JSON.stringify([source, event.id]))
     .digest('hex')
   return { ...event, id: `ce:${hash.slice(0, 32)}`, meta: { ...event.meta, sent_id: event.id } }
 }

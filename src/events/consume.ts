@@ -5,6 +5,7 @@ import type { Event } from '../core/event.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { postponeBatches } from '../store/queued.ts'
+import { cleanEvent } from './parse-event.ts'
 import { readMessage } from './pack.ts'
 import { LATE_MS } from './enqueue.ts'
 import { storeOf } from '../store/store.ts'
@@ -95,7 +96,10 @@ type Taken = 'accepted' | 'full' | 'failed'
 
 async function accept(env: Env, scope: string, events: readonly Event[]): Promise<Taken> {
   try {
-    return (await env.SCOPE.getByName(scope).accept([...events], 'queue')).ok ? 'accepted' : 'full'
+    // Any Worker may write to the queue, and a secret may be newer than the message.
+    const hider = deploymentHider(env)
+    const clean = events.map((event) => cleanEvent(event, hider))
+    return (await env.SCOPE.getByName(scope).accept(clean, 'queue')).ok ? 'accepted' : 'full'
   } catch (error) {
     warn({ message: 'a scope did not accept queued events; will retry', scope, events: events.length, error })
     return 'failed'

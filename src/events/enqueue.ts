@@ -1,8 +1,7 @@
 import type { Env, QueueMessage } from '../env.ts'
 import { logError, warn } from '../base/warn.ts'
 import type { Event } from '../core/event.ts'
-import { hideInEvent } from './parse-event.ts'
-import { deploymentHider } from '../base/secrets.ts'
+import type { Clean } from '../base/secrets.ts'
 import { newBatchId, noteQueued } from '../store/queued.ts'
 import { grouped, pack } from './pack.ts'
 import { QUICK_MS, storeOf } from '../store/store.ts'
@@ -28,12 +27,9 @@ let older = new Map<string, string>()
 export async function enqueue(
   env: Env,
   context: Pick<ExecutionContext, 'waitUntil'>,
-  accepted: readonly Event[],
+  events: readonly Clean<Event>[],
   now: number,
 ): Promise<Enqueued> {
-  const hider = deploymentHider(env)
-  const originals = new Map(accepted.map((event) => [hideInEvent(event, hider), event]))
-  const events = Array.from(originals.keys())
   const sentBefore = remember(events)
   const batches = grouped(pack(events)).map((group) => {
     const id = newBatchId(now)
@@ -52,12 +48,9 @@ export async function enqueue(
     ),
     arm(env, now),
   ])
-  const unsure = armed ? failed : new Set(events)
+  const unsure: ReadonlySet<Event> = armed ? failed : new Set(events)
   for (const { scope, id } of unsure) for (const sent of [recent, older]) sent.delete(`${scope} ${id}`)
-  return {
-    known: new Map([...sentBefore, ...(known ?? [])]),
-    unsure: new Set(Array.from(unsure, (event) => originals.get(event) ?? event)),
-  }
+  return { known: new Map([...sentBefore, ...(known ?? [])]), unsure }
 }
 
 /** Sends each group in one call. Returns the events that the queue may not have accepted. */

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { byteLength } from '../base/byte-length.ts'
 import { type FieldError, checkJson, fieldError, isFields } from '../base/check-json.ts'
 import { limits } from '../base/limits.ts'
-import type { SecretHider } from '../base/secrets.ts'
+import type { Clean, SecretHider } from '../base/secrets.ts'
 import { APPROVAL_ENDED } from '../features/approvals/contract/approval-event.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults } from '../core/event.ts'
@@ -17,11 +17,14 @@ export type EventRules = {
   sender?: string | undefined
   /** Set if the path or socket determines it: an event for another is rejected. */
   scope?: string
-  secrets?: SecretHider
+  secrets: SecretHider
   /** Types beside the deployment's. */
   declared?: DeclaredTypes
 }
-export type ParsedEvent = { ok: true; event: Event } | { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
+type Refused = { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
+export type ParsedEvent = { ok: true; event: Clean<Event> } | Refused
+/** An event that was not searched for secrets. */
+export type JudgedEvent = { ok: true; event: Event } | Refused
 
 /** Maximum size of the id, scope, source, timestamp and meta that withDefaults may add. */
 const MOST_ADDED_BYTES = 1500
@@ -29,8 +32,20 @@ const MOST_ADDED_BYTES = 1500
 /** The sender of events that arrive with a key, also over a socket that it opened. */
 export const senderOf = (key_id: string): string => `key:${key_id}`
 
-/** Validates one parsed event. It never throws. */
-export function parseEvent(value: unknown, { union, types, defaults, sender, scope, secrets, declared }: EventRules): ParsedEvent {
+/**
+ * Validates one event of a caller, and searches it for secrets: no later step searches it again. It
+ * never throws.
+ */
+export function parseEvent(value: unknown, { secrets, ...rules }: EventRules): ParsedEvent {
+  const judged = judgeEvent(value, rules)
+  if (!judged.ok) return judged
+  const clean = cleanEvent(judged.event, secrets)
+  const held = clean === judged.event ? undefined : namedIn(judged.event, secrets)
+  return held ? invalid(held.split('.'), 'contains a secret of this deployment, which is never stored') : { ok: true, event: clean }
+}
+
+/** Validates an event that the scope itself makes, and searches when it enters. It never throws. */
+export function judgeEvent(value: unknown, { union, types, defaults, sender, scope, declared }: Omit<EventRules, 'secrets'>): JudgedEvent {
   if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
@@ -47,11 +62,10 @@ export function parseEvent(value: unknown, { union, types, defaults, sender, sco
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
-  const judged = sentBy(judge(filled, own), sender)
-  return judged.ok && secrets ? withoutSecretName(judged, secrets) : judged
+  return sentBy(judge(filled, own), sender)
 }
 
-function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): ParsedEvent {
+function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): JudgedEvent {
   const parsed = union.safeParse(filled)
   if (!parsed.success) return { ok: false, reason: 'invalid', errors: fromZod(parsed.error) }
   // SQL functions truncate a text at its first NUL, which would make two ids equal.
@@ -62,37 +76,35 @@ function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): Parsed
 }
 
 /** The schema has removed a sender that the input names. */
-function sentBy(judged: ParsedEvent, sender: string | undefined): ParsedEvent {
+function sentBy(judged: JudgedEvent, sender: string | undefined): JudgedEvent {
   if (!judged.ok || sender === undefined) return judged
   return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, sender } } }
 }
 
-/** Secrets in other texts are masked, but these fields identify the event. */
-function withoutSecretName(judged: ParsedEvent & { ok: true }, secrets: SecretHider): ParsedEvent {
-  const { id, scope, meta } = judged.event
+/** The field with a secret among those that identify the event: secrets in others are masked. */
+function namedIn({ id, scope, meta }: Event, secrets: SecretHider): string | undefined {
   const names = { id, scope, 'meta.trace_id': meta.trace_id }
-  const found = Object.entries(names).find(([, text]) => secrets.finds(text))
-  return found ? invalid(found[0].split('.'), 'contains a secret of this deployment, which is never stored') : judged
+  return Object.entries(names).find(([, text]) => secrets.finds(text))?.[0]
 }
 
-function invalid(path: string[], message: string): ParsedEvent {
+function invalid(path: string[], message: string): Refused {
   return { ok: false, reason: 'invalid', errors: [fieldError(path, message)] }
 }
 
-function unknownType(type: string, types: readonly string[]): ParsedEvent {
+function unknownType(type: string, types: readonly string[]): Refused {
   const message = `unknown type ${JSON.stringify(type.slice(0, 128))}; known: ${types.join(', ')}`
   return { ok: false, reason: 'unknown_type', errors: [fieldError(['type'], message)] }
 }
 
-function tooLarge(bytes: number): ParsedEvent {
+function tooLarge(bytes: number): Refused {
   const message = `the event takes ${bytes} bytes as JSON; at most ${limits.event_bytes} are allowed`
   return { ok: false, reason: 'too_large', errors: [fieldError([], message)] }
 }
 
-/** Masks secrets in an event's texts. Parsing rejects secrets in the id, scope and trace id. */
-export function hideInEvent(event: Event, hider: SecretHider): Event {
+/** Masks secrets in an event's texts. The fields that identify it stay as they are. */
+export function cleanEvent(event: Event, secrets: SecretHider): Clean<Event> {
+  if (!secrets.finds(JSON.stringify(event))) return event as Clean<Event>
+  const hidden = secrets.value(event)
   const { id, type, scope, meta } = event
-  const hidden = hider.value(event)
-  if (hidden === event) return event
-  return { ...hidden, id, type, scope, meta: { ...hidden.meta, trace_id: meta.trace_id } }
+  return { ...hidden, id, type, scope, meta: { ...hidden.meta, trace_id: meta.trace_id } } as Clean<Event>
 }

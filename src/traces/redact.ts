@@ -1,4 +1,4 @@
-import { mapJson } from '../base/json.ts'
+import { mapJson, namesBeside } from '../base/json.ts'
 
 const DEEPEST = 31
 /** Bounds the cache: events choose the names. */
@@ -45,23 +45,24 @@ export const maskOnce =
  */
 export function redactor(fields: Iterable<string> = [], mask: TextMask = plainMask): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))
-  const known = new Map<string, boolean>()
+  /** Names that are known to hide nothing: most values have no others, and are not mapped. */
+  const plain = new Set<string>()
   const hides = (name: string): boolean => {
-    if (name.length > LONGEST_NAME) return hidden.has(normalName(name))
-    let answer = known.get(name)
-    if (answer === undefined) {
-      answer = hidden.has(normalName(name))
-      if (known.size >= MOST_NAMES) known.clear()
-      known.set(name, answer)
-    }
-    return answer
+    if (plain.has(name)) return false
+    if (hidden.has(normalName(name))) return true
+    if (plain.size >= MOST_NAMES) plain.clear()
+    if (name.length <= LONGEST_NAME) plain.add(name)
+    return false
   }
   const visit = (value: unknown, name: string | number | null, parent: unknown): unknown => {
     if (typeof name !== 'string') return value
     const { key } = name === 'value' ? (parent as { key?: unknown }) : {}
     return hides(name) || (typeof key === 'string' && hides(key)) ? mask(value) : value
   }
-  return (value) => mapJson(value, visit, { deepest: DEEPEST })
+  return (value) => {
+    const names = namesBeside(plain, value, DEEPEST)
+    return names === null || names.some(hides) ? mapJson(value, visit, { deepest: DEEPEST }) : value
+  }
 }
 
 /** The texts of a value that its redacted form masks. */

@@ -1,10 +1,9 @@
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import type { Event } from '../../src/core/event.ts'
 import type { ReflexReference, ReflexState, ReflexVersion } from '../../src/contract/reflex.ts'
 import { sha256 } from '../../src/base/json.ts'
 import { byAgent, createVersion, freshId } from './reflexes.ts'
-import { freshScope, note, stubOf } from './scopes.ts'
+import { freshScope, note, type Note, stubOf } from './scopes.ts'
 import { effects } from './test-agents.ts'
 
 type Written = {
@@ -45,7 +44,7 @@ export async function acting(body: string, reference: Partial<ReflexReference> =
 export const did = (scope: string): string[] => effects.filter((effect) => effect.scope === scope).map(({ text }) => text)
 
 /** Notes `n0`, `n1`, … */
-export const notes = (scope: string, count: number): Event[] => Array.from({ length: count }, (_, index) => note(scope, `n${index}`))
+export const notes = (scope: string, count: number): Note[] => Array.from({ length: count }, (_, index) => note(scope, `n${index}`))
 
 /** D1 does not know any reflexes meanwhile. */
 export async function whileAway(work: () => Promise<void>): Promise<void> {

@@ -31,8 +31,8 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
   const turn = turns.current
   return {
     scope,
-    agent: store.agent.name,
-    settings: await secret_settings.settled(store.settings),
+    agent: store.agent().name,
+    settings: await secret_settings.settled(store.settings()),
     inbox: view.depth(now()),
     context: { events: memory.count },
     counters: counters.counts,
@@ -78,7 +78,7 @@ export function metricsOf({ scope, counters, records, certificates }: Collaborat
 }
 
 export function chainOf({ scope, store, programs, toolbox, middle_proof, env, may_act, now }: Collaborators): ScopeChain {
-  const { agent, settings } = store
+  const [agent, settings] = [store.agent(), store.settings()]
   const { consumer, decision_model: asked } = settings
   return {
     scope,

@@ -1,11 +1,12 @@
 import { SqlEventStore, type Receipt } from '../../core/event-store.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes, declaredTypesFrom } from '../../events/declared-types.ts'
+import { cleanEvent } from '../../events/parse-event.ts'
 import type { Loop } from '../loop.ts'
 import type { Pull } from './pull.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-type EventStoreParts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'agents'> & {
+type EventStoreParts = Pick<Lanes, 'env' | 'scope' | 'database' | 'unit' | 'settings' | 'agents' | 'hider'> & {
   loop: Loop
   pull: Pull
 }
@@ -23,7 +24,8 @@ export class ScopeEventStore extends SqlEventStore {
   }
 
   override async publish(...events: Event[]): Promise<Receipt[]> {
-    const groups = Map.groupBy(events.map(sentBy(this.#parts.scope)), ({ scope }) => scope)
+    const own = events.map(sentBy(this.#parts.scope)).map((event) => cleanEvent(event, this.#parts.hider))
+    const groups = Map.groupBy(own, ({ scope }) => scope)
     for (const [scope, group] of groups) await this.#demandDeclared(scope, group)
     const receipts = await Promise.all(
       Array.from(groups, async ([scope, group]) => {

@@ -2,8 +2,7 @@ import type { Requested } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
-import { hideInEvent } from '../../events/parse-event.ts'
-import type { SecretHider } from '../../base/secrets.ts'
+import type { Clean } from '../../base/secrets.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
 import type { Database, ScopeRow } from '../storage/database.ts'
 import { insertRows, rowOf, updateRows, type Claimed, type ArrivedEvent, type Stored } from './event-row.ts'
@@ -31,15 +30,13 @@ const OWN = /^(?:turn|reflex):/
  */
 export class Inbox {
   readonly #database: Database
-  readonly #hider: SecretHider
   readonly #statements = eventStatements()
   /** The last assigned `seq`, even if retention has deleted its event. */
   #last: number
   #open: number
 
-  constructor(database: Database, hider: SecretHider) {
+  constructor(database: Database) {
     this.#database = database
-    this.#hider = hider
     this.#last = Math.max(
       database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0,
       database.read('inbox_floor', 0),
@@ -57,32 +54,26 @@ export class Inbox {
   }
 
   /** Returns the new events with their `seq`; the others are duplicates (G3). */
-  fresh(events: readonly Event[]): Stored[] {
-    const byId = new Map<string, Event>()
+  fresh(events: readonly Clean<Event>[]): Stored[] {
+    const byId = new Map<string, Clean<Event>>()
     for (const event of events) if (!byId.has(event.id)) byId.set(event.id, event)
-    const ids = Array.from(byId.keys())
-    const known = this.#database.allOf<{ id: string }>(ids, 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))')
-    for (const { id } of known) byId.delete(id)
+    const ids = jsonChunks(Array.from(byId.keys(), (id) => JSON.stringify(id)))
+    const known = 'SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?1))'
+    for (const chunk of ids) for (const { id } of this.#database.allHidden<{ id: string }>(known, chunk)) byId.delete(id)
     for (const id of storedAsSent(this.#database, Array.from(byId.values())).keys()) byId.delete(id)
-    return Array.from(byId.values(), (event, index) => ({ seq: this.#last + 1 + index, attempts: 0, ...this.#withoutSecrets(event) }))
-  }
-
-  /** Removes secrets before any filter, reflex, model or log sees the event. */
-  #withoutSecrets(event: Event): { event: Event; text: string } {
-    const text = JSON.stringify(event)
-    if (!this.#hider.finds(text)) return { event, text }
-    const hidden = hideInEvent(event, this.#hider)
-    return { event: hidden, text: JSON.stringify(hidden) }
+    return Array.from(byId.values(), (event, index) => {
+      return { seq: this.#last + 1 + index, attempts: 0, event, text: JSON.stringify(event) }
+    })
   }
 
   /** An empty inbox accepts any batch; otherwise one above the limit could never enter. */
-  hasRoom(events: readonly Event[], limit: number): boolean {
+  hasRoom(events: readonly Clean<Event>[], limit: number): boolean {
     return this.#open === 0 || this.#open + events.length <= limit || this.#open + this.fresh(events).length <= limit
   }
 
   /** Stores new events with the filters' results. */
   insert(unit: Unit, judged: readonly ArrivedEvent[]): void {
-    // `fresh` removed the events' secrets, and the scope itself wrote the outcomes.
+    // The events are clean, and the scope itself wrote the outcomes.
     for (const chunk of jsonChunks(judged.map(rowOf))) unit.allHidden(insertRows, chunk, unit.now)
     this.#last += judged.length
     this.#open += judged.filter(({ status }) => status === 'pending' || status === 'processing').length

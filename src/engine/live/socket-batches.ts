@@ -1,8 +1,12 @@
+import type { Clean } from '../../base/secrets.ts'
 import type { Event } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
 
 /** A message of a socket. Each socket is answered in order. */
-export type Message<Socket> = { socket: Socket; bytes: number } & ({ kind: 'event'; event: Event } | { kind: 'other'; answer: () => void })
+export type Message<Socket> = { socket: Socket; bytes: number } & (
+  | { kind: 'event'; event: Clean<Event> }
+  | { kind: 'other'; answer: () => void }
+)
 type Take<Socket> = (messages: readonly Message<Socket>[]) => void
 type Waiting<Socket> = { messages: Message<Socket>[]; bytes: number }
 

@@ -4,6 +4,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import { type ApprovalDecision, type DecidedBy, approvalDecision } from '../../features/approvals/contract/approval.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
+import type { Clean } from '../../base/secrets.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes } from '../../events/declared-types.ts'
 import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
@@ -20,7 +21,7 @@ import { fromZod } from '../../contract/problem.ts'
 type SocketMessagesParts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
-  accept: (events: Event[]) => Accepted
+  accept: (events: Clean<Event>[]) => Accepted
   approval_decisions: Pick<ApprovalDecisions, 'take'>
 }
 
@@ -99,7 +100,7 @@ export class SocketMessages {
   }
 
   /** Accepts all in one write, or each alone if that fails. */
-  #accept(events: Event[]): SocketAnswer[] {
+  #accept(events: Clean<Event>[]): SocketAnswer[] {
     if (events.length === 0) return []
     try {
       const accepted = this.#parts.accept(events)
@@ -142,7 +143,7 @@ export function readMark(message: string | ArrayBuffer): number | null {
 
 /** `id` is the id of the refused event or approval, if it could be read. */
 export type SocketInput =
-  | { ok: true; kind: 'event'; event: Event }
+  | { ok: true; kind: 'event'; event: Clean<Event> }
   | { ok: true; kind: 'decision'; decision: ApprovalDecision }
   | { ok: false; id: string | null; errors: FieldError[] }
 

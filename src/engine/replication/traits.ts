@@ -1,7 +1,7 @@
 import type { NewEntry } from '../../contract/log-entry.ts'
-import { bitOf, PARTIAL } from '../../contract/reports/trace.ts'
+import { PARTIAL } from '../../contract/reports/trace.ts'
 import type { CallReport } from '../../store/traces/calls.ts'
-import { spanKindOf } from '../../traces/entries/table.ts'
+import { spanBitOf } from '../../traces/entries/table.ts'
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
 export type TraceTraits = { log_from: number; kinds: number; skills: string }
@@ -14,7 +14,7 @@ type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> &
 
 /** Notes the events that an entry names, or else its trace. `at` in ms. */
 export function noteEntry({ events, calls }: TraitChanges, entry: About, { seq, at }: { seq: number; at: number }): void {
-  const bit = bitOf(spanKindOf(entry.kind)) | (isPartial(entry) ? PARTIAL : 0)
+  const bit = spanBitOf(entry.kind) | (isPartial(entry) ? PARTIAL : 0)
   const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
   for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })
   // A replay writes nothing but its entry of the log.

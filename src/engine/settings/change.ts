@@ -58,7 +58,7 @@ export class Configuration {
     change: (chain: readonly ReflexReference[]) => ReflexReference[],
     by: string,
   ): Promise<{ ok: true; reflexes: readonly ReflexReference[] } | Refused<'invalid'>> {
-    const before = this.#parts.store.settings.reflexes
+    const before = this.#parts.store.settings().reflexes
     const reflexes = change(before)
     if (JSON.stringify(reflexes) === JSON.stringify(before)) return { ok: true, reflexes }
     const changed = await this.#apply({ reflexes }, { by }, () => {})
@@ -67,7 +67,7 @@ export class Configuration {
 
   async #apply(patch: SettingsPatch, { by, trace }: Changer, also: (unit: Unit) => void): ReturnType<Configuration['change']> {
     const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
-    const before = JSON.stringify(this.#parts.store.settings.reflexes)
+    const before = JSON.stringify(this.#parts.store.settings().reflexes)
     const changed = unit((unit) => {
       const result = this.#change(unit, patch, { by, trace })
       if (!result.ok) return result

@@ -30,6 +30,9 @@ export class SettingsStore {
   #settings: Settings
   /** Stored settings that are no longer valid, and why. Their defaults apply. */
   readonly unusable: ReadonlyMap<string, string>
+  /** The agent and the settings in force. A caller reads them once for what belongs together. */
+  readonly agent = (): Agent => this.#agent
+  readonly settings = (): Settings => this.#settings
 
   constructor(parts: SettingsStoreParts) {
     this.#parts = parts
@@ -37,14 +40,6 @@ export class SettingsStore {
     this.#set = usable.set
     this.unusable = usable.unusable
     ;[this.#agent, this.#settings] = this.#effective(this.#set)
-  }
-
-  get agent(): Agent {
-    return this.#agent
-  }
-
-  get settings(): Settings {
-    return this.#settings
   }
 
   change(unit: Unit, patch: SettingsPatch): { ok: true; settings: Settings } | Refused<'invalid'> {

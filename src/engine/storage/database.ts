@@ -1,6 +1,6 @@
 import type { Statement } from '../../core/event-statements.ts'
 import { jsonChunks } from '../../base/byte-length.ts'
-import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
+import { hideAll, hidesNothing, type SecretHider } from '../../base/secrets.ts'
 
 /** A key of the table `state` and its value, not yet serialized. */
 export type StateWrite = [key: string, value: unknown]
@@ -40,7 +40,8 @@ export class Database {
   }
 
   all<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
-    return this.allHidden(sql, ...params.map((param) => this.#hidden(param)))
+    const has_text = params.some((param) => typeof param === 'string')
+    return this.allHidden(sql, ...(has_text ? hideAll(this.#hider, params) : params))
   }
 
   /** For parameters without secrets: skips the search for them. */
@@ -58,10 +59,6 @@ export class Database {
       this.#lay()
     })
     return false
-  }
-
-  #hidden<Value>(param: Value): Value | string {
-    return typeof param === 'string' ? this.#hider.text(param) : param
   }
 
   /** Runs `sql` per chunk of `values`, read from `json_each(?1)`, since a parameter holds 2 MB. */
@@ -109,6 +106,7 @@ export class Database {
   }
 
   writeAll(changes: readonly StateWrite[]): void {
+    if (changes.length === 0) return
     const write = `INSERT INTO state (key, value) SELECT value->>0, value->1 FROM json_each(?) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value`
     for (const chunk of jsonChunks(changes.map((change) => JSON.stringify(change)))) this.all(write, chunk)
   }

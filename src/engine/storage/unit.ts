@@ -39,7 +39,8 @@ type UnitParts = {
   deferred: Pick<Deferred, 'flush'>
   guard: { failed(work: GuardedWork, error: unknown): void }
   alarm: Pick<Alarm, 'by'>
-  changed: () => void
+  /** Sets the alarm that the unit's changes need. */
+  outbox: { arm(): void }
   reset: (error: unknown) => void
   now: () => number
 }
@@ -49,7 +50,7 @@ type UnitParts = {
  * What follows the log, and the alarm, are served once the unit is committed and closed.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
-  const { database, log, counters, buffered, deferred, guard, changed, reset, now } = parts
+  const { database, log, counters, buffered, deferred, guard, outbox, reset, now } = parts
   let open: Unit | null = null
   let failure: { error: unknown } | null = null
   let current: GuardedWork | undefined
@@ -93,7 +94,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       const made = inUnit(work)
       if (open) return made
       log.announce()
-      if (database.laid) changed()
+      if (database.laid) outbox.arm()
       return made
     } catch (error) {
       died(error)

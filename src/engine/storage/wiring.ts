@@ -57,7 +57,7 @@ function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard
   const reported = () => ({ ...reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans }), ...model() })
   const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
-  const statistics = new Statistics({ database, log, db, scope, now, has_trigger: () => agent().trigger !== null })
+  const statistics = new Statistics({ database, log, db, scope, now, agent })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
   if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const follower = new LogFollower({ log, scope })
@@ -73,23 +73,21 @@ export function composeGround(host: ScopeHost) {
   const outbound: typeof fetch = (input, init) => fetch(input, init)
   const db = storeOf(env)
   const store = new SettingsStore(host)
-  const settings = () => store.settings
-  const agent = () => store.agent
+  const { settings, agent } = store
   const counters = new ScopeCounters(database)
-  const alarm = new Alarm(context.storage, { now, laid: () => database.laid })
+  const alarm = new Alarm(context.storage, { now, database })
   const log = new Log(database, now, { hider, mask: deploymentMask(env) })
   log.masks.redact(settings().redact)
   const log_parts = new LogParts(database, log)
   const guard = new Guard({ database, now })
-  const inbox = new Inbox(database, hider)
+  const inbox = new Inbox(database)
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const copies = composeCopies({ ...host, db, now, fetch: outbound, log, alarm, guard, inbox, settings, agent })
   const { follower, outbox } = copies
-  const changed = () => outbox.arm()
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
-  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, changed, reset, now })
+  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, outbox, reset, now })
   return {
     ...host,
     now,

@@ -1,4 +1,5 @@
 import { withinTime } from '../../base/deadline.ts'
+import type { Database } from '../storage/database.ts'
 
 /** Returns the first time after `since` at which a source of work is due, or null. */
 export type DueTime = (since: number) => number | null
@@ -12,7 +13,7 @@ const SLOW_MS = 500
 export class Alarm {
   readonly #storage: DurableObjectStorage
   readonly #now: () => number
-  readonly #laid: () => boolean
+  readonly #database: Pick<Database, 'laid'>
   readonly #sources: DueTime[] = []
   readonly #safeties = new Set<number>()
   #at: number | null = null
@@ -20,11 +21,10 @@ export class Alarm {
   #running = false
   #rearmed: () => void = () => {}
 
-  /** `laid`: the scope has stored data. Before that, an alarm would only create storage. */
-  constructor(storage: DurableObjectStorage, { now, laid }: { now: () => number; laid: () => boolean }) {
+  constructor(storage: DurableObjectStorage, { now, database }: { now: () => number; database: Pick<Database, 'laid'> }) {
     this.#storage = storage
     this.#now = now
-    this.#laid = laid
+    this.#database = database
   }
 
   /** Registers a callback for each end of a piece of work. */
@@ -95,7 +95,8 @@ export class Alarm {
   }
 
   #set(at: number | null): void {
-    if (!this.#laid() || this.#running) return
+    // An alarm of a scope that has stored nothing would only create storage.
+    if (!this.#database.laid || this.#running) return
     this.#at = at
     // Not awaited: the write joins the transaction, and a failure resets the object.
     void (at === null ? this.#storage.deleteAlarm() : this.#storage.setAlarm(at))

@@ -1,7 +1,9 @@
 import { type Event, withDefaults } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
+import type { Clean } from '../../base/secrets.ts'
 import { nextTick, type Schedule, type Timer } from '../../contract/settings/schedule.ts'
 import type { Refused } from '../../base/result.ts'
+import { cleanEvent } from '../../events/parse-event.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -12,7 +14,7 @@ const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND p
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
-type TimersParts = Pick<Ground, 'database' | 'guard' | 'scope' | 'now'>
+type TimersParts = Pick<Ground, 'database' | 'guard' | 'scope' | 'hider' | 'now'>
 
 /**
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
@@ -94,7 +96,7 @@ export class Timers {
    * Returns due ticks and advances their timers. Missed ticks become one. If the inbox is `full`,
    * only final ticks are returned.
    */
-  due(unit: Unit, full: boolean, name?: string): Event[] {
+  due(unit: Unit, full: boolean, name?: string): Clean<Event>[] {
     const { now } = unit
     return this.#due(name).flatMap((row) => {
       const schedule = JSON.parse(row.schedule) as Schedule
@@ -104,7 +106,8 @@ export class Timers {
       else unit.all('UPDATE timers SET next_at = ?, fired = fired + ? WHERE name = ?', next, skipped ? 0 : 1, row.name)
       if (skipped) return this.#skip(unit, row)
       const tick = { type: 'timer.tick', id: `timer:${row.name}:${row.next_at}`, timer_name: row.name }
-      return withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#parts.scope }) as Event
+      const event = withDefaults(tick, { now: row.next_at, source: `timer:${row.name}`, scope: this.#parts.scope }) as Event
+      return cleanEvent(event, this.#parts.hider)
     })
   }
 

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { isFields, type FieldError, type Fields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
-import { deploymentHider } from '../../base/secrets.ts'
+import { deploymentHider, type Clean } from '../../base/secrets.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { refusal } from '../problems/refusals.ts'
 import { coversScope } from '../../contract/principal.ts'
@@ -19,7 +19,7 @@ export { parseEvent, type EventRules, type ParsedEvent } from '../../events/pars
 type Failure = { reason: 'malformed' | Extract<ParsedEvent, { ok: false }>['reason']; errors: FieldError[] }
 
 /** Parses the events of a request. Throws a Problem that lists every invalid event. */
-export async function readEvents(request: Request, rules: EventRules, asked?: Asking): Promise<Event[]> {
+export async function readEvents(request: Request, rules: EventRules, asked?: Asking): Promise<Clean<Event>[]> {
   const form = formOf(request.headers)
   const rows = form.rows(await readBody(request))
   const trace = traceContextOf(request.headers.get('traceparent'), request.headers.get('tracestate'))
@@ -59,14 +59,19 @@ export async function withTypesOf(scope: string, types: readonly unknown[], rule
 }
 
 /** Parses one event that a route makes from its body. */
-export function readEvent(value: object, rules: EventRules): Event {
+export function readEvent(value: object, rules: EventRules): Clean<Event> {
   const parsed = parseEvent(value, rules)
   if (!parsed.ok) throw refused([parsed], 1, [...rules.types, ...(rules.declared?.keys() ?? [])])
   return parsed.event
 }
 
-async function readRows(rows: BodyItem[], form: Form, rules: EventRules, declared: ReadonlyMap<string, DeclaredTypes>): Promise<Event[]> {
-  const events: Event[] = []
+async function readRows(
+  rows: BodyItem[],
+  form: Form,
+  rules: EventRules,
+  declared: ReadonlyMap<string, DeclaredTypes>,
+): Promise<Clean<Event>[]> {
+  const events: Clean<Event>[] = []
   const failures: Failure[] = []
   for (const [index, row] of rows.entries()) {
     // A schema of a scope may take some milliseconds for each event.

@@ -1,5 +1,7 @@
 import type { Env } from '../../env.ts'
 import type { Event } from '../../core/event.ts'
+import { deploymentHider } from '../../base/secrets.ts'
+import { cleanEvent } from '../../events/parse-event.ts'
 import type { Requested } from '../../contract/log-entry.ts'
 import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
@@ -69,7 +71,7 @@ async function retryScope(env: Env, scope: string, letters: readonly WithEvent[]
       ),
     )
     const rest = letters.filter(({ event_id }) => !reopened.has(event_id))
-    const refused = rest.length === 0 ? null : await acceptAnew(stub, rest)
+    const refused = rest.length === 0 ? null : await acceptAnew(env, stub, rest)
     if (refused === null) return { retried: [...letters], failed: [] }
     return { retried: letters.filter(({ event_id }) => reopened.has(event_id)), failed: rest.map(({ id }) => ({ id, reason: refused })) }
   } catch (error) {
@@ -79,8 +81,9 @@ async function retryScope(env: Env, scope: string, letters: readonly WithEvent[]
 }
 
 /** For events that the scope never received or has deleted; others are duplicates there. */
-async function acceptAnew(stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
-  const events = letters.map(({ payload }): Event => JSON.parse(payload))
+async function acceptAnew(env: Env, stub: ScopeApi, letters: readonly WithEvent[]): Promise<string | null> {
+  const hider = deploymentHider(env)
+  const events = letters.map(({ payload }) => cleanEvent(JSON.parse(payload) as Event, hider))
   const accepted = await stub.accept(events, 'queue')
   return accepted.ok ? null : `The scope's inbox is full: it holds ${accepted.depth} of ${accepted.limit} events.`
 }

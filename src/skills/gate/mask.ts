@@ -2,7 +2,7 @@ import { secretHider } from '../../base/secrets.ts'
 import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'
-import { isSecretName, sensitiveIn } from './sensitive.ts'
+import { isSecretName, looksPlain, sensitiveIn } from './sensitive.ts'
 
 const HIDDEN = '[secret]'
 const SHORTEST = 4
@@ -16,7 +16,7 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): SecretMask {
   const secrets = manifest.signature.inputs.filter(({ secret }) => secret).flatMap(({ name }) => leavesOf(inputs[name] ?? null))
   const hider = secretHider(secrets, SHORTEST)
   const text = (shown: string): string => {
-    const hidden = hider.text(shown)
+    const hidden = secrets.length === 0 ? shown : hider.text(shown)
     return sensitiveIn(hidden, { emails: false }) === null ? hidden : HIDDEN
   }
   const visit = (shown: unknown, name: string | number | null): unknown => {
@@ -24,7 +24,8 @@ export function maskOf(manifest: Manifest, inputs: JsonFields): SecretMask {
     if (typeof shown === 'string') return secrets.includes(shown) ? HIDDEN : text(shown)
     return typeof shown === 'number' && (secrets.includes(String(shown)) || sensitiveIn(shown, { emails: false })) ? HIDDEN : shown
   }
-  const value = (shown: Json): Json => mapJson(shown, visit, { name: text }) as Json
+  // Most values hold nothing to mask.
+  const value = (shown: Json): Json => (secrets.length === 0 && looksPlain(shown) ? shown : (mapJson(shown, visit, { name: text }) as Json))
   return { value, text }
 }
 

@@ -1,4 +1,4 @@
-import { findJson, type Json } from '../../base/json.ts'
+import { DEEPEST, partsIn, type Json } from '../../base/json.ts'
 
 export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
 
@@ -6,11 +6,27 @@ export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | '
  * The kind of secret that any part of the value looks like. Checks for e-mails if `emails` is set.
  */
 export function sensitiveIn(value: Json, { emails }: { emails: boolean }): Sensitive | null {
-  return findJson(value, (inner, name): Sensitive | null => {
-    if (typeof name === 'string' && isSecretName(name, inner)) return 'password'
-    if (typeof inner === 'string') return sensitiveText(inner, emails)
-    return typeof inner === 'number' && isCardNumber(String(inner)) ? 'card_number' : null
-  })
+  if (typeof value === 'string') return sensitiveText(value, emails)
+  for (const { value: inner, key } of partsIn(value)) {
+    const found = sensitivePart(inner, key, emails)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** True if no part of the value looks like a secret, names included. False for very deep ones. */
+export function looksPlain(value: Json): boolean {
+  for (const { value: inner, key, depth } of partsIn(value)) {
+    if (depth > DEEPEST || sensitivePart(inner, key, false) !== null) return false
+    if (typeof key === 'string' && sensitiveText(key, false) !== null) return false
+  }
+  return true
+}
+
+function sensitivePart(value: unknown, key: string | number | null, emails: boolean): Sensitive | null {
+  if (typeof key === 'string' && isSecretName(key, value)) return 'password'
+  if (typeof value === 'string') return sensitiveText(value, emails)
+  return typeof value === 'number' && isCardNumber(String(value)) ? 'card_number' : null
 }
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/

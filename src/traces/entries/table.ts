@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
-import type { SpanKind } from '../../contract/reports/trace.ts'
+import { bitOf, type SpanKind } from '../../contract/reports/trace.ts'
 import type { NoticeType } from '../../features/notices/contract/setting.ts'
 import {
   addTurn,
@@ -497,6 +497,11 @@ export const byName: ReadonlyMap<string, AnyKind> = new Map(Object.entries(table
 
 /** Entries of a later version may have kinds that this one lacks. */
 export const spanKindOf = (kind: string): SpanKind => byName.get(kind)?.span ?? 'note'
+
+const bits = new Map(Array.from(byName, ([kind, { span }]) => [kind, bitOf(span)]))
+const NOTE = bitOf('note')
+/** The bit of an entry's kind of span. */
+export const spanBitOf = (kind: string): number => bits.get(kind) ?? NOTE
 
 /** Names and attributes by the semantic conventions that docs/observability.md names. */
 export const describe = (entry: LogEntry, scope: string): SpanText => byName.get(entry.kind)?.said(entry, scope) ?? note(entry.kind)

@@ -57,6 +57,12 @@ test('a secret three levels of JSON deep is found in a text that is not JSON its
   expect(hider.text(text)).toBe(deep('[secret]'))
 })
 
+test('a secret three levels of JSON deep is found in a text of a value', () => {
+  const hider = secretHider(['quoted"and\\slashed\n12345'])
+  const deep = (text: string) => ({ a: [`it failed: ${JSON.stringify(JSON.stringify(JSON.stringify(text)))}`] })
+  expect(hider.value(deep('quoted"and\\slashed\n12345'))).toEqual(deep('[secret]'))
+})
+
 test('text beside a match that is an escape of JSON stays JSON', () => {
   const escapes = secretHider(['n1234567', 'u0000abcd'])
   const text = JSON.stringify({ a: '\n1234567', b: '\u0000abcd', c: 'n1234567' })

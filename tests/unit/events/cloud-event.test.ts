@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { hidesNothing } from '../../../src/base/secrets.ts'
 import { builtInEvents, eventUnion } from '../../../src/core/event.ts'
 import { parseCloudEvent } from '../../../src/events/cloud-event.ts'
 
@@ -7,6 +8,7 @@ const rules = {
   union: eventUnion(builtInEvents),
   types: builtInEvents.map((schema) => schema.shape.type.value),
   defaults: { now: Date.parse('2026-11-21T05:00:00.000Z'), source: 'alice' },
+  secrets: hidesNothing,
 }
 const valid = {
   specversion: '1.0',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { hidesNothing } from '../../../src/base/secrets.ts'
 import { builtInEvents, eventUnion } from '../../../src/core/event.ts'
 import { type EventRules, parseEvent } from '../../../src/events/parse-event.ts'
 
@@ -7,6 +8,7 @@ const rules: EventRules = {
   union: eventUnion(builtInEvents),
   types: builtInEvents.map((schema) => schema.shape.type.value),
   defaults: { now, source: 'alice' },
+  secrets: hidesNothing,
 }
 const valid = { type: 'ws.message', connection_id: 'c1', content: 'hello' }
 const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)])

@@ -6,7 +6,7 @@ function opened() {
   const set: (number | null)[] = []
   const clock = { now: 1000 }
   const storage = { setAlarm: (at: number) => set.push(at), deleteAlarm: () => set.push(null) }
-  const alarm = new Alarm(storage as unknown as DurableObjectStorage, { now: () => clock.now, laid: () => true })
+  const alarm = new Alarm(storage as unknown as DurableObjectStorage, { now: () => clock.now, database: { laid: true } })
   return { alarm, clock, set }
 }
 

@@ -57,7 +57,14 @@ function scopeOnDisk() {
   /** An object that wakes. If not all follow, it dies before that, or in the middle of it. */
   const wake = (follows: 'all' | 'statistics' | 'none' = 'all') => {
     const log = new Log(database, now)
-    const statistics = new Statistics({ database, log, db: part<D1Database>({}), scope: 'test', now, has_trigger: () => true })
+    const statistics = new Statistics({
+      database,
+      log,
+      db: part<D1Database>({}),
+      scope: 'test',
+      now,
+      agent: () => ({ trigger: async () => null }),
+    })
     const unit = unitOfWork({
       database,
       log,
@@ -66,7 +73,7 @@ function scopeOnDisk() {
       deferred: new Deferred(),
       guard: { failed: () => {} },
       alarm: { by: () => {} },
-      changed: () => {},
+      outbox: { arm: () => {} },
       reset: () => {},
       now,
     })

@@ -48,7 +48,14 @@ function wake() {
     uncommitted: [] as UncommittedEntry[],
     listen: (listener: LogListener) => void listeners.push(listener),
   }
-  const statistics = new Statistics({ database, log, db, scope: 'test', now: () => world.now, has_trigger: () => true })
+  const statistics = new Statistics({
+    database,
+    log,
+    db,
+    scope: 'test',
+    now: () => world.now,
+    agent: () => ({ trigger: async () => null }),
+  })
   new LogFollower({ log, scope: 'test' }).add(statistics)
   /** Within a unit: the entries are in the log, and not committed. */
   const begin = (...entries: object[]) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { hidesNothing } from '../../../src/base/secrets.ts'
 import { defaultSettings } from '../../../src/contract/settings/settings.ts'
+import { cleanEvent } from '../../../src/events/parse-event.ts'
 import { DoneKeys } from '../../../src/engine/effects/done-keys.ts'
 import { EffectJournal } from '../../../src/engine/effects/effect-journal.ts'
 import { Inbox } from '../../../src/engine/inbox/inbox.ts'
@@ -26,7 +27,7 @@ function unitsOf(database: Database, now: () => number = () => 1000) {
     deferred: { flush: () => {} },
     guard: { failed: () => {} },
     alarm: { by: () => {} },
-    changed: () => {},
+    outbox: { arm: () => {} },
     reset,
     now,
   })
@@ -57,10 +58,10 @@ describe('a unit of work', () => {
 describe('the inbox', () => {
   const open = () => {
     const { database } = openScopeStorage()
-    return { database, inbox: new Inbox(database, hidesNothing), ...unitsOf(database) }
+    return { database, inbox: new Inbox(database), ...unitsOf(database) }
   }
   const accept = (inbox: Inbox, unit: UnitOfWork, ...ids: string[]) => {
-    const events = ids.map((id) => event({ id, type: 'test.note' }))
+    const events = ids.map((id) => cleanEvent(event({ id, type: 'test.note' }), hidesNothing))
     const judged = inbox
       .fresh(events)
       .map((stored) => ({ stored, status: 'pending' as const, in_context: true, outcome: null, chain_seq: null }))
@@ -87,7 +88,7 @@ describe('the inbox', () => {
       writing.all('DELETE FROM events')
       writing.write('inbox_floor', inbox.last)
     })
-    const restarted = new Inbox(database, hidesNothing)
+    const restarted = new Inbox(database)
     expect(restarted.last).toBe(2)
     expect(accept(restarted, unit, 'c')).toEqual([3])
   })

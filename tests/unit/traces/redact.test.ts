@@ -31,6 +31,13 @@ describe('redact', () => {
     ])
   })
 
+  test('hides such a value behind names that it has seen', () => {
+    const own = redactor()
+    expect(own({ key: 'color', value: 'red' })).toEqual({ key: 'color', value: 'red' })
+    expect(own({ key: 'token', value: 'x' })).toEqual({ key: 'token', value: '[redacted]' })
+    expect(own([{ deep: [{ value: 'x', key: 'token' }] }])).toEqual([{ deep: [{ value: '[redacted]', key: 'token' }] }])
+  })
+
   test('leaves its input as it was', () => {
     const value = { inner: { token: 'x' } }
     redact(value)

@@ -2,7 +2,6 @@ import { createExecutionContext, createMessageBatch, getQueueResult } from 'clou
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Env } from '../../../src/env.ts'
-import type { Event } from '../../../src/core/event.ts'
 import worker from '../../support/worker.ts'
 import { enqueue } from '../../../src/events/enqueue.ts'
 import { pack } from '../../../src/events/pack.ts'
@@ -11,7 +10,7 @@ import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { sweep } from '../../support/sweep.ts'
 import { call } from '../../support/http.ts'
 import { rowsWritten } from '../../support/rows.ts'
-import { freshScope, inObject, note, runAlarm, stubOf, until } from '../../support/scopes.ts'
+import { freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
 
 async function deliver(queue: string, bodies: unknown[], attempts = 1, bindings: Env = env) {
   const batch = createMessageBatch(
@@ -74,7 +73,7 @@ describe('the consumer', () => {
     const scope = freshScope()
     const poison = note(scope, 'poison')
     const stub = stubOf(scope)
-    const accept = async (events: Event[]) => {
+    const accept = async (events: Note[]) => {
       if (events.some(({ id }) => id === poison.id)) throw new Error('the scope restarts after a failure')
       return stub.accept(events, 'queue')
     }
@@ -327,7 +326,7 @@ describe('an event of a hundred by the queue', () => {
     ['considered by a turn that says no', 'a', { scope: 4.3, d1: 3.1 }],
   ])('that is %s writes few rows', async (_how, text, most) => {
     const scope = freshScope()
-    const send = async (events: Event[]) => {
+    const send = async (events: Note[]) => {
       await enqueue(env, createExecutionContext(), events, Date.now())
       const done = async () => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 1000 })).items
       const isOver = (status: string) => status === 'completed' || status === 'ignored'

@@ -1,4 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
+import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ARCHIVED, puts } from '../../support/archive-bucket.ts'
@@ -9,6 +10,7 @@ import { EXPORTED, HOST } from '../../support/scope-with-remote-tools.ts'
 import { age, freshScope, inObject, note, stubOf, until } from '../../support/scopes.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
 import { propose, skill } from '../../support/two-step-skill.ts'
+import worker from '../../support/worker.ts'
 
 /** A secret of the deployment, and the value of a field that is secret by its name. */
 const DEPLOYED = 'nowhere-secret'
@@ -170,5 +172,55 @@ describe('a secret that is planted in every place', () => {
     ]
     expect(refused.slice(0, 3).map(({ status }) => status)).toEqual([400, 400, 400])
     expect(refused.flatMap(({ text }) => shownIn(text))).toEqual([])
+  })
+})
+
+describe('an event is searched for secrets where it enters', () => {
+  const text = `it is ${DEPLOYED}`
+  const EMITTING = `function reflex({ event }) {
+    return event.text === 'emit' ? { action_type: 'emit_event', event: { type: 'test.note', text: 'it is ' + ['nowhere', 'secret'].join('-') } } : null
+  }`
+  /** The event that enters last, as the scope stores it. */
+  const stored = (stub: Planted['stub'], count: number) =>
+    until(async () => {
+      const rows = await inObject(stub, ({ storage }) => storage.sql.exec('SELECT payload FROM events ORDER BY seq').toArray())
+      return rows.length === count && (rows.at(-1)?.['payload'] as string)
+    }, 'it is stored')
+
+  test('in a message that another Worker wrote to the queue', async () => {
+    const scope = freshScope()
+    const body = { scope, events: [note(scope, text)] }
+    const batch = createMessageBatch('reflex-events', [{ id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body }])
+    await worker.queue(batch, env)
+    expect((await getQueueResult(batch, createExecutionContext())).explicitAcks).toHaveLength(1)
+    expect(await stored(stubOf(scope), 1)).toContain('"it is [secret]"')
+  })
+
+  test('of a socket, and of a request to one scope', async () => {
+    const scope = freshScope()
+    expect(await call(scopePath(scope, '/events'), { json: note(scope, text) })).toMatchObject({ status: 202 })
+    expect(await stored(stubOf(scope), 1)).toContain('"it is [secret]"')
+    const { webSocket } = await fetchRaw(scopePath(scope, '/ws'), { headers: { Upgrade: 'websocket' } })
+    webSocket?.accept()
+    webSocket?.send(JSON.stringify(note(scope, text)))
+    expect(await stored(stubOf(scope), 2)).toContain('"it is [secret]"')
+    webSocket?.close()
+  })
+
+  test('that a trigger publishes, here or elsewhere, and that a reflex emits', async () => {
+    const [scope, other] = [freshScope(), freshScope()]
+    const { id } = await createVersion({ code: EMITTING })
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
+    behaviours.set(scope, async (context, deps) => {
+      if ((context.events.at(-1) as { text?: string }).text !== 'publish') return false
+      await deps.store.publish(note(other, text))
+      await deps.store.publish(note(scope, text))
+      return true
+    })
+    await call(scopePath(scope, '/events'), { json: note(scope, 'publish') })
+    expect(await stored(stubOf(scope), 2)).toContain('"it is [secret]"')
+    expect(await stored(stubOf(other), 1)).toContain('"it is [secret]"')
+    await call(scopePath(scope, '/events'), { json: note(scope, 'emit') })
+    expect(await stored(stubOf(scope), 4)).toContain('"it is [secret]"')
   })
 })

@@ -2,7 +2,7 @@ import { fitsBytes } from '../../../base/byte-length.ts'
 import type { JsonFields } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
 import { APPROVAL_ENDED } from '../contract/approval-event.ts'
-import type { EntryHead, Via } from '../../../contract/log-entry.ts'
+import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Accepted } from '../../../contract/scope-api.ts'
 import { withDefaults, type Event } from '../../../core/event.ts'
 import type { ParkedRun } from '../../../skills/session/ports.ts'
@@ -56,7 +56,7 @@ export function tellApproval(
   jobs.add(unit, { kind: 'approval-event', key: approval_id, payload: event })
 }
 
-type Entrance = Pick<Lanes, 'jobs' | 'unit'> & { accept: (events: readonly Event[], via: Via) => Accepted }
+type Entrance = Pick<Lanes, 'jobs' | 'unit'> & { accept: (event: Event) => Accepted }
 
 /** Accepts the events; one that finds the inbox full waits. */
 export function handleApprovalEvents({ jobs, unit, accept }: Entrance): void {
@@ -66,7 +66,7 @@ export function handleApprovalEvents({ jobs, unit, accept }: Entrance): void {
     at_once: 1,
     attempts: MOST_DEATHS,
     run: async ({ key, payload }) => {
-      if (!accept([payload], 'approval').ok) return { again_ms: AGAIN_MS }
+      if (!accept(payload).ok) return { again_ms: AGAIN_MS }
       return done(key)
     },
     giveUp: ({ key }) => done(key),

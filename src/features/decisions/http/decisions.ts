@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
+import type { Clean } from '../../../base/secrets.ts'
 import { answersIn } from '../agent/answers.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
@@ -62,7 +63,7 @@ export const decisionRoutes = resource().openapi(decide, async (c) => {
   const asked = readEvent(
     { type: 'decision.asked', ...named, ...body },
     { ...rules, defaults: { ...rules.defaults, trace } },
-  ) as DecisionAsked
+  ) as Clean<DecisionAsked>
   const stub = c.env.SCOPE.getByName(scope)
   const accepted = await stub.accept([asked], 'http')
   if (!accepted.ok) throw inboxFull(scope, accepted)

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Clean, SecretHider } from '../../../base/secrets.ts'
+import { cleanEvent } from '../../../events/parse-event.ts'
 import type { JsonFields } from '../../../base/json.ts'
 import type { Via } from '../../../contract/log-entry.ts'
 import type { MarketEvent, MarketView, Served, ServiceCall } from '../contract/view.ts'
@@ -18,24 +20,25 @@ import type { MarketCopy } from './market-copy.ts'
 
 type Pushed = {
   scope: string
+  hider: SecretHider
   unit: UnitOfWork
   market: MarketCopy
   owned: Pick<OwnedReflexes, 'remove'>
   settings: () => Settings
-  loop: { accept: (events: readonly Event[], via: Via) => Accepted }
+  loop: { accept: (events: readonly Clean<Event>[], via: Via) => Accepted }
   now: () => number
 }
 
 /** Copies the view, then accepts the events, if the scope takes part in the market. */
 export function marketChanged(parts: Pushed, view: MarketView, events: readonly MarketEvent[]): { accepted: boolean } {
-  const { scope, unit, market, owned, settings, loop, now } = parts
+  const { scope, hider, unit, market, owned, settings, loop, now } = parts
   unit((unit) => {
     if (market.replace(unit, view)) for (const id of market.sold_reflexes) owned.remove(id)
   })
   if (!settings().market || events.length === 0) return { accepted: true }
   const known = events.map((event) => ({ ...event, id: eventId(event.id) }))
   const accepted = loop.accept(
-    known.map((event) => withDefaults(event, { now: now(), source: 'ledger', scope }) as Event),
+    known.map((event) => cleanEvent(withDefaults(event, { now: now(), source: 'ledger', scope }) as Event, hider)),
     'ledger',
   )
   return { accepted: accepted.ok }

@@ -1,6 +1,7 @@
+import type { Agent } from '../../../agent/define-agent.ts'
 import {
   buckets,
-  bucketStart,
+  bucketStarts,
   bucketSteps,
   OTHER_LABEL,
   type Bucket,
@@ -46,7 +47,7 @@ type StatisticsParts = {
   db: D1Database
   scope: string
   now: () => number
-  has_trigger: () => boolean
+  agent: () => Pick<Agent, 'trigger'>
 }
 
 /**
@@ -69,8 +70,8 @@ export class Statistics implements Follows {
   #stored_seq: number
   #seq: number
   #latest: number
-  /** The open buckets of each family that include the latest time. */
-  #newest = { minute: Number.NaN, buckets: new Map<Family, readonly Open[]>() }
+  /** The open buckets of each family that include the latest time, and where they start. */
+  #newest: { starts: Record<Bucket, number>; buckets: Map<Family, readonly Open[]> } | null = null
 
   constructor(parts: StatisticsParts) {
     this.#parts = parts
@@ -85,7 +86,7 @@ export class Statistics implements Follows {
   }
 
   follow(entries: readonly Committed[]): void {
-    const has_trigger = this.#parts.has_trigger()
+    const has_trigger = this.#parts.agent().trigger !== null
     for (const { seq, at, entry } of entries) {
       this.#seq = seq
       // A clock that is set back must not reopen a bucket that was dropped.
@@ -96,7 +97,7 @@ export class Statistics implements Follows {
 
   /** The totals since the scope exists, for tests and reports. */
   values(family: Family, bucket: Bucket): StatisticsValues {
-    return valuesOf(this.#bucket(family, bucket))
+    return valuesOf(this.#bucket(family, bucket, bucketStarts(this.#latest)[bucket]))
   }
 
   /** Sums over all turns, without dry ones. A unit that ends a turn sees it before its commit. */
@@ -137,15 +138,15 @@ export class Statistics implements Follows {
   }
 
   #current(family: Family): readonly Open[] {
-    const minute = bucketStart('minute', this.#latest)
-    if (this.#newest.minute !== minute) this.#newest = { minute, buckets: new Map() }
-    const known = this.#newest.buckets.get(family) ?? buckets.map((bucket) => this.#bucket(family, bucket))
-    this.#newest.buckets.set(family, known)
+    const { minute } = this.#newest?.starts ?? { minute: Number.POSITIVE_INFINITY }
+    if (this.#latest < minute || this.#latest >= minute + bucketSteps.minute) this.#newest = null
+    const newest = (this.#newest ??= { starts: bucketStarts(this.#latest), buckets: new Map() })
+    const known = newest.buckets.get(family) ?? buckets.map((bucket) => this.#bucket(family, bucket, newest.starts[bucket]))
+    newest.buckets.set(family, known)
     return known
   }
 
-  #bucket(family: Family, bucket: Bucket): Open {
-    const start = bucketStart(bucket, this.#latest)
+  #bucket(family: Family, bucket: Bucket, start: number): Open {
     const key = keyOf({ family, bucket, start })
     let open = this.#open.get(key)
     if (!open) {
@@ -167,7 +168,8 @@ export class Statistics implements Follows {
 
   /** Drops closed buckets that D1 has, and the oldest minutes and hours while D1 is unavailable. */
   #forget(): void {
-    const closed = Array.from(this.#open).filter(([, { bucket, start }]) => start < bucketStart(bucket, this.#latest))
+    const starts = bucketStarts(this.#latest)
+    const closed = Array.from(this.#open).filter(([, { bucket, start }]) => start < starts[bucket])
     const done = closed.filter(([, one]) => one.changes === one.sent)
     const waiting = closed.filter(([, one]) => one.changes > one.sent)
     const short = waiting.filter(([, { bucket }]) => bucket !== 'day').toSorted(([, one], [, other]) => one.start - other.start)

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { hidesNothing } from '../../../../src/base/secrets.ts'
 import { builtInEvents, eventType, eventUnion } from '../../../../src/core/event.ts'
 import { type EventRules, readEvents } from '../../../../src/http/body/parse-events.ts'
 import { Problem } from '../../../../src/contract/problem.ts'
@@ -10,6 +11,7 @@ const rules: EventRules = {
   union: eventUnion(builtInEvents),
   types: builtInEvents.map((schema) => schema.shape.type.value),
   defaults: { now: Date.parse('2026-11-21T05:00:00.000Z'), source: 'alice' },
+  secrets: hidesNothing,
 }
 const json = 'application/json'
 const ndjson = 'application/x-ndjson'

@@ -1,5 +1,6 @@
 import type { Message } from '@a2a-js/sdk'
 import { ContentTypeNotSupportedError, RequestMalformedError } from '@a2a-js/sdk/errors'
+import type { Clean } from '../../../../base/secrets.ts'
 import { isJsonFields } from '../../../../base/json.ts'
 import type { Event } from '../../../../core/event.ts'
 import { parseEvent, type EventRules } from '../../../../events/parse-event.ts'
@@ -25,7 +26,7 @@ export function saidIn({ parts }: Message): A2aContent {
  * The event of a message: its id is `messageId`, so that a message that is sent again is a
  * duplicate. Data with a `type` is that event; a text is a `ws.message`.
  */
-export function eventOf(message: Message, rules: EventRules, task: Event | null): Event {
+export function eventOf(message: Message, rules: EventRules, task: Event | null): Clean<Event> {
   const { messageId } = message
   if (messageId === '') throw malformed('messageId is required: messages that repeat it are dropped.')
   const { text, data } = saidIn(message)
