@@ -38,6 +38,15 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/features/market/ledger/draft.ts',
+    why: 'The same: no row has the id null, the first draft has all accounts, and only limits read what an account has spent.',
+    changes: [
+      ['row.pending_id === null', 'false'],
+      ['this.#below?.account', 'this.#below.account'],
+      ['debit.limits', 'true'],
+    ],
+  },
+  {
     file: 'src/features/market/ledger/audit.ts',
     why: 'Each account has the sums of its own moves, and each move has two sides: pending sums differ only if the query itself is wrong.',
     changes: [

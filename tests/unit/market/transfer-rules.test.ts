@@ -39,6 +39,16 @@ describe('a pending transfer', () => {
     expect(ledger.account('scope:a')).toMatchObject({ balance: 97, available: 97 })
   })
 
+  test('ends once within a request, too, in a chain or outside of one', () => {
+    const { all } = shop()
+    all([holds('p'), holds('q')])
+    expect(all([posts('one', 'p'), voids('two', 'p')])).toEqual(['created', 'pending_transfer_already_posted'])
+    const chain = [voids('three', 'q', { linked: true }), pays('four')]
+    expect(all([...chain, posts('five', 'q')])).toEqual(['created', 'created', 'pending_transfer_already_voided'])
+    const unknown = [voids('six', 'none', { linked: true }), pays('seven')]
+    expect(all(unknown)).toEqual(['pending_transfer_not_found', 'linked_transfer_failed'])
+  })
+
   test('is posted up to its amount', () => {
     const { ledger, send, all } = shop()
     all([holds('p'), holds('q')])
@@ -88,6 +98,8 @@ describe('a pending transfer', () => {
     const stranger = { caller: 'stranger', ends: [] }
     expect(all([holds('p'), voids('v', 'p')], stranger)).toEqual(['exists', 'pending_transfer_not_found'])
     expect(all([holds('own'), voids('w', 'own')], stranger)).toEqual(['created', 'created'])
+    expect(all([holds('out'), voids('x', 'out', { linked: true }), pays('x2')], stranger)).toEqual(Array(3).fill('created'))
+    expect(all([holds('in', { linked: true }), pays('y'), voids('y2', 'in')], stranger)).toEqual(Array(3).fill('created'))
     expect(send(voids('v', 'p'), { caller: 'owner', ends: [{ id: 'p', debit: 'scope:a' }] })).toBe('created')
   })
 })
@@ -296,6 +308,24 @@ describe('a spending limit', () => {
       'exceeds_limit_per_day',
       'created',
     ])
+  })
+
+  test('holds within a request, in which what returns may be spent again', () => {
+    const { limit, all } = shop()
+    limit({ per_hour: 10, per_day: 10 })
+    expect(all([pays('x', { amount: 6 }), pays('y', { amount: 5 })])).toEqual(['created', 'exceeds_limit_per_hour'])
+    expect(all([holds('p', { amount: 4 }), voids('v', 'p'), pays('z', { amount: 4 })])).toEqual(Array(3).fill('created'))
+  })
+
+  test.each([
+    ['hour', HOUR],
+    ['day', 24 * HOUR],
+  ])('is not spent again by what returns from a pending transfer that is an %s old', (name, age) => {
+    const { limit, all, send } = shop()
+    limit({ [`per_${name}`]: 10 })
+    send(holds('p', { amount: 8 }))
+    const batch = [pays('x'), voids('v', 'p'), pays('y', { amount: 6 })]
+    expect(all(batch, {}, 2 + age)).toEqual(['created', 'created', `exceeds_limit_per_${name}`])
   })
 
   test('names who may be paid by any of its patterns; a deal through escrow is for the market to check', () => {
