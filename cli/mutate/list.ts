@@ -387,7 +387,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k2',
-    file: 'src/features/market/deals/desk.ts',
+    file: 'src/features/market/deals/deal-book.ts',
     what: 'refund returns what was held before the last payment',
     from: 'const returned = this.payments.refund(paid.deal, at)',
     to: 'const returned = this.payments.refund(deal, at)',
@@ -396,8 +396,8 @@ export const breaks: readonly Break[] = [
     id: 'k3',
     file: 'src/features/market/deals/deals.ts',
     what: 'revoke closes listings of other artifacts with equal code',
-    from: 'if (listing.artifact === artifact) desk.closeListing',
-    to: 'desk.closeListing',
+    from: 'if (listing.artifact === artifact) book.closeListing',
+    to: 'book.closeListing',
     worker: ['tests/worker/market/licences.test.ts', 'tests/worker/market/deals.test.ts'],
   },
   {

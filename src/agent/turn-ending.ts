@@ -1,4 +1,4 @@
-import { causesOf, isPlatformFault, modelFaultOf, tellFault, type ModelFault } from '../base/faults.ts'
+import { causesOf, isPlatformFault, modelFaultOf, faultText, type ModelFault } from '../base/faults.ts'
 import { findModelRefused } from '../models/model-errors.ts'
 import { byteLength, fitsBytes } from '../base/byte-length.ts'
 import { limits } from '../base/limits.ts'
@@ -68,7 +68,7 @@ export function endingOfError(error: unknown, { now, model }: { now: number; mod
 }
 
 function endingOfFault(fault: ModelFault, error: unknown): TurnEnding {
-  const ending = { result: null, error: tellFault(fault), fault }
+  const ending = { result: null, error: faultText(fault), fault }
   return fault.fault === 'unavailable' ? { status: 'waiting', ...ending } : { status: 'failed', ...ending, stack: stackOf(error) }
 }
 

@@ -49,7 +49,7 @@ const PLATFORM_FAULTS = [
 const D1_AWAY = /^D1_ERROR: .*(?:network connection lost|overloaded|exceeded timeout|timed out|reset|internal error)/i
 
 /** Describes the fault to people: its kind, the status and the provider's text. */
-export function tellFault({ fault, status, detail }: ModelFault): string {
+export function faultText({ fault, status, detail }: ModelFault): string {
   if (fault === 'refused' && status === null) return detail
   const what = fault === 'refused' ? 'the model provider refused the request' : 'the model provider is not available'
   return `${what} (${status === null ? 'no answer' : `HTTP ${status}`}): ${detail}`

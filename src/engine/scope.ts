@@ -156,12 +156,12 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
   }
 
   async approvalDecided(id: string, verdict?: ApprovalVerdict) {
-    const { parked } = this.#parts
-    await (verdict ? parked.decided(id, verdict) : parked.poll())
+    const { parked_runs } = this.#parts
+    await (verdict ? parked_runs.decided(id, verdict) : parked_runs.poll())
   }
 
   async approvalOutdated(id: string) {
-    return this.#parts.parked.outdated(id)
+    return this.#parts.parked_runs.outdated(id)
   }
 
   async claim(request: api.ClaimRequest, by: string) {

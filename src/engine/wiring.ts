@@ -25,7 +25,7 @@ import { ScopeHistory } from '../features/archive/scope/history.ts'
 import { Configuration } from './settings/change.ts'
 import { handleApprovalEvents } from '../features/approvals/scope/approval-events.ts'
 import { approvedSettings, handleCalls } from '../features/approvals/scope/held-calls.ts'
-import type { DeskParts } from '../features/market/tools/desk.ts'
+import type { TraderParts } from '../features/market/tools/trader.ts'
 import { marketTools } from '../features/market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
@@ -76,10 +76,10 @@ function composeLoop(parts: Live) {
     // Before an action changes what a turn would have seen.
     audits,
     actions.atOnce,
-    parts.proving,
+    parts.shadow_trials,
     keepingPrograms(parts.log_parts),
     decisions,
-    parts.parked,
+    parts.parked_runs,
   ]
   for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
   const loop = new Loop({ ...parts, features, situation: composeSituation({ ...parts, features }) })
@@ -115,12 +115,12 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
   const own = reflexTools({ ...parts, sandbox: isolateSandbox, rechain, turn_id: () => turns.current?.turn_id ?? null })
-  const { parked } = parts
-  const ask: DeskParts['ask'] = (payment, why, call) => parked.askCall({ payment }, why, call)
-  const desk = { ...parts, view: () => parts.market.view, ask }
-  parts.effects.onAnchored((call, why, place) => parked.askCall({ call }, why, place))
-  handleCalls(parts, marketTools({ ...desk, settings: () => approvedSettings(parts.settings()) }))
-  toolbox.offer(own, { ...marketTools(desk), 'genesis_store.read': own.read_reflex })
+  const { parked_runs } = parts
+  const ask: TraderParts['ask'] = (payment, why, call) => parked_runs.askCall({ payment }, why, call)
+  const trader = { ...parts, view: () => parts.market.view, ask }
+  parts.effects.onAnchored((call, why, place) => parked_runs.askCall({ call }, why, place))
+  handleCalls(parts, marketTools({ ...trader, settings: () => approvedSettings(parts.settings()) }))
+  toolbox.offer(own, { ...marketTools(trader), 'genesis_store.read': own.read_reflex })
   const adopting = new Adopting({ ...parts, rechain })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })

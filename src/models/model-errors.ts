@@ -1,4 +1,4 @@
-import { tellFault, type ModelFault, causesOf } from '../base/faults.ts'
+import { faultText, type ModelFault, causesOf } from '../base/faults.ts'
 
 /** Replaces the client's error. A plain Error, so that the scope retries, not the AI SDK. */
 export class ModelFailed extends Error {
@@ -6,7 +6,7 @@ export class ModelFailed extends Error {
   readonly fault: ModelFault
 
   constructor(fault: ModelFault, cause: unknown) {
-    super(tellFault(fault), { cause })
+    super(faultText(fault), { cause })
     this.fault = fault
   }
 }

@@ -7,7 +7,7 @@ import type { Toolbox } from '../../src/agent/toolbox.ts'
 import { toolSet } from '../../src/agent/tool-set.ts'
 import { features } from '../../src/features/index.ts'
 import { createApp } from '../../src/http/app.ts'
-import type { DeskParts } from '../../src/features/market/tools/desk.ts'
+import type { TraderParts } from '../../src/features/market/tools/trader.ts'
 import { marketTools } from '../../src/features/market/tools/tools.ts'
 import { reflexTools } from '../../src/engine/reflexes/tools.ts'
 
@@ -72,7 +72,7 @@ describe('the tools that models are shown', () => {
 
   test('are the stored ones in a turn', async () => {
     // A definition asks its scope for parts only once it is called.
-    const parts = { scope: 'shop' } as DeskParts & Parameters<typeof reflexTools>[0]
+    const parts = { scope: 'shop' } as TraderParts & Parameters<typeof reflexTools>[0]
     const entries = () => Object.entries({ ...marketTools(parts), ...reflexTools(parts) })
     const tools = toolSet({ entries } as Toolbox, () => Promise.resolve(null))
     const shown = Object.entries(tools).map(

@@ -69,7 +69,7 @@ function mayHaveHappened({ effects }: PerformActionParts, id: string): boolean {
 
 /** Writes the event's outcome, or returns it to the slow path. */
 function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
-  const { unit, jobs, guard, action_keys, inbox, memory, proving, agent, effects, settlement, turns } = parts
+  const { unit, jobs, guard, action_keys, inbox, memory, shadow_trials, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
   unit(
@@ -79,7 +79,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
       if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
       ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
       effects.forgetTurn(id)
-      if (status !== 'reused' && !withheld) proving.actionEnded(ending, { id: reflex_id, version }, { ok, saves: true })
+      if (status !== 'reused' && !withheld) shadow_trials.actionEnded(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
         const outcome: Outcome = isMiddle(reflex_id)
           ? { by: 'decision', log_seq }

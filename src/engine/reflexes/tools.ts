@@ -31,7 +31,7 @@ const HOURS = 24
 
 type ReflexToolsParts = Pick<
   Lanes,
-  'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'proving' | 'records' | 'recordings' | 'reflex_sync' | 'now'
+  'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'shadow_trials' | 'records' | 'recordings' | 'reflex_sync' | 'now'
 > & {
   sandbox: () => Sandbox
   rechain: Configuration['rechain']
@@ -155,7 +155,20 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
   }
 }
 
-function changing({ scope, env, owned, market, proving, rechain, reflex_sync, programs, turn_id, unit, now, agent }: ReflexToolsParts) {
+function changing({
+  scope,
+  env,
+  owned,
+  market,
+  shadow_trials,
+  rechain,
+  reflex_sync,
+  programs,
+  turn_id,
+  unit,
+  now,
+  agent,
+}: ReflexToolsParts) {
   return {
     update_agent_config: defineTool({
       description:
@@ -198,7 +211,7 @@ function changing({ scope, env, owned, market, proving, rechain, reflex_sync, pr
       description: 'Marks an action of a reflex in your chain as wrong. A reflex that is overruled too often is deactivated.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
-        const noted = unit((unit) => proving.overruled(unit, id, { turn_id: turn_id(), reason }))
+        const noted = unit((unit) => shadow_trials.overruled(unit, id, { turn_id: turn_id(), reason }))
         return noted
           ? { noted: true }
           : { noted: false, reason: `no reflex ${id} of your chain has a recent action that is not overruled yet` }

@@ -20,7 +20,7 @@ import { Recordings } from './recordings.ts'
 import { Judgements } from '../../features/proof/scope/judgements.ts'
 import { ShadowTrials, savingsOf } from '../../features/proof/scope/shadow.ts'
 import { ReflexSync } from './sync.ts'
-import { Teachers } from '../../features/proof/scope/teachers.ts'
+import { TeacherWatch } from '../../features/proof/scope/teacher-watch.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
 
 export type Reflexes = Ground & ReturnType<typeof composeReflexes>
@@ -34,17 +34,17 @@ export function composeReflexes(parts: Ground) {
   const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
   const owned = new OwnedReflexes(database, unit)
   const market = new MarketCopy(database)
-  const teachers = new Teachers(parts)
+  const teacher_watch = new TeacherWatch(parts)
   const certificates = new Certificates({
     ...parts,
-    teacher: () => teachers.current(),
+    teacher: () => teacher_watch.current(),
   })
   certificates.onLapse((unit, name) => licence_use.lapsed(unit, programs.find(name) ?? {}))
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
   const market_feature = marketFeature({ licence_use, market, owned, savings: () => savingsOf(parts) })
   const may_act = new MayAct({ ...parts, programs, features: [market_feature], certificates, toolbox })
-  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teachers, may_act })
+  const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teacher_watch, may_act })
   const judgements = new Judgements({
     ...parts,
     programs,
@@ -52,18 +52,18 @@ export function composeReflexes(parts: Ground) {
     toolbox,
     judge: (unit, version) => promotions.judge(unit, version),
   })
-  const proving = new ShadowTrials({ judgements, ...parts, programs, toolbox, promotions, licence_use })
+  const shadow_trials = new ShadowTrials({ judgements, ...parts, programs, toolbox, promotions, licence_use })
   return {
     licence_use,
     programs,
     reflex_sync,
     toolbox,
-    teachers,
+    teacher_watch,
     certificates,
     market_feature,
     may_act,
     promotions,
-    proving,
+    shadow_trials,
     judgements,
     windows: new Windows(database),
     recordings: new Recordings({ ...parts, toolbox, owned, market }),

@@ -17,18 +17,18 @@ const TELLING = new Set(['settings-changed', 'blackboard-seeded'])
  * as `{"secret": "REFLEX_TOOL_X"}`.
  */
 export class SecretSettings {
-  readonly #shelf: SkillCache
+  readonly #skill_cache: SkillCache
 
-  constructor(shelf: SkillCache) {
-    this.#shelf = shelf
+  constructor(skill_cache: SkillCache) {
+    this.#skill_cache = skill_cache
   }
 
   /** Returns the reason to refuse a patch, or null. */
   async refusal(patch: Held): Promise<string | null> {
     const { blackboard } = patch
     if (!blackboard) return null
-    await this.#shelf.catchUp({ at_once: true })
-    for (const path of this.#shelf.secretPaths()) {
+    await this.#skill_cache.catchUp({ at_once: true })
+    for (const path of this.#skill_cache.secretPaths()) {
       const there = readPath(blackboard, parsePath(path) ?? [])
       if (!there.found || there.value === null || isSecretReference(there.value)) continue
       return (
@@ -41,19 +41,19 @@ export class SecretSettings {
 
   /** The settings without secrets. Refreshes the skill cache only if needed. */
   async settled<Settings extends Held>(settings: Settings): Promise<Settings> {
-    if (Object.keys(settings.blackboard ?? {}).length > 0) await this.#shelf.catchUp({ at_once: false })
+    if (Object.keys(settings.blackboard ?? {}).length > 0) await this.#skill_cache.catchUp({ at_once: false })
     return this.shown(settings)
   }
 
   shown<Settings extends Held>(settings: Settings): Settings {
     if (!settings.blackboard) return settings
-    const blackboard = withoutSecrets(settings.blackboard as Json, '', this.#shelf.secretPaths())
+    const blackboard = withoutSecrets(settings.blackboard as Json, '', this.#skill_cache.secretPaths())
     return { ...settings, blackboard: blackboard as Settings['blackboard'] }
   }
 
   /** Removes secrets from a log entry. */
   entry({ kind, text }: { kind: string; text: string }): string {
-    if (!TELLING.has(kind) || this.#shelf.secretPaths().length === 0) return text
+    if (!TELLING.has(kind) || this.#skill_cache.secretPaths().length === 0) return text
     const entry: unknown = JSON.parse(text)
     if (!isFields(entry)) return text
     const { patch, settings } = entry

@@ -49,9 +49,9 @@ export type SessionFor = {
 }
 type SessionsParts = CountedParts &
   Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings' | 'basis'> & {
-    shelf: SkillCache
+    skill_cache: SkillCache
     runs: SkillRuns
-    parked: ParkedRuns
+    parked_runs: ParkedRuns
     layers: BlackboardLayers
     policy: Pick<SessionPorts, 'controlPlane'>
   }
@@ -71,8 +71,8 @@ export class Skills {
 
   /** True if a skill fits this scope. If not, a turn has no session. */
   async any(): Promise<boolean> {
-    await this.#parts.shelf.catchUp({ at_once: false })
-    return this.#parts.shelf.index().size > 0
+    await this.#parts.skill_cache.catchUp({ at_once: false })
+    return this.#parts.skill_cache.index().size > 0
   }
 
   /** Opens a session for an asker that may repeat a proposal: it gets the same run. */
@@ -94,8 +94,8 @@ export class Skills {
   }
 
   async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
-    const { settings, shelf, toolbox, layers } = this.#parts
-    await Promise.all([shelf.catchUp({ at_once: model === undefined }), toolbox.ready(), layers.refresh(head)])
+    const { settings, skill_cache, toolbox, layers } = this.#parts
+    await Promise.all([skill_cache.catchUp({ at_once: model === undefined }), toolbox.ready(), layers.refresh(head)])
     const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills, anchors } = settings()
     const seeded = layers.seed()
     if (!seeded.ok) throw new Error(`the blackboard cannot be seeded: ${seeded.detail}`)
@@ -111,26 +111,26 @@ export class Skills {
       policy_mode,
       refused_skills,
       anchors,
-      secret_paths: shelf.secretPaths(),
+      secret_paths: skill_cache.secretPaths(),
     }
     return new SkillSession(of, this.#ports({ head, asker, model }))
   }
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
-    const { shelf, runs, parked, policy, toolbox, agent, log, unit, now } = this.#parts
-    const session_log = new SessionLog({ ...this.#parts, shown: () => shelf.shown(), goodsOf: (of) => shelf.goodsOf(of) }, head)
+    const { skill_cache, runs, parked_runs, policy, toolbox, agent, log, unit, now } = this.#parts
+    const session_log = new SessionLog({ ...this.#parts, shown: () => skill_cache.shown(), goodsOf: (of) => skill_cache.goodsOf(of) }, head)
     const { append } = session_log
     return {
       registry: {
-        index: () => shelf.index(),
-        find: async (id, version) => session_log.found(await shelf.find(id, version)),
+        index: () => skill_cache.index(),
+        find: async (id, version) => session_log.found(await skill_cache.find(id, version)),
         recentSuccess: () => runs.recentSuccess(),
-        transitions: () => transitionPrior(runs.transitions(), { last: runs.latest(), manifests: shelf.shown() }),
+        transitions: () => transitionPrior(runs.transitions(), { last: runs.latest(), manifests: skill_cache.shown() }),
         usage: (id) => runs.usage(id),
       },
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),
-      approvals: { park: (run, entry) => parked.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))) },
+      approvals: { park: (run, entry) => parked_runs.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))) },
       ...policy,
       tools: () => toolbox.allowed,
       absence: (tool) => {

@@ -15,7 +15,7 @@ import type { SkillCache } from './skill-cache.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 type ShownSkillsParts = Pick<Lanes, 'settings' | 'memory' | 'toolbox'> & {
-  shelf: SkillCache
+  skill_cache: SkillCache
   layers: BlackboardLayers
   runs: SkillRuns
 }
@@ -37,15 +37,15 @@ export class SkillViews {
   }
 
   async bulletin(text: string): Promise<Bulletin> {
-    const { shelf, layers, runs, settings, memory } = this.#parts
-    await shelf.catchUp({ at_once: true })
+    const { skill_cache, layers, runs, settings, memory } = this.#parts
+    await skill_cache.catchUp({ at_once: true })
     const { goal_labels, goal_postconditions, k_cards: k } = settings()
     const seeded = layers.seed()
-    const prior = transitionPrior(runs.transitions(), { last: runs.latest(), manifests: shelf.shown() })
+    const prior = transitionPrior(runs.transitions(), { last: runs.latest(), manifests: skill_cache.shown() })
     const goal = goalOf(goal_postconditions, seeded.ok ? seeded.blackboard : emptyBlackboard(), prior)
     const recent_success = runs.recentSuccess()
     return buildBulletin({
-      index: shelf.index(),
+      index: skill_cache.index(),
       text,
       goal_labels,
       entity_types: entityTypesIn(memory.live.events),
@@ -61,9 +61,9 @@ export class SkillViews {
    * `only` is the id of the one that is asked for.
    */
   async page({ after, limit, only }: SkillsPageOf): Promise<ShownSkills> {
-    const { shelf, layers, settings } = this.#parts
-    await shelf.catchUp({ at_once: true })
-    const rest = shelf.shown().filter(({ id }) => (only === undefined ? id > after : id === only))
+    const { skill_cache, layers, settings } = this.#parts
+    await skill_cache.catchUp({ at_once: true })
+    const rest = skill_cache.shown().filter(({ id }) => (only === undefined ? id > after : id === only))
     let bytes = 0
     const fitting = rest.findIndex((manifest, index) => {
       bytes += byteLength(JSON.stringify(manifest))
@@ -91,8 +91,8 @@ export class SkillViews {
   }
 
   async ids(): Promise<string[]> {
-    const { shelf } = this.#parts
-    await shelf.catchUp({ at_once: true })
-    return shelf.shown().map(({ id }) => id)
+    const { skill_cache } = this.#parts
+    await skill_cache.catchUp({ at_once: true })
+    return skill_cache.shown().map(({ id }) => id)
   }
 }

@@ -13,16 +13,16 @@ import { Skills } from './sessions.ts'
 export type Skilled = Lanes & ReturnType<typeof composeSkills>
 
 export function composeSkills(parts: Lanes) {
-  const shelf = new SkillCache(parts)
+  const skill_cache = new SkillCache(parts)
   const runs = new SkillRuns({
     ...parts,
-    count: (unit, { skill_id: id, version }) => parts.licence_use.fired(unit, shelf.goodsOf({ id, version })),
+    count: (unit, { skill_id: id, version }) => parts.licence_use.fired(unit, skill_cache.goodsOf({ id, version })),
   })
-  const parked = new ParkedRuns(parts)
+  const parked_runs = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
-  const skills = new Skills({ ...parts, shelf, runs, parked, layers, policy: composePolicy(parts, shelf) })
+  const skills = new Skills({ ...parts, skill_cache, runs, parked_runs, layers, policy: composePolicy(parts, skill_cache) })
   handleRuns({ ...parts, skills, runs })
-  const views = new SkillViews({ ...parts, shelf, layers, runs })
-  const approval_decisions = new ApprovalDecisions({ ...parts, parked })
-  return { shelf, secret_settings: new SecretSettings(shelf), runs, parked, skills, views, approval_decisions }
+  const views = new SkillViews({ ...parts, skill_cache, layers, runs })
+  const approval_decisions = new ApprovalDecisions({ ...parts, parked_runs })
+  return { skill_cache, secret_settings: new SecretSettings(skill_cache), runs, parked_runs, skills, views, approval_decisions }
 }

@@ -15,7 +15,7 @@ import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 type TurnDepsParts = ModelParts &
-  Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'proving'> & {
+  Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'shadow_trials'> & {
     store: EventStore
     sockets: Sockets
     /** True if a reflex's call under this key waits for the effect lane. */
@@ -42,7 +42,7 @@ export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps[
  * nothing.
  */
 export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
-  const { env, scope, settings, store, effects, sockets, unit, toolbox, proving, waits, hide } = parts
+  const { env, scope, settings, store, effects, sockets, unit, toolbox, shadow_trials, waits, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -59,7 +59,7 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
     const keys = toolbox.keyOf(name, input)
     if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
     const { undoes } = definition
-    if (undoes) unit((unit) => proving.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
+    if (undoes) unit((unit) => shadow_trials.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output
   }
   const call = followed(turn, perform)

@@ -19,7 +19,7 @@ const PARKED_MS = 86_400_000
 export type LedgerParts = ClaimParts & {
   middle_proof: MiddleProof
   inbox: Inbox
-  proving: ShadowTrials
+  shadow_trials: ShadowTrials
   promotions: Promotions
   outage: ModelOutage
   parking: Parking
@@ -58,7 +58,7 @@ export class TurnLedger {
   }
 
   #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
-    const { memory, settlement, inbox, rows, proving, promotions, outage } = this.#parts
+    const { memory, settlement, inbox, rows, shadow_trials, promotions, outage } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
@@ -68,7 +68,7 @@ export class TurnLedger {
         // Before the comparison, which is with this teacher.
         promotions.taught(unit, turn.shown)
         turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
-        proving.decided(
+        shadow_trials.decided(
           unit,
           claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },

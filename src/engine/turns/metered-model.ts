@@ -1,7 +1,7 @@
 import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import { tellFault } from '../../base/faults.ts'
+import { faultText } from '../../base/faults.ts'
 import { meter } from '../../models/meter.ts'
 import { ownPricesOf } from '../../models/own-prices.ts'
 import type { ModelCall } from '../../models/model-call.ts'
@@ -118,7 +118,7 @@ function recordCall(
     budget.spend(unit, input_tokens + output_tokens)
     if (status === 'ok') model_calls.answered(unit)
     else if (!cancelled && ![signal, abortSignal].some(isGivenUp))
-      model_calls.failed(unit, log.clean(fault ? tellFault(fault) : (error ?? 'no reason was given'), head.trace_id) as string)
+      model_calls.failed(unit, log.clean(fault ? faultText(fault) : (error ?? 'no reason was given'), head.trace_id) as string)
     unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
     const quotes = log.masks.of(head.trace_id)
     const messages = prompt.map((message) => log_parts.put(unit, message, { quotes }))

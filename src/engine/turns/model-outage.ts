@@ -1,6 +1,6 @@
 import { backoff } from '../../base/backoff.ts'
 import { iso } from '../../base/time.ts'
-import { tellFault, type ModelFault } from '../../base/faults.ts'
+import { faultText, type ModelFault } from '../../base/faults.ts'
 import type { ModelRefusal } from '../../models/model-errors.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { ModelWait } from '../../contract/scope.ts'
@@ -61,10 +61,10 @@ export class ModelOutage {
     const { settings, random } = this.#parts
     const { since, tries } = this.#outage ?? { since: at, tries: 0 }
     const delay = retryDelay(fault, { tries, retry: settings().retry, jitter: random() })
-    this.#keep(unit, { since, tries: tries + 1, ask_at: at + delay, detail: tellFault(fault) })
+    this.#keep(unit, { since, tries: tries + 1, ask_at: at + delay, detail: faultText(fault) })
     if (tries > 0) return
     const { retry_after_ms, status } = fault
-    unit.log({ ...scopeHead(), kind: 'model-lost', status, error: tellFault(fault), retry_after_ms, ask_at: iso(at + delay) })
+    unit.log({ ...scopeHead(), kind: 'model-lost', status, error: faultText(fault), retry_after_ms, ask_at: iso(at + delay) })
   }
 
   /** Ends the outage. */

@@ -10,7 +10,7 @@ import { inBackground } from '../../../engine/log/failures.ts'
 import type { ParkedRuns } from './approvals.ts'
 
 type ApprovalDecisionsParts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
-  parked: Pick<ParkedRuns, 'decided'>
+  parked_runs: Pick<ParkedRuns, 'decided'>
 }
 export type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
 type TakenDecision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null }
@@ -51,6 +51,6 @@ export class ApprovalDecisions {
     // The answer goes first. If the process dies in between, the poll finds the decision.
     await scheduler.wait(0)
     const verdict = verdictOf(approval)
-    if (verdict) await this.#parts.parked.decided(approval.id, verdict)
+    if (verdict) await this.#parts.parked_runs.decided(approval.id, verdict)
   }
 }

@@ -16,7 +16,7 @@ const KEY = 'control_plane'
  */
 export function composePolicy(
   { env, scope, database, unit, settings, toolbox, now }: Lanes,
-  shelf: SkillCache,
+  skill_cache: SkillCache,
 ): Pick<SessionPorts, 'controlPlane'> {
   const control_plane = controlPlaneOf(env)
   if (!control_plane) return {}
@@ -37,7 +37,7 @@ export function composePolicy(
   return {
     controlPlane: async (asked) => {
       const { skill_id: id, version } = asked
-      const skill = shelf.goodsOf({ id, version }).pushed === true ? await shelf.find(id, version) : null
+      const skill = skill_cache.goodsOf({ id, version }).pushed === true ? await skill_cache.find(id, version) : null
       if (!skill) return verdicts.of(asked, placeOf(settings()))
       const refusal = pushRefusal(env, scope, skill.manifest)
       if (refusal !== null) return { verdict: 'deny', reason: refusal, asked_at: null, cached: false }

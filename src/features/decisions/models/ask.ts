@@ -5,7 +5,7 @@ import {
   type Experimental_DecisionState as State,
 } from 'ai'
 import { estimateTokenCount } from 'tokenx'
-import { modelFaultOf, tellFault, type ModelFault } from '../../../base/faults.ts'
+import { modelFaultOf, faultText, type ModelFault } from '../../../base/faults.ts'
 import { costOf } from '../../../models/model-call.ts'
 import type { OwnPrices } from '../../../models/own-prices.ts'
 
@@ -53,7 +53,7 @@ export async function askDecision(
     return { ok: true, result, ...metered(result.usage, true) }
   } catch (error) {
     const fault = modelFaultOf(error, { now: now(), asked: true })
-    const text = fault ? tellFault(fault) : error instanceof Error ? error.message : String(error)
+    const text = fault ? faultText(fault) : error instanceof Error ? error.message : String(error)
     return { ok: false, error: hide(text).slice(0, 2000), fault, ...metered({}, fault === null) }
   }
 }

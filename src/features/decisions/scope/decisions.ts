@@ -127,13 +127,13 @@ export class DecisionModelCalls implements ScopeFeature {
 
   /** Ends the event. What the model decided is compared with reflexes in shadow mode. */
   #answer(job: Job<Asking>, event: DecisionAsked, call: DecisionCall & { ok: true }): void {
-    const { unit, proving, settlement } = this.#parts
+    const { unit, shadow_trials, settlement } = this.#parts
     const { seq } = job.payload
     unit((ending) => {
       const log_seq = recordDecision(ending, { event, call, middle: null }, this.#parts)
       this.#done(ending, job)
       const { scope, id, meta } = event
-      proving.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
+      shadow_trials.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
       settlement.end(ending, [seq], { status: 'completed', outcome: { by: 'decision', log_seq } })
     })
   }

@@ -9,7 +9,7 @@ import { factsOf } from '../../../tools/tool-facts.ts'
 import type { Activation } from '../../approvals/scope/approvals.ts'
 import type { Skilled } from '../../../engine/skills/wiring.ts'
 
-type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked'>
+type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked_runs'>
 
 /** Allowed tools only: no skill is compiled from the others. */
 export async function skillGrounds({ toolbox, settings }: SkillAdoptionParts): Promise<SkillGrounds> {
@@ -45,7 +45,7 @@ export async function adoptSkill(parts: SkillAdoptionParts, learned: LearnedSkil
 
 /** `auto` activates a skill without final calls. Else, and with `propose`, a person decides. */
 async function activate(
-  { env, scope, settings, toolbox, parked, now }: SkillAdoptionParts,
+  { env, scope, settings, toolbox, parked_runs, now }: SkillAdoptionParts,
   skill: Activation,
   learned: LearnedSkill,
 ): Promise<void> {
@@ -54,7 +54,8 @@ async function activate(
   const facts = factsOf(toolbox.all)
   const isFinal = (tool: string): boolean => facts.get(tool)?.repeatable !== true && facts.get(tool)?.inverse == null
   const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
-  if (mode === 'propose' || final.size > 0) return parked.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
+  if (mode === 'propose' || final.size > 0)
+    return parked_runs.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
   const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
   await setSkillState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
 }

@@ -17,7 +17,7 @@ import type { Result } from '../../../base/result.ts'
 import { logError } from '../../../base/warn.ts'
 import type { TimedOut } from '../ledger/ledger.ts'
 import type { MarketRoom, Room } from '../room.ts'
-import { DealRecords, LEDGER_ACTS } from './desk.ts'
+import { DealBook, LEDGER_ACTS } from './deal-book.ts'
 import { list } from './list.ts'
 import { offer } from './offer.ts'
 import { presentDeal, presentListing, withStep, type DealRecord, artifactOf, runningOf } from './records.ts'
@@ -26,33 +26,33 @@ import { payTrial } from './trial.ts'
 import { endOf, earnedBy, endedBy } from './earned.ts'
 
 /** Counts what scopes report. A licence that is paid by use is paid for it, or ends by it. */
-function reportUse(desk: DealRecords, uses: readonly LicenceUse[], now: number): void {
+function reportUse(book: DealBook, uses: readonly LicenceUse[], now: number): void {
   for (const use of uses) {
-    const deal = desk.deals.find(use.deal_id)
+    const deal = book.deals.find(use.deal_id)
     const covers = deal?.delivery?.scopes?.some((pattern) => matchesScope(pattern, use.scope)) ?? false
-    if (!deal || !covers || !desk.deals.use(use)) continue
-    if (deal.status === 'accepted') advance(desk, deal, now)
-    else desk.save(deal, now)
+    if (!deal || !covers || !book.deals.use(use)) continue
+    if (deal.status === 'accepted') advance(book, deal, now)
+    else book.save(deal, now)
   }
 }
 
 /** Pays what is earned by now, and ends a licence whose end has come. */
-function advance(desk: DealRecords, deal: DealRecord, at: number): void {
+function advance(book: DealBook, deal: DealRecord, at: number): void {
   const running = runningOf(deal)
-  const used = desk.deals.used(deal.deal_id)
+  const used = book.deals.used(deal.deal_id)
   const ended = endedBy(running, used, at)
-  if (ended !== null) desk.endLicence(deal, 'settled', { by: LEDGER_ACTS, reason: ended }, at)
-  else desk.save(desk.payments.pay(deal, earnedBy(running, used, at), at).deal, at)
+  if (ended !== null) book.endLicence(deal, 'settled', { by: LEDGER_ACTS, reason: ended }, at)
+  else book.save(book.payments.pay(deal, earnedBy(running, used, at), at).deal, at)
 }
 
 /** Closes the listings of a version, returns the money of offers and ends its licences. */
-function revoke(desk: DealRecords, { artifact, hash, reason }: Revocation, now: number): void {
+function revoke(book: DealBook, { artifact, hash, reason }: Revocation, now: number): void {
   const why = { by: LEDGER_ACTS, reason }
-  for (const listing of desk.listings.openWith(hash))
-    if (listing.artifact === artifact) desk.closeListing(listing, 'closed', reason, why, now)
-  for (const deal of desk.deals.runningOf(artifact)) {
-    if (deal.status === 'offered') desk.endOffer(deal, 'rejected', why, now)
-    else if (deal.kind === 'licence') desk.endLicence(deal, 'refunded', why, now)
+  for (const listing of book.listings.openWith(hash))
+    if (listing.artifact === artifact) book.closeListing(listing, 'closed', reason, why, now)
+  for (const deal of book.deals.runningOf(artifact)) {
+    if (deal.status === 'offered') book.endOffer(deal, 'rejected', why, now)
+    else if (deal.kind === 'licence') book.endLicence(deal, 'refunded', why, now)
   }
 }
 
@@ -61,24 +61,18 @@ type DecideBy = Parameters<LedgerApi['decide']>[2]
 type DealDecided = Result<{ deal: Deal }, DealRefused>
 
 /** Applies the answer of a side to an offer, or ends a licence. `copyName`: a new part of an id. */
-function decide(
-  desk: DealRecords,
-  deal_id: string,
-  decision: DealDecision,
-  by: DecideBy,
-  at: { now: number; copyName: string },
-): DealDecided {
-  const deal = desk.deals.find(deal_id)
+function decide(book: DealBook, deal_id: string, decision: DealDecision, by: DecideBy, at: { now: number; copyName: string }): DealDecided {
+  const deal = book.deals.find(deal_id)
   if (!deal) return refuse('not_found', `There is no deal ${deal_id}.`)
-  const lapsed = desk.deals.used(deal_id).some(({ lapses }) => lapses > 0)
+  const lapsed = book.deals.used(deal_id).some(({ lapses }) => lapses > 0)
   const refused = mayDecide(deal, decision, { account: by.account, lapsed })
   if (refused) return refused
-  if (!desk.payments.belongsTo(deal, by.account, by.key_id))
+  if (!book.payments.belongsTo(deal, by.account, by.key_id))
     return refuse('not_allowed', `${by.account} belongs to another key of this name.`)
   const why = { by: by.account, reason: by.reason ?? null }
-  if (decision === 'accept') return accept(desk, deal, by, at)
-  if (decision === 'refund') return done(desk, desk.endLicence(deal, 'refunded', why, at.now))
-  return done(desk, desk.endOffer(deal, decision === 'reject' ? 'rejected' : 'cancelled', why, at.now))
+  if (decision === 'accept') return accept(book, deal, by, at)
+  if (decision === 'refund') return done(book, book.endLicence(deal, 'refunded', why, at.now))
+  return done(book, book.endOffer(deal, decision === 'reject' ? 'rejected' : 'cancelled', why, at.now))
 }
 
 /** The refusal by who decides and by what has happened, if there is one. */
@@ -108,34 +102,34 @@ function mayDecide(
 
 /** Payment and delivery, in the open transaction. */
 function accept(
-  desk: DealRecords,
+  book: DealBook,
   deal: DealRecord,
   { account, reason, goods_state }: DecideBy,
   { now, copyName }: { now: number; copyName: string },
 ): DealDecided {
-  const changed = goodsChange(desk, deal, goods_state)
+  const changed = goodsChange(book, deal, goods_state)
   if (changed !== null) {
-    desk.endOffer(deal, 'rejected', { by: LEDGER_ACTS, reason: changed }, now)
+    book.endOffer(deal, 'rejected', { by: LEDGER_ACTS, reason: changed }, now)
     return refuse('goods_changed', `The offer ${deal.deal_id} is rejected and its money has returned: ${changed}.`)
   }
-  const { licences } = desk.limits
-  const full = deal.scopes?.find((scope) => desk.deals.licencesFor(scope) >= licences)
+  const { licences } = book.limits
+  const full = deal.scopes?.find((scope) => book.deals.licencesFor(scope) >= licences)
   if (full !== undefined) return refuse('limit', `${full} has ${licences} licences, which is the limit.`)
-  const taken = desk.payments.take(deal, now)
+  const taken = book.payments.take(deal, now)
   const held = { ...deal, held: deal.price, delivery: deliveryOf(deal, { now, copyName }) }
   // A licence is paid for as it is earned.
-  const paid = deal.kind === 'licence' ? { deal: held, transfers: [] } : desk.payments.pay(held, deal.price, now)
+  const paid = deal.kind === 'licence' ? { deal: held, transfers: [] } : book.payments.pay(held, deal.price, now)
   const sold = withStep(paid.deal, 'accepted', { at: now, by: account, reason: reason ?? null, transfers: [...taken, ...paid.transfers] })
-  deliver(desk, sold, now)
-  return done(desk, desk.enter(sold, now))
+  deliver(book, sold, now)
+  return done(book, book.enter(sold, now))
 }
 
 /** The reason that the goods are no longer as offered. */
-function goodsChange(desk: DealRecords, deal: DealRecord, now: string | undefined): string | null {
+function goodsChange(book: DealBook, deal: DealRecord, now: string | undefined): string | null {
   const { artifact, seller, goods_state: then } = deal
-  const owner = desk.deals.bought(artifactOf(artifact))
+  const owner = book.deals.bought(artifactOf(artifact))
   if (owner && owner.account !== seller) return `${artifact} belongs to ${owner.account} now`
-  if (desk.payments.isClosed(deal)) return `the account ${seller} is closed`
+  if (book.payments.isClosed(deal)) return `the account ${seller} is closed`
   if (now === undefined || rank(now) >= Math.max(0, rank(then))) return null
   return rank(now) < 0 ? `${artifact} is ${now}` : `${artifact} was demoted from ${then} to ${now}`
 }
@@ -159,21 +153,21 @@ function deliveryOf(
 /** `skill:` or `reflex:` and an id. */
 const LONGEST_ID = 'skill:'.length + 64
 
-function deliver(desk: DealRecords, { deal_id, kind, listing_id, seller, buyer, artifact, delivery }: DealRecord, now: number): void {
-  if (kind === 'licence') return desk.deals.openLicence(deal_id, delivery?.scopes ?? [])
-  if (kind === 'copy') return desk.deals.own(artifactOf(delivery?.artifact ?? artifact), buyer, deal_id)
-  desk.deals.own(artifactOf(artifact), buyer, deal_id)
-  desk.deals.sold(artifactOf(artifact), { seller, buyer })
+function deliver(book: DealBook, { deal_id, kind, listing_id, seller, buyer, artifact, delivery }: DealRecord, now: number): void {
+  if (kind === 'licence') return book.deals.openLicence(deal_id, delivery?.scopes ?? [])
+  if (kind === 'copy') return book.deals.own(artifactOf(delivery?.artifact ?? artifact), buyer, deal_id)
+  book.deals.own(artifactOf(artifact), buyer, deal_id)
+  book.deals.sold(artifactOf(artifact), { seller, buyer })
   const why = { by: LEDGER_ACTS, reason: `${artifact} has been sold` }
-  for (const listing of desk.listings.openOf(seller, artifactOf(artifact))) {
+  for (const listing of book.listings.openOf(seller, artifactOf(artifact))) {
     const state = listing.listing_id === listing_id ? 'sold' : 'closed'
     // The deal of this sale is no longer an offer once it is written, after this.
-    for (const offer of desk.deals.offersOn(listing.listing_id)) if (offer.deal_id !== deal_id) desk.endOffer(offer, 'rejected', why, now)
-    desk.saveListing({ ...listing, state, state_reason: `sold to ${buyer} by the deal ${deal_id}` })
+    for (const offer of book.deals.offersOn(listing.listing_id)) if (offer.deal_id !== deal_id) book.endOffer(offer, 'rejected', why, now)
+    book.saveListing({ ...listing, state, state_reason: `sold to ${buyer} by the deal ${deal_id}` })
   }
 }
 
-const done = (desk: DealRecords, deal: DealRecord): DealDecided => ({ ok: true, deal: presentDeal(deal, desk.deals.used(deal.deal_id)) })
+const done = (book: DealBook, deal: DealRecord): DealDecided => ({ ok: true, deal: presentDeal(deal, book.deals.used(deal.deal_id)) })
 const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })
 
 const DUE_AT_ONCE = 500
@@ -186,31 +180,31 @@ const randomName = (): string => crypto.randomUUID().slice(0, 8)
 /** Listings, offers, deals and licences. */
 export class Deals implements Room {
   readonly #parts: MarketRoom
-  readonly #desk: DealRecords
+  readonly #book: DealBook
   /** Names copies. Nobody can register such a name before the copy is delivered. */
   readonly #copyName: () => string
 
   constructor(parts: MarketRoom, copyName: () => string = randomName) {
     this.#parts = parts
-    this.#desk = new DealRecords(parts)
+    this.#book = new DealBook(parts)
     this.#copyName = copyName
   }
 
   get due(): number | null {
-    const times = [this.#desk.listings.due, this.#desk.deals.due].filter((time) => time !== null)
+    const times = [this.#book.listings.due, this.#book.deals.due].filter((time) => time !== null)
     return times.length === 0 ? null : Math.min(...times)
   }
 
   inUse(ids: readonly string[]): string[] {
     const named = ids.map((id) => ({ id, deal_id: dealOf(id) }))
-    const open = this.#desk.deals.open(named.flatMap(({ deal_id }) => deal_id ?? []))
+    const open = this.#book.deals.open(named.flatMap(({ deal_id }) => deal_id ?? []))
     return named.flatMap(({ id, deal_id }) => (deal_id !== null && open.has(deal_id) ? [id] : []))
   }
 
   expire(at: number, timed_out: readonly TimedOut[]): void {
     for (const hold of timed_out) this.#expireOffer(hold)
-    for (const listing of this.#desk.listings.dueBy(at)) this.#desk.saveListing({ ...listing, state: 'expired' })
-    for (const deal of this.#desk.deals.dueBy(at, DUE_AT_ONCE)) this.#advance(deal, at)
+    for (const listing of this.#book.listings.dueBy(at)) this.#book.saveListing({ ...listing, state: 'expired' })
+    for (const deal of this.#book.deals.dueBy(at, DUE_AT_ONCE)) this.#advance(deal, at)
   }
 
   list(
@@ -219,7 +213,7 @@ export class Deals implements Room {
     by: LedgerCaller,
     now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
-    return list(this.#desk, asked, { goods, by }, now)
+    return list(this.#book, asked, { goods, by }, now)
   }
 
   /** Closes a listing, once; its open offers are rejected and their money returns. */
@@ -228,42 +222,42 @@ export class Deals implements Room {
     { reason, key_id }: { reason: string; key_id?: string | undefined },
     now: number,
   ): Result<{ listing: Listing }, ListingRefused> {
-    const listing = this.#desk.listings.find(listing_id)
+    const listing = this.#book.listings.find(listing_id)
     if (!listing) return { ok: false, reason: 'not_found', detail: `There is no listing ${listing_id}.` }
-    if (!this.#desk.payments.belongsTo(listing, listing.seller, key_id))
+    if (!this.#book.payments.belongsTo(listing, listing.seller, key_id))
       return { ok: false, reason: 'not_allowed', detail: `${listing.seller} belongs to another key of this name.` }
     if (listing.state !== 'open') return { ok: true, listing: presentListing(listing) }
     const why = { by: listing.seller, reason: 'the listing was closed' }
-    return { ok: true, listing: presentListing(this.#desk.closeListing(listing, 'closed', reason, why, now)) }
+    return { ok: true, listing: presentListing(this.#book.closeListing(listing, 'closed', reason, why, now)) }
   }
 
   listing(listing_id: string): Listing | null {
-    const listing = this.#desk.listings.find(listing_id)
+    const listing = this.#book.listings.find(listing_id)
     return listing && presentListing(listing)
   }
 
   offer(listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Result<{ deal: Deal; created: boolean }, DealRefused> {
-    return offer(this.#desk, listing_id, asked, by, now)
+    return offer(this.#book, listing_id, asked, by, now)
   }
 
   decide(deal_id: string, decision: DealDecision, by: DecideBy, now: number): Result<{ deal: Deal }, DealRefused> {
-    return decide(this.#desk, deal_id, decision, by, { now, copyName: this.#copyName() })
+    return decide(this.#book, deal_id, decision, by, { now, copyName: this.#copyName() })
   }
 
   deal(deal_id: string): Deal | null {
-    const deal = this.#desk.deals.find(deal_id)
+    const deal = this.#book.deals.find(deal_id)
     return deal && this.#present(deal)
   }
 
   deals({ account, ...page }: { account: string } & PageAsked): LedgerPage<Deal> {
-    const { items, next } = this.#desk.deals.page(account, page)
+    const { items, next } = this.#book.deals.page(account, page)
     return { items: items.map((deal) => this.#present(deal)), next }
   }
 
   deliverAgain(deal_ids: readonly string[], now: number): void {
     for (const id of deal_ids) {
-      const deal = this.#desk.deals.find(id)
-      if (deal) this.#desk.save(deal, now)
+      const deal = this.#book.deals.find(id)
+      if (deal) this.#book.save(deal, now)
     }
   }
 
@@ -272,61 +266,61 @@ export class Deals implements Room {
     { buyer, id }: { buyer: string; id: string },
     now: number,
   ): Result<{ transfer: string | null }, DealRefused> {
-    return payTrial(this.#desk, this.#parts, { listing_id, buyer, id, now })
+    return payTrial(this.#book, this.#parts, { listing_id, buyer, id, now })
   }
 
   reportUse(uses: readonly LicenceUse[], now: number): void {
-    reportUse(this.#desk, uses, now)
+    reportUse(this.#book, uses, now)
   }
 
   revoke(revocation: Revocation, now: number): void {
-    revoke(this.#desk, revocation, now)
+    revoke(this.#book, revocation, now)
   }
 
   /** Deals that wait for the answer of this account as their seller. */
   pendingPurchases(account: string): PendingPurchase[] {
-    return this.#desk.deals
+    return this.#book.deals
       .offersTo(account, MOST_VIEWED)
       .map(({ deal_id, artifact, price, buyer }) => ({ deal_id, artifact_id: artifactIn(artifact).id, price, buyer }))
   }
 
   /** The licences in use that cover a scope, oldest first. */
   licences(scope: string): Licence[] {
-    const { deals, limits } = this.#desk
+    const { deals, limits } = this.#book
     const patterns = [scope, ...deals.openPatterns.filter((pattern) => matchesScope(pattern, scope))]
     return deals.licencesIn(patterns, limits.licences).map(licenceOf)
   }
 
   /** `reflex:ID` and `skill:ID` that the account owns by purchase. */
   owned(account: string): string[] {
-    return this.#desk.deals.ownedBy(account, MOST_VIEWED)
+    return this.#book.deals.ownedBy(account, MOST_VIEWED)
   }
 
   /** The artifacts whose ownership the account sold, newest first. */
   sold(account: string): string[] {
-    return this.#desk.deals.soldBy(account, MOST_VIEWED)
+    return this.#book.deals.soldBy(account, MOST_VIEWED)
   }
 
   /** Each request first ends what is due: a deal that throws must not stop them all. */
   #advance(deal: DealRecord, at: number): void {
     try {
-      this.#parts.separately(() => advance(this.#desk, deal, at))
+      this.#parts.separately(() => advance(this.#book, deal, at))
     } catch (error) {
       logError({ message: 'a due deal threw; it is retried in an hour', deal_id: deal.deal_id, error })
-      this.#desk.deals.write(deal, at + HOUR_MS)
+      this.#book.deals.write(deal, at + HOUR_MS)
     }
   }
 
   #expireOffer({ id, at }: TimedOut): void {
     const [, deal_id] = /^deal:(.+):hold$/.exec(id) ?? []
-    const deal = deal_id === undefined ? null : this.#desk.deals.find(deal_id)
+    const deal = deal_id === undefined ? null : this.#book.deals.find(deal_id)
     if (deal?.status !== 'offered') return
     const step = { at, by: LEDGER_ACTS, reason: 'nobody answered in time', transfers: [] }
-    this.#desk.enter(withStep(deal, 'expired', step), at)
+    this.#book.enter(withStep(deal, 'expired', step), at)
   }
 
   #present(deal: DealRecord): Deal {
-    return presentDeal(deal, this.#desk.deals.used(deal.deal_id))
+    return presentDeal(deal, this.#book.deals.used(deal.deal_id))
   }
 }
 

@@ -1,7 +1,7 @@
 import type { SoldGoods, LedgerCaller, ListingRefused } from '../contract/ledger-api.ts'
 import type { Listing, NewListing } from '../contract/listing.ts'
 import type { Result } from '../../../base/result.ts'
-import type { DealRecords } from './desk.ts'
+import type { DealBook } from './deal-book.ts'
 import { artifactOf, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import { LONGEST_LINE, type RoyaltyLine } from './royalties.ts'
 
@@ -9,18 +9,18 @@ type ListingRequest = NewListing & { listing_id: string }
 
 /** Lists a version for sale. Copies of what was bought carry the line of its sellers. */
 export function list(
-  desk: DealRecords,
+  book: DealBook,
   asked: ListingRequest,
   { goods, by }: { goods: SoldGoods; by: LedgerCaller },
   now: number,
 ): Result<{ listing: Listing }, ListingRefused> {
-  const known = desk.listings.find(asked.listing_id)
+  const known = book.listings.find(asked.listing_id)
   if (known) return { ok: true, listing: presentListing(known) }
   const expires_at = asked.expires_at === undefined ? null : Date.parse(asked.expires_at)
-  const source = sourceOf(desk, asked, goods)
-  const refused = refusalOf(desk, asked, { goods, source, expires_at, now })
+  const source = sourceOf(book, asked, goods)
+  const refused = refusalOf(book, asked, { goods, source, expires_at, now })
   if (refused) return refused
-  const full = desk.obstacle(by, now)
+  const full = book.obstacle(by, now)
   if (full !== null) return refuse('too_many', full)
   const { listing_id, artifact, kind, price, seller, terms = {} } = asked
   const { hash, description, event_types, tools, state: goods_state } = goods
@@ -38,34 +38,34 @@ export function list(
     expires_at,
     revision: 0,
   }
-  return { ok: true, listing: presentListing(desk.saveListing(listing)) }
+  return { ok: true, listing: presentListing(book.saveListing(listing)) }
 }
 
 type Facts = { goods: SoldGoods; source: DealRecord | null; expires_at: number | null; now: number }
 
 function refusalOf(
-  desk: DealRecords,
+  book: DealBook,
   { seller, artifact, kind }: ListingRequest,
   { goods, source, expires_at, now }: Facts,
 ): ListingRefused | null {
   if (expires_at !== null && expires_at <= now) return refuse('expired', 'The listing would have expired already.')
   const artifact_id = artifactOf(artifact)
-  const owner = desk.deals.bought(artifact_id)
+  const owner = book.deals.bought(artifact_id)
   if (owner && owner.account !== seller) return refuse('not_resalable', `${artifact_id} belongs to ${owner.account}, which bought it.`)
   if (source?.kind === 'copy' && source.terms.resale !== true)
     return refuse(
       'not_resalable',
       `${artifact_id} is a copy that was bought by the deal ${source.deal_id}, which does not allow its resale.`,
     )
-  const first = desk.listings.first(goods.hash)
+  const first = book.listings.first(goods.hash)
   const original =
     goods.original ?? (first && first.seller === seller && artifactOf(first.artifact) !== artifact_id ? first.artifact : null)
   if (original !== null && source === null)
     return refuse('sold_as_new', `${artifact} does the same as ${original}: a copy is not sold as new.`)
-  if (desk.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
+  if (book.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
     return refuse('listed_already', `${artifact} has an open listing as ${kind}. Close that first.`)
-  const { listings: most } = desk.limits
-  if (desk.listings.openBy(seller) >= most) return refuse('too_many', `${seller} has ${most} open listings, which is the limit.`)
+  const { listings: most } = book.limits
+  if (book.listings.openBy(seller) >= most) return refuse('too_many', `${seller} has ${most} open listings, which is the limit.`)
   return null
 }
 
@@ -73,11 +73,11 @@ function refusalOf(
  * The deal by which the seller bought the artifact, or else the one by which someone bought what it
  * was copied from for free: such a copy has the terms of its original.
  */
-function sourceOf(desk: DealRecords, { artifact, seller }: ListingRequest, { origins }: SoldGoods): DealRecord | null {
-  const own = desk.deals.bought(artifactOf(artifact))
-  if (own) return own.account === seller ? desk.deals.find(own.deal_id) : null
-  const [bought] = origins.flatMap((origin) => desk.deals.bought(origin) ?? [])
-  return bought ? desk.deals.find(bought.deal_id) : null
+function sourceOf(book: DealBook, { artifact, seller }: ListingRequest, { origins }: SoldGoods): DealRecord | null {
+  const own = book.deals.bought(artifactOf(artifact))
+  if (own) return own.account === seller ? book.deals.find(own.deal_id) : null
+  const [bought] = origins.flatMap((origin) => book.deals.bought(origin) ?? [])
+  return bought ? book.deals.find(bought.deal_id) : null
 }
 
 const lineAfter = ({ seller, terms, line }: DealRecord): RoyaltyLine =>

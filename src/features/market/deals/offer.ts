@@ -5,7 +5,7 @@ import { matchesScope } from '../../../contract/scope-pattern.ts'
 import { scopeOfOwner } from '../../../contract/reflex.ts'
 import type { Result } from '../../../base/result.ts'
 import { canonicalJson } from '../../../base/json.ts'
-import type { DealRecords } from './desk.ts'
+import type { DealBook } from './deal-book.ts'
 import { isLimit } from './payments.ts'
 import { presentDeal, withStep, type DealRecord, type ListingRecord } from './records.ts'
 
@@ -14,37 +14,37 @@ const STANDARD_TIMEOUT_S = 86_400
 type Offered = Result<{ deal: Deal; created: boolean }, DealRefused>
 
 /** Makes an offer: its money is pending from now on, until an answer or the timeout. */
-export function offer(desk: DealRecords, listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Offered {
-  const known = desk.deals.find(asked.id)
-  if (known) return repeated(desk, known, listing_id, asked)
-  const listing = desk.listings.find(listing_id)
+export function offer(book: DealBook, listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Offered {
+  const known = book.deals.find(asked.id)
+  if (known) return repeated(book, known, listing_id, asked)
+  const listing = book.listings.find(listing_id)
   if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
   const scopes = listing.kind === 'licence' ? (asked.scopes ?? ownScope(asked.buyer)) : null
-  const refused = refusalOf(desk, { listing, asked, scopes })
+  const refused = refusalOf(book, { listing, asked, scopes })
   if (refused) return refused
-  const full = desk.obstacle(by, now)
+  const full = book.obstacle(by, now)
   if (full !== null) return refuse('limit', full)
   const timeout_s = asked.timeout_s ?? STANDARD_TIMEOUT_S
   const deal = newDeal({ listing, asked, scopes, timeout_s, now })
-  const failure = desk.payments.hold(deal, { timeout_s, by }, now)
+  const failure = book.payments.hold(deal, { timeout_s, by }, now)
   if (failure === 'insufficient_funds' || failure === 'debit_account_not_found')
     return refuse('insufficient_funds', `${asked.buyer} has less than ${deal.price} available.`)
   if (failure !== null) return refuse(isLimit(failure) ? 'limit' : 'insufficient_funds', `The money is not reserved: ${failure}.`)
   const made = withStep(deal, 'offered', { at: now, by: asked.buyer, reason: null, transfers: [`deal:${asked.id}:hold`] })
-  return { ok: true, deal: presentDeal(desk.enter(made, now), []), created: true }
+  return { ok: true, deal: presentDeal(book.enter(made, now), []), created: true }
 }
 
-function repeated(desk: DealRecords, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
+function repeated(book: DealBook, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
   const fields = new Set([...Object.keys(known.asked), ...Object.keys(asked)]) as Set<keyof NewOffer>
   const differs = [...fields].find((field) => canonicalJson(known.asked[field] ?? null) !== canonicalJson(asked[field] ?? null))
   const field = known.listing_id === listing_id ? differs : 'listing_id'
   if (field !== undefined) return refuse('other_content', `The deal ${asked.id} exists and differs in ${field}: use another id.`)
-  return { ok: true, deal: presentDeal(known, desk.deals.used(known.deal_id)), created: false }
+  return { ok: true, deal: presentDeal(known, book.deals.used(known.deal_id)), created: false }
 }
 
 type Wanted = { listing: ListingRecord; asked: NewOffer; scopes: string[] | null }
 
-function refusalOf(desk: DealRecords, { listing, asked, scopes }: Wanted): DealRefused | null {
+function refusalOf(book: DealBook, { listing, asked, scopes }: Wanted): DealRefused | null {
   const { listing_id, seller, state, kind, terms } = listing
   const { buyer } = asked
   if (state === 'expired') return refuse('expired', `The listing ${listing_id} has expired.`)
@@ -55,13 +55,13 @@ function refusalOf(desk: DealRecords, { listing, asked, scopes }: Wanted): DealR
   const most = terms.most_scopes ?? 1
   if (most !== 'any' && scopes && (scopes.length > most || scopes.some((scope) => scope.includes('*'))))
     return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
-  if (desk.payments.isClosed(listing)) return refuse('not_open', `The account ${seller} is closed.`)
+  if (book.payments.isClosed(listing)) return refuse('not_open', `The account ${seller} is closed.`)
   if (scopes?.every((scope) => listing.owner_scopes.some((pattern) => matchesScope(pattern, scope))))
     return refuse('not_licensable', `${listing.artifact} runs in ${scopes.join(', ')} without a licence: its owner covers that.`)
-  if (!desk.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
-  const { offers, offers_on_listing } = desk.limits
-  if (desk.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)
-  if (desk.deals.offersOn(listing_id).length >= offers_on_listing)
+  if (!book.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
+  const { offers, offers_on_listing } = book.limits
+  if (book.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)
+  if (book.deals.offersOn(listing_id).length >= offers_on_listing)
     return refuse('limit', `The listing ${listing_id} has ${offers_on_listing} open offers, which is the limit.`)
   return null
 }

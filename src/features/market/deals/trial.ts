@@ -1,7 +1,7 @@
 import type { DealRefused } from '../contract/ledger-api.ts'
 import type { Result } from '../../../base/result.ts'
 import type { MarketRoom } from '../room.ts'
-import type { DealRecords } from './desk.ts'
+import type { DealBook } from './deal-book.ts'
 import { DAY_MS } from './earned.ts'
 
 const HOUR_MS = 3_600_000
@@ -11,11 +11,11 @@ type Paid = Result<{ transfer: string | null }, DealRefused>
 
 /** Counts a trial and pays its fee. The same id again costs nothing for a day, and counts once. */
 export function payTrial(
-  desk: DealRecords,
+  book: DealBook,
   { sql, ledger }: Pick<MarketRoom, 'sql' | 'ledger'>,
   { listing_id, buyer, id, now }: { listing_id: string; buyer: string; id: string; now: number },
 ): Paid {
-  const listing = desk.listings.find(listing_id)
+  const listing = book.listings.find(listing_id)
   if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
   const trials = 'FROM paid_trials WHERE listing_id = ? AND buyer = ?'
   const [known] = sql
@@ -25,7 +25,7 @@ export function payTrial(
   if (known && known.at <= now - DAY_MS) return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
   if (known) return { ok: true, transfer: known.transfer }
   if (listing.state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${listing.state}.`)
-  if (desk.payments.isClosed(listing)) return refuse('not_open', `The account ${listing.seller} is closed.`)
+  if (book.payments.isClosed(listing)) return refuse('not_open', `The account ${listing.seller} is closed.`)
   sql.exec(`DELETE ${trials} AND at <= ?`, listing_id, buyer, now - DAY_MS)
   const count = (since: number) => sql.exec<{ n: number }>(`SELECT count(*) AS n ${trials} AND at > ?`, listing_id, buyer, since).one().n
   if (count(now - HOUR_MS) >= MOST_TRIALS.hour || count(now - DAY_MS) >= MOST_TRIALS.day)

@@ -55,7 +55,7 @@ type Serving = {
   market: MarketCopy
   agent: () => { name: string }
   skills: { readonly agentRoles: string[] }
-  shelf: Pick<SkillCache, 'catchUp' | 'find' | 'goodsOf'>
+  skill_cache: Pick<SkillCache, 'catchUp' | 'find' | 'goodsOf'>
   may_act: Pick<MayAct, 'expired'>
   now: () => number
 }
@@ -75,12 +75,16 @@ export async function serve(parts: Serving, call: ServiceCall): Promise<string> 
 type Of = { id: string; trace_id: string }
 
 /** A repeated call gets the run that it had. */
-async function serveSkill({ operator_calls, skills, shelf, scope }: Serving, call: ServiceCall, { id, trace_id }: Of): Promise<Served> {
+async function serveSkill(
+  { operator_calls, skills, skill_cache, scope }: Serving,
+  call: ServiceCall,
+  { id, trace_id }: Of,
+): Promise<Served> {
   const { contract_id, invocation_id, caller, input, trace } = call
-  await shelf.catchUp({ at_once: true })
-  const manifest = (await shelf.find(id))?.manifest
+  await skill_cache.catchUp({ at_once: true })
+  const manifest = (await skill_cache.find(id))?.manifest
   if (!manifest) return { ok: false, detail: `scope ${scope} has no skill ${id}`, trace_id }
-  if (shelf.goodsOf(manifest).licences) return notOwn(`skill ${id}`, scope, trace_id)
+  if (skill_cache.goodsOf(manifest).licences) return notOwn(`skill ${id}`, scope, trace_id)
   // This version: a licensed one may become the newest meanwhile.
   const proposal = { skill_id: `${id}@${manifest.version}`, inputs: input as JsonFields, why: `contract ${contract_id} with ${caller}` }
   const by = { name: caller, key_id: `contract:${contract_id}`, from: 'caller' as const, roles: skills.agentRoles }

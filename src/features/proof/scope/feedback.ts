@@ -5,7 +5,7 @@ import { childHead, eventHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 
-type FeedbackParts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'proving' | 'judgements'>
+type FeedbackParts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'shadow_trials' | 'judgements'>
 type FeedbackRow = { seq: number; type: string; trace_id: string; outcome: string | null }
 
 /** The state key of the latest judged events. */
@@ -61,7 +61,7 @@ type Said = {
 
 function count(
   unit: Unit,
-  { log, programs, proving, judgements }: FeedbackParts,
+  { log, programs, shadow_trials, judgements }: FeedbackParts,
   { reflex_id, version, log_seq }: Extract<Outcome, { by: 'reflex' }>,
   { event_id, right, reason, by, head, ...of }: Said,
 ): boolean {
@@ -75,7 +75,7 @@ function count(
   if (
     !right &&
     acts &&
-    proving.overruled(unit, reflex_id, { turn_id: null, reason: text, ...said }, (_, of_event) => of_event === event_id)
+    shadow_trials.overruled(unit, reflex_id, { turn_id: null, reason: text, ...said }, (_, of_event) => of_event === event_id)
   )
     return true
   return judgements.said(unit, found, { ...of, ...said, own: fired.action, log_seq, head, agreed: right, ...(reason !== '' && { reason }) })

@@ -8,7 +8,7 @@ import type { Ground } from '../../../engine/storage/wiring.ts'
 import { doubtIn, why } from '../evidence/certificate.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
 import type { MayAct } from '../../../engine/reflexes/may-act.ts'
-import type { Teachers } from './teachers.ts'
+import type { TeacherWatch } from './teacher-watch.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
 import type { ReflexSync } from '../../../engine/reflexes/sync.ts'
 import type { Move, ReflexVersions } from '../../../engine/reflexes/versions.ts'
@@ -19,7 +19,7 @@ type PromotionsParts = Pick<Ground, 'records' | 'settings'> & {
   certificates: Certificates
   may_act: Pick<MayAct, 'heldBack' | 'unproven'>
   licence_use: Pick<LicenceUses, 'lapsed'>
-  teachers: Teachers
+  teacher_watch: TeacherWatch
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
 
@@ -152,9 +152,9 @@ export class Promotions {
 
   /** Notes what a turn showed of the slow path. Certificates of another one lapse. */
   taught(unit: Unit, shown: Turn['shown']): void {
-    const { teachers, certificates, settings } = this.#parts
+    const { teacher_watch, certificates, settings } = this.#parts
     const logs = settings().learning.mode !== 'off' || certificates.any
-    if (teachers.shown(unit, shown, { logs })) certificates.expireAll(unit)
+    if (teacher_watch.shown(unit, shown, { logs })) certificates.expireAll(unit)
   }
 
   /** Logs that a certificate ended, at the first event that it would have decided on. */

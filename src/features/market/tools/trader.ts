@@ -11,17 +11,17 @@ import { findAccounts } from '../accounts.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { ToolCall } from '../../../tools/define-tool.ts'
 
-export type DeskParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
+export type TraderParts = { scope: string; env: Env; settings: () => Settings; view: () => MarketView; ask: Ask }
 /** Asks a person. Returns the id of the approval; null if an equal question waits already. */
 type Ask = (payment: Payment, why: string, call: ToolCall['trace']) => Promise<string | null>
 
 /** The scope's side of the market: its account, and the Ledger. */
-export class MarketAccount {
+export class Trader {
   readonly account: string
   readonly env: Env
-  readonly #parts: DeskParts
+  readonly #parts: TraderParts
 
-  constructor(parts: DeskParts) {
+  constructor(parts: TraderParts) {
     this.#parts = parts
     this.env = parts.env
     this.account = agentOwner(parts.scope)

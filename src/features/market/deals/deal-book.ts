@@ -77,7 +77,7 @@ export type Why = { by: string; reason: string | null }
 export const LEDGER_ACTS = 'ledger'
 
 /** The steps that operations on listings, offers and licences share. Each writes and publishes. */
-export class DealRecords {
+export class DealBook {
   readonly listings: ListingStore
   readonly deals: DealStore
   readonly payments: Payments

@@ -7,18 +7,18 @@ import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
-type TeachersParts = Pick<Ground, 'database' | 'env' | 'agent' | 'settings'>
+type TeacherWatchParts = Pick<Ground, 'database' | 'env' | 'agent' | 'settings'>
 /** `set`: hash of the setting `instructions`. `logged`: the teacher of the last log entry. */
 type Known = { identity: Identity; set: string | null; logged: Teacher | null }
 type Shown = { lines: ReadonlySet<string>; tools: ReadonlySet<string> }
 
 /** The slow path that decides in this scope: the teacher of what is learned here. */
-export class Teachers {
-  readonly #parts: TeachersParts
+export class TeacherWatch {
+  readonly #parts: TeacherWatchParts
   #known: Known | null
   #current: { of: Settings; teacher: Teacher } | null = null
 
-  constructor(parts: TeachersParts) {
+  constructor(parts: TeacherWatchParts) {
     this.#parts = parts
     this.#known = parts.database.read<Known | null>('teacher', null)
   }
