@@ -1,4 +1,4 @@
-import { plainSchema } from '../../src/http/body/plain-schema.ts'
+import { plainSchema } from '../../src/contract/plain-schema.ts'
 import { manifestSchema } from '../../src/skills/manifest/manifest.ts'
 import { limitsText, schemaText, type DocumentedSchema } from './schema-text.ts'
 

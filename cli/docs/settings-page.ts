@@ -2,7 +2,7 @@ import { wrap } from '../lib/text.ts'
 import { whenFunctions, whenIterations, whenWindows } from '../../src/contract/settings/when.ts'
 import { defaultSettings, settingFields } from '../../src/contract/settings/settings.ts'
 import { limitsText, schemaText, type DocumentedSchema } from './schema-text.ts'
-import { plainSchema } from '../../src/http/body/plain-schema.ts'
+import { plainSchema } from '../../src/contract/plain-schema.ts'
 
 type Described = { description?: string; examples?: unknown[] }
 

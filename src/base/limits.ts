@@ -4,6 +4,8 @@ export const limits = {
   /** An exported trace that is sent back, uncompressed. */
   file_bytes: 10 * 1024 * 1024,
   event_bytes: 100_000,
+  /** The code of a reflex. */
+  code_bytes: 64 * 1024,
   idempotence_key: 512,
   events_per_request: 1000,
   /** Queues bill per 64 kB of a message. A single event may be larger. */

@@ -1,13 +1,19 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { BaseRole } from './principal.ts'
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 type At = `${Method} /${string}`
-/** The body of a success, by its status, with a sentence. Null: there is no body. */
-export type OperationAnswers = Readonly<Record<number, readonly [z.ZodType | null, string]>>
+/** A JSON body, or null, with a sentence, and the schemas of other forms by their media types. */
+type OperationAnswer = readonly [z.ZodType | null, string, Readonly<Record<string, z.ZodType>>?]
+/** The answers by their status. */
+export type OperationAnswers = Readonly<Record<number, OperationAnswer>>
 export type AnswerOf<Declared extends OperationAnswers> = {
-  [Status in keyof Declared]: Declared[Status] extends readonly [infer Schema extends z.ZodType, string] ? z.infer<Schema> : null
+  [Status in keyof Declared]: Declared[Status] extends readonly [infer Schema extends z.ZodType, ...unknown[]] ? z.infer<Schema> : null
 }[keyof Declared]
+
+export const NDJSON = 'application/x-ndjson'
+/** Forms of an answer that is a text. */
+export const texts = { events: { 'text/event-stream': z.string() }, lines: { [NDJSON]: z.string() }, plain: { 'text/plain': z.string() } }
 
 /** The fields of a tool, as models are shown them. The request checks them again. */
 type ToolFields = Readonly<Record<string, z.ZodType>>
@@ -18,8 +24,8 @@ export type AgentTool<Input = unknown> = { name: string; description: string; in
 
 type Shared = {
   tag: string
-  /** Any of these is enough. */
-  roles: readonly [BaseRole, ...BaseRole[]]
+  /** Any of these is enough. Null: it needs no key. */
+  roles: readonly [BaseRole, ...BaseRole[]] | null
   /** The key must cover the scope of the path, or of the query. */
   scoped?: true | 'query'
 }
@@ -28,13 +34,22 @@ type Described<Answered extends OperationAnswers, Status extends number> = {
   description?: string
   example?: unknown
   /**
-   * `optional`: the body may be absent. `defaulted`: so it is for a request without one, although
-   * the description does not say it. `report`: secrets in it are masked instead of refused.
+   * `json`: unless something else is said. `optional`: the body may be absent. `defaulted`: so it
+   * is for a request without one, although the description does not say it. `report`: secrets in
+   * it are masked instead of refused. `file`: it may be large and compressed. `own`: the route
+   * reads it.
    */
-  takes?: 'optional' | 'defaulted' | 'report'
+  takes?: 'json' | 'optional' | 'defaulted' | 'report' | 'file' | 'own'
+  /** The body holds JSON of any depth, which the document describes without references. */
+  recursive?: true
+  /** The body in other media types, as OpenAPI describes it. */
+  forms?: { description: string; content: Readonly<Record<string, { schema: object; example: unknown }>> }
+  headers?: z.ZodObject
   answers: Answered
   /** Problems beside the usual ones: of a key, of a body, and of what does not fit its schema. */
   problems?: readonly Status[]
+  /** Problems with a meaning or a form of their own. */
+  refusals?: OperationAnswers
 }
 /** `id`: the operationId. */
 type Named<Where extends At> = { at: Where; id: string; summary: string }

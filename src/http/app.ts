@@ -11,6 +11,7 @@ import { addressLimited, authenticated, rateLimited, ticketed, type AuthEnv } fr
 import { handleError, notFoundIn } from './problems/problem.ts'
 import { waitingWorkRoutes } from './operations/waiting-work.ts'
 import { bearer, completed, documentInfo, type Document } from './describe/docs/document.ts'
+import { deadLetterRoutes } from './operations/dead-letters.ts'
 import { docsRoutes } from './describe/docs/routes.ts'
 import { eventShapes } from './body/event-body.ts'
 import { eventRoutes } from './events/events.ts'
@@ -19,10 +20,9 @@ import { keySource } from './auth/key-source.ts'
 import { keyRoutes } from './operations/keys.ts'
 import { proposeSkillRoutes } from './skills/propose.ts'
 import { pullRoutes } from './scopes/pull.ts'
-import { reflexRunRoutes } from './reflexes/run.ts'
+import { reflexRoutes } from './reflexes/run.ts'
 import { refuseInvalid } from './problems/refusals.ts'
 import { scopeEventRoutes } from './events/scope-events.ts'
-import { chainRoutes } from './scopes/chain.ts'
 import { scopeRoutes } from './scopes/scopes.ts'
 import { redeemTicket, socketRoutes } from './scopes/sockets.ts'
 import { timerRoutes } from './scopes/timers.ts'
@@ -67,16 +67,16 @@ export function createApp(agents: AgentRegistry, features: readonly FeatureRoute
     .route('/', eventRoutes)
     .route('/', scopeEventRoutes)
     .route('/', scopeRoutes)
-    .route('/', chainRoutes)
     .route('/', socketRoutes)
     .route('/', pullRoutes)
     .route('/', timerRoutes)
     .route('/', artifactListRoutes)
     .route('/', artifactRegisterRoutes)
-    .route('/', reflexRunRoutes)
+    .route('/', reflexRoutes)
     .route('/', artifactStateRoutes)
     .route('/', skillTestRoutes)
     .route('/', proposeSkillRoutes)
+    .route('/', deadLetterRoutes)
     .route('/', waitingWorkRoutes)
     .route('/', keyRoutes)
   addAgents(app, agents)

@@ -1,3 +1,5 @@
+import { limits } from '../base/limits.ts'
+
 /** `hash` names the code: the same hash is the same code. */
 export type Program = { hash: string; code: string }
 
@@ -26,7 +28,7 @@ export interface Sandbox {
 
 /** Sizes in bytes, time in ms. The heap of 4 MB is set where sandbox.wasm is built. */
 export const sandboxLimits = {
-  code_bytes: 64 * 1024,
+  code_bytes: limits.code_bytes,
   context_bytes: 64 * 1024,
   output_bytes: 16 * 1024,
   /** Bounds computation without a clock. See docs/sandbox.md. */

@@ -8,7 +8,10 @@ import type { OperatorCall } from '../../../src/contract/scope-api.ts'
 import { scopeName } from '../../../src/core/event.ts'
 import { traceContextOf } from '../../../src/events/traceparent.ts'
 import type { AuthEnv } from '../../../src/http/auth/middleware.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../../../src/http/describe/describe.ts'
+import { operations } from '../../../src/contract/operation.ts'
+import { idPath } from '../../../src/contract/operations/shared.ts'
+import { resource } from '../../../src/http/describe/describe.ts'
+import { serve } from '../../../src/http/describe/operation.ts'
 import { byAge, paged } from '../../../src/contract/paging.ts'
 import { listed } from '../../../src/http/describe/paging.ts'
 import { conflict, notFound, unavailable } from '../../../src/http/problems/refusals.ts'
@@ -29,7 +32,7 @@ async function operatorCall(
   throw unavailable(`${what} could not be ${done}: ${called.detail}. Try again.`)
 }
 
-const route = routes('SSH guard')
+const operation = operations({ tag: 'SSH guard', roles: ['viewer'] })
 const block = z
   .object({
     id: z.string(),
@@ -40,36 +43,35 @@ const block = z
   })
   .openapi('Block')
 
-const blockList = route('get /v1/blocks', 'listBlocks', 'List blocked addresses and networks, newest first', {
+const blockList = operation('get /v1/blocks', 'listBlocks', 'List blocked addresses and networks, newest first', {
   description: 'Active blocks in the scopes that the key covers. A lifted block is in the log of its scope.',
-  ...guard({ roles: ['viewer'] }),
-  request: { query: byAge({ scope: scopeName.optional() }) },
-  responses: { 200: json(paged(block), 'A page.'), ...problems(400) },
+  query: byAge({ scope: scopeName.optional() }),
+  answers: { 200: [paged(block), 'A page.'] },
 })
 
-const lift = route('delete /v1/blocks/{id}', 'liftBlock', 'Lift a block', {
+const lift = operation('delete /v1/blocks/{id}', 'liftBlock', 'Lift a block', {
   description:
     'Calls the tool that the scope’s agent would call: the firewall is notified, the scope’s log records it, and the reflex that blocked the address is overruled. A new attack can be blocked again. 503: the firewall could not be notified; the block is unchanged, and the request can be retried.',
-  ...guard({ roles: ['operator'] }),
-  request: { params: z.object({ id: z.string().min(1).max(128) }) },
-  responses: { 204: { description: 'Lifted.' }, ...problems(400, 404, 409, 503) },
+  roles: ['operator'],
+  params: idPath,
+  answers: { 204: [null, 'Lifted.'] },
+  problems: [404, 409, 503],
 })
 
-const blockRoutes = resource()
-  .openapi(blockList, async (c) => {
-    const { cursor: before, ...query } = c.req.valid('query')
+const blockRoutes = resource().openapiRoutes([
+  serve(blockList, async (c, { query: { cursor: before, ...query } }) => {
     const found = await listBlocks(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
-    return c.json(listed(found, { present: presentBlock, cursor: ({ blocked_at, id }) => ({ at: blocked_at, id }) }), 200)
-  })
-  .openapi(lift, async (c) => {
-    const { id } = c.req.valid('param')
+    return listed(found, { present: presentBlock, cursor: ({ blocked_at, id }) => ({ at: blocked_at, id }) })
+  }),
+  serve(lift, async (c, { params: { id } }) => {
     const { principal } = c.var
     const found = await findBlock(storeOf(c.env), id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no block ${id} in the scopes of this key.`)
     const what = { what: `The block of ${found.address}`, done: 'lifted' }
     await operatorCall(c, found.scope, { ...unblocking(found.address), key: `lift:${id}`, ...what })
-    return c.body(null, 204)
-  })
+    return null
+  }),
+])
 
 const unblocking = (address: string): { tool: string; input: object } =>
   address.includes('/') ? { tool: 'unblock_network', input: { network: address } } : { tool: 'unblock', input: { address } }
@@ -89,43 +91,38 @@ const incident = z
   })
   .openapi('Incident')
 
-const incidentList = route('get /v1/incidents', 'listIncidents', 'List incidents, newest first', {
+const incidentList = operation('get /v1/incidents', 'listIncidents', 'List incidents, newest first', {
   description: 'Tickets that skills opened, in the scopes that the key covers. Closed tickets are deleted after 30 days.',
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    query: byAge({ scope: scopeName.optional(), state: z.enum(incidentStates).optional() }),
-  },
-  responses: { 200: json(paged(incident), 'A page.'), ...problems(400) },
+  query: byAge({ scope: scopeName.optional(), state: z.enum(incidentStates).optional() }),
+  answers: { 200: [paged(incident), 'A page.'] },
 })
 
-const close = route('post /v1/incidents/{id}/close', 'closeIncident', 'Close an incident', {
+const close = operation('post /v1/incidents/{id}/close', 'closeIncident', 'Close an incident', {
   description:
     'Calls the tool that a plan would call: the ticket system is notified, and the scope’s log records the caller. Closing a closed incident changes nothing. 503: the ticket system could not be notified; the incident stays open, and the request can be retried.',
-  ...guard({ roles: ['operator'], body: 'json' }),
-  request: {
-    params: z.object({ id: z.string().min(1).max(64) }),
-    body: jsonRequest(z.strictObject({ reason: z.string().trim().min(1).max(500) }), { reason: 'the attackers are blocked' }),
-  },
-  responses: { 200: json(incident, 'As it is now.'), ...problems(400, 404, 409, 413, 415, 503) },
+  roles: ['operator'],
+  params: z.object({ id: z.string().min(1).max(64) }),
+  body: z.strictObject({ reason: z.string().trim().min(1).max(500) }),
+  example: { reason: 'the attackers are blocked' },
+  answers: { 200: [incident, 'As it is now.'] },
+  problems: [404, 409, 503],
 })
 
-const incidentRoutes = resource()
-  .openapi(incidentList, async (c) => {
-    const { cursor: before, ...query } = c.req.valid('query')
+const incidentRoutes = resource().openapiRoutes([
+  serve(incidentList, async (c, { query: { cursor: before, ...query } }) => {
     const found = await listIncidents(storeOf(c.env), { ...query, patterns: c.var.principal.scopes, before })
-    return c.json(listed(found, { present: presentIncident, cursor: ({ opened_at, id }) => ({ at: opened_at, id }) }), 200)
-  })
-  .openapi(close, async (c) => {
-    const { id } = c.req.valid('param')
-    const { reason } = c.req.valid('json')
+    return listed(found, { present: presentIncident, cursor: ({ opened_at, id }) => ({ at: opened_at, id }) })
+  }),
+  serve(close, async (c, { params: { id }, body: { reason } }) => {
     const { principal } = c.var
     const found = await findIncident(storeOf(c.env), id)
     if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no incident ${id} in the scopes of this key.`)
-    if (found.closed_at !== null) return c.json(presentIncident(found), 200)
+    if (found.closed_at !== null) return presentIncident(found)
     const call = { tool: 'close_ticket', input: { ticket: id, reason }, key: `close:${id}`, what: `Incident ${id}`, done: 'closed' }
     await operatorCall(c, found.scope, call)
-    return c.json(presentIncident((await findIncident(storeOf(c.env), id)) ?? found), 200)
-  })
+    return presentIncident((await findIncident(storeOf(c.env), id)) ?? found)
+  }),
+])
 
 const presentIncident = (incident: Incident) => ({
   ...withIso(incident, ['opened_at', 'closed_at']),

@@ -2,8 +2,11 @@ import { z } from 'zod'
 import { counted, money } from '../../base/amounts.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit, search } from '../paging.ts'
-import { archivedFile, contextView, modelWait, scopeState, scopeStates, scopeSummary } from '../scope.ts'
-import { scopePath, toolPage, toolScope } from './shared.ts'
+import { limits } from '../../base/limits.ts'
+import { logEntry } from '../log-entry.ts'
+import { archivedFile, contextView, modelWait, scopeChain, scopeState, scopeStates, scopeSummary, settings } from '../scope.ts'
+import { settingsPatch } from '../settings/settings.ts'
+import { scopePath, toolPage, toolScope, traceId } from './shared.ts'
 
 const operation = operations({ tag: 'Scopes', roles: ['viewer'], scoped: true })
 const onAll = operations({ tag: 'Scopes', roles: ['viewer'] })
@@ -52,6 +55,59 @@ export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scop
     input: { scope: toolScope },
   },
   answers: { 200: [scopeState, 'The state.'] },
+})
+
+export const configure = operation('patch /v1/scopes/{scope}', 'updateScopeSettings', "Change a scope's settings", {
+  description:
+    'A merge patch: only the given settings change; null restores the default. docs/settings.md describes each setting. ' +
+    "Tools whose secret isn't allowed for their host (`REFLEX_TOOL_X_HOSTS`) are rejected.",
+  roles: ['operator'],
+  params: scopePath,
+  body: settingsPatch,
+  recursive: true,
+  example: { instructions: 'You answer in one sentence.', when: 'last_1m.total >= 3' },
+  answers: { 200: [z.object({ scope: z.string(), settings }), 'The updated settings.'] },
+})
+
+const seq = z.coerce.number<string>().int().min(0)
+export const log = operation('get /v1/scopes/{scope}/log', 'readLog', 'Read the log, oldest first', {
+  description:
+    'Everything the scope perceived, decided and did. `next_cursor` is the `after` of the next page; null at the current end. ' +
+    'A filtered page may be short, or empty, and still have one. ' +
+    'Entries that retention has moved to the archive are read from there; a page may then be shorter than `limit`.',
+  params: scopePath,
+  query: z.object({
+    after: seq.default(0).describe('Entries with a greater `seq`.'),
+    before: seq.optional().describe('Entries with a smaller `seq`.'),
+    trace_id: traceId.optional().describe('Entries of this trace.'),
+    kind: z
+      .string()
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('Entries of these kinds, separated by commas, such as `skill-decided,skill-applied`.'),
+    limit: pageLimit(limits.log_page),
+  }),
+  answers: { 200: [paged(logEntry), 'A page.'] },
+  problems: [503],
+  mcp: {
+    name: 'read_log',
+    title: 'Log of a scope',
+    description: 'Everything that a scope perceived, decided and did, oldest first. `show_scope` has the last `seq`.',
+    input: {
+      scope: toolScope,
+      after: z.int().min(0).optional().describe('Entries with a greater `seq`.'),
+      kind: z.string().max(1000).optional().describe('Kinds, separated by commas: `reflex-fired`, `skill-decided`, `turn-ended`, …'),
+      limit: toolPage.limit,
+    },
+  },
+})
+
+export const chain = operation('get /v1/scopes/{scope}/chain', 'getScopeChain', 'Get what decides on an event', {
+  description:
+    "The agent's filters, the chain of reflexes, the decision model and the turn, in the order in which an event meets them, and which of them act.",
+  params: scopePath,
+  answers: { 200: [scopeChain, 'The chain.'] },
 })
 
 export const settingsSchema = onAll('get /v1/settings/schema', 'getSettingsSchema', 'Get the JSON Schema of the settings', {

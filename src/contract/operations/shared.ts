@@ -10,6 +10,7 @@ export const toolPage = {
   limit: z.int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional().describe('The next_cursor of the page before.'),
 }
+export const toolTime = z.iso.datetime({ offset: true }).optional()
 
 export const scopePath = z.object({ scope: scopeName.describe('Percent-encoded: `team-a/x` is `team-a%2Fx`.') })
 
@@ -22,3 +23,26 @@ export const accountQuery = z.object({
     .regex(/^\d{1,15}$/)
     .optional(),
 })
+
+export const traceId = z.string().regex(/^[0-9a-f]{32}$/, 'a trace id is 32 lower-case hex digits')
+export const instant = z.iso
+  .datetime({ offset: true, error: 'a time is ISO 8601 with its zone, such as 2026-11-21T05:00:00Z' })
+  .transform((time) => new Date(time).toISOString())
+
+/** `id` or `id@version` in a path. */
+export type VersionRef<Version> = { id: string; version?: Version }
+type RefParts<Version> = { kind: string; without: string; id: z.ZodType<string>; version: z.ZodType<Version> }
+
+/** Ids contain no `@`, so the first one is the separator. `without` describes an id alone. */
+export function refPath<Version>({ kind, without, id, version }: RefParts<Version>) {
+  const ref = z.string().transform((text, judged): VersionRef<Version> => {
+    const at = text.indexOf('@')
+    const name = id.safeParse(at === -1 ? text : text.slice(0, at))
+    const number = at === -1 ? null : version.safeParse(text.slice(at + 1))
+    if (name.success && number === null) return { id: name.data }
+    if (name.success && number?.success) return { id: name.data, version: number.data }
+    judged.addIssue({ code: 'custom', message: `name a ${kind} by its id, or one of its versions as id@version` })
+    return z.NEVER
+  })
+  return z.object({ ref: ref.describe(`An id, meaning ${without}, or \`id@version\`.`) })
+}

@@ -2,11 +2,9 @@ import { z } from 'zod'
 import { canonicalInSteps, hashJson, jsonValue, sha256 as sha256Of } from '../../base/json.ts'
 import type { Refused, Result } from '../../base/result.ts'
 import { atOnce, type Steps } from '../../base/steps.ts'
+import { RECORDING_SCHEMA } from './contract/replay.ts'
 import type { TraceRecording } from '../../contract/scope-api.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-
-/** The version of the file's shape. A reader converts older versions, see `upgraded`. */
-export const RECORDING_SCHEMA = 2
 
 /** The agent, the deployment and the settings that decisions were made with. */
 export type Basis = { agent: { name: string; version: string | null }; deployment: string | null; settings: Settings }

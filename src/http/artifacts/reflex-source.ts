@@ -1,10 +1,8 @@
-import { z } from '@hono/zod-openapi'
 import type { Computing } from '../../base/computing.ts'
 import { fieldError, type FieldError } from '../../base/check-json.ts'
 import { dryRun } from '../../reflexes/run-reflex.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import { sampleWith } from '../../reflexes/reflex-context.ts'
-import { sandboxLimits } from '../../reflexes/sandbox.ts'
 import { checkReflex, type CodeError } from '../../reflexes/static-check.ts'
 import { instantiateTemplate } from '../../reflexes/templates/define-template.ts'
 import { templates } from '../../reflexes/templates/index.ts'
@@ -12,23 +10,6 @@ import { invalid } from '../problems/refusals.ts'
 
 const MOST_ERRORS = 10
 
-/** The body's JSON was checked when it was read: its depth is limited, and it can be stored. */
-export const jsonObject = z.record(z.string(), z.unknown())
-
-/** Text that is stored exactly: lone surrogates and NUL would not be. */
-export const plainText = (longest: number) =>
-  z
-    .string()
-    .max(longest)
-    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'contains a lone surrogate or a NUL')
-
-export const sourceFields = {
-  code: plainText(sandboxLimits.code_bytes)
-    .optional()
-    .meta({ description: 'JavaScript with a function reflex(context) at the top level.' }),
-  template: z.string().min(1).max(128).optional(),
-  params: z.record(z.string(), z.unknown()).optional(),
-}
 type Source = { code?: string | undefined; template?: string | undefined; params?: Record<string, unknown> | undefined }
 export type WrittenReflex = { code: string; hash: string; template: string | null; description: string }
 

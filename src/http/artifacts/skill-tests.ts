@@ -1,75 +1,37 @@
-import { z } from '@hono/zod-openapi'
-import type { Context, HonoRequest } from 'hono'
+import type { Context } from 'hono'
 import { withIso } from '../../base/time.ts'
 import type { JsonFields } from '../../base/json.ts'
-import { skillTest } from '../../contract/reports/skill-test.ts'
 import type { SkillVersion } from '../../contract/skill.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { testSkill } from '../../skills/ci/ci.ts'
-import { suiteOf, unitCase, type SentCase } from '../../skills/ci/suite.ts'
+import { suiteOf, type SentCase } from '../../skills/ci/suite.ts'
 import { manifestSchema, type Manifest } from '../../skills/manifest/manifest.ts'
+import { findTest, runTest, SEED } from '../../skills/operations.ts'
 import { findSkillTest, saveSkillCases, saveSkillTest, skillCasesNamed, type SkillTest } from '../../store/artifacts/skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
 import { factsOf } from '../../tools/tool-facts.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { described, plainSchema } from '../body/plain-schema.ts'
-import { guard, json, problems, resource, routes } from '../describe/describe.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 import { demandControl } from './owner-access.ts'
-import { skillAt, skillPath } from './path.ts'
+import { skillAt } from './path.ts'
 import { knownInputs } from './tool-inputs.ts'
 
-const route = routes('Skills')
-const SEED = '1'
-
-const body = z.strictObject({
-  cases: z
-    .array(unitCase.required({ name: true }))
-    .max(200)
-    .default([]),
-  seed: z.string().min(1).max(64).default(SEED).meta({ description: 'Selects the mutations.' }),
-})
-
-const run = route('post /v1/skills/{ref}/test', 'testSkill', 'Test a skill', {
-  description:
-    'Runs the unit cases of the manifest and seeded mutations of them through the gate and the plan runner, on recorded or made-up outputs: no tool is called. ' +
-    'A manifest without unit cases is tested on generated inputs, in situations where its conditions hold. `cases` are those that the manifest names in `tests.unit_cases`; they are kept for later tests. ' +
-    'The report replaces the last one of the same manifest. For the owner and admins.',
-  ...guard({ roles: ['operator'], body: 'optional' }),
-  request: {
-    params: skillPath,
-    body: { content: { 'application/json': { schema: described<z.input<typeof body>>(plainSchema(body)), example: { seed: '2' } } } },
-  },
-  responses: { 200: json(skillTest, 'The report, passed or not.'), ...problems(400, 404, 413, 415) },
-})
-
-const get = route('get /v1/skills/{ref}/test', 'getSkillTest', "Get a skill's latest test", {
-  ...guard({ roles: ['viewer'] }),
-  request: { params: skillPath },
-  responses: { 200: json(skillTest, 'The report of exactly this manifest.'), ...problems(400, 404) },
-})
-
-export const skillTestRoutes = resource()
-  .openapi(run, async (c) => {
-    const { version: found } = await skillAt(storeOf(c.env), c.req.valid('param').ref, c.var.principal)
+export const skillTestRoutes = resource().openapiRoutes([
+  serve(runTest, async (c, { params: { ref }, body }) => {
+    const { version: found } = await skillAt(storeOf(c.env), ref, c.var.principal)
     demandControl(c.var.principal, { kind: 'skill', ...found })
-    return c.json(presented(await testVersion(c, found, await sentIn(c.req))), 200)
-  })
-  .openapi(get, async (c) => {
+    return presented(await testVersion(c, found, body))
+  }),
+  serve(findTest, async (c, { params: { ref } }) => {
     const db = storeOf(c.env)
-    const { version: found } = await skillAt(db, c.req.valid('param').ref, c.var.principal)
+    const { version: found } = await skillAt(db, ref, c.var.principal)
     const test = await testOf(db, found)
     if (!test) throw notFound(`${found.id}@${found.version} has not been tested.`)
-    return c.json(presented(test), 200)
-  })
-
-async function sentIn(request: HonoRequest): Promise<Sent> {
-  const text = await request.text()
-  const parsed = body.safeParse(text.trim() === '' ? {} : JSON.parse(text))
-  if (parsed.success) return parsed.data
-  const errors = fromZod(parsed.error)
-  throw invalid(`The body is not valid: ${errors[0]?.path}: ${errors[0]?.message}.`, errors)
-}
+    return presented(test)
+  }),
+])
 
 const presented = (test: SkillTest) => withIso(test, ['tested_at'])
 

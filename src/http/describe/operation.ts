@@ -1,18 +1,18 @@
-import type { RouteConfig, z } from '@hono/zod-openapi'
-import type { Context, Handler } from 'hono'
+import { createRoute, z, type RouteConfig } from '@hono/zod-openapi'
+import type { Context, Handler, MiddlewareHandler } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { AnswerOf, AnyOperation, Method } from '../../contract/operation.ts'
+import type { AnswerOf, OperationAnswers, AnyOperation, Method } from '../../contract/operation.ts'
+import { described, plainSchema } from '../../contract/plain-schema.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { guard, json, jsonRequest, problems, routes, type Meaning, type ProblemResponse } from './describe.ts'
+import { refuseInvalid } from '../problems/refusals.ts'
+import { accessOf, problemsOf, type ProblemResponse } from './describe.ts'
 
 type Present<Part> = [NonNullable<Part>] extends [never] ? undefined : NonNullable<Part>
 type Parsed<Part> = NonNullable<Part> extends z.ZodType ? z.output<NonNullable<Part>> : undefined
 type Content<Schema> = { content: { 'application/json': { schema: Schema } } }
 
 type Implied<Op extends AnyOperation> =
-  | 401
-  | 403
-  | 429
+  | (Op['roles'] extends null ? never : 401 | 403 | 429)
   | (Op['params'] | Op['query'] | Op['body'] extends undefined ? never : 400)
   | (Op['body'] extends undefined ? never : 413 | 415)
 type Own<Op extends AnyOperation> = NonNullable<Op['problems']>[number]
@@ -29,7 +29,7 @@ type RouteOf<Op extends AnyOperation> = {
   responses: {
     [Status in keyof Op['answers']]: { description: string } & (Op['answers'][Status] extends readonly [
       infer Schema extends z.ZodType,
-      string,
+      ...unknown[],
     ]
       ? Content<Schema>
       : unknown)
@@ -37,53 +37,96 @@ type RouteOf<Op extends AnyOperation> = {
 }
 
 /** The parts of a request, as their schemas parse them. */
-type RequestOf<Op extends AnyOperation> = { params: Parsed<Op['params']>; query: Parsed<Op['query']>; body: Parsed<Op['body']> }
+export type RequestOf<Op extends AnyOperation> = {
+  params: Parsed<Op['params']>
+  query: Parsed<Op['query']>
+  headers: Parsed<Op['headers']>
+  body: Parsed<Op['body']>
+}
 
 type IsOne<Statuses, All = Statuses> = Statuses extends unknown ? ([All] extends [Statuses] ? true : false) : never
 /** A handler returns the status as well, where a success has several. */
 type Answered<Op extends AnyOperation> =
   IsOne<keyof Op['answers']> extends true ? AnswerOf<Op['answers']> : readonly [keyof Op['answers'], AnswerOf<Op['answers']>]
 
-type OperationHandler<Op extends AnyOperation> = (c: Context<AuthEnv>, asked: RequestOf<Op>) => Promise<Answered<Op>> | Answered<Op>
-type Valid = { out: { param: unknown; query: unknown; json: unknown } }
+type OperationHandler<Op extends AnyOperation> = (
+  c: Context<AuthEnv>,
+  asked: RequestOf<Op>,
+) => Promise<Answered<Op> | Response> | Answered<Op> | Response
+type Valid = { out: { param: unknown; query: unknown; header: unknown; json: unknown } }
 
-/** Serves an operation: for `openapiRoutes`. What `run` refuses, it throws as a Problem. */
-export function serve<Op extends AnyOperation>(op: Op, run: OperationHandler<Op>): { route: RouteOf<Op>; handler: Handler<AuthEnv> }
-export function serve(op: AnyOperation, run: (c: Context<AuthEnv>, asked: never) => unknown): { route: unknown; handler: unknown } {
+/**
+ * Serves an operation: for `openapiRoutes`. What `run` refuses, it throws as a Problem. A response
+ * of its own is sent as it is.
+ */
+export function serve<Op extends AnyOperation>(
+  op: Op,
+  run: OperationHandler<Op>,
+  ...middleware: MiddlewareHandler<AuthEnv>[]
+): { route: RouteOf<Op>; handler: Handler<AuthEnv> }
+export function serve(
+  op: AnyOperation,
+  run: (c: Context<AuthEnv>, asked: never) => unknown,
+  ...middleware: MiddlewareHandler<AuthEnv>[]
+): { route: unknown; handler: unknown } {
   const statuses = Object.keys(op.answers).map(Number)
   const handler = async (c: Context<AuthEnv, string, Valid>) => {
-    const asked = { params: c.req.valid('param'), query: c.req.valid('query'), body: c.req.valid('json') }
+    const { req } = c
+    const body = op.recursive ? parsed(await req.text(), op.body) : req.valid('json')
+    const asked = { params: req.valid('param'), query: req.valid('query'), headers: req.valid('header'), body }
     const given = await run(c, asked as never)
-    const [status, body] = statuses.length === 1 ? [statuses[0], given] : (given as [number, unknown])
-    return op.answers[status ?? 200]?.[0] === null ? c.body(null, 204) : c.json(body as object, status as ContentfulStatusCode)
+    if (given instanceof Response) return given
+    const [status, answer] = statuses.length === 1 ? [statuses[0], given] : (given as [number, unknown])
+    return op.answers[status ?? 200]?.[0] === null ? c.body(null, 204) : c.json(answer as object, status as ContentfulStatusCode)
   }
-  return { route: routeOf(op), handler }
+  return { route: routeOf(op, middleware), handler }
 }
 
-function routeOf(op: AnyOperation): RouteConfig {
-  const { at, id, tag, summary, description, roles, scoped, takes, params, query, body, example } = op
-  const content = body && jsonRequest(body, example)
-  const request = {
-    ...(params && { params }),
-    ...(query && { query }),
-    ...(content && { body: { ...content, required: takes !== 'optional' } }),
-  }
-  const answers = Object.entries(op.answers).map(([status, [schema, meaning]]) => [
-    status,
-    schema ? json(schema, meaning) : { description: meaning },
-  ])
-  return routes(tag)(at, id, summary, {
+/** The body of an operation that the framework cannot parse. Its JSON was checked before. */
+function parsed(text: string, schema: z.ZodType = z.unknown()): unknown {
+  return refuseInvalid({ target: 'json', ...schema.safeParse(text.trim() === '' ? {} : JSON.parse(text)) })
+}
+
+function routeOf(op: AnyOperation, more: MiddlewareHandler<AuthEnv>[]): RouteConfig {
+  const { at, id, tag, summary, description, params, query, headers } = op
+  const body = bodyOf(op)
+  const request = { ...(params && { params }), ...(query && { query }), ...(headers && { headers }), ...(body && { body }) }
+  const access = accessOf(op)
+  const [method, path] = at.split(' ') as [Method, string]
+  return createRoute({
+    method,
+    path,
+    operationId: id,
+    tags: [tag],
+    summary,
     ...(description !== undefined && { description }),
-    ...guard({ roles, ...(scoped && { scoped }), ...(body && { body: takes === 'defaulted' ? 'optional' : (takes ?? 'json') }) }),
-    ...((params ?? query ?? body) && { request }),
-    responses: { ...Object.fromEntries(answers), ...problems(...problemsOf(op)) },
+    ...access,
+    middleware: [...access.middleware, ...more],
+    ...(Object.keys(request).length > 0 && { request }),
+    responses: { ...answersOf(op.answers), ...problemsOf(op), ...answersOf(op.refusals ?? {}) },
   })
 }
 
-function problemsOf({ params, query, body, problems: own = [] }: AnyOperation): Meaning[] {
-  const bad = (params ?? query ?? body) ? [400] : []
-  return [...bad, ...(body ? [413, 415] : []), ...own] as Meaning[]
+function bodyOf({ body, recursive, takes, example, forms }: AnyOperation) {
+  if (!body) return undefined
+  const schema: z.ZodType = recursive ? described(plainSchema(body)) : body
+  const { description, content: others } = forms ?? {}
+  return {
+    // The published document leaves out that the body of a skill's test may be absent.
+    ...(!(takes === 'optional' && recursive) && { required: takes !== 'optional' }),
+    ...(description && { description }),
+    content: { 'application/json': { schema, example }, ...others },
+  }
 }
+
+const answersOf = (answers: OperationAnswers) =>
+  Object.fromEntries(
+    Object.entries(answers).map(([status, [schema, description, forms = {}]]) => {
+      const all = Object.entries({ ...(schema && { 'application/json': schema }), ...forms })
+      const content = Object.fromEntries(all.map(([media, form]) => [media, { schema: form }]))
+      return [status, { description, ...(all.length > 0 && { content }) }]
+    }),
+  )
 
 /** The answer to what a caller may send twice: 201 the first time, then 200. */
 export const created = <Made>(is_new: boolean, made: Made): readonly [200 | 201, Made] => [is_new ? 201 : 200, made]

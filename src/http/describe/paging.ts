@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi'
 import type { PagePosition, PageOf } from '../../store/page-by-bytes.ts'
 
 type PagedList<Row, Item> = { present: (row: Row) => Item; cursor: (row: Row) => PagePosition | string }
@@ -10,10 +9,3 @@ export function listed<Row, Item>({ items, more }: PageOf<Row>, { present, curso
   const next_cursor = place === null || typeof place === 'string' ? place : `${place.at}.${place.id}`
   return { items: items.map(present), next_cursor }
 }
-
-/** `true` or `false`, as texts: the words of a query are no booleans. */
-export const partialQuery = z
-  .enum(['true', 'false'])
-  .transform((text) => text === 'true')
-  .optional()
-  .describe('Only events that ended well although a tool call or a skill run of their turn failed, or only the others.')

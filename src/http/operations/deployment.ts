@@ -1,6 +1,7 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from 'zod'
 import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import type { deployment } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
 import { storeOf } from '../../store/store.ts'
@@ -15,24 +16,6 @@ const ALL = { SCOPE: true, SWEEPER: true, GLOBAL_KEYS: true, LEARNER: true, LEDG
 >
 const REQUIRED = Object.keys(ALL) as Required[]
 const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE'] as const
-
-const secret = z.object({ name: z.string(), problem: z.string().nullable() })
-export const deployment = z.object({
-  time: z.iso.datetime().meta({ description: 'The clock of the server.' }),
-  bindings: z.object({
-    present: z.array(z.string()),
-    missing: z.array(z.string()).meta({ description: 'Required bindings that the deployment lacks.' }),
-    unused: z.array(z.string()).meta({ description: 'Optional bindings that the deployment lacks.' }),
-  }),
-  schema: z.enum(['fits', 'outdated', 'unknown']).meta({
-    description: 'Whether the tables in D1 fit this version. `unknown`: D1 did not answer, which says nothing about its tables.',
-  }),
-  schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration is missing.' }),
-  database_bytes: z.int().nullable().meta({ description: 'What D1 holds; null if it did not answer. The limit of the platform is 10 GB.' }),
-  secrets: z.array(secret).nullable().meta({
-    description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
-  }),
-})
 
 /** The configuration of the deployment, without any value of it. */
 export async function deploymentReport(env: Env, principal: Principal, now: number): Promise<z.infer<typeof deployment>> {
@@ -53,7 +36,7 @@ export async function deploymentReport(env: Env, principal: Principal, now: numb
   }
 }
 
-function secretsOf(env: Env): z.infer<typeof secret>[] {
+function secretsOf(env: Env): NonNullable<z.infer<typeof deployment>['secrets']> {
   const set = deploymentSecrets(env).map(({ name, value }) => ({ name, problem: problemOf(env, name, value) }))
   if (env.REFLEX_REDACTION_SECRET) return set
   return [...set, { name: 'REFLEX_REDACTION_SECRET', problem: 'it is not set, so redacted values are not hashed and cannot be compared' }]

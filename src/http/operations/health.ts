@@ -1,14 +1,16 @@
 import { LEDGER } from '../../features/market/contract/ledger-api.ts'
-import { z } from '@hono/zod-openapi'
-import { modelCalls } from '../../contract/reports/health.ts'
+import type { Context } from 'hono'
+import { alive, detailed, ready } from '../../contract/operations/health.ts'
 import type { Env } from '../../env.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { ledgerDays } from '../../features/market/limits.ts'
 import { decisionModelProblem } from '../../features/decisions/models/resolve.ts'
 import { ownPricesProblem } from '../../models/own-prices.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
-import { guard, json, open, problems, resource, routes } from '../describe/describe.ts'
-import { controlPlane, controlPlaneReport } from '../../features/control-plane/http/control-plane.ts'
-import { deployment, deploymentReport } from './deployment.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
+import { controlPlaneReport } from '../../features/control-plane/http/control-plane.ts'
+import { deploymentReport } from './deployment.ts'
 import {
   deadLetterCounts,
   inboxDepths,
@@ -22,109 +24,20 @@ import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
 
-const route = routes('Health')
-const part = z.object({ ok: z.boolean(), duration_ms: z.number(), error: z.string().nullable() })
-
-const alive = route('get /health', 'getHealth', 'Check that the Worker responds', {
-  ...open,
-  responses: { 200: json(z.object({ status: z.literal('ok') }), 'It responds.') },
-})
-
-const configured = z.object({ ok: z.boolean(), error: z.string().nullable() })
-const readiness = z.object({
-  status: z.enum(['ready', 'unavailable']),
-  database: part,
-  queue: part,
-  model: configured.meta({
-    description:
-      'Checks that REFLEX_MODEL names a model and that its configuration is complete, and that of REFLEX_DECISION_MODEL if it is set. ' +
-      'No model is called: whether it answers is judged by what the calls of scopes did.',
-  }),
-})
-const ready = route(
-  'get /health/ready',
-  'getReadiness',
-  'Check that D1 and the queue are reachable, and that a model is configured and answers',
-  {
-    ...open,
-    responses: { 200: json(readiness, 'Ready.'), 503: json(readiness, 'Not ready; the failing part has an `error`.') },
-  },
-)
-
-const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
-const detailed = route('get /health/detailed', 'getDetailedHealth', 'The state of each part', {
-  description: 'Depths and dead letters cover the scopes of the key, as last replicated to D1.',
-  ...guard({ roles: ['viewer'] }),
-  responses: {
-    200: json(
-      z.object({
-        status: z.enum(['ok', 'degraded']),
-        database: part,
-        queue: part,
-        archive: part.nullable().meta({ description: 'Whether R2 responds; null without the binding ARCHIVE.' }),
-        inboxes: z.object({ scopes: z.int(), open: z.int(), largest: z.array(depth) }).nullable(),
-        parked: z
-          .object({ scopes: z.int(), work: z.int() })
-          .nullable()
-          .meta({ description: 'Work that repeatedly crashed its scope; the state of each scope lists it.' }),
-        ledger: z
-          .object({
-            bytes: z.int().meta({ description: 'The size of the Ledger object, which holds at most 10 GB.' }),
-            retention_days: z
-              .number()
-              .nullable()
-              .meta({ description: 'REFLEX_LEDGER_RETENTION_DAYS; null if it is invalid, in which case nothing leaves the Ledger.' }),
-          })
-          .nullable(),
-        dead_letters: z.object({ total: z.int(), by_origin: z.object({ scope: z.int(), queue: z.int() }) }).nullable(),
-        skills: z
-          .object({
-            active: z.int(),
-            failed: z.int().meta({ description: 'Versions whose latest test failed.' }),
-            warning: z.string().nullable(),
-          })
-          .nullable()
-          .meta({ description: 'Versions of skills that the key may read. The warning is given when they are many.' }),
-        retention: z
-          .object({
-            days: z
-              .number()
-              .nullable()
-              .meta({ description: 'REFLEX_RETENTION_DAYS; null if it is invalid, in which case nothing is deleted from D1.' }),
-            backlog: z.int().meta({
-              description:
-                'Events that D1 has kept for longer, counted up to 10,000. More than a few thousand while idle means that deletion cannot keep up.',
-            }),
-            oldest: z.string().nullable(),
-          })
-          .nullable(),
-        control_plane: controlPlane
-          .nullable()
-          .meta({ description: 'The deployment whose skills and policy this one follows; null without one.' }),
-        model: z.string(),
-        model_error: z.string().nullable().meta({ description: 'Why the configured model cannot be used.' }),
-        model_calls: modelCalls.nullable().meta({ description: 'What the calls of models did, in the scopes of the key.' }),
-        agents: z.array(z.string()),
-        event_types: z.array(z.string()),
-        deployment: deployment.nullable(),
-      }),
-      'Values that could not be read from D1 are null.',
-    ),
-    ...problems(),
-  },
-})
-
-export const healthRoutes = resource()
-  .openapi(alive, (c) => c.json({ status: 'ok' as const }, 200))
-  .openapi(ready, async (c) => {
+export const healthRoutes = resource().openapiRoutes([
+  serve(alive, () => ({ status: 'ok' as const })),
+  serve(ready, async (c) => {
     const found = await recentParts(c.env)
-    return found.ok
-      ? c.json({ status: 'ready' as const, ...found.parts }, 200)
-      : c.json({ status: 'unavailable' as const, ...found.parts }, 503, { 'Retry-After': '5' })
-  })
+    if (found.ok) return [200, { status: 'ready', ...found.parts }] as const
+    c.header('Retry-After', '5')
+    return [503, { status: 'unavailable', ...found.parts }] as const
+  }),
+])
 
 /** Separate from the open routes, since it needs a key. */
-export const healthReportRoutes = resource().openapi(detailed, async (c) => {
+export const healthReportRoutes = resource().openapiRoutes([serve(detailed, report)])
+
+async function report(c: Context<AuthEnv>) {
   const { env } = c
   const { principal, agents: deployed } = c.var
   const { scopes } = principal
@@ -147,29 +60,26 @@ export const healthReportRoutes = resource().openapi(detailed, async (c) => {
   const { database, queue } = found
   const model = modelName(env)
   const model_error = found.model.error
-  return c.json(
-    {
-      status,
-      database,
-      queue,
-      archive,
-      ledger,
-      inboxes,
-      parked,
-      dead_letters,
-      skills,
-      retention,
-      control_plane,
-      model,
-      model_error,
-      model_calls,
-      agents: deployed.agents.map(({ name }) => name),
-      event_types: [...deployed.eventTypes],
-      deployment: facts,
-    },
-    200,
-  )
-})
+  return {
+    status,
+    database,
+    queue,
+    archive,
+    ledger,
+    inboxes,
+    parked,
+    dead_letters,
+    skills,
+    retention,
+    control_plane,
+    model,
+    model_error,
+    model_calls,
+    agents: deployed.agents.map(({ name }) => name),
+    event_types: [...deployed.eventTypes],
+    deployment: facts,
+  }
+}
 
 const ledgerReport = async (env: Env) => ({ bytes: await env.LEDGER.getByName(LEDGER).size(), retention_days: ledgerDays(env) })
 

@@ -1,99 +1,39 @@
-import { z } from '@hono/zod-openapi'
 import { setReflexState } from '../../artifacts/kinds.ts'
 import { reflexVersionsFor } from '../../artifacts/look-up.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import { revokeLicences } from '../../artifacts/revoke.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
-import { reflexId, reflexState, type ReflexState } from '../../contract/reflex.ts'
+import type { AnswerOf } from '../../contract/operation.ts'
+import { off, rollBack, scopes } from '../../contract/operations/reflexes.ts'
+import type { ReflexState } from '../../contract/reflex.ts'
 import { actsOf } from '../../reflexes/promotion.ts'
 import type { Env } from '../../env.ts'
-import { scopeName } from '../../core/event.ts'
 import { scopesUsing } from '../../store/artifacts/feed.ts'
 import { storeOf } from '../../store/store.ts'
 import { demandControl } from '../artifacts/owner-access.ts'
 import { reflexAt } from '../artifacts/path.ts'
 import { demandProof } from '../artifacts/proof.ts'
-import { guard, json, jsonRequest, problems, resource, routes } from '../describe/describe.ts'
-import { paged, pageLimit } from '../../contract/paging.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { conflict } from '../problems/refusals.ts'
 
-const route = routes('Reflexes')
-const version = z.int()
-const byId = z.object({ id: reflexId })
-const reason = z.string().min(1).max(1000).optional()
-const operators = guard({ roles: ['operator'], body: 'optional' })
-
-const changes = z.object({
-  id: z.string(),
-  changed: z.array(z.object({ version, from: reflexState, to: reflexState })).describe('Empty if nothing had to change.'),
-  acts: version.nullable().describe('The version that acts where a chain follows the reflex; null: none does.'),
-})
-type Changes = z.infer<typeof changes>
-
-const off = route('post /v1/reflexes/{id}/off', 'switchReflexOff', 'Switch a reflex off', {
-  description:
-    'Every version that acts or runs in shadow mode becomes a draft, so that none acts in any scope, and none is promoted by proof. ' +
-    'To switch it on again, activate a version. The body is optional.',
-  ...operators,
-  request: { params: byId, body: jsonRequest(z.strictObject({ reason }), { reason: 'it greets twice' }) },
-  responses: { 200: json(changes, 'What changed, and that none acts.'), ...problems(400, 404, 409, 413, 415) },
-})
-
-const rollback = route('post /v1/reflexes/{id}/rollback', 'rollBackReflex', 'Roll a reflex back to its earlier version', {
-  description:
-    'The version that acts becomes a draft, and so does any later one in shadow mode; the newest earlier one that is not retired acts. ' +
-    '`from` names the version that is to stop: if another one acts, nothing changes, so that a repeated request rolls back once. ' +
-    'An earlier version that an agent wrote must be proven, unless the request carries `"force": true`. The body is optional.',
-  ...operators,
-  request: {
-    params: byId,
-    body: jsonRequest(z.strictObject({ from: version.min(1).optional(), reason, force: z.boolean().default(false) }), {
-      from: 2,
-      reason: 'it greets twice',
-    }),
-  },
-  responses: { 200: json(changes, 'What changed, and which version acts.'), ...problems(400, 404, 409, 413, 415) },
-})
-
-const where = z.object({
-  scope: z.string(),
-  acts: version.nullable().describe('The version that acts there; null if none does.'),
-  watches: version.nullable().describe('The version that runs in shadow mode.'),
-  reason: z.string().nullable().describe('Why none acts, or why an earlier one does.'),
-})
-
-const scopes = route('get /v1/reflexes/{id}/scopes', 'listReflexScopes', 'List where a reflex acts', {
-  description:
-    'The scopes that have the reflex in their chain and that the key covers, by name, each with the version that acts there now. ' +
-    'Each scope is asked, so a page has at most 50.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: byId, query: z.object({ limit: pageLimit(50), cursor: scopeName.optional() }) },
-  responses: { 200: json(paged(where), 'A page.'), ...problems(400, 404) },
-})
-
-export const reflexActingRoutes = resource()
-  .openapi(off, async (c) => {
-    const versions = await ownVersions(c.env, c.var.principal, c.req.valid('param').id)
-    const { reason: why } = c.req.valid('json')
+export const reflexActingRoutes = resource().openapiRoutes([
+  serve(off, async (c, { params: { id }, body: { reason: why } }) => {
+    const versions = await ownVersions(c.env, c.var.principal, id)
     const said = `${c.var.principal.name} switched it off${why === undefined ? '' : `: ${why}`}`
-    return c.json(
-      await changed(
-        c.env,
-        versions,
-        versions.filter(isOn).map((one) => ({ one, to: 'draft', reason: said })),
-      ),
-      200,
+    return changed(
+      c.env,
+      versions,
+      versions.filter(isOn).map((one) => ({ one, to: 'draft', reason: said })),
     )
-  })
-  .openapi(rollback, async (c) => {
+  }),
+  serve(rollBack, async (c, { params: { id }, body: { from, reason: why, force } }) => {
     const { principal } = c.var
-    const versions = await ownVersions(c.env, principal, c.req.valid('param').id)
-    const { from, reason: why, force } = c.req.valid('json')
+    const versions = await ownVersions(c.env, principal, id)
     const acts = actsOf(versions)
-    if (acts === null || (from !== undefined && acts !== from)) return c.json(await changed(c.env, versions, []), 200)
+    if (acts === null || (from !== undefined && acts !== from)) return changed(c.env, versions, [])
     const earlier = versions.find((one) => one.version < acts && one.state !== 'retired')
-    const { id } = versions[0] as Own
     if (!earlier)
       throw conflict('no-earlier-version', `${id}@${acts} has no earlier version that is not retired: switch the reflex off instead.`)
     const said = `${principal.name} rolled it back to ${earlier.version}${why === undefined ? '' : `: ${why}`}`
@@ -102,21 +42,22 @@ export const reflexActingRoutes = resource()
     // First the earlier one: if the process dies in between, the later one still acts.
     const steps: StateStep[] = earlier.state === 'active' ? [] : [{ one: earlier, to: 'active', reason: said }]
     for (const one of versions) if (isOn(one) && one.version > earlier.version) steps.push({ one, to: 'draft', reason: said })
-    return c.json(await changed(c.env, versions, steps), 200)
-  })
-  .openapi(scopes, async (c) => {
-    const { id } = c.req.valid('param')
+    return changed(c.env, versions, steps)
+  }),
+  serve(scopes, async (c, { params: { id }, query: { limit, cursor } }) => {
     await reflexAt(storeOf(c.env), { id }, c.var.principal)
-    const { limit, cursor } = c.req.valid('query')
     const all = (await scopesUsing(storeOf(c.env), id, MOST_SCOPES, cursor)).filter((scope) => coversScope(c.var.principal, scope))
     const page = all.slice(0, limit)
     const items = await Promise.all(page.map((scope) => actsIn(c.env, scope, id)))
-    return c.json({ items, next_cursor: all.length > limit ? (page.at(-1) ?? null) : null }, 200)
-  })
+    return { items, next_cursor: all.length > limit ? (page.at(-1) ?? null) : null }
+  }),
+])
 
 /** Scopes of which a page keeps those that the key covers. */
 const MOST_SCOPES = 1000
 
+type Changes = AnswerOf<typeof off.answers>
+type ActingPlace = AnswerOf<typeof scopes.answers>['items'][number]
 type Own = { id: string; version: number; hash: string; state: ReflexState; sealed: boolean }
 type StateStep = { one: Own; to: ReflexState; reason: string }
 
@@ -150,7 +91,7 @@ async function changed(env: Env, versions: readonly Own[], steps: readonly State
   return { id, changed: done, acts: actsOf(Array.from(after, ([number, state]) => ({ version: number, state }))) }
 }
 
-async function actsIn(env: Env, scope: string, id: string): Promise<z.infer<typeof where>> {
+async function actsIn(env: Env, scope: string, id: string): Promise<ActingPlace> {
   try {
     const { reflexes: chain } = await env.SCOPE.getByName(scope).chain()
     const link = chain.find((one) => one.id === id)

@@ -1,72 +1,19 @@
-import { z } from '@hono/zod-openapi'
-import { issueTicket as signTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
+import { issueTicket, principalOf, ticketSecretOf, verifyTicket } from '../auth/ticket.ts'
 import { deciderOf, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
 import { randomHex } from '../../core/event.ts'
-import { keyDeleted, tooFarBehind, type Connect } from '../../contract/scope-api.ts'
+import { createTicket, socket, stream } from '../../contract/operations/live.ts'
+import type { Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
-import { problem, type Problem } from '../../contract/problem.ts'
-import { guard, json, problemJson, problems, resource, routes, scopePath } from '../describe/describe.ts'
+import type { Problem } from '../../contract/problem.ts'
+import { resource } from '../describe/describe.ts'
+import { serve } from '../describe/operation.ts'
 import { conflict, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 
-const route = routes('Live')
-const seq = z.coerce.number<string>().int().min(0).optional()
-const after = seq.describe('The last `seq` seen: newer log entries are sent first. Without it, only new entries are sent.')
-const ticket = z.string().optional().describe('A one-time ticket, in place of a key.')
-
-const socket = route('get /v1/scopes/{scope}/ws', 'openSocket', 'Open a WebSocket', {
-  description:
-    'JSON in both directions. **In** (role publisher): an event, or `{"content": "…"}`, which is a `ws.message` of this connection; with the role operator also ' +
-    '`{"type": "approve" or "reject", "approval_id", "reason"?}`. **Out**: `{"type": "ack", "id", "status"}` once an event is durable or a decision is recorded; `{"type": "error", "errors"}` for invalid input, after which the socket stays open; `{"type": "log", "entry"}` for ' +
-    'each log entry; `{"type": "delta", "turn_id", "content"}` for parts of a response in progress, with `"from": 0` for the whole response so far, which a socket gets that opens meanwhile, and with `event_id` for the whole reply of a reflex, ahead of its entry `reply-sent`. `ping` is answered with `pong`. Clients that cannot set headers, such as browsers, request a ticket ' +
-    'and pass it as `?ticket=`. The first frame is `{"type": "open", "seq"}`: log entries after this `seq` follow. To resume without a gap, pass `?after=SEQ` with the last `seq` of an ' +
-    `entry, or of \`open\` if no entry has arrived. A socket whose key was deleted is closed with ${keyDeleted.code} (${keyDeleted.reason}) ` +
-    'within a minute of use; reconnecting with that key is rejected. After every 64 kB the scope sends `{"type": "mark", "sent"}`: **return it unchanged** once ' +
-    `the preceding frames are processed. The scope sends at most ${limits.unread_bytes / 1024} kB beyond the last returned mark, and continues from the log when the next one is returned. ` +
-    `If no mark is returned for 30 s, the socket is closed with ${tooFarBehind.code}; \`?after=SEQ\` resumes without a gap. A client that never returns a mark is sent 4 MB a second, and closed with ${tooFarBehind.code} after ${limits.unconfirmed_bytes / 1024 / 1024} MB. A socket accepts ${limits.socket_messages_per_second} messages per second; ` +
-    `further messages are answered with an error. A key may have at most ${limits.connections_per_key} open sockets and streams per scope (429).`,
-  ...guard({ roles: ['publisher', 'viewer'], scoped: true }),
-  request: {
-    params: scopePath,
-    query: z.object({
-      after,
-      ticket,
-      connection_id: z.string().min(1).max(128).optional().describe("The name of this connection; defaults to the key's name."),
-    }),
-  },
-  responses: {
-    101: { description: 'The socket is open.' },
-    426: problemJson(problem, 'Not a WebSocket upgrade request.'),
-    ...problems(400, 503),
-  },
-})
-
-const stream = route('get /v1/scopes/{scope}/stream', 'streamLog', 'Follow the log as server-sent events', {
-  description:
-    'Each event is named `log`; its `id` is the `seq` and its data the entry. A `Last-Event-ID` header resumes the stream; an EventSource sends it automatically, even before the ' +
-    'first entry, because the stream starts with the `id` of the position before it. A stream ends within about a minute after its key was deleted, or if nothing was read from it for a minute.',
-  ...guard({ roles: ['viewer'], scoped: true }),
-  request: { params: scopePath, query: z.object({ after, ticket }) },
-  responses: {
-    200: { description: 'The stream.', content: { 'text/event-stream': { schema: z.string() } } },
-    ...problems(400),
-  },
-})
-
-const issueTicket = route('post /v1/scopes/{scope}/tickets', 'createTicket', 'Get a one-time ticket', {
-  description:
-    'Valid for one connection to this scope, for 60 s, with the base roles of the requesting key. If that key is deleted, the connection is closed. ' +
-    'The deployment signs it with `REFLEX_TICKET_SECRET` or a key derived from `REFLEX_ADMIN_KEY`; replacing that secret invalidates unused tickets. 409: neither is set.',
-  ...guard({ roles: ['viewer', 'publisher'], scoped: true }),
-  request: { params: scopePath },
-  responses: { 201: json(z.object({ ticket: z.string(), expires_at: z.iso.datetime() }), 'The ticket.'), ...problems(400, 409) },
-})
-
-export const socketRoutes = resource()
-  .openapi(socket, async (c) => {
+export const socketRoutes = resource().openapiRoutes([
+  serve(socket, (c, { query: { after = null, connection_id = c.var.principal.name } }) => {
     if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') throw upgradeRequired()
     const { scope, principal } = c.var
-    const { after = null, connection_id = principal.name } = c.req.valid('query')
     const connecting = {
       connection_id,
       key_id: principal.key_id,
@@ -76,21 +23,22 @@ export const socketRoutes = resource()
       after,
     }
     return connect(c.env, scope, connecting, { Upgrade: 'websocket' })
-  })
-  .openapi(stream, async (c) => {
+  }),
+  serve(stream, (c, { query }) => {
     const { scope, principal } = c.var
-    const after = lastEventId(c.req.header('Last-Event-ID')) ?? c.req.valid('query').after ?? null
+    const after = lastEventId(c.req.header('Last-Event-ID')) ?? query.after ?? null
     const { key_id, name } = principal
     return connect(c.env, scope, { connection_id: name, key_id, source: name, may_send: false, decides_as: null, after })
-  })
-  .openapi(issueTicket, async (c) => {
+  }),
+  serve(createTicket, async (c) => {
     const { scope, principal } = c.var
     const secret = ticketSecretOf(c.env)
     if (secret === null) throw conflict('tickets-not-configured', NO_TICKETS)
-    const { ticket, expires_at } = await signTicket(secret, { scope, principal, nonce: randomHex(16), now: Date.now() })
+    const { ticket, expires_at } = await issueTicket(secret, { scope, principal, nonce: randomHex(16), now: Date.now() })
     c.header('Cache-Control', 'no-store')
-    return c.json({ ticket, expires_at: new Date(expires_at).toISOString() }, 201)
-  })
+    return { ticket, expires_at: new Date(expires_at).toISOString() }
+  }),
+])
 
 /** The object trusts the connection header, so none of the caller's headers are passed on. */
 export async function connect(env: Env, scope: string, by: Connect, headers: Record<string, string> = {}): Promise<Response> {

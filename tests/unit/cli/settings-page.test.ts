@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { settingsPage } from '../../../cli/docs/settings-page.ts'
 import { conditionError } from '../../../src/agent/condition.ts'
 import { defaultSettings, settingFields, settingsPatch } from '../../../src/contract/settings/settings.ts'
-import { plainSchema } from '../../../src/http/body/plain-schema.ts'
+import { plainSchema } from '../../../src/contract/plain-schema.ts'
 
 const names = Object.keys(settingFields)
 const described: Record<string, { description?: string; examples?: unknown[] }> = plainSchema(settingsPatch).properties ?? {}

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
 import { approval, approvalStatus, approvalStatuses, decisionReason, type ApprovalStatus } from '../contract/approval.ts'
+import { waitingWork } from '../../../contract/reports/waiting-work.ts'
 import { operations, type Colour } from '../../../contract/operation.ts'
-import { byAge, paged } from '../../../contract/paging.ts'
+import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
 import { idPath, toolPage, toolScope } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Approvals', roles: ['operator'] })
@@ -101,3 +102,18 @@ export const reject = decision('reject', [
   "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
   'Do not run it',
 ])
+
+export const listWaiting = operation('get /v1/waiting', 'listWaiting', 'List what waits for a person', {
+  description:
+    'Pending approvals and dead letters in the scopes that the key covers, newest first: ids, kinds, times and errors. ' +
+    'Inputs, reasons and content are for keys with the role `operator`: `GET /v1/approvals`, `GET /v1/dlq`.',
+  roles: ['viewer'],
+  query: z.object({ scope: scopeName.optional().describe('Only of this scope.'), limit: pageLimit(100, 20) }),
+  answers: { 200: [waitingWork, 'The newest of both.'] },
+  mcp: {
+    name: 'what_waits',
+    title: 'What waits for a person',
+    description: 'Pending approvals and dead letters, newest first: ids, kinds, times and errors, without inputs and content.',
+    input: { scope: toolScope.optional(), limit: toolPage.limit },
+  },
+})

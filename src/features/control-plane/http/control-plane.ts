@@ -1,24 +1,10 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from 'zod'
 import { iso } from '../../../base/time.ts'
+import type { controlPlane } from '../../../contract/reports/health.ts'
 import type { Env } from '../../../env.ts'
 import { readControlPlane } from '../store/control-plane.ts'
 import { storeOf } from '../../../store/store.ts'
 import { controlPlaneOf, controlPlaneProblem } from '../client/client.ts'
-
-const time = z.iso.datetime().nullable()
-export const controlPlane = z.object({
-  url: z.string(),
-  status: z
-    .enum(['waiting', 'ok', 'degraded'])
-    .describe('`waiting`: before its first contact, by the cron. `degraded`: it does not answer; what it sent earlier is used.'),
-  error: z.string().nullable(),
-  failing_since: time,
-  synced_at: time.describe('The last contact, to within five minutes.'),
-  revision: z.int().describe('Of the feed of skills.'),
-  skipped: z
-    .array(z.object({ version: z.string(), reason: z.string() }))
-    .describe('Versions of its skills that this deployment cannot take.'),
-})
 
 /** This deployment as a client of a control plane; null if it has none. */
 export async function controlPlaneReport(env: Env): Promise<z.infer<typeof controlPlane> | null> {

@@ -1,62 +1,25 @@
 import { createHash } from 'node:crypto'
-import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { z } from '@hono/zod-openapi'
 import type { Clean } from '../../../base/secrets.ts'
 import { answersIn } from '../agent/answers.ts'
 import { canonicalJson } from '../../../base/json.ts'
-import { limits } from '../../../base/limits.ts'
 import { isAsked, type DecisionAsked } from '../contract/event.ts'
-import { decisionRequest, decisionResponse } from '../contract/wire.ts'
+import type { decisionResponse } from '../contract/wire.ts'
 import type { EventOutcome } from '../../../contract/event-record.ts'
+import { decide } from '../operations/decide.ts'
 import type { ScopeApi } from '../../../contract/scope-api.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
+import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { eventRules, readEvent } from '../../../http/body/parse-events.ts'
-import { guard, json, jsonRequest, problems, resource, routes, scopePath } from '../../../http/describe/describe.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve, type RequestOf } from '../../../http/describe/operation.ts'
 import { conflict, inboxFull, refusal } from '../../../http/problems/refusals.ts'
 
-const route = routes('Scopes')
-const WAIT_MS = 10_000
+export const decisionRoutes = resource().openapiRoutes([serve(decide, answer)])
 
-const decide = route('post /v1/scopes/{scope}/decisions', 'decide', 'Answer typed questions about a state', {
-  description:
-    'The decisions API of the providers of decision models: `choice`, `noul` (yes or no) and `score` questions about one state, each answered with ' +
-    'probabilities. The scope forwards the request to its decision model and logs it. A reflex that is active in the scope may answer instead; ' +
-    'its answer puts all probability on one value. docs/decision-models.md has more. With `Idempotency-Key`, a repeated request gets the first answer; ' +
-    'a decision that failed is asked again.',
-  ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
-  request: {
-    params: scopePath,
-    headers: z.object({
-      'idempotency-key': z
-        .string()
-        .min(1)
-        .max(256)
-        .optional()
-        .describe('Identifies the request among those of your key, so that it can be repeated.'),
-    }),
-    query: z.object({
-      timeout_ms: z.coerce.number<string>().int().min(1).max(limits.wait_ms).default(WAIT_MS).describe('Maximum wait for the answer.'),
-    }),
-    body: jsonRequest(decisionRequest, {
-      model: 'jev-latest',
-      state: 'I was charged twice.',
-      questions: {
-        team: {
-          type: 'choice',
-          instructions: 'Who handles this?',
-          criteria: { billing: 'Charges and refunds', support: 'Other requests' },
-        },
-        refund: { type: 'noul', instructions: 'Does the customer ask for money back?' },
-      },
-    }),
-  },
-  responses: { 200: json(decisionResponse, 'The answers.'), ...problems(400, 409, 413, 415, 502, 504) },
-})
-
-export const decisionRoutes = resource().openapi(decide, async (c) => {
+async function answer(c: Context<AuthEnv>, { query: { timeout_ms }, headers: { 'idempotency-key': key }, body }: RequestOf<typeof decide>) {
   const { scope, principal } = c.var
-  const { timeout_ms } = c.req.valid('query')
-  const { 'idempotency-key': key } = c.req.valid('header')
-  const body = c.req.valid('json')
   const named = key === undefined ? {} : { id: `decision-${hashOf([principal.key_id, key])}`, request_hash: hashOf(body) }
   const rules = eventRules(c, scope)
   const trace = traceContextOf(c.req.header('traceparent'), c.req.header('tracestate'))
@@ -74,8 +37,8 @@ export const decisionRoutes = resource().openapi(decide, async (c) => {
     const detail = `The decision ${asked.id} has no answer after ${timeout_ms} ms: ${record?.waiting?.detail ?? 'the model was asked'}.`
     throw refusal('decision-pending', detail, { extension: { id: asked.id }, headers: { 'Retry-After': '1' } })
   }
-  return c.json(responseTo(asked, record), 200)
-})
+  return responseTo(asked, record)
+}
 
 /** The id of an event includes the caller's key, so that callers do not share idempotency keys. */
 const hashOf = (value: unknown): string => createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 32)

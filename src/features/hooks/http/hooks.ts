@@ -1,21 +1,11 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
-import { receipts } from '../../../contract/event-record.ts'
+import { find, list, put, receive, remove } from '../operations/hooks.ts'
 import { coversScope, type Principal } from '../../../contract/principal.ts'
 import { hookKey } from '../../notices/contract/notice.ts'
-import {
-  hasPlaces,
-  hook,
-  hookAddress,
-  isTenantAddress,
-  nameOfHook,
-  type NewHook,
-  newHook,
-  reachOf,
-  secretOfHook,
-} from '../contract/hook.ts'
+import { hasPlaces, type hook, isTenantAddress, nameOfHook, type NewHook, reachOf, secretOfHook } from '../contract/hook.ts'
 import { randomHex } from '../../../core/event.ts'
 import { fixedType, mapDelivery, mappingError, scopeOf, unsignedIn } from '../events/hook-mapping.ts'
 import { verifyHook } from '../events/hook-signature.ts'
@@ -26,48 +16,15 @@ import { createKeyCache, type KeyCache } from '../../../http/auth/key-cache.ts'
 import { addressLimited, type AuthEnv } from '../../../http/auth/middleware.ts'
 import { eventRules, readEvent, withTypesOf } from '../../../http/body/parse-events.ts'
 import { readBody } from '../../../http/body/read-body.ts'
-import { guard, json, jsonRequest, open, problemJson, problems, resource, routes } from '../../../http/describe/describe.ts'
-import { paged, pageLimit } from '../../../contract/paging.ts'
-import { Problem, problem } from '../../../contract/problem.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
+import { Problem } from '../../../contract/problem.ts'
 import { isForScope, useRefusal } from '../../../tools/tool-secrets.ts'
 import { conflict, demandCoverage, forbidden, inboxFull, invalid, notFound, refusal, unavailable } from '../../../http/problems/refusals.ts'
 import { parseJson } from '../../../base/parse-json.ts'
 
-const route = routes('Hooks')
-const named = z.object({ name: hookAddress.describe('The name of the hook, or its address.') })
-
-const put = route('put /v1/hooks/{name}', 'putHook', 'Create or replace a hook', {
-  description:
-    'Deliveries to `POST /v1/hooks/ADDRESS` become events of its scope. The address is the name if the key covers all scopes. Otherwise the answer has it, ' +
-    'and each scope has hooks of its own: no other tenant can take a name, or see it. ' +
-    'Takes effect immediately at this location, and everywhere within 30 s. See docs/webhooks.md.',
-  ...guard({ roles: ['admin'], body: 'json' }),
-  request: {
-    params: named,
-    body: jsonRequest(newHook, { scope: 'ci', scheme: 'github', when: 'has(body.commits)' }),
-  },
-  responses: { 200: json(hook, 'The hook.'), ...problems(400, 404, 409, 413, 415) },
-})
-const list = route('get /v1/hooks', 'listHooks', 'List hooks, by address', {
-  ...guard({ roles: ['admin'] }),
-  request: { query: z.object({ limit: pageLimit(100), cursor: z.string().max(64).default('') }) },
-  responses: { 200: json(paged(hook), 'A page, with the numbers of deliveries by result.'), ...problems(400) },
-})
-const find = route('get /v1/hooks/{name}', 'getHook', 'Get a hook', {
-  ...guard({ roles: ['admin'] }),
-  request: { params: named },
-  responses: { 200: json(hook, 'The hook.'), ...problems(400, 404, 409) },
-})
-const remove = route('delete /v1/hooks/{name}', 'deleteHook', 'Delete a hook', {
-  ...guard({ roles: ['admin'] }),
-  request: { params: named },
-  responses: { 204: { description: 'Deleted.' }, ...problems(400, 404, 409) },
-})
-
-export const hookRoutes = resource()
-  .openapi(put, async (c) => {
-    const { name } = c.req.valid('param')
-    const given = c.req.valid('json')
+export const hookRoutes = resource().openapiRoutes([
+  serve(put, async (c, { params: { name }, body: given }) => {
     const { scope: named, scheme, ...own } = given
     const scope = reachOf(named)
     demandCoverage(c.var.principal, [{ scope }])
@@ -86,21 +43,21 @@ export const hookRoutes = resource()
     else if (!(await addTenantHook(storeOf(c.env), name, row)))
       throw conflict('changed', `Somebody else has just made the hook ${name} of ${scope}. Send the request again to replace it.`)
     cache?.forget(address)
-    return c.json({ ...(await present(c.env, row)), ...(warnings.length > 0 && { warnings }) }, 200)
-  })
-  .openapi(list, async (c) => {
-    const { limit, cursor } = c.req.valid('query')
+    return { ...(await present(c.env, row)), ...(warnings.length > 0 && { warnings }) }
+  }),
+  serve(list, async (c, { query: { limit, cursor } }) => {
     const rows = await listHooks(storeOf(c.env), { patterns: c.var.principal.scopes, after: cursor, limit: limit + 1 })
     const items = await presentAll(c.env, rows.slice(0, limit))
-    return c.json({ items, next_cursor: rows.length > limit ? (items.at(-1)?.address ?? null) : null }, 200)
-  })
-  .openapi(find, async (c) => c.json(await present(c.env, await hookFor(c, c.req.valid('param').name)), 200))
-  .openapi(remove, async (c) => {
-    const { address } = await hookFor(c, c.req.valid('param').name)
+    return { items, next_cursor: rows.length > limit ? (items.at(-1)?.address ?? null) : null }
+  }),
+  serve(find, async (c, { params: { name } }) => present(c.env, await hookFor(c, name))),
+  serve(remove, async (c, { params: { name } }) => {
+    const { address } = await hookFor(c, name)
     await deleteHook(storeOf(c.env), address)
     cache?.forget(address)
-    return c.body(null, 204)
-  })
+    return null
+  }),
+])
 
 /** Refuses a type of events that the hook's scope does not know. */
 async function typeWarnings(c: Context<AuthEnv>, given: NewHook): Promise<string[]> {
@@ -124,24 +81,12 @@ const headerWarnings = (given: NewHook): string[] =>
       `${place}: the signature does not cover the header ${header}. Whoever passes a delivery on can change it: decide by the body where you can.`,
   )
 
-const receive = route('post /v1/hooks/{name}', 'receiveHook', 'Receive a delivery', {
-  description:
-    'For the systems that send webhooks: it needs no key, but the signature of its scheme. A repeated delivery is a duplicate, with the receipts of the first. ' +
-    'A refused delivery changes nothing. A delivery that the hook ignores has no receipt.',
-  ...open,
-  middleware: [addressLimited],
-  request: { params: named },
-  responses: {
-    202: json(receipts, 'The receipts of its events.'),
-    ...Object.fromEntries(
-      [400, 401, 404, 413, 415, 429, 503].map((status) => [status, problemJson(problem, 'The delivery was refused.')] as const),
-    ),
-  },
-})
-
 /** Registered before the routes that need a key. */
-export const hookDeliveryRoutes = resource().openapi(receive, async (c) => {
-  const { name: address } = c.req.valid('param')
+export const hookDeliveryRoutes = resource().openapiRoutes([
+  serve(receive, (c, { params: { name } }) => delivered(c, name), addressLimited),
+])
+
+async function delivered(c: Context<AuthEnv>, address: string) {
   cache ??= createKeyCache((id) => findHook(storeOf(c.env), id), Date.now)
   const row = await cache.find(address).catch((): never => {
     throw unavailable('The hooks of this deployment could not be read. Send the delivery again.')
@@ -153,12 +98,12 @@ export const hookDeliveryRoutes = resource().openapi(receive, async (c) => {
     const accepted = events.filter(({ status }) => status === 'accepted').length
     if (accepted > 0) count('accepted', accepted)
     if (events.length > accepted) count('duplicate', events.length - accepted)
-    return c.json({ accepted, events }, 202)
+    return { accepted, events }
   } catch (error) {
     count(error instanceof Problem ? (error.type.split(':').at(-1) ?? 'failed') : 'failed')
     throw error
   }
-})
+}
 
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 const FORM = new RegExp(`^${FORM_TYPE} *(?:;|$)`, 'i')

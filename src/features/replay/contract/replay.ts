@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { effectChange, spent } from './what-if.ts'
 
+/** The version of the shape of an exported file. A reader converts older ones. */
+export const RECORDING_SCHEMA = 2
+
 const text = z.string()
 const count = z.int()
 

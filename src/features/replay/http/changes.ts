@@ -1,10 +1,8 @@
-import { z } from '@hono/zod-openapi'
 import { lookUpReflex, reflexVersionsFor, type Asker } from '../../../artifacts/look-up.ts'
 import type { ScopeLicence } from '../../market/contract/view.ts'
 import type { Principal } from '../../../contract/principal.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
-import { replayMode } from '../contract/replay.ts'
-import { replayBudget, replayChanges, type ReplayBudget, type ReplayChanges } from '../contract/what-if.ts'
+import type { ReplayBudget, ReplayChanges } from '../contract/what-if.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Env } from '../../../env.ts'
 import type { AgentRegistry } from '../../../agent/registry.ts'
@@ -20,14 +18,7 @@ import { storeOf } from '../../../store/store.ts'
 import { demandRole } from '../../../http/auth/middleware.ts'
 import { invalid } from '../../../http/problems/refusals.ts'
 
-/** The fields that all requests for a replay have in common. */
-export const replayFields = {
-  mode: replayMode.default('pinned'),
-  changes: replayChanges.optional().describe('Needed by `what_if`, and by nothing else.'),
-  budget: replayBudget.optional(),
-}
 export type ReplayQuery = { mode: 'pinned' | 'what_if'; changes?: ReplayChanges | undefined; budget?: ReplayBudget | undefined }
-export const replayRequest = z.strictObject(replayFields)
 
 /** True if reflexes may run on events on which none ran when they were recorded. */
 export const showsMore = ({ changes: { reflexes, reflex_code, settings } = {} }: ReplayQuery): boolean =>

@@ -1,96 +1,45 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from 'zod'
 import type { Context } from 'hono'
 import type { Computing } from '../../../base/computing.ts'
-import { rangeProgress, rangeReport, type RangeProgress, type RangeReport } from '../contract/replay.ts'
+import { NDJSON } from '../../../contract/operation.ts'
+import { rangeLimits, replayRange as replayScope, type rangeLines } from '../operations/replay.ts'
+import type { RangeProgress, RangeReport } from '../contract/replay.ts'
 import type { ScopeApi } from '../../../contract/scope-api.ts'
 import { isBasis, isForeign } from '../what-if/changes.ts'
 import { replayRange } from '../what-if/range.ts'
 import { rangeRecording } from '../../../traces/recording-lines.ts'
 import { enterComputing } from '../../../http/auth/computing.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
-import { described, plainSchema } from '../../../http/body/plain-schema.ts'
-import {
-  NDJSON,
-  guard,
-  instant,
-  json,
-  jsonRequest,
-  jsonText,
-  problems,
-  resource,
-  routes,
-  scopePath,
-} from '../../../http/describe/describe.ts'
+import { jsonText, resource } from '../../../http/describe/describe.ts'
+import { serve, type RequestOf } from '../../../http/describe/operation.ts'
 import { problemOf } from '../../../http/problems/problem.ts'
-import { invalid, refuseInvalid } from '../../../http/problems/refusals.ts'
-import { replayFields, resolveChanges, showsMore } from './changes.ts'
+import { invalid } from '../../../http/problems/refusals.ts'
+import { resolveChanges, showsMore } from './changes.ts'
 import { manifestsOf, programsOf } from '../../traces/http/export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
 
-const route = routes('Traces')
-const MOST_ENTRIES = 200_000
-/** Longer requests end with a cursor. */
-const MOST_MS = 60_000
-
-const rangeRequest = z.strictObject({
-  ...replayFields,
-  since: instant.describe('Log entries at or after this time.'),
-  until: instant.optional().describe('Log entries before this time; now by default.'),
-  cursor: z
-    .string()
-    .regex(/^\d{1,15}$/, 'pass the next_cursor of the report before')
-    .optional(),
-})
-
-const lines = z.union([
-  z.object({ progress: rangeProgress }),
-  z.object({ report: rangeReport }),
-  z.object({ error: z.string(), instance: z.string().optional() }),
+export const rangeReplayRoutes = resource().openapiRoutes([
+  serve(replayScope, async (c, { body: asked }) => {
+    const until = asked.until ?? new Date().toISOString()
+    if (until <= asked.since) throw invalid('`until` must be after `since`.')
+    // Refuses what is wrong with the request before a stream begins.
+    await resolveChanges(asked, { ...callerOf(c), is_file: false, settings: [] })
+    const parts = replaying(c, { ...asked, until }, await enterComputing(c.var.principal))
+    if (c.req.header('Accept')?.includes(NDJSON) !== true) return lastOf(parts)
+    return streamed(linesOf(parts, c.req))
+  }),
 ])
-
-const ranged = route('post /v1/scopes/{scope}/replay', 'replayScope', 'Replay a time range of a scope', {
-  description:
-    'Decides again on everything that the log of the scope has between two times, pinned or with `changes`, and reports how many decisions are the same, changed ' +
-    'or unknown, usage and effects on both sides, and the ten most telling changes. It calls no tool and changes nothing; the log gets one entry `replay-done`. ' +
-    `A request reads up to ${MOST_ENTRIES} entries or ${MOST_MS / 1000} s; \`next_cursor\` continues it. With \`Accept: application/x-ndjson\` the answer is a stream of lines: ` +
-    '`{"progress": …}` after each part, and `{"report": …}` or `{"error": …}` at last.',
-  ...guard({ roles: ['viewer'], scoped: true, body: 'json' }),
-  request: {
-    params: scopePath,
-    body: jsonRequest(described<z.input<typeof rangeRequest>>(plainSchema(rangeRequest)), {
-      since: '2026-11-21T00:00:00Z',
-      until: '2026-11-22T00:00:00Z',
-      mode: 'what_if',
-      changes: { settings: { tau: 0.9 } },
-    }),
-  },
-  responses: {
-    200: { description: 'The report.', content: { ...json(rangeReport, '').content, [NDJSON]: { schema: lines } } },
-    ...problems(400, 413, 415),
-  },
-})
-
-export const rangeReplayRoutes = resource().openapi(ranged, async (c) => {
-  const asked = refuseInvalid({ target: 'json', ...rangeRequest.safeParse(await c.req.json()) })
-  const until = asked.until ?? new Date().toISOString()
-  if (until <= asked.since) throw invalid('`until` must be after `since`.')
-  // Refuses what is wrong with the request before a stream begins.
-  await resolveChanges(asked, { ...callerOf(c), is_file: false, settings: [] })
-  const parts = replaying(c, { ...asked, until }, await enterComputing(c.var.principal))
-  if (c.req.header('Accept')?.includes(NDJSON) !== true) return c.json(await lastOf(parts), 200)
-  return streamed(linesOf(parts, c.req))
-})
 
 /** Typed as the report, which the last line holds. */
 function streamed(body: ReadableStream<Uint8Array>) {
-  const response = jsonText<RangeReport>(body)
+  const response = jsonText(body)
   response.headers.set('Content-Type', NDJSON)
   return response
 }
 
 type Caller = Context<AuthEnv>
-type Range = z.output<typeof rangeRequest> & { until: string }
+type Range = RequestOf<typeof replayScope>['body'] & { until: string }
 type Replaying = AsyncGenerator<RangeProgress, RangeReport>
 
 const callerOf = ({ env, var: { agents, principal, scope } }: Pick<Caller, 'env' | 'var'>) => ({ env, agents, principal, scope })
@@ -101,14 +50,14 @@ async function* replaying(c: Caller, asked: Range, computing: Computing): Replay
   const recorded: Pick<ScopeApi, 'recording'> = env.SCOPE.getByName(scope)
   const contexts = showsMore(asked)
   const since = Date.parse(asked.since)
-  const ends = Date.now() + MOST_MS
+  const ends = Date.now() + rangeLimits.ms
   const replayed = replayRange({
     scope,
     mode: asked.mode,
     since,
     until: Date.parse(asked.until),
     after: asked.cursor === undefined ? null : Number(asked.cursor),
-    most_entries: MOST_ENTRIES,
+    most_entries: rangeLimits.entries,
     read: (after, limit) => rangeRecording(recorded, { since, after, limit, contexts }),
     complete: async (page) => {
       const [programs, manifests] = await Promise.all([programsOf(env, page), manifestsOf(env, page)])
@@ -148,7 +97,7 @@ function linesOf(parts: Replaying, request: { method: string; path: string }): R
   const encoder = new TextEncoder()
   return new ReadableStream({
     async pull(controller) {
-      const send = (line: z.input<typeof lines>) => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`))
+      const send = (line: z.input<typeof rangeLines>) => controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`))
       try {
         const next = await parts.next()
         if (!next.done) return send({ progress: next.value })

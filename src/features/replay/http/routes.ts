@@ -1,103 +1,37 @@
-import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { AgentRegistry } from '../../../agent/registry.ts'
 import type { Computing } from '../../../base/computing.ts'
 import { isJsonFields, jsonValue } from '../../../base/json.ts'
-import { limits } from '../../../base/limits.ts'
 import { warn } from '../../../base/warn.ts'
-import { replayReport, type ReplayReport } from '../contract/replay.ts'
+import { exportFile, replay as replayTrace, replayFile, replayRequest } from '../operations/replay.ts'
+import type { ReplayReport } from '../contract/replay.ts'
 import type { Principal } from '../../../contract/principal.ts'
-import { scopeName } from '../../../core/event.ts'
 import type { Env } from '../../../env.ts'
-import { bundle, openRecordings, RECORDING_SCHEMA, type Recording } from '../recording.ts'
+import { bundle, openRecordings, type Recording } from '../recording.ts'
 import { mergeReports } from '../what-if/merge.ts'
 import { replay } from '../replay.ts'
 import { isBasis, isForeign } from '../what-if/changes.ts'
 import { whatIf } from '../what-if/what-if.ts'
 import { withComputing } from '../../../http/auth/computing.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
-import { guard, json, jsonRequest, jsonText, problems, resource, routes, traceId } from '../../../http/describe/describe.ts'
-import { described, plainSchema } from '../../../http/body/plain-schema.ts'
+import { jsonText, resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
 import { invalid, refuseInvalid } from '../../../http/problems/refusals.ts'
-import { replayRequest, resolveChanges, showsMore, type ReplayQuery } from './changes.ts'
+import { resolveChanges, showsMore, type ReplayQuery } from './changes.ts'
 import { exportTrace, recordingsOf } from '../../traces/http/export.ts'
 import { hostOf } from './host.ts'
 import { logReplay } from './log-replay.ts'
 import { rangeReplayRoutes } from './range.ts'
 import { scopesOfTrace } from '../../traces/http/trace-scope.ts'
 
-const route = routes('Traces')
-
-const tracePath = z.object({
-  trace_id: traceId.describe('32 hex digits, as in W3C trace context.'),
-})
-const ofScope = z.object({
-  scope: scopeName
-    .optional()
-    .describe('The scope whose log has the trace. By default those of its events and calls, once they are replicated.'),
-})
-const recording = z
-  .looseObject({ schema: z.int(), trace_id: z.string(), scope: z.string().optional(), sha256: z.string() })
-  .describe(
-    `A self-contained file of schema version ${RECORDING_SCHEMA}. \`sha256\` is over the canonical JSON of its other fields. ` +
-      'If the trace went through several scopes, `recordings` has one file for each.',
-  )
-
-const fileRequest = z.union([recording, replayRequest.extend({ recording })])
-
-const exported = route('get /v1/traces/{trace_id}/export', 'exportTrace', 'Export a trace as one file', {
-  description:
-    'Log entries, events, settings, code of reflexes, manifests and messages of prompts: all that the decisions of the trace were made from, without secrets. ' +
-    '`POST /v1/replay` decides again from it.',
-  ...guard({ roles: ['viewer'] }),
-  request: { params: tracePath, query: ofScope },
-  responses: { 200: json(recording, 'The file.'), ...problems(400, 404) },
-})
-
-const replayed = route('post /v1/traces/{trace_id}/replay', 'replayTrace', 'Replay a trace', {
-  description:
-    'Decides again from the log, with the code of this deployment, and compares every decision and output with what was recorded. ' +
-    'With `mode: what_if`, the named `changes` take the place of what was recorded. It calls no tool and changes nothing. ' +
-    'It asks no model, except within a `budget`, which needs the role `operator`.',
-  ...guard({ roles: ['viewer'], body: 'optional' }),
-  request: {
-    params: tracePath,
-    query: ofScope,
-    body: jsonRequest(described<z.input<typeof replayRequest>>(plainSchema(replayRequest)), {
-      mode: 'what_if',
-      changes: { settings: { tau: 0.9 } },
-    }),
-  },
-  responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 404, 413, 415) },
-})
-
-const replayedFile = route('post /v1/replay', 'replayFile', 'Replay an exported trace', {
-  description:
-    'The body is a file of `GET /v1/traces/{trace_id}/export`, or `{"recording": FILE, "mode": "what_if", "changes": …}`. It may be compressed with ' +
-    `\`Content-Encoding: gzip\`, and has at most ${limits.file_bytes} bytes uncompressed. A file that was changed or cut off is rejected as a whole.`,
-  ...guard({ roles: ['viewer'], body: 'file' }),
-  request: {
-    body: jsonRequest(described<z.input<typeof fileRequest>>(plainSchema(fileRequest)), {
-      schema: RECORDING_SCHEMA,
-      trace_id: 'a'.repeat(32),
-      scope: 'default',
-      sha256: 'b'.repeat(64),
-    }),
-  },
-  responses: { 200: json(replayReport, 'The comparison.'), ...problems(400, 413, 415) },
-})
-
-const traceReplayRoutes = resource()
-  .openapi(exported, async (c) => {
-    const { trace_id } = c.req.valid('param')
-    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
+const traceReplayRoutes = resource().openapiRoutes([
+  serve(exportFile, async (c, { params: { trace_id }, query: { scope } }) => {
+    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, scope)
     const found = await exportTrace(c.env, scopes, { trace_id, contexts: true }, { key: c.var.principal })
-    return jsonText<z.infer<typeof recording>>(JSON.stringify(await bundle(trace_id, found)))
-  })
-  .openapi(replayed, async (c) => {
-    const { trace_id } = c.req.valid('param')
-    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, c.req.valid('query').scope)
-    const asked = refuseInvalid({ target: 'json', ...replayRequest.safeParse(jsonValue(await c.req.text()) ?? {}) })
+    return jsonText(JSON.stringify(await bundle(trace_id, found)))
+  }),
+  serve(replayTrace, async (c, { params: { trace_id }, query, body: asked }) => {
+    const scopes = await scopesOfTrace(c.env, c.var.principal, trace_id, query.scope)
     const reports = await withComputing(c.var.principal, async (computing) => {
       const found = await recordingsOf(c.env, scopes, { trace_id, contexts: showsMore(asked) })
       return replayAll(found, asked, { ...callerOf(c), computing })
@@ -106,17 +40,18 @@ const traceReplayRoutes = resource()
       const { mode, changes_hash, compared, changed, unknown } = report
       await logReplay(c, { mode, of: { trace_id }, changes_hash, compared, changed, unknown: unknown.length }, scope)
     }
-    return c.json(mergeReports(reports.map(({ report }) => report)), 200)
-  })
-  .openapi(replayedFile, async (c) => {
+    return mergeReports(reports.map(({ report }) => report))
+  }),
+  serve(replayFile, async (c) => {
     const { file, ...asked } = askedOf(await c.req.text())
     const reports = await withComputing(c.var.principal, async (computing) => {
       const opened = await openRecordings(file, (steps) => computing.run(steps))
       if (!opened.ok) throw invalid(opened.detail)
       return replayAll(opened.recordings, asked, { ...callerOf(c), computing, is_file: true }).catch(unreadable)
     })
-    return c.json(mergeReports(reports.map(({ report }) => report)), 200)
-  })
+    return mergeReports(reports.map(({ report }) => report))
+  }),
+])
 
 export const replayRoutes = resource().route('/', traceReplayRoutes).route('/', rangeReplayRoutes)
 

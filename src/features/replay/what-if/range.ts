@@ -1,5 +1,6 @@
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import {
+  RECORDING_SCHEMA,
   equivalenceOf,
   type RangeProgress,
   type RangeReport,
@@ -10,7 +11,7 @@ import {
 } from '../contract/replay.ts'
 import type { RangeRecording } from '../../../contract/scope-api.ts'
 import { asRecorded } from '../given.ts'
-import { RECORDING_SCHEMA, type Recording } from '../recording.ts'
+import type { Recording } from '../recording.ts'
 import { decideAgain } from '../replay.ts'
 import { Comparison } from '../report.ts'
 import { Source, type ReplayHost } from '../source.ts'

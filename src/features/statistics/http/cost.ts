@@ -1,29 +1,11 @@
-import { z } from '@hono/zod-openapi'
-import { scopeCost, type ScopeCost } from '../contract/cost.ts'
-import { buckets } from '../contract/statistics.ts'
+import { cost } from '../operations/cost.ts'
+import type { ScopeCost } from '../contract/cost.ts'
 import { sumStatistics } from '../store/query.ts'
 import { storeOf } from '../../../store/store.ts'
-import { guard, instant, json, problems, resource, routes, scopePath } from '../../../http/describe/describe.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
 import { rangeOf } from './statistics.ts'
 import type { MetricSums } from './statistics-metrics.ts'
-
-const route = routes('Scopes')
-
-const read = route('get /v1/scopes/{scope}/cost', 'estimateScopeCost', 'Estimate the cost of a scope', {
-  description:
-    'Computed from what the scope counted: the recorded cost of its model calls, and an estimate of what the platform bills for its events, turns and effects. ' +
-    'It lags like the statistics: an hour by day, 10 minutes by hour. docs/cost.md has the rates.',
-  ...guard({ roles: ['viewer'], scoped: true }),
-  request: {
-    params: scopePath,
-    query: z.object({
-      bucket: z.enum(buckets).default('day').describe('The buckets that are summed. `all`: since the scope exists.'),
-      since: instant.optional().describe('Default: an hour (minute), a day (hour) or 30 days (day) before `until`.'),
-      until: instant.optional().describe('Exclusive; default: now.'),
-    }),
-  },
-  responses: { 200: json(scopeCost, 'The estimate.'), ...problems(400) },
-})
 
 const KEYS = [
   'accepted',
@@ -39,17 +21,18 @@ const KEYS = [
   'saved_cost_usd',
 ] as const
 
-export const costRoutes = resource().openapi(read, async (c) => {
-  const { scope } = c.var
-  const { bucket, ...times } = c.req.valid('query')
-  const { since, until } = rangeOf(bucket, times)
-  const range = { family: 'scope' as const, bucket, since, until, patterns: [scope], keys: KEYS, by: null }
-  const found = await sumStatistics(storeOf(c.env), range)
-  const sums: Record<string, number> = {}
-  for (const { key, value } of found) sums[key] = (sums[key] ?? 0) + value
-  const iso = (at: number) => new Date(at).toISOString()
-  return c.json({ scope, bucket, since: iso(since), until: iso(until), ...costOf(sums) } satisfies ScopeCost, 200)
-})
+export const costRoutes = resource().openapiRoutes([
+  serve(cost, async (c, { query: { bucket, ...times } }) => {
+    const { scope } = c.var
+    const { since, until } = rangeOf(bucket, times)
+    const range = { family: 'scope' as const, bucket, since, until, patterns: [scope], keys: KEYS, by: null }
+    const found = await sumStatistics(storeOf(c.env), range)
+    const sums: Record<string, number> = {}
+    for (const { key, value } of found) sums[key] = (sums[key] ?? 0) + value
+    const iso = (at: number) => new Date(at).toISOString()
+    return { scope, bucket, since: iso(since), until: iso(until), ...costOf(sums) }
+  }),
+])
 
 /**
  * Dollars per million, as measured in docs/cost.md: `low` in batches, `high` alone. A turn and an

@@ -1,11 +1,14 @@
-import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { LEDGER } from '../../market/contract/ledger-api.ts'
+import { operations, texts } from '../../../contract/operation.ts'
 import type { Family } from '../contract/statistics.ts'
 import { countsOf, listHooks } from '../../hooks/store/hooks.ts'
 import { countVersions, sumStatistics } from '../store/query.ts'
 import { exposedOf } from '../../../traces/entries/counts.ts'
 import { storeOf } from '../../../store/store.ts'
-import { guard, problems, resource, routes } from '../../../http/describe/describe.ts'
+import type { AuthEnv } from '../../../http/auth/middleware.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
 import { deadLetterCounts, inboxDepths, parkedCounts, spanCounts } from '../../../http/operations/health-report.ts'
 import { databaseBytes } from '../../../http/operations/schema-check.ts'
 import { histogramOf, type MetricSums } from './statistics-metrics.ts'
@@ -20,16 +23,21 @@ type Kind = 'counter' | 'gauge' | 'histogram'
 type Sample = { suffix?: string; labels?: Record<string, string>; value: number }
 type Exposed = { name: string; kind: Kind; help: string; samples: Sample[] }
 
-const route = routes('Statistics')
-const scrape = route('get /metrics', 'getPrometheusMetrics', 'Get the current totals for Prometheus', {
-  description:
-    'Text format 0.0.4. Totals over the scopes that the key covers, since each scope exists, as last replicated to D1 (within about a minute). ' +
-    `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by address.`,
-  ...guard({ roles: ['viewer'] }),
-  responses: { 200: { description: 'The metrics.', content: { 'text/plain': { schema: z.string() } } }, ...problems() },
-})
+const scrape = operations({ tag: 'Statistics', roles: ['viewer'] })(
+  'get /metrics',
+  'getPrometheusMetrics',
+  'Get the current totals for Prometheus',
+  {
+    description:
+      'Text format 0.0.4. Totals over the scopes that the key covers, since each scope exists, as last replicated to D1 (within about a minute). ' +
+      `No series is per scope; of reflexes and skills the ${MOST_LABELS} with the highest counts are listed, and the first ${MOST_LABELS} hooks by address.`,
+    answers: { 200: [null, 'The metrics.', texts.plain] },
+  },
+)
 
-export const prometheusRoutes = resource().openapi(scrape, async (c) => {
+export const prometheusRoutes = resource().openapiRoutes([serve(scrape, exposed)])
+
+async function exposed(c: Context<AuthEnv>): Promise<Response> {
   const { scopes } = c.var.principal
   const db = storeOf(c.env)
   const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries, database, ledger] = await Promise.all([
@@ -59,7 +67,7 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
       samples: versions.map(({ kind, state, versions: value }) => ({ labels: { kind, state }, value })),
     },
   ]
-  const exposed = [
+  const all = [
     ...ofScopes(scope.get('') ?? {}),
     counter('spans_exported_total', 'Spans that the collector took.', spans.exported),
     counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
@@ -75,8 +83,8 @@ export const prometheusRoutes = resource().openapi(scrape, async (c) => {
     stored('database_bytes', 'What D1 holds, of at most 10 GB.', database),
     stored('ledger_bytes', 'What the Ledger object holds, of at most 10 GB.', ledger),
   ]
-  return c.text(exposed.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
-})
+  return c.text(all.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
+}
 
 const STATUSES = ['accepted', 'completed', 'ignored', 'dead_lettered', 'cancelled', 'retried']
 const EXPOSED = { scope: exposedOf('scope'), reflex: exposedOf('reflex'), skill: exposedOf('skill') }

@@ -1,10 +1,13 @@
-import { z } from '@hono/zod-openapi'
+import { z } from 'zod'
+import { operations } from '../../../contract/operation.ts'
+import { instant, toolScope, toolTime } from '../../../contract/operations/shared.ts'
 import { buckets, families, bucketStart, bucketSteps, statistics, statisticsSummary, type Bucket } from '../contract/statistics.ts'
 import { scopePattern } from '../../../contract/scope-pattern.ts'
 import { lastPasses } from '../../../store/artifacts/skill-tests.ts'
 import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQuery } from '../store/query.ts'
 import { storeOf } from '../../../store/store.ts'
-import { guard, instant, json, problems, resource, routes } from '../../../http/describe/describe.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
 import { demandCoverage, invalid } from '../../../http/problems/refusals.ts'
 import { metrics, TURN_KEYS, type Metric, type MetricSums } from './statistics-metrics.ts'
 
@@ -16,58 +19,64 @@ const DAY_MS = bucketSteps.day
 const RANGE_MS: Record<Bucket, number> = { minute: bucketSteps.hour, hour: DAY_MS, day: 30 * DAY_MS, all: 1 }
 
 const names = Object.keys(metrics) as [string, ...string[]]
-const route = routes('Statistics')
+const operation = operations({ tag: 'Statistics', roles: ['viewer'] })
 const times = {
   bucket: z.enum(buckets).default('hour').describe('`all` is one bucket without a time range.'),
   since: instant.optional().describe('Default: an hour (minute), a day (hour) or 30 days (day) before `until`.'),
   until: instant.optional().describe('Exclusive; default: now.'),
   scope: scopePattern.optional().describe('A scope or a pattern.'),
 }
-const read = route('get /v1/stats', 'getStatistics', 'Get a metric over time', {
+export const read = operation('get /v1/stats', 'getStatistics', 'Get a metric over time', {
   description:
     'Numbers of the scopes that the key covers, in buckets of UTC. Minutes are kept for a day, hours for 31 days, days and totals for good. ' +
     `The newest buckets lag by up to a minute, 10 minutes (hour) or an hour (day). At most ${MOST_POINTS} buckets. docs/stats.md defines the metrics.`,
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    query: z.object({
-      metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
-      by: z.enum(families).optional().describe('One series for each, largest totals first. Without it: the total.'),
-      ...times,
-    }),
+  query: z.object({
+    metric: z.enum(names).describe('The name of a metric in docs/stats.md.'),
+    by: z.enum(families).optional().describe('One series for each, largest totals first. Without it: the total.'),
+    ...times,
+  }),
+  answers: { 200: [statistics, 'The metric.'] },
+  mcp: {
+    name: 'statistics',
+    title: 'A metric over time',
+    description: 'A number per minute, hour or day. An unknown metric is answered with the names of all.',
+    input: {
+      metric: z.string().max(64),
+      by: z.enum(families).optional(),
+      bucket: z.enum(buckets).optional(),
+      scope: toolScope.optional().describe('A scope or a pattern.'),
+      since: toolTime,
+      until: toolTime,
+    },
   },
-  responses: { 200: json(statistics, 'The metric.'), ...problems(400) },
 })
 
 const scopeMetrics = Object.keys(metrics).filter((name) => metrics[name]?.family === 'scope' && !metrics[name]?.registry)
-const summary = route('get /v1/stats/summary', 'getStatisticsSummary', 'Get several metrics over time', {
+const summary = operation('get /v1/stats/summary', 'getStatisticsSummary', 'Get several metrics over time', {
   description: `Totals of the scopes that the key covers, by one query. For \`reflex.…\`, \`skill.…\` and series use /v1/stats.`,
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    query: z.object({
-      metrics: z
-        .string()
-        .transform((list) => list.split(','))
-        .pipe(
-          z
-            .array(z.enum(scopeMetrics as [string, ...string[]]))
-            .min(1)
-            .max(MOST_METRICS),
-        )
-        .meta({ description: `Names of metrics, separated by commas; at most ${MOST_METRICS}.`, example: 'turns,model.cost_usd' }),
-      ...times,
-    }),
-  },
-  responses: { 200: json(statisticsSummary, 'The metrics, in the order of the request.'), ...problems(400) },
+  query: z.object({
+    metrics: z
+      .string()
+      .transform((list) => list.split(','))
+      .pipe(
+        z
+          .array(z.enum(scopeMetrics as [string, ...string[]]))
+          .min(1)
+          .max(MOST_METRICS),
+      )
+      .meta({ description: `Names of metrics, separated by commas; at most ${MOST_METRICS}.`, example: 'turns,model.cost_usd' }),
+    ...times,
+  }),
+  answers: { 200: [statisticsSummary, 'The metrics, in the order of the request.'] },
 })
 
 type StatisticsAnswer = z.infer<typeof statistics>
 
-export const statisticsRoutes = resource()
-  .openapi(summary, async (c) => {
-    const { metrics: names, bucket, scope, ...times } = c.req.valid('query')
+export const statisticsRoutes = resource().openapiRoutes([
+  serve(summary, async (c, { query: { metrics: asked_names, bucket, scope, ...range } }) => {
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
-    const { since, until } = rangeOf(bucket, times)
-    const asked = names.flatMap((name) => (metrics[name] ? [{ name, metric: metrics[name] }] : []))
+    const { since, until } = rangeOf(bucket, range)
+    const asked = asked_names.flatMap((name) => (metrics[name] ? [{ name, metric: metrics[name] }] : []))
     const patterns = scope === undefined ? c.var.principal.scopes : [scope]
     const keys = [...new Set(asked.flatMap(({ metric }) => metric.keys))]
     const series = await summed(storeOf(c.env), { family: 'scope', keys, bucket, since, until, patterns, by: null })
@@ -78,15 +87,14 @@ export const statisticsRoutes = resource()
       total: of(totalOf(points), {}),
       points: Array.from(points, ([start, sums]) => ({ at: iso(start), value: of(sums, {}) })),
     }))
-    return c.json({ bucket, since: iso(since), until: iso(until), metrics: shown }, 200)
-  })
-  .openapi(read, async (c) => {
-    const { metric: name, by, bucket, scope, ...times } = c.req.valid('query')
+    return { bucket, since: iso(since), until: iso(until), metrics: shown }
+  }),
+  serve(read, async (c, { query: { metric: name, by, bucket, scope, ...asked } }) => {
     const metric = metrics[name]
     if (!metric) throw invalid(`There is no metric ${name}.`)
     if (by !== undefined && by !== 'scope' && by !== metric.family) throw invalid(`The metric ${name} has no series by ${by}.`)
     if (scope !== undefined) demandCoverage(c.var.principal, [{ scope }])
-    const { since, until } = rangeOf(bucket, times)
+    const { since, until } = rangeOf(bucket, asked)
     const grouped = by === undefined ? null : by === 'scope' ? ('scope' as const) : ('label' as const)
     const { scopes } = c.var.principal
     const range = { bucket, since, until, patterns: scope === undefined ? scopes : [scope], by: grouped }
@@ -94,11 +102,9 @@ export const statisticsRoutes = resource()
     const shown = metric.registry
       ? { series: [{ label: null, total: await registered(db, metric.registry, scopes), points: [] }], more: false }
       : await seriesOf(db, metric, range)
-    return c.json(
-      { metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown } satisfies StatisticsAnswer,
-      200,
-    )
-  })
+    return { metric: name, unit: metric.unit, bucket, since: iso(since), until: iso(until), ...shown }
+  }),
+])
 
 async function seriesOf(
   db: D1Database,

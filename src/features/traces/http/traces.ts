@@ -1,66 +1,21 @@
-import { z } from '@hono/zod-openapi'
 import { limits } from '../../../base/limits.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import { coversScope } from '../../../contract/principal.ts'
 import type { ScopeApi } from '../../../contract/scope-api.ts'
-import { spanKinds, trace, traceStatuses, traceSummary } from '../../../contract/reports/trace.ts'
-import { scopeName } from '../../../core/event.ts'
+import { find, list } from '../operations/traces.ts'
 import type { Env } from '../../../env.ts'
 import { storeOf } from '../../../store/store.ts'
 import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../../store/traces/traces.ts'
 import type { LoggedEntry } from '../spans/node.ts'
 import { buildTrace } from '../spans/tree.ts'
-import { guard, instant, json, problems, resource, routes, traceId } from '../../../http/describe/describe.ts'
-import { paged, pageLimit } from '../../../contract/paging.ts'
+import { resource } from '../../../http/describe/describe.ts'
+import { serve } from '../../../http/describe/operation.ts'
 import { demandCoverage, notFound } from '../../../http/problems/refusals.ts'
 import { MOST_SCOPES } from './trace-scope.ts'
 
-const route = routes('Traces')
-
-const list = route('get /v1/traces', 'listTraces', 'List traces, newest first', {
-  description:
-    'Each trace once, by its newest event that matches. A filter is about one event and what followed from it. Traces without an event, such as those of ' +
-    'proposals and of changed settings, are listed by their start. A page may be short, or empty, and still have a `next_cursor`.',
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    query: z.object({
-      scope: scopeName.optional(),
-      agent: z.string().max(128).optional().describe('The agent that serves the scope.'),
-      kind: z.enum(spanKinds).optional().describe('A kind of span that the trace has.'),
-      status: z.enum(traceStatuses).optional(),
-      skill: z.string().max(128).optional().describe('The id of a skill that the gate decided on.'),
-      since: instant.optional().describe('Events accepted at or after this time.'),
-      until: instant.optional().describe('Events accepted before this time.'),
-      min_duration_ms: z.coerce.number<string>().min(0).optional().describe('From the acceptance of the event to its end.'),
-      limit: pageLimit(100),
-      cursor: z
-        .string()
-        .regex(/^\d{1,19}$/, 'pass the next_cursor of the previous page')
-        .optional(),
-    }),
-  },
-  responses: { 200: json(paged(traceSummary), 'A page.'), ...problems(400) },
-})
-
-const find = route('get /v1/traces/{trace_id}', 'getTrace', 'Get a trace as one tree', {
-  description:
-    'Built from the logs of the scopes that the trace went through, as far as the key covers them. Its events are found in the list of events, with a delay of about ' +
-    'a second; `scope` names a scope whose newest entries are searched as well.',
-  ...guard({ roles: ['viewer'] }),
-  request: {
-    params: z.object({
-      trace_id: traceId.describe('As in the receipt of an event, or in the `traceparent` that it was sent with.'),
-    }),
-    query: z.object({ scope: scopeName.optional() }),
-  },
-  responses: { 200: json(trace, 'The trace.'), ...problems(400, 404) },
-})
-
-export const traceRoutes = resource()
-  .openapi(list, async (c) => c.json(await listTraces(storeOf(c.env), { ...c.req.valid('query'), patterns: c.var.principal.scopes }), 200))
-  .openapi(find, async (c) => {
-    const { trace_id } = c.req.valid('param')
-    const { scope } = c.req.valid('query')
+export const traceRoutes = resource().openapiRoutes([
+  serve(list, (c, { query }) => listTraces(storeOf(c.env), { ...query, patterns: c.var.principal.scopes })),
+  serve(find, async (c, { params: { trace_id }, query: { scope } }) => {
     const { principal } = c.var
     if (scope !== undefined) demandCoverage(principal, [{ scope }])
     const [events, calls] = await Promise.all([
@@ -84,8 +39,9 @@ export const traceRoutes = resource()
       { truncated },
     )
     if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
-    return c.json(built, 200)
-  })
+    return built
+  }),
+])
 
 const MOST_ENTRIES = 5000
 /** Files of the archive that cannot be read. */

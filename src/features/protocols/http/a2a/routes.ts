@@ -1,66 +1,67 @@
 import { AgentCard } from '@a2a-js/sdk'
 import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server'
 import { A2AError } from '@a2a-js/sdk/errors'
-import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { z } from 'zod'
 import { warn } from '../../../../base/warn.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../../../core/event.ts'
-import { guard, json, jsonRequest, open, problems, resource, routes, scopePath } from '../../../../http/describe/describe.ts'
+import { operations, texts } from '../../../../contract/operation.ts'
+import { scopePath } from '../../../../contract/operations/shared.ts'
+import type { AuthEnv } from '../../../../http/auth/middleware.ts'
+import { resource } from '../../../../http/describe/describe.ts'
+import { serve } from '../../../../http/describe/operation.ts'
 import { message, rpcAnswer } from '../mcp/message.ts'
 import { messageBody } from './body.ts'
 import { agentCard, PROTOCOL_VERSION } from './card.ts'
 import { ScopeAgent } from './handler.ts'
 
-const route = routes('Agents')
-/** Typed by strings: zod-openapi's types would infer one of the two. */
-const forms: Record<string, { schema: z.ZodType }> = {
-  'application/json': { schema: rpcAnswer },
-  'text/event-stream': { schema: z.string() },
-}
+const operation = operations({ tag: 'Agents', roles: null })
 
-const card = route('get /.well-known/agent-card.json', 'getAgentCard', 'Get the A2A card of an agent', {
+const card = operation('get /.well-known/agent-card.json', 'getAgentCard', 'Get the A2A card of an agent', {
   description: 'The endpoint of a scope for other agents (A2A 1.0), and that it needs a key. It names neither events nor skills.',
-  ...open,
-  request: { query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }) },
-  responses: { 200: json(z.record(z.string(), z.unknown()), 'The card.'), ...problems(400) },
+  query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }),
+  answers: { 200: [z.record(z.string(), z.unknown()), 'The card.'] },
+  problems: [401, 403, 429],
 })
 
-const guarded = guard({ roles: ['viewer', 'publisher'], scoped: true })
-
-const a2a = route('post /v1/scopes/{scope}/a2a', 'callAgent', 'Talk to an agent over A2A', {
+const a2a = operation('post /v1/scopes/{scope}/a2a', 'callAgent', 'Talk to an agent over A2A', {
   description:
     'JSON-RPC of A2A 1.0: `SendMessage` and `SendStreamingMessage` (publisher), `GetTask`, `ListTasks`, `SubscribeToTask` (viewer), `CancelTask` (operator), `GetExtendedAgentCard`. ' +
     'A message is an event whose id is its `messageId`: one that is sent again is dropped. A task is a view of that event. docs/a2a.md describes it.',
-  ...guarded,
-  middleware: [...guarded.middleware, messageBody],
-  request: { params: scopePath, body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} }) },
-  responses: {
-    200: { description: 'The response, or a stream of them.', content: forms },
-    ...problems(400, 413, 415),
-  },
+  roles: ['viewer', 'publisher'],
+  scoped: true,
+  params: scopePath,
+  body: message,
+  takes: 'own',
+  example: { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} },
+  answers: { 200: [rpcAnswer, 'The response, or a stream of them.', texts.events] },
 })
 
-export const a2aRoutes = resource()
-  .openapi(card, (c) => {
-    const shown = AgentCard.toJSON(agentCard(new URL(c.req.url).origin, c.req.valid('query').scope)) as Record<string, unknown>
+export const a2aRoutes = resource().openapiRoutes([
+  serve(card, (c, { query: { scope } }) => {
+    const shown = AgentCard.toJSON(agentCard(new URL(c.req.url).origin, scope)) as Record<string, unknown>
     return c.json(shown, 200, { 'Cache-Control': 'max-age=300', 'Access-Control-Allow-Origin': '*' })
-  })
-  .openapi(a2a, async (c) => {
-    const failures: unknown[] = []
-    const agent = new ScopeAgent(c, (error) => failures.push(error))
-    const request = c.req.valid('json')
-    try {
-      validateVersion(c.req.header('A2A-Version') || PROTOCOL_VERSION, await agent.getAgentCard())
-      const answer = await new JsonRpcTransportHandler(agent).handle(request, new ServerCallContext())
-      // As on every other route, an error that is not of the protocol is a problem.
-      if (failures.length > 0) throw failures[0]
-      return Symbol.asyncIterator in answer ? await streamed(answer, request.id) : Response.json(answer)
-    } catch (error) {
-      if (error instanceof A2AError) return Response.json(failed(request.id, error))
-      throw error
-    }
-  })
+  }),
+  serve(a2a, (c, { body }) => called(c, body), messageBody),
+])
 
-type Id = z.infer<typeof message>['id']
+async function called(c: Context<AuthEnv>, request: Message): Promise<Response> {
+  const failures: unknown[] = []
+  const agent = new ScopeAgent(c, (error) => failures.push(error))
+  try {
+    validateVersion(c.req.header('A2A-Version') || PROTOCOL_VERSION, await agent.getAgentCard())
+    const answer = await new JsonRpcTransportHandler(agent).handle(request, new ServerCallContext())
+    // As on every other route, an error that is not of the protocol is a problem.
+    if (failures.length > 0) throw failures[0]
+    return Symbol.asyncIterator in answer ? await streamed(answer, request.id) : Response.json(answer)
+  } catch (error) {
+    if (error instanceof A2AError) return Response.json(failed(request.id, error))
+    throw error
+  }
+}
+
+type Message = z.infer<typeof message>
+type Id = Message['id']
 type Answers = AsyncGenerator<unknown, void, undefined>
 
 const failed = (id: Id, error: unknown) => ({

@@ -1,13 +1,16 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { LogEntry } from '../../../../contract/log-entry.ts'
+import { operations, texts } from '../../../../contract/operation.ts'
+import { scopePath } from '../../../../contract/operations/shared.ts'
 import { hasRole } from '../../../../contract/principal.ts'
 import { Problem } from '../../../../contract/problem.ts'
 import type { AnswerPart, LogRead } from '../../../../contract/scope-api.ts'
 import type { Env } from '../../../../env.ts'
 import { demandReader, demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
 import { eventRules, readEvent } from '../../../../http/body/parse-events.ts'
-import { guard, jsonRequest, problems, resource, routes, scopePath } from '../../../../http/describe/describe.ts'
+import { resource } from '../../../../http/describe/describe.ts'
+import { serve } from '../../../../http/describe/operation.ts'
 import { inboxFull, invalid, notFound } from '../../../../http/problems/refusals.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
 import { CLARIFY, RunEvents, type AgUiRun } from './ag-ui-events.ts'
@@ -37,37 +40,35 @@ const runInput = z.looseObject({
 })
 type RunInput = z.infer<typeof runInput>
 
-const run = routes('Scopes')('post /v1/scopes/{scope}/ag-ui', 'runAgUi', 'Run the agent by AG-UI', {
-  description:
-    'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on; text arrives as the model makes it. ' +
-    'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers one. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
-  ...guard({ roles: ['publisher'], scoped: true, body: 'json' }),
-  request: {
+const run = operations({ tag: 'Scopes', roles: ['publisher'], scoped: true })(
+  'post /v1/scopes/{scope}/ag-ui',
+  'runAgUi',
+  'Run the agent by AG-UI',
+  {
+    description:
+      'Takes a RunAgentInput of AG-UI 1.0 and responds with its events as a stream, which is a projection of the log from the receipt of the message on; text arrives as the model makes it. ' +
+      'Approvals and questions of skills end a run as interrupts; `resume` of the next run answers one. Tool calls and state are for keys with the role viewer; approvals need the role operator. See docs/ag-ui.md.',
     params: scopePath,
-    body: jsonRequest(runInput, {
-      threadId: 'alice',
-      runId: 'run-1',
-      messages: [{ id: 'm-1', role: 'user', content: 'hello' }],
-    }),
+    body: runInput,
+    example: { threadId: 'alice', runId: 'run-1', messages: [{ id: 'm-1', role: 'user', content: 'hello' }] },
+    answers: { 200: [null, 'The events of the run.', texts.events] },
+    problems: [404, 409, 503],
   },
-  responses: {
-    200: { description: 'The events of the run.', content: { 'text/event-stream': { schema: z.string() } } },
-    ...problems(400, 404, 409, 413, 415, 503),
-  },
-})
+)
 
-export const agUiRoutes = resource().openapi(run, async (c) => {
-  const { scope, principal } = c.var
-  const input = c.req.valid('json')
-  const [entry] = input.resume ?? []
-  const resumes = entry !== undefined && !entry.interruptId.startsWith(CLARIFY)
-  const { run, after, trace_id } = resumes ? await resumed(c, input, entry) : await begun(c, input)
-  const events = new RunEvents(run, { shows_work: hasRole(principal, 'viewer') })
-  const key = { connection_id: principal.name, key_id: principal.key_id, source: principal.name }
-  const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after, parts: true })
-  const is_own = (one: LogEntry) => one.trace_id === trace_id || (run.event_id !== null && one.event_ids.includes(run.event_id))
-  return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
-})
+export const agUiRoutes = resource().openapiRoutes([
+  serve(run, async (c, { body: input }) => {
+    const { scope, principal } = c.var
+    const [entry] = input.resume ?? []
+    const resumes = entry !== undefined && !entry.interruptId.startsWith(CLARIFY)
+    const { run, after, trace_id } = resumes ? await resumed(c, input, entry) : await begun(c, input)
+    const events = new RunEvents(run, { shows_work: hasRole(principal, 'viewer') })
+    const key = { connection_id: principal.name, key_id: principal.key_id, source: principal.name }
+    const log = await connect(c.env, scope, { ...key, may_send: false, decides_as: null, after, parts: true })
+    const is_own = (one: LogEntry) => one.trace_id === trace_id || (run.event_id !== null && one.event_ids.includes(run.event_id))
+    return new Response(streamOf(log, events, is_own), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
+  }),
+])
 
 type Begun = { run: AgUiRun; after: number; trace_id: string }
 type AgUiContext = Context<AuthEnv>

@@ -1,6 +1,6 @@
-import { z } from '@hono/zod-openapi'
+import { z } from 'zod'
+import { texts } from '../../../../contract/operation.ts'
 import { problem } from '../../../../contract/problem.ts'
-import { json, problems } from '../../../../http/describe/describe.ts'
 
 /** The SDK validates the rest. It also accepts batches, which MCP dropped on 2025-06-18. */
 export const message = z.looseObject(
@@ -11,19 +11,16 @@ export const message = z.looseObject(
 /** An answer to a message whose id is not known has the id null. */
 export const rpcAnswer = message.extend({ id: z.union([z.string(), z.int(), z.null()]).optional() })
 
-/** Errors of the protocol itself; before it, a request is refused as on any other route. */
-const refused: Record<string, { schema: z.ZodType }> = {
-  'application/json': { schema: rpcAnswer },
-  'application/problem+json': { schema: problem },
-}
-
-export const mcpResponses = {
-  ...problems(413, 415),
-  200: {
-    description: 'The response to a request; a stream of messages if it asks for progress, and there is some.',
-    content: { 'application/json': { schema: rpcAnswer }, 'text/event-stream': { schema: z.string() } },
+/** A message by POST, and the answers of the transport. */
+export const rpc = {
+  body: message,
+  example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  answers: {
+    200: [rpcAnswer, 'The response to a request; a stream of messages if it asks for progress, and there is some.', texts.events],
+    202: [null, 'The notification was accepted.'],
   },
-  202: { description: 'The notification was accepted.' },
-  400: { description: 'The request is invalid.', content: refused },
-  406: json(rpcAnswer, 'Accept must name application/json and text/event-stream.'),
-}
+  refusals: {
+    400: [rpcAnswer, 'The request is invalid.', { 'application/problem+json': problem }],
+    406: [rpcAnswer, 'Accept must name application/json and text/event-stream.'],
+  },
+} as const

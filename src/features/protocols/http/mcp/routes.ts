@@ -1,25 +1,26 @@
-import { z } from '@hono/zod-openapi'
+import { z } from 'zod'
+import { operations } from '../../../../contract/operation.ts'
 import { DEFAULT_SCOPE, scopeName } from '../../../../core/event.ts'
-import { guard, jsonRequest, resource, routes } from '../../../../http/describe/describe.ts'
-import { mcpResponses, message } from './message.ts'
+import { resource } from '../../../../http/describe/describe.ts'
+import { serve } from '../../../../http/describe/operation.ts'
+import { rpc } from './message.ts'
 import { skillServer } from './server.ts'
 import { answerOnce } from './transport.ts'
 
-const route = routes('Skills')
-
-const mcp = route('post /v1/mcp', 'callMcp', 'Mount the skills of a scope as an MCP server', {
-  description:
-    'Streamable HTTP transport of the Model Context Protocol, without sessions: one JSON-RPC message per request, with a JSON response, or with a stream of progress and the response if `_meta.progressToken` asks for it; GET and DELETE are not supported. ' +
-    'The tools are the active skills that fit the scope. `tools/call` makes a proposal with the roles of the key (publisher), and the gate decides; the argument `reflex_why` ' +
-    'gives the reason. With `_meta: {"reflex/dry_run": true}` only the gate is evaluated. The trace of a call is that of `_meta.traceparent`, or of the header `traceparent`.',
-  ...guard({ roles: ['viewer', 'publisher'], scoped: 'query', body: 'json' }),
-  request: {
+const mcp = operations({ tag: 'Skills', roles: ['viewer', 'publisher'], scoped: 'query' })(
+  'post /v1/mcp',
+  'callMcp',
+  'Mount the skills of a scope as an MCP server',
+  {
+    description:
+      'Streamable HTTP transport of the Model Context Protocol, without sessions: one JSON-RPC message per request, with a JSON response, or with a stream of progress and the response if `_meta.progressToken` asks for it; GET and DELETE are not supported. ' +
+      'The tools are the active skills that fit the scope. `tools/call` makes a proposal with the roles of the key (publisher), and the gate decides; the argument `reflex_why` ' +
+      'gives the reason. With `_meta: {"reflex/dry_run": true}` only the gate is evaluated. The trace of a call is that of `_meta.traceparent`, or of the header `traceparent`.',
     query: z.object({ scope: scopeName.default(DEFAULT_SCOPE) }),
-    body: jsonRequest(message, { jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+    ...rpc,
   },
-  responses: mcpResponses,
-})
-
-export const mcpRoutes = resource().openapi(mcp, (c) =>
-  answerOnce((trying, era) => skillServer(c, trying, era), c.req.raw, c.req.valid('json')),
 )
+
+export const mcpRoutes = resource().openapiRoutes([
+  serve(mcp, (c, { body }) => answerOnce((trying, era) => skillServer(c, trying, era), c.req.raw, body)),
+])

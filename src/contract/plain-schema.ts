@@ -1,4 +1,4 @@
-import { z } from '@hono/zod-openapi'
+import { z } from 'zod'
 
 export type PlainSchema = { properties?: Record<string, object>; required?: string[]; oneOf?: PlainSchema[] }
 
@@ -12,8 +12,8 @@ export function plainSchema(schema: z.ZodType): PlainSchema {
 /** Each `$ref` here means arbitrary JSON, and its path would be wrong inside the document. */
 const withoutReferences = (key: string, value: unknown): unknown => (key === '$defs' || key === '$ref' ? undefined : value)
 
-/** Documents a body, and types it for `hc`; the handler validates it instead of zod-openapi. */
-export function described<Input>(schema: object): z.ZodType<Input, Input>
+/** Documents a body, and types it for callers; the handler reads and validates it. */
+export function described<Input>(schema: object): z.ZodType<never, Input>
 export function described(schema: object): unknown {
   return schema
 }
