@@ -15,10 +15,18 @@ const reference: Plugin = {
   },
 }
 
+/** Pages need no helper that loads their styles first: there is one stylesheet. */
+const plainImports: Plugin = {
+  name: 'plain-imports',
+  apply: 'build',
+  enforce: 'pre',
+  load: (id) => (id.endsWith('vite/preload-helper.js') ? 'export const __vitePreload = (load) => load()' : null),
+}
+
 /** `npm run build` runs it. The page and the API have one origin, so no address is configured. */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [reference],
+  plugins: [reference, plainImports],
   // Calls of `h` are smaller than calls of the automatic runtime, which names each `children`.
   oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' }, jsxInject: "import { Fragment, h } from 'preact'" },
   build: {
@@ -33,8 +41,16 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: {
       output: {
-        // The shell has what several files need.
-        codeSplitting: { groups: [{ name: 'shell', test: /node_modules|src\/(?:api|app|css|layout|main|ui|pages\/overview)/ }] },
+        codeSplitting: {
+          groups: [
+            // The shell has what the overview needs; the parts have what the other pages share.
+            {
+              name: 'shell',
+              test: /node_modules|src\/(?:api|app|css|layout|main|pages\/overview|ui\/(?:feedback|links|n|page|sparkline|tabs|text|time))|contract\/address|base\/amounts/,
+            },
+            { name: 'parts', test: /src\/ui\/(?!request-form)/ },
+          ],
+        },
       },
     },
   },

@@ -116,7 +116,8 @@ async function list({ api, print, signal }: Session, { op, declared: { table }, 
   const path = given.path.map(String)
   const listing = { parts: partsOf(op, path), query: given.fields as Record<string, string>, limit: given.limit, most: most ?? 0, signal }
   const page = most === null ? await api().json<Page<never>>(route(listing.parts), { signal }) : await pages<never>(api(), listing)
-  print.page(page, columns, typeof empty === 'string' ? empty : harmless(empty(path, given.fields)))
+  const shown = columns.filter(({ only }) => only !== 'page')
+  print.page(page, shown, typeof empty === 'string' ? empty : harmless(empty(path, given.fields)))
 }
 
 /** The parts of the path after `/v1/`. */

@@ -9,13 +9,14 @@ type Look = { width?: number | undefined; paint?: Paint }
 /** Lines with a heading. The last column is truncated to the width; the others keep theirs. */
 export function table<Item>(items: readonly Item[], columns: readonly Column<Item>[], { width, paint = plainPaint }: Look = {}): string[] {
   const rows = items.map((item) => columns.map(({ of }) => written(of(item))))
-  const widths = columns.map(({ title }, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
+  const titles = columns.map(({ title }) => title.toUpperCase())
+  const widths = titles.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
   const before = widths.slice(0, -1).reduce((sum, width) => sum + width + 2, 0)
   const fit = (text: string, at: number) => {
     if (at < columns.length - 1) return text.padEnd(widths[at] ?? 0)
     return width === undefined ? text : cut(text, Math.max(10, width - before))
   }
-  const heading = paint('dim', columns.map(({ title }, at) => fit(title, at)).join('  '))
+  const heading = paint('dim', titles.map(fit).join('  '))
   const lines = rows.map((row, place) =>
     row
       .map((text, at) => {

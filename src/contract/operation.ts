@@ -108,7 +108,27 @@ export const operations =
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 /** An object is shown as JSON. */
 export type Cell = string | number | boolean | object | null | undefined
-export type Column<Item> = { title: string; of: (item: Item) => Cell; colour?: (item: Item) => Colour | null }
+/** A page shows a value by its kind. A terminal writes it as it is. */
+export type ValueKind = 'time' | 'status' | 'scope' | 'account' | 'scrip' | 'usd' | 'share' | 'count'
+export type Column<Item> = {
+  title: string
+  of: (item: Item) => Cell
+  colour?: (item: Item) => Colour | null
+  kind?: ValueKind
+  /** The place on the dashboard that the value links to. */
+  to?: (item: Item) => string
+  /** The only place that shows it. */
+  only?: 'page' | 'terminal'
+  /** On a page, in rem; unset: what is left, or what the kind needs. */
+  width?: number
+}
+/** A request that lists items, as people see it. It has no schema: a browser loads it, too. */
+export type ItemList<Item> = {
+  at: `get /${string}`
+  /** The field that tells one item from another. */
+  key: keyof Item & string
+  columns: readonly Column<Item>[]
+}
 
 /** The fields of a request, without the parameters of the path. */
 export type OperationFields = Readonly<Record<string, unknown>>
@@ -125,6 +145,9 @@ type FlagDetails = {
   standard?: string | readonly string[]
   required?: true
 }
+
+/** A request with the options of its command, which a form has as fields. It has no schema. */
+export type CommandForm = { at: `post /${string}`; usage: string; flags: readonly Flag[]; fills?: string }
 
 type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
 

@@ -89,18 +89,23 @@ describe('the dashboard', () => {
   const sources = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(?:tsx?|css)$/.test(name))
   const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8')
 
-  const SENTENCES = 'traces/entries/sentences.ts'
-  test('imports types of the contract from the Worker, and the sentences of its log: no other code of it is sent to a browser', () => {
+  const SENT = /^(?:contract\/(?:lists\/[\w-]+|address)|features\/[\w-]+\/contract\/lists|traces\/entries\/sentences|base\/amounts)\.ts$/
+  test('imports types of the contract from the Worker, and lists and sentences: no other code of it is sent to a browser', () => {
     const importing = sources.filter((file) => {
-      const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '((?:\.\.\/)+src\/[^']+)'/gm)]
+      const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '(?:\.\.\/)+src\/([^']+)'/gm)]
       return imports.some(
         ([, type, target = '']) =>
-          !target.endsWith(`/src/${SENTENCES}`) &&
-          (!type || !/\/src\/(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target)),
+          !SENT.test(target) && (!type || !/^(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target)),
       )
     })
     expect(importing).toEqual([])
-    expect(importsOf(SENTENCES, /^import (?!type )[^;]*?from '([^']+)'/gm)).toEqual([])
+  })
+
+  test('is sent no library by a list or a sentence', () => {
+    const sent = files.filter((file) => SENT.test(file))
+    expect(sent).toContain('contract/lists/scopes.ts')
+    const imported = sent.flatMap((file) => importsOf(file, /^import (?!type )[^;]*?from '([^']+)'/gm))
+    expect(imported.filter((target) => !SENT.test(target))).toEqual([])
   })
 
   test('sets no HTML and no inline script', () => {

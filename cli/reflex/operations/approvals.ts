@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { approve, find, list, nameOf, reject } from '../../../src/features/approvals/operations/approvals.ts'
+import { nameOf } from '../../../src/features/approvals/contract/lists.ts'
+import { approve, find, list, reject } from '../../../src/features/approvals/operations/approvals.ts'
 import { addNoun, addOperation } from '../operation.ts'
 import type { Page } from '../../../src/contract/scope-api.ts'
 import { openStandalone } from '../standalone-file.ts'

@@ -1,3 +1,4 @@
+import { addressOf } from '../../../src/contract/address.ts'
 import { answered, unanswered } from './away.ts'
 import { failed, problemFrom, type Answer } from './problem.ts'
 import { endSession, keyInUse } from './session.ts'
@@ -9,6 +10,12 @@ const PATIENCE_MS = 30_000
 
 /** A part of a path: a scope may contain slashes. */
 export const part = (name: string): string => encodeURIComponent(name)
+
+/** The address of a request: fields that its path does not name are in the query. */
+export function address(at: string, fields: Readonly<Record<string, string | number | null | undefined>> = {}): string {
+  const { path, rest } = addressOf(at, fields)
+  return path + query(Object.fromEntries(rest) as typeof fields)
+}
 
 /** A query string with its question mark, without parameters that are not set. */
 export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {

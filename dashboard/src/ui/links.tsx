@@ -1,5 +1,6 @@
 import { useRoute } from 'preact-iso'
 import { query } from '../api/request.ts'
+import { visible } from './text.tsx'
 
 /**
  * A scope in an address of the dashboard: `ssh/bastion` is `/scopes/ssh~bastion`. No name has a
@@ -23,4 +24,5 @@ export function TraceLink({ id, span, text = 'Trace' }: { id: string; span?: str
 }
 
 export const dealLink = (id: string): string => `/market?deal=${encodeURIComponent(id)}`
-export const accountLink = (id: string): string => `/market?account=${encodeURIComponent(id)}`
+const accountLink = (id: string): string => `/market?account=${encodeURIComponent(id)}`
+export const AccountLink = ({ id }: { id: string }) => <a href={accountLink(id)}>{visible(id)}</a>

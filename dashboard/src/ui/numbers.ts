@@ -1,3 +1,6 @@
+import { counted } from '../../../src/base/amounts.ts'
+
+export { counted }
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 const share = new Intl.NumberFormat('en', { maximumSignificantDigits: 3, maximumFractionDigits: 2, roundingPriority: 'lessPrecision' })
@@ -7,8 +10,6 @@ type Value = number | null | undefined
 const NOTHING = '–'
 
 export const count = (value: Value): string => (value === null || value === undefined ? NOTHING : whole.format(value))
-/** `1 event`, `2,000 events`. */
-export const counted = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`
 /** 12,345 as 12.3K. */
 export const compact = (value: Value): string =>
   value === null || value === undefined ? NOTHING : (Math.abs(value) < 1000 ? small : short).format(value)
@@ -18,6 +19,8 @@ export function usd(value: Value): string {
   if (value === null || value === undefined) return NOTHING
   return `$${value !== 0 && Math.abs(value) < 0.995 ? small.format(value) : value.toFixed(2)}`
 }
+/** An amount of the market's money. */
+export const scrip = (amount: Value): string => (amount === null || amount === undefined ? NOTHING : `${count(amount)} scrip`)
 /** A sum that leaves out calls whose price is unknown says how many those are. */
 export function money(sum: number, unpriced: number): string {
   if (unpriced === 0) return usd(sum)

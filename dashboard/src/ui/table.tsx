@@ -1,14 +1,8 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { lookOf, shown, type TableColumn } from './column.tsx'
 
-export type TableColumn<Row> = {
-  title: string
-  cell: (row: Row) => ComponentChildren
-  /** CSS width, such as `8rem`; without it the column takes what is left. */
-  width?: string
-  numeric?: boolean
-}
+export type { TableColumn }
 
 type TableProps<Row> = {
   label: string
@@ -44,7 +38,7 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
   useEffect(() => scrollTo(frame.current, place), [place])
 
   const { from, to } = rows.length <= WHOLE ? { from: 0, to: rows.length } : view.value
-  const shown = rows.slice(from, to)
+  const in_view = rows.slice(from, to)
   const below = Math.max(0, rows.length - to)
   return (
     <div class="table" ref={frame} onScroll={look} tabIndex={0} role="region" aria-label={label}>
@@ -52,16 +46,16 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
         <Head columns={columns} />
         <tbody>
           <Space rows={from} columns={columns.length} />
-          {shown.map((row, index) => (
+          {in_view.map((row, index) => (
             <tr
               key={keyOf(row)}
               aria-rowindex={from + index + 2}
               {...(keyOf(row) === current && { 'aria-current': 'true' as const })}
               {...(onSelect && { onClick: () => onSelect(row) })}
             >
-              {columns.map(({ title, cell, numeric }) => (
-                <td key={title} class={numeric ? 'numeric' : ''}>
-                  {cell(row)}
+              {columns.map((column) => (
+                <td key={column.title} class={lookOf(column).numeric ? 'numeric' : ''}>
+                  {shown(column, row)}
                 </td>
               ))}
             </tr>
@@ -75,17 +69,20 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
 
 /** No column vanishes in a narrow window: the frame scrolls instead. */
 const leastWidth = <Row,>(columns: readonly TableColumn<Row>[]): string =>
-  `max(44rem, ${columns.map(({ width }) => width ?? '10rem').join(' + ')})`
+  `max(44rem, ${columns.map((column) => `${lookOf(column).width ?? 10}rem`).join(' + ')})`
 
 function Head<Row>({ columns }: { columns: readonly TableColumn<Row>[] }) {
   return (
     <thead>
       <tr aria-rowindex={1}>
-        {columns.map(({ title, width, numeric }) => (
-          <th key={title} scope="col" class={numeric ? 'numeric' : ''} style={width === undefined ? {} : { width }}>
-            {title}
-          </th>
-        ))}
+        {columns.map((column) => {
+          const { width, numeric } = lookOf(column)
+          return (
+            <th key={column.title} scope="col" class={numeric ? 'numeric' : ''} style={width === undefined ? {} : { width: `${width}rem` }}>
+              {column.title}
+            </th>
+          )
+        })}
       </tr>
     </thead>
   )

@@ -1,5 +1,3 @@
-import type { ComponentChildren } from 'preact'
-
 /** Control characters, terminal escapes, zero-width characters, and marks that reorder text. */
 // oxlint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g
@@ -32,20 +30,6 @@ export const Lines = ({ of, most = 600 }: { of: readonly string[]; most?: number
     ))}
   </ul>
 )
-
-/** A name next to its value. */
-export function Facts({ children }: { children: ComponentChildren }) {
-  return <dl class="facts">{children}</dl>
-}
-
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
-}
 
 /** In place of the content of a version that was listed for sale. */
 export const SEALED = 'It is for sale: only its owner and admins read its content.'

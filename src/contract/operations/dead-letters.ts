@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
 import { deadLetter } from '../event-record.ts'
+import { dead_letters } from '../lists/deployment.ts'
 import { operations, type Flag } from '../operation.ts'
 import { byAge, paged } from '../paging.ts'
 import { idPath, toolPage, toolScope } from './shared.ts'
@@ -12,7 +13,7 @@ export const filter: readonly Flag[] = [
   ['--type <type>', 'of one type of event'],
 ]
 
-export const list = operation('get /v1/dlq', 'listDeadLetters', 'List dead letters, newest first', {
+export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead letters, newest first', {
   description: 'Messages without a scope are listed only for keys that cover every scope.',
   query: byAge(which),
   mcp: {
@@ -26,14 +27,7 @@ export const list = operation('get /v1/dlq', 'listDeadLetters', 'List dead lette
     usage: 'list',
     flags: filter,
     table: {
-      columns: [
-        { title: 'TIME', of: ({ dead_lettered_at }) => dead_lettered_at },
-        { title: 'ID', of: ({ id }) => id },
-        { title: 'SCOPE', of: ({ scope }) => scope },
-        { title: 'TYPE', of: ({ type }) => type },
-        { title: 'TRIES', of: ({ attempts }) => attempts },
-        { title: 'ERROR', of: ({ error }) => error, colour: () => 'red' },
-      ],
+      columns: dead_letters.columns,
       empty: 'There are no dead letters.',
     },
   },

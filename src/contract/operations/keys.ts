@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import * as lists from '../lists/deployment.ts'
 import { operations, type Resource } from '../operation.ts'
 import { byAge, paged } from '../paging.ts'
 import { key, newKey, ownKey } from '../principal.ts'
@@ -12,19 +13,13 @@ export const create = operation('post /v1/keys', 'createKey', 'Create a key', {
   answers: { 201: [key.omit({ created_at: true }).extend({ key: z.string() }), 'The key.'] },
 })
 
-export const list = operation('get /v1/keys', 'listKeys', 'List keys, newest first', {
+export const list = operation(lists.keys.at, 'listKeys', 'List keys, newest first', {
   query: byAge({}),
   answers: { 200: [paged(key), 'A page, without the keys themselves.'] },
   command: {
     usage: 'list',
     table: {
-      columns: [
-        { title: 'ID', of: ({ id }) => id },
-        { title: 'NAME', of: ({ name }) => name },
-        { title: 'ROLES', of: ({ roles }) => roles.join(' ') },
-        { title: 'CREATED', of: ({ created_at }) => created_at },
-        { title: 'SCOPES', of: ({ scopes }) => scopes.join(' ') },
-      ],
+      columns: lists.keys.columns,
       empty: 'There are no keys.',
     },
   },

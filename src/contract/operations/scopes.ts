@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { counted, money } from '../../base/amounts.ts'
+import { counted } from '../../base/amounts.ts'
+import * as lists from '../lists/scopes.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit, search } from '../paging.ts'
 import { limits } from '../../base/limits.ts'
@@ -11,7 +12,7 @@ import { scopePath, toolPage, toolScope, traceId } from './shared.ts'
 const operation = operations({ tag: 'Scopes', roles: ['viewer'], scoped: true })
 const onAll = operations({ tag: 'Scopes', roles: ['viewer'] })
 
-export const list = onAll('get /v1/scopes', 'listScopes', 'List scopes, by name', {
+export const list = onAll(lists.scopes.at, 'listScopes', 'List scopes, by name', {
   query: z.object({
     search: search.describe('Case-insensitive search in the names of scopes and their agents.'),
     state: z
@@ -32,14 +33,7 @@ export const list = onAll('get /v1/scopes', 'listScopes', 'List scopes, by name'
     usage: 'list',
     flags: [['--state <state>', 'only with open events, a turn, parked work, or waiting for the model', { choices: scopeStates }]],
     table: {
-      columns: [
-        { title: 'SCOPE', of: ({ scope }) => scope },
-        { title: 'AGENT', of: ({ agent }) => agent },
-        { title: 'OPEN', of: ({ open }) => open, colour: ({ open }) => (open > 0 ? 'yellow' : null) },
-        { title: 'MODEL', of: ({ asks_model_at: at }) => (at ? `asked at ${at}` : ''), colour: () => 'yellow' },
-        { title: 'COST', of: ({ cost_usd, unpriced_model_calls }) => money(cost_usd, unpriced_model_calls) },
-        { title: 'UPDATED', of: ({ updated_at }) => updated_at },
-      ],
+      columns: lists.scopes.columns,
       empty: (_, fields) => (fields['state'] === undefined ? 'There are no scopes.' : 'No scope is in this state.'),
     },
   },

@@ -1,30 +1,21 @@
 import { z } from 'zod'
+import * as lists from '../lists/scopes.ts'
 import { operations, type Resource } from '../operation.ts'
 import { whole } from '../paging.ts'
-import { schedule, timer, type Schedule } from '../settings/schedule.ts'
+import { schedule, timer } from '../settings/schedule.ts'
 import { scopePath } from './shared.ts'
 
 const operation = operations({ tag: 'Timers', roles: ['operator'], scoped: true })
 const name = z.string().regex(/^[A-Za-z0-9._:-]{1,64}$/, 'a timer is named by 1 to 64 characters of A-Z a-z 0-9 . _ : and -')
 const timerPath = scopePath.extend({ name })
 
-function scheduleText(when: Schedule): string {
-  if ('every_s' in when) return `every ${when.every_s} s`
-  return 'cron' in when ? `cron ${when.cron}` : `at ${when.at}`
-}
-
-export const list = operation('get /v1/scopes/{scope}/timers', 'listTimers', 'List timers, by name', {
+export const list = operation(lists.timers.at, 'listTimers', 'List timers, by name', {
   params: scopePath,
   answers: { 200: [whole(timer), 'All timers.'] },
   command: {
     usage: 'list <scope>',
     table: {
-      columns: [
-        { title: 'NAME', of: (one) => one.name },
-        { title: 'NEXT', of: ({ next_at }) => next_at },
-        { title: 'TICKS', of: ({ fired }) => fired },
-        { title: 'SCHEDULE', of: (one) => scheduleText(one.schedule) },
-      ],
+      columns: lists.timers.columns,
       empty: ([scope]) => `The scope ${scope} has no timers.`,
       most: null,
     },
@@ -49,7 +40,7 @@ export const set = operation('put /v1/scopes/{scope}/timers/{name}', 'putTimer',
       ['--at <time>', 'once, at an ISO time'],
     ],
     wrong: (given) => (Object.keys(given).length === 1 ? null : 'Give one of --every, --cron and --at.'),
-    shows: (set) => [{ ...set, schedule: scheduleText(set.schedule) }],
+    shows: (set) => [{ ...set, schedule: lists.scheduleText(set.schedule) }],
   },
 })
 

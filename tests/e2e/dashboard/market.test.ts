@@ -90,11 +90,11 @@ test('a stranger can buy a reflex in the dashboard and read in its trace what it
   await page.getByRole('link', { name: 'reflex:thanks@1' }).click()
   await page.getByRole('region', { name: 'Proof' }).getByText('proven', { exact: true }).waitFor()
   await page.getByText(/It agrees with the slow path in at least \d+(\.\d)? % of decisions, certified over \d+\./).waitFor()
-  await page.getByLabel('Your scope').fill(BERLIN)
+  await page.getByLabel('Scope', { exact: true }).fill(BERLIN)
   await page.getByRole('button', { name: 'Evaluate on the last 7 days' }).click()
   await page.getByText(/it fires 3 times: 3 decisions agreed, 0 differed/).waitFor()
 
-  await page.getByLabel('Account', { exact: true }).fill(`scope:${BERLIN}`)
+  await page.getByLabel('Buyer').fill(`scope:${BERLIN}`)
   await page.getByRole('button', { name: 'Offer 30' }).click()
   await page.getByRole('heading', { level: 1, name: 'Deal' }).waitFor()
   await page.getByText('offered').first().waitFor()
@@ -139,10 +139,10 @@ test('a stranger proposes a contract, the other side accepts it, a call is paid,
     dashboard.open(accountPage(`scope:${BERLIN}`), { key: keys.stranger }),
     dashboard.open(accountPage(`scope:${PARIS}`), { key: keys.maker }),
   ])
-  await page.getByLabel('Call').fill('reflex:thanks')
-  await page.getByLabel('of', { exact: true }).fill(`scope:${PARIS}`)
-  await page.getByLabel(/^for .*each,$/).fill('2')
-  await page.getByLabel(/^at most .*times$/).fill('10')
+  await page.getByLabel('Service').fill('reflex:thanks')
+  await page.getByLabel('Counterparty').fill(`scope:${PARIS}`)
+  await page.getByLabel('Price per invocation').fill('2')
+  await page.getByLabel('Limit').fill('10')
   await page.getByRole('button', { name: 'Propose a contract' }).click()
   await page.getByRole('heading', { level: 1, name: 'Contract' }).waitFor()
   await page.locator('.status', { hasText: 'proposed' }).waitFor()

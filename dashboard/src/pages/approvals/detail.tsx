@@ -1,16 +1,26 @@
 import { part, useGet } from '../../api/index.ts'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
 import { usd } from '../../ui/numbers.ts'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
+import { Text } from '../../ui/text.tsx'
 import type { DecideVerb } from './decide.tsx'
 import { WillHappen, type ShownApproval } from './will-happen.tsx'
 
 type DetailProps = { id: string; listed: ShownApproval | undefined; onDecide: (verdict: DecideVerb) => void }
 const EVERY_MS = 2000
+
+const facts: TableColumn<ShownApproval>[] = [
+  { title: 'Status', of: (approval) => approval.status, kind: 'status' },
+  { title: 'Scope', of: ({ scope }) => scope, kind: 'scope' },
+  { title: 'Requested by', of: ({ requested_by }) => requested_by },
+  { title: 'Requested', of: ({ created_at }) => created_at, kind: 'time' },
+  { title: 'Expires', of: ({ status, expires_at }) => (status === 'pending' ? expires_at : null), kind: 'time' },
+  { title: 'Decided', of: ({ status, decided_at }) => (status === 'pending' ? null : decided_at), kind: 'time' },
+  { title: 'Decided by', of: ({ decided_by }) => decided_by },
+]
 
 /** An approval, and the run that followed. A link may name one that is not in the list. */
 export function Detail({ id, listed, onDecide }: DetailProps) {
@@ -35,7 +45,7 @@ export function Detail({ id, listed, onDecide }: DetailProps) {
           </div>
         )}
       </div>
-      <Origin approval={approval} />
+      <Facts of={approval} columns={facts} />
       <h3>Why</h3>
       <p>
         <Text text={why} most={4000} />
@@ -51,35 +61,6 @@ export function Detail({ id, listed, onDecide }: DetailProps) {
       <WillHappen approval={approval} />
       <Run approval={approval} />
     </section>
-  )
-}
-
-function Origin({ approval }: { approval: ShownApproval }) {
-  const { scope, requested_by, created_at, expires_at, status, decided_by, decided_at } = approval
-  return (
-    <Facts>
-      <Fact name="Status">
-        <Status status={status} />
-      </Fact>
-      <Fact name="Scope">
-        <ScopeLink scope={scope} />
-      </Fact>
-      <Fact name="Requested by">
-        <Text text={requested_by} />
-      </Fact>
-      <Fact name="Requested">
-        <Time at={created_at} />
-      </Fact>
-      {status === 'pending' ? (
-        <Fact name="Expires">
-          <Time at={expires_at} />
-        </Fact>
-      ) : (
-        <Fact name="Decided">
-          <Time at={decided_at} /> {decided_by !== null && <>by {decided_by}</>}
-        </Fact>
-      )}
-    </Facts>
   )
 }
 

@@ -1,15 +1,12 @@
 import { useSignal } from '@preact/signals'
-import { query } from '../../api/index.ts'
-import { usePages, type Pages } from '../../api/use-pages.ts'
+import { approvals } from '../../../../src/features/approvals/contract/lists.ts'
+import type { Pages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
-import { notify } from '../../ui/notices.tsx'
+import { columnsOf } from '../../ui/column.tsx'
+import { useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
 import { useKeys, useSelection } from '../../ui/use-keys.ts'
 import { Decide, type DecideVerb } from './decide.tsx'
 import { Detail } from './detail.tsx'
@@ -22,23 +19,20 @@ const tabs = [
   { id: 'expired', text: 'Expired' },
 ] as const
 
-const columns = (isPending: boolean): TableColumn<ShownApproval>[] => [
-  {
-    title: 'Request',
-    cell: ({ kind, skill_id, version }) => (
-      <>
-        {kind !== 'run' && `${kind} of `}
-        <b>{skill_id}</b> <span class="quiet">{version}</span>
-      </>
-    ),
-  },
-  { title: 'Scope', cell: ({ scope }) => <ScopeLink scope={scope} /> },
-  { title: 'Why', cell: ({ why }) => <Text text={why} most={120} /> },
-  isPending
-    ? { title: 'Expires', width: '8rem', cell: ({ expires_at }) => <Time at={expires_at} /> }
-    : { title: 'Decided', width: '8rem', cell: ({ decided_at, expires_at }) => <Time at={decided_at ?? expires_at} /> },
-  { title: 'Status', width: '9rem', cell: ({ status, run }) => <Status status={run?.status ?? status} /> },
-]
+const columns = (isPending: boolean): TableColumn<ShownApproval>[] =>
+  columnsOf<ShownApproval>(approvals, [
+    {
+      title: 'What',
+      cell: ({ kind, skill_id, version }) => (
+        <>
+          {kind !== 'run' && `${kind} of `}
+          <b>{skill_id}</b> <span class="quiet">{version}</span>
+        </>
+      ),
+    },
+    { title: 'Status', of: ({ status, run }) => run?.status ?? status, kind: 'status', width: 9 },
+    ...(isPending ? [] : [{ title: 'Decided', of: ({ decided_at }: ShownApproval) => decided_at, kind: 'time' as const }]),
+  ])
 
 export default function ApprovalsPage() {
   return (
@@ -55,7 +49,7 @@ function Inbox() {
     tabs.map(({ id }) => id),
     'status',
   )
-  const pages = usePages<ShownApproval>(`/v1/approvals${query({ status, limit: 200 })}`, { every_ms: EVERY_MS })
+  const pages = useList<ShownApproval>(approvals, { status, limit: 200 }, EVERY_MS)
   const { items, problem, reload } = pages
   return (
     <>
@@ -76,9 +70,7 @@ function List({ items, status, pages }: ListProps) {
   }
   useKeys({ a: () => begin('approve'), r: () => begin('reject') })
   const decided = (approval: ShownApproval) => {
-    deciding.value = null
     const next = items[items.findIndex((item) => item.id === approval.id) + 1] ?? items.find((item) => item.id !== approval.id)
-    notify(`${approval.skill_id}: ${approval.status}`)
     select(next?.id ?? approval.id)
     pages.reload()
   }

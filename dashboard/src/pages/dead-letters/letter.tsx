@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals'
 import { ErrorBox } from '../../ui/feedback.tsx'
 import { Json } from '../../ui/json.tsx'
-import { ScopeLink, TraceLink } from '../../ui/links.tsx'
+import { TraceLink } from '../../ui/links.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { Section } from '../../ui/page.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Fact, Facts } from '../../ui/facts.tsx'
+import { Text, visible } from '../../ui/text.tsx'
+import { dead_letters } from '../../../../src/contract/lists/deployment.ts'
+import { columnsOf } from '../../ui/column.tsx'
 import { useAction } from '../../api/use-action.ts'
 import { discard, retry, type ListedDeadLetter } from './calls.ts'
 import { part, post, type ApiProblem } from '../../api/index.ts'
@@ -65,9 +67,14 @@ const givenUpBy = {
   market: 'the market: the goods of a deal could not be delivered',
 }
 
+const facts = [
+  ...columnsOf<ListedDeadLetter>(dead_letters).filter(({ title }) => title !== 'Error'),
+  { title: 'Given up by', of: ({ origin }: ListedDeadLetter) => givenUpBy[origin] },
+]
+
 /** A dead letter: why it is one, the event, and what can be done. */
 export function Letter({ letter, onDone }: { letter: ListedDeadLetter; onDone: () => void }) {
-  const { scope, event, payload, error, stack } = letter
+  const { event, payload, error, stack } = letter
   const editing = useSignal(false)
   return (
     <section class="card detail" aria-label="Dead letter">
@@ -75,13 +82,7 @@ export function Letter({ letter, onDone }: { letter: ListedDeadLetter; onDone: (
         <h2>{letter.type ?? 'A message that is not an event'}</h2>
         <Actions letter={letter} onEdit={() => (editing.value = true)} onDone={onDone} />
       </div>
-      <Facts>
-        <Fact name="Scope">{scope === null ? 'none' : <ScopeLink scope={scope} />}</Fact>
-        <Fact name="Gave up">
-          <Time at={letter.dead_lettered_at} />
-        </Fact>
-        <Fact name="Attempts">{letter.attempts}</Fact>
-        <Fact name="Given up by">{givenUpBy[letter.origin]}</Fact>
+      <Facts of={letter} columns={facts}>
         {event && (
           <Fact name="Trace">
             <TraceLink id={event.meta.trace_id} text="What happened" />

@@ -1,14 +1,14 @@
 import { useSignal } from '@preact/signals'
+import { dead_letters } from '../../../../src/contract/lists/deployment.ts'
 import { useLocation } from 'preact-iso'
 import { query } from '../../api/index.ts'
 import { submitted } from '../../api/use-action.ts'
-import { usePages, type Pages } from '../../api/use-pages.ts'
+import type { Pages } from '../../api/use-pages.ts'
 import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
+import { columnsOf } from '../../ui/column.tsx'
+import { useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
-import { Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
 import { useSelection } from '../../ui/use-keys.ts'
 import { Bulk, type DeadLetterFilter } from './bulk.tsx'
 import type { ListedDeadLetter } from './calls.ts'
@@ -48,7 +48,7 @@ function Filters() {
 function Letters() {
   const { query: asked } = useLocation()
   const filter = { scope: asked['scope'], type: asked['type'] }
-  const pages = usePages<ListedDeadLetter>(`/v1/dlq${query({ ...filter, limit: 200 })}`, { every_ms: 10_000 })
+  const pages = useList<ListedDeadLetter>(dead_letters, { ...filter, limit: 200 }, 10_000)
   const { items, problem, reload } = pages
   return (
     <>
@@ -88,7 +88,7 @@ function List({ items, pages, filter }: ListProps) {
         <Table
           label="Dead letters"
           rows={items}
-          columns={columns(chosen.value, toggle)}
+          columns={columnsOf<ListedDeadLetter>(dead_letters, columns(chosen.value, toggle))}
           keyOf={(item) => item.id}
           current={id}
           onSelect={(item) => select(item.id)}
@@ -107,7 +107,7 @@ function List({ items, pages, filter }: ListProps) {
 const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): TableColumn<ListedDeadLetter>[] => [
   {
     title: 'Chosen',
-    width: '6rem',
+    width: 6,
     cell: ({ id, type }) => (
       <input
         type="checkbox"
@@ -118,8 +118,4 @@ const columns = (chosen: ReadonlySet<string>, toggle: (id: string) => void): Tab
       />
     ),
   },
-  { title: 'Event type', cell: ({ type }) => <Text text={type ?? 'not an event'} /> },
-  { title: 'Scope', cell: ({ scope }) => (scope === null ? <span class="quiet">none</span> : <ScopeLink scope={scope} />) },
-  { title: 'Error', cell: ({ error }) => <Text text={error} most={120} /> },
-  { title: 'Since', width: '8rem', cell: ({ dead_lettered_at }) => <Time at={dead_lettered_at} /> },
 ]

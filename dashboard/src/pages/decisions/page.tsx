@@ -7,11 +7,9 @@ import { part, useGet } from '../../api/index.ts'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { Field } from '../../ui/form.tsx'
 import { TraceLink } from '../../ui/links.tsx'
-import { count, percent } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { visible } from '../../ui/text.tsx'
 import { Entries } from '../reflex/entries.tsx'
 import { Proofs } from '../reflex/proofs.tsx'
 import type { RateStatistics } from '../reflexes/rates.tsx'
@@ -63,9 +61,9 @@ function Models({ models, fires }: { models: { id: string; runs: number }[]; fir
       keyOf={({ id }) => id}
       columns={[
         { title: 'Name', cell: ({ id }) => <a href={`/decisions?id=${part(id)}`}>{visible(id.slice(PREFIX.length))}</a> },
-        { title: 'Asked', cell: ({ runs }) => count(runs), width: '8rem', numeric: true },
-        { title: 'Decided', cell: ({ id }) => count(of(id)), width: '8rem', numeric: true },
-        { title: 'Share', cell: ({ id, runs }) => percent(runs === 0 ? null : of(id) / runs), width: '8rem', numeric: true },
+        { title: 'Asked', of: ({ runs }) => runs, kind: 'count', width: 8 },
+        { title: 'Decided', of: ({ id }) => of(id), kind: 'count', width: 8 },
+        { title: 'Share', of: ({ id, runs }) => (runs === 0 ? null : of(id) / runs), kind: 'share' },
       ]}
     />
   )
@@ -106,12 +104,12 @@ const Decisions = ({ entries }: { entries: DecisionEntry[] }) => (
     rows={entries}
     keyOf={({ seq }) => String(seq)}
     columns={[
-      { title: 'When', cell: ({ at }) => <Time at={at} />, width: '7rem' },
-      { title: 'Probability', cell: ({ middle }) => percent(middle?.score), width: '8rem', numeric: true },
-      { title: 'Needed', cell: ({ middle }) => percent(middle?.threshold), width: '7rem', numeric: true },
-      { title: 'Action', cell: ({ middle }) => <Text text={actionText(middle?.action)} /> },
-      { title: 'Left to a turn because', cell: ({ middle, error }) => <Text text={middle?.detail ?? middle?.left ?? error ?? ''} /> },
-      { title: 'Trace', cell: ({ trace_id, span_id }) => <TraceLink id={trace_id} span={span_id} />, width: '5rem' },
+      { title: 'When', of: ({ at }) => at, kind: 'time' },
+      { title: 'Probability', of: ({ middle }) => middle?.score, kind: 'share' },
+      { title: 'Needed', of: ({ middle }) => middle?.threshold, kind: 'share' },
+      { title: 'Action', of: ({ middle }) => actionText(middle?.action) },
+      { title: 'Left to a turn because', of: ({ middle, error }) => middle?.detail ?? middle?.left ?? error ?? '' },
+      { title: 'Trace', cell: ({ trace_id, span_id }) => <TraceLink id={trace_id} span={span_id} />, width: 5 },
     ]}
   />
 )

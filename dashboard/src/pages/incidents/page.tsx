@@ -147,13 +147,13 @@ function Blocks() {
 }
 
 const columns = (open: (block: Block) => void): TableColumn<Block>[] => [
-  { title: 'Address', width: '11rem', cell: ({ address }) => <code>{address}</code> },
-  { title: 'Scope', width: '9rem', cell: ({ scope }) => <ScopeLink scope={scope} /> },
-  { title: 'Why', cell: ({ reason }) => <Text text={withTimes(reason)} /> },
-  { title: 'Blocked', width: '7rem', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
+  { title: 'Address', width: 11, cell: ({ address }) => <code>{address}</code> },
+  { title: 'Scope', of: ({ scope }) => scope, kind: 'scope', width: 9 },
+  { title: 'Why', of: ({ reason }) => withTimes(reason) },
+  { title: 'Blocked', of: ({ blocked_at }) => blocked_at, kind: 'time' },
   {
     title: 'Details',
-    width: '8rem',
+    width: 8,
     cell: (block) => (
       <button type="button" class="plain" aria-label={`Details of the block of ${block.address}`} onClick={() => open(block)}>
         Details …

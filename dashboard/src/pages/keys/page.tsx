@@ -1,16 +1,16 @@
 import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
+import { keys } from '../../../../src/contract/lists/deployment.ts'
 import type { key } from '../../../../src/contract/principal.ts'
 import { own, part, request, post, type Role } from '../../api/index.ts'
 import { useAction, submitted } from '../../api/use-action.ts'
-import { usePages } from '../../api/use-pages.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Table, type TableColumn } from '../../ui/table.tsx'
-import { Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
 
 type Created = { id: string; name: string; key: string }
 type NewKey = { name: string; roles: string[]; scopes: string[] }
@@ -115,58 +115,47 @@ export default function KeysPage() {
 }
 
 function Keys({ creating, onCreated }: { creating: boolean; onCreated: () => void }) {
-  const { items, more, problem, loadMore, reload } = usePages<Key>('/v1/keys?limit=200')
+  const pages = useList<Key>(keys, { limit: 200 })
   const revoking = useSignal<Key | null>(null)
+  const revoked = revoking.value
   return (
     <>
       <p class="quiet">
         You are signed in with {own.value?.name}. The key of the deployment, REFLEX_ADMIN_KEY, is not listed: it is a secret of the Worker.
       </p>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {items === undefined && !problem && <Loading />}
-      {items?.length === 0 && (
-        <Empty title="No key was created yet.">
-          <p class="quiet">Give each program and each person a key of their own, with the least roles and scopes that they need.</p>
-        </Empty>
-      )}
-      {items && items.length > 0 && (
-        <Table
-          label="Keys"
-          rows={items}
-          columns={columns((chosen) => (revoking.value = chosen))}
-          keyOf={({ id }) => id}
-          onEnd={more ? loadMore : undefined}
-        />
-      )}
+      <Rows of={keys} label="Keys" pages={pages} own={columns((chosen) => (revoking.value = chosen))} empty="No key was created yet.">
+        <p class="quiet">Give each program and each person a key of their own, with the least roles and scopes that they need.</p>
+      </Rows>
       {creating && (
         <Create
           onClose={() => {
             onCreated()
-            reload()
+            pages.reload()
           }}
         />
       )}
-      {revoking.value && (
-        <Revoke
-          revoked={revoking.value}
+      {revoked && (
+        <Confirm
+          title={`Revoke ${revoked.name}?`}
+          verb="Revoke"
+          act={() => request<undefined>('DELETE', `/v1/keys/${part(revoked.id)}`)}
+          done={() => `${revoked.name} is revoked`}
           onClose={() => {
             revoking.value = null
-            reload()
+            pages.reload()
           }}
-        />
+        >
+          <p>What uses it is refused within 30 seconds everywhere. This cannot be undone.</p>
+        </Confirm>
       )}
     </>
   )
 }
 
 const columns = (revoke: (key: Key) => void): TableColumn<Key>[] => [
-  { title: 'Name', cell: ({ name }) => <Text text={name} /> },
-  { title: 'Roles', cell: ({ roles }) => roles.join(', ') },
-  { title: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
-  { title: 'Created', width: '8rem', cell: ({ created_at }) => <Time at={created_at} /> },
   {
     title: 'Revoke',
-    width: '7rem',
+    width: 7,
     cell: (key) => (
       <button type="button" class="plain bad" onClick={() => revoke(key)} aria-label={`Revoke ${key.name}`}>
         Revoke …
@@ -174,19 +163,3 @@ const columns = (revoke: (key: Key) => void): TableColumn<Key>[] => [
     ),
   },
 ]
-
-function Revoke({ revoked: { id, name }, onClose }: { revoked: Key; onClose: () => void }) {
-  const { run, busy, problem } = useAction(() => request<undefined>('DELETE', `/v1/keys/${part(id)}`))
-  const revoke = async () => {
-    if (!(await run(undefined)).ok) return
-    notify(`${name} is revoked`)
-    onClose()
-  }
-  return (
-    <Dialog title={`Revoke ${name}?`} onClose={onClose}>
-      <p>What uses it is refused within 30 seconds everywhere. This cannot be undone.</p>
-      {problem && <ErrorBox problem={problem} />}
-      <DialogActions verb="Revoke" dangerous isBusy={busy} onClose={onClose} onAct={() => void revoke()} />
-    </Dialog>
-  )
-}

@@ -7,7 +7,9 @@ import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
+import { Text, visible } from '../../ui/text.tsx'
 import { duration } from '../../ui/time.tsx'
 import { Change } from '../reflex/states.tsx'
 
@@ -50,7 +52,11 @@ export function CandidateView({ run_id, candidate, reload }: Props) {
       <p>
         Decides: <Text text={decision} most={400} />
       </p>
-      <Evidence candidate={candidate} />
+      {candidate.mined ? (
+        <Facts of={candidate.mined} columns={mined} />
+      ) : (
+        candidate.evidence && <Facts of={candidate.evidence} columns={learned} />
+      )}
       <p>
         Examples:{' '}
         {examples.map(({ trace_id, seq }) => (
@@ -90,43 +96,33 @@ function Content({ code, manifest }: { code: string | undefined; manifest: unkno
   )
 }
 
-function Evidence({ candidate: { evidence, mined } }: { candidate: Candidate }) {
-  if (mined) {
-    const { turns, support, success, delta_cost, delta_p95, tests } = mined
-    return (
-      <Facts>
-        <Fact name="Turns with its sequence">
-          {count(turns)} ({percent(support)})
-        </Fact>
-        <Fact name="Ended well">{percent(success)}</Fact>
-        <Fact name="Change of cost">{percent(delta_cost)}</Fact>
-        <Fact name="Change of latency, p95">{percent(delta_p95)}</Fact>
-        <Fact name="Tests">
-          {tests.unit.passed} of {tests.unit.n} cases, {tests.fuzz.passed} of {tests.fuzz.n} mutations
-        </Fact>
-      </Facts>
-    )
-  }
-  if (!evidence) return null
-  const { train, held_out, saves } = evidence
-  return (
-    <Facts>
-      <Fact name="Learned from">
-        {count(train.n)} of {count(train.of)} decisions, {count(train.exceptions)} exceptions
-      </Fact>
-      <Fact name="Newer decisions it would have taken">
-        {count(held_out.covered)}, of {count(held_out.n)} of its kind
-      </Fact>
-      <Fact name="Agreed">
-        {count(held_out.agreed)} ({percent(held_out.covered === 0 ? null : held_out.agreed / held_out.covered)}, at least{' '}
-        {percent(held_out.wilson_low)})
-      </Fact>
-      <Fact name="These took">
-        {compact(saves.model_calls)} model calls · {compact(saves.tokens)} tokens · {usd(saves.cost_usd)} · {duration(saves.latency_ms)}
-      </Fact>
-    </Facts>
-  )
-}
+const mined: TableColumn<NonNullable<Candidate['mined']>>[] = [
+  { title: 'Turns with its sequence', of: ({ turns, support }) => `${count(turns)} (${percent(support)})` },
+  { title: 'Ended well', of: ({ success }) => success, kind: 'share' },
+  { title: 'Change of cost', of: ({ delta_cost }) => delta_cost, kind: 'share' },
+  { title: 'Change of latency, p95', of: ({ delta_p95 }) => delta_p95, kind: 'share' },
+  { title: 'Tests', of: ({ tests: { unit, fuzz } }) => `${unit.passed} of ${unit.n} cases, ${fuzz.passed} of ${fuzz.n} mutations` },
+]
+const learned: TableColumn<NonNullable<Candidate['evidence']>>[] = [
+  {
+    title: 'Learned from',
+    of: ({ train: { n, of, exceptions } }) => `${count(n)} of ${count(of)} decisions, ${count(exceptions)} exceptions`,
+  },
+  {
+    title: 'Newer decisions it would have taken',
+    of: ({ held_out: { covered, n } }) => `${count(covered)}, of ${count(n)} of its kind`,
+  },
+  {
+    title: 'Agreed',
+    of: ({ held_out: { agreed, covered, wilson_low } }) =>
+      `${count(agreed)} (${percent(covered === 0 ? null : agreed / covered)}, at least ${percent(wilson_low)})`,
+  },
+  {
+    title: 'These took',
+    of: ({ saves: { model_calls, tokens, cost_usd, latency_ms } }) =>
+      `${compact(model_calls)} model calls · ${compact(tokens)} tokens · ${usd(cost_usd)} · ${duration(latency_ms)}`,
+  },
+]
 
 const parts: Record<EvidencePart, string> = { train: 'Learned from', agreed: 'Newer, agreed', differed: 'Newer, differed' }
 

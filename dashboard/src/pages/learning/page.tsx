@@ -2,19 +2,16 @@ import './curve.css'
 import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
 import type { z } from 'zod'
+import { runs } from '../../../../src/features/learning/contract/lists.ts'
 import type { LearnRequest, listedRun, startedRun } from '../../../../src/features/learning/contract/runs.ts'
 import { hasRole, post, query, type Role, useGet } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
-import { usePages } from '../../api/use-pages.ts'
-import { Empty, ErrorBox, LoadedList, Loaded } from '../../ui/feedback.tsx'
+import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
 import { count } from '../../ui/numbers.ts'
 import { NeedsRole, Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { visible } from '../../ui/text.tsx'
 import { Run } from './run.tsx'
 import { Chart } from '../reflexes/chart.tsx'
 import { ranges, type RateBucket, type RateStatistics } from '../reflexes/rates.tsx'
@@ -80,7 +77,7 @@ export default function LearningPage() {
 
 function Runs({ scope }: { scope: string }) {
   const { route } = useLocation()
-  const list = usePages<RunItem>(`/v1/learn/runs${query({ scope, limit: 100 })}`)
+  const list = useList<RunItem>(runs, { scope, limit: 100 })
   const scopes = [...new Set(list.items?.map((one) => one.scope))]
   const shown = scope || scopes[0]
   return (
@@ -98,38 +95,13 @@ function Runs({ scope }: { scope: string }) {
           />
         }
       >
-        <LoadedList
-          pages={list}
-          empty={
-            <Empty title="No scope has learned yet.">
-              <p>A run reads what turns and people have decided, and writes reflexes and skills that decide the same. Start one above.</p>
-            </Empty>
-          }
-        >
-          {(rows) => <Table label="Runs of learning" rows={rows} keyOf={({ run_id }) => run_id} onEnd={list.loadMore} columns={columns} />}
-        </LoadedList>
+        <Rows of={runs} label="Runs of learning" pages={list} empty="No scope has learned yet.">
+          <p>A run reads what turns and people have decided, and writes reflexes and skills that decide the same. Start one above.</p>
+        </Rows>
       </Section>
     </>
   )
 }
-
-const columns = [
-  {
-    title: 'Started',
-    cell: ({ run_id, started_at }: RunItem) => (
-      <a href={`/learning?run=${run_id}`}>
-        <Time at={started_at} />
-      </a>
-    ),
-    width: '8rem',
-  },
-  { title: 'Scope', cell: ({ scope }: RunItem) => <ScopeLink scope={scope} />, width: '14rem' },
-  { title: 'Status', cell: ({ status }: RunItem) => <Status status={status} />, width: '7rem' },
-  { title: 'By', cell: ({ by }: RunItem) => visible(by), width: '8rem' },
-  { title: 'Read', cell: ({ episodes }: RunItem) => count(episodes.read), width: '6rem', numeric: true },
-  { title: 'Found', cell: ({ found }: RunItem) => count(found), width: '5rem', numeric: true },
-  { title: 'Answer', cell: ({ answer }: RunItem) => <Text text={answer} /> },
-]
 
 const kindNames = { both: 'reflexes and skills', reflex: 'reflexes', skill: 'skills' }
 type Kinds = keyof typeof kindNames

@@ -3,12 +3,11 @@ import type { z } from 'zod'
 import type { learnRun } from '../../../../src/features/learning/contract/runs.ts'
 import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Lines, Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import { Lines, Text } from '../../ui/text.tsx'
 import { CandidateView } from './candidate.tsx'
 
 type LearnRun = z.infer<typeof learnRun>
@@ -52,7 +51,20 @@ function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
   )
 }
 
-function Head({ run: { scope, status, by, started_at, ended_at, answer, progress, episodes } }: { run: LearnRun }) {
+const facts: TableColumn<LearnRun>[] = [
+  { title: 'Status', of: ({ status }) => status, kind: 'status' },
+  { title: 'Scope', of: ({ scope }) => scope, kind: 'scope' },
+  { title: 'Started', of: ({ started_at }) => started_at, kind: 'time' },
+  { title: 'By', of: ({ by }) => by },
+  { title: 'Ended', of: ({ ended_at }) => ended_at, kind: 'time' },
+  {
+    title: 'Decisions',
+    of: ({ episodes }) => `${count(episodes.read)} read, ${count(episodes.used)} used, ${count(episodes.asked_again)} asked again`,
+  },
+]
+
+function Head({ run }: { run: LearnRun }) {
+  const { status, answer, progress } = run
   const { phase, done, of } = progress
   return (
     <div class="card" role="status">
@@ -65,25 +77,7 @@ function Head({ run: { scope, status, by, started_at, ended_at, answer, progress
           <progress {...(of !== null && { value: done, max: Math.max(1, of) })} />
         </label>
       )}
-      <Facts>
-        <Fact name="Status">
-          <Status status={status} />
-        </Fact>
-        <Fact name="Scope">
-          <ScopeLink scope={scope} />
-        </Fact>
-        <Fact name="Started">
-          <Time at={started_at} /> by {by}
-        </Fact>
-        {ended_at !== null && (
-          <Fact name="Ended">
-            <Time at={ended_at} />
-          </Fact>
-        )}
-        <Fact name="Decisions">
-          {count(episodes.read)} read, {count(episodes.used)} used, {count(episodes.asked_again)} asked again
-        </Fact>
-      </Facts>
+      <Facts of={run} columns={facts} />
     </div>
   )
 }

@@ -1,14 +1,15 @@
+import * as lists from '../../../../src/features/market/contract/lists.ts'
 import type { Contract } from '../../../../src/features/market/contract/service.ts'
 import { part, useGet } from '../../api/index.ts'
+import { columnsOf } from '../../ui/column.tsx'
+import { Facts } from '../../ui/facts.tsx'
 import { Empty, Loaded } from '../../ui/feedback.tsx'
-import { TraceLink } from '../../ui/links.tsx'
-import { count } from '../../ui/numbers.ts'
+import { AccountLink, TraceLink } from '../../ui/links.tsx'
 import { Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Decide } from './decide.tsx'
-import { AccountLink, Path, scrip } from './links.tsx'
+import { Path } from './links.tsx'
 
 const EVERY_MS = 3000
 const verbs: Record<Contract['status'], string[]> = {
@@ -19,6 +20,13 @@ const verbs: Record<Contract['status'], string[]> = {
   disputed: ['end', 'dispute'],
 }
 
+const facts = columnsOf<Contract>(lists.contracts, [
+  { title: 'Reason', of: ({ reason }) => reason },
+  { title: 'Spent', of: ({ paid }) => paid, kind: 'scrip' },
+  { title: 'Proposed', of: ({ created_at }) => created_at, kind: 'time' },
+  { title: 'Ended', of: ({ ended_at }) => ended_at, kind: 'time' },
+])
+
 /** The life of a contract: its terms, its calls and its disputes. */
 export function ContractPage({ id }: { id: string }) {
   const path = `/v1/market/contracts/${part(id)}`
@@ -28,7 +36,7 @@ export function ContractPage({ id }: { id: string }) {
       <Loaded data={data}>
         {(contract) => (
           <>
-            <Terms contract={contract} />
+            <Facts of={contract} columns={facts} />
             <Decide path={path} verbs={verbs[contract.status]} onDone={data.reload} />
             <Disputes contract={contract} />
           </>
@@ -37,34 +45,6 @@ export function ContractPage({ id }: { id: string }) {
     </Page>
   )
 }
-
-const Terms = ({ contract }: { contract: Contract }) => (
-  <Facts>
-    <Fact name="Status">
-      <Status status={contract.status} /> {contract.reason !== null && <Text text={contract.reason} />}
-    </Fact>
-    <Fact name="Service">{visible(contract.service)}</Fact>
-    <Fact name="Proposer, who pays">
-      <AccountLink id={contract.proposer} />
-    </Fact>
-    <Fact name="Counterparty, who is called">
-      <AccountLink id={contract.counterparty} />
-    </Fact>
-    <Fact name="Price of a call">{scrip(contract.price_per_invocation)}</Fact>
-    <Fact name="Calls">
-      {count(contract.invocations)} of {count(contract.limit)}
-    </Fact>
-    <Fact name="Spent">{scrip(contract.paid)}</Fact>
-    <Fact name="Proposed">
-      <Time at={contract.created_at} />
-    </Fact>
-    {contract.ended_at !== null && (
-      <Fact name="Ended">
-        <Time at={contract.ended_at} />
-      </Fact>
-    )}
-  </Facts>
-)
 
 const Disputes = ({ contract: { disputes } }: { contract: Contract }) => (
   <Section title="Disputes">

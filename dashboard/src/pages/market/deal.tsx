@@ -1,13 +1,16 @@
+import * as lists from '../../../../src/features/market/contract/lists.ts'
 import type { Deal } from '../../../../src/features/market/contract/deal.ts'
 import { part, useGet, hasRole, request } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
-import { count } from '../../ui/numbers.ts'
+import { count, scrip } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { columnsOf } from '../../ui/column.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import { Text, visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Decide } from './decide.tsx'
-import { AccountLink, listingLink, Path, scrip } from './links.tsx'
+import { listingLink, Path } from './links.tsx'
 import { useAction } from '../../api/use-action.ts'
 import { ScopeLink } from '../../ui/links.tsx'
 
@@ -68,6 +71,20 @@ function Scope({ scope, id }: { scope: string; id: string }) {
 const EVERY_MS = 3000
 const verbs: Partial<Record<Deal['status'], string[]>> = { offered: ['accept', 'reject', 'cancel'], accepted: ['refund'] }
 
+const delivered = ({ delivery }: Deal): string | null =>
+  delivery &&
+  [
+    `${delivery.artifact}${delivery.scopes ? ` in ${delivery.scopes.join(', ')}` : ''}${delivery.in_use ? '' : ', no longer in use'}`,
+    ...Object.entries(delivery.used).map(([scope, used]) => `${scope}: ${used} actions`),
+  ].join('; ')
+
+const facts = columnsOf<Deal>(lists.deals, [
+  { title: 'Artifact', of: ({ artifact }) => artifact, to: ({ listing_id }) => listingLink(listing_id) },
+  { title: 'Paid', of: ({ price, paid, held }) => `${scrip(price)}: ${count(paid)} paid, ${count(held)} held` },
+  { title: 'Expires', of: ({ status, expires_at }) => (status === 'offered' ? expires_at : null), kind: 'time' },
+  { title: 'Delivered', of: delivered },
+])
+
 /** The life of a deal. */
 export function DealPage({ id }: { id: string }) {
   const path = `/v1/market/deals/${part(id)}`
@@ -77,7 +94,7 @@ export function DealPage({ id }: { id: string }) {
       <Loaded data={data}>
         {(deal) => (
           <>
-            <Parts deal={deal} />
+            <Facts of={deal} columns={facts} />
             <Decide path={path} verbs={verbs[deal.status] ?? []} onDone={data.reload} />
             <PutToUse deal={deal} />
             <ol class="steps">
@@ -91,40 +108,5 @@ export function DealPage({ id }: { id: string }) {
         )}
       </Loaded>
     </Page>
-  )
-}
-
-function Parts({ deal: { status, artifact, listing_id, kind, price, paid, held, seller, buyer, expires_at, delivery } }: { deal: Deal }) {
-  return (
-    <Facts>
-      <Fact name="Status">
-        <Status status={status} />
-      </Fact>
-      <Fact name="Goods">
-        <a href={listingLink(listing_id)}>{visible(artifact)}</a>, {kind}
-      </Fact>
-      <Fact name="Price">
-        {scrip(price)}: {count(paid)} paid, {count(held)} held
-      </Fact>
-      <Fact name="Seller">
-        <AccountLink id={seller} />
-      </Fact>
-      <Fact name="Buyer">
-        <AccountLink id={buyer} />
-      </Fact>
-      {status === 'offered' && (
-        <Fact name="Expires">
-          <Time at={expires_at} />
-        </Fact>
-      )}
-      {delivery && (
-        <Fact name="Delivered">
-          {visible(delivery.artifact)}
-          {delivery.scopes && ` in ${delivery.scopes.join(', ')}`}
-          {!delivery.in_use && ', no longer in use'}
-          {Object.entries(delivery.used).map(([scope, used]) => `; ${scope}: ${used} actions`)}
-        </Fact>
-      )}
-    </Facts>
   )
 }

@@ -1,18 +1,20 @@
 import { useLocation } from 'preact-iso'
+import * as lists from '../../../../src/features/market/contract/lists.ts'
+import { RequestForm } from '../../ui/request-form.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
 import { useSignal } from '@preact/signals'
 import type { Deal } from '../../../../src/features/market/contract/deal.ts'
 import type { FoundListing, Listing, ListingTerms } from '../../../../src/features/market/contract/listing.ts'
 import type { TrialReport } from '../../../../src/features/market/contract/trial.ts'
-import { hasRole, part, post, useGet } from '../../api/index.ts'
-import { submitted, useAction } from '../../api/use-action.ts'
-import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { hasRole, part, useGet } from '../../api/index.ts'
+import { Loaded } from '../../ui/feedback.tsx'
 import { dealLink } from '../../ui/links.tsx'
-import { count, counted, percent, usd } from '../../ui/numbers.ts'
+import { count, counted, scrip, usd } from '../../ui/numbers.ts'
 import { NeedsRole, Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { AccountLink, Path, scrip } from './links.tsx'
+import { Path } from './links.tsx'
 
 const termNames: Record<keyof ListingTerms, string> = {
   days: 'Ends after days',
@@ -32,7 +34,10 @@ export function ListingPage({ id }: { id: string }) {
       <Loaded data={data}>
         {(listing) => (
           <>
-            <Terms listing={listing} />
+            <p>
+              <Text text={listing.description} most={2000} />
+            </p>
+            <Facts of={listing} columns={terms} />
             <Proof listing={listing} />
             {listing.state === 'open' && (
               <>
@@ -47,60 +52,39 @@ export function ListingPage({ id }: { id: string }) {
   )
 }
 
-function Terms({ listing: { description, kind, price, seller, state, state_reason, expires_at, terms } }: { listing: Listing }) {
-  return (
-    <>
-      <p>
-        <Text text={description} most={2000} />
-      </p>
-      <Facts>
-        <Fact name="State">
-          <Status status={state} /> {state_reason}
-        </Fact>
-        <Fact name="Kind">{kind}</Fact>
-        <Fact name="Price">{scrip(price)}</Fact>
-        <Fact name="Seller">
-          <AccountLink id={seller} />
-        </Fact>
-        {expires_at !== null && (
-          <Fact name="Expires">
-            <Time at={expires_at} />
-          </Fact>
-        )}
-        {Object.entries(terms).map(([name, value]) => (
-          <Fact key={name} name={termNames[name as keyof ListingTerms]}>
-            {String(value)}
-          </Fact>
-        ))}
-      </Facts>
-    </>
-  )
-}
+const terms: TableColumn<FoundListing>[] = [
+  { title: 'State', of: ({ state }) => state, kind: 'status' },
+  { title: 'Reason', of: ({ state_reason }) => state_reason },
+  { title: 'Kind', of: ({ kind }) => kind },
+  { title: 'Price', of: ({ price }) => price, kind: 'scrip' },
+  { title: 'Seller', of: ({ seller }) => seller, kind: 'account' },
+  { title: 'Expires', of: ({ expires_at }) => expires_at, kind: 'time' },
+  ...Object.entries(termNames).map(([name, title]) => ({ title, of: (listing: Listing) => listing.terms[name as keyof ListingTerms] })),
+]
 
-const Proof = ({ listing: { figures, rank, measured_at } }: { listing: FoundListing }) => (
+const proof: TableColumn<FoundListing>[] = [
+  { title: 'Certificate', of: ({ figures }) => figures.agreement?.state ?? 'none' },
+  { title: 'Agrees, at least', of: ({ figures }) => figures.agreement?.lower_bound, kind: 'share' },
+  { title: 'Compared', of: ({ figures }) => figures.agreement?.compared, kind: 'count' },
+  { title: 'Saves per 1,000 events', of: ({ figures }) => figures.usd_saved_per_1000, kind: 'usd' },
+  { title: 'Model calls saved per 1,000 events', of: ({ figures }) => figures.model_calls_saved_per_1000, kind: 'count' },
+  {
+    title: 'Fires',
+    of: ({ figures: { fires, failures, overruled } }) => `${count(fires)}, ${count(failures)} failed, ${count(overruled)} overruled`,
+  },
+  { title: 'Scopes', of: ({ figures: { scopes, other_scopes } }) => `${scopes}, ${other_scopes} not the owner's` },
+  { title: 'Event types', of: ({ figures }) => figures.event_types.join(', ') },
+  { title: 'Tests', of: ({ figures }) => figures.tests },
+]
+
+const Proof = ({ listing }: { listing: FoundListing }) => (
   <Section title="Proof">
-    <Facts>
-      <Fact name="Certificate">{figures.agreement?.state ?? 'none'}</Fact>
-      <Fact name="Agrees, at least">{percent(figures.agreement?.lower_bound)}</Fact>
-      <Fact name="Compared">{count(figures.agreement?.compared)}</Fact>
-      <Fact name="Saves per 1,000 events">
-        {usd(figures.usd_saved_per_1000)}
-        {figures.model_calls_saved_per_1000 !== null && `, ${count(figures.model_calls_saved_per_1000)} model calls`}
-      </Fact>
-      <Fact name="Fires">
-        {count(figures.fires)}, {count(figures.failures)} failed, {count(figures.overruled)} overruled
-      </Fact>
-      <Fact name="Scopes">
-        {figures.scopes}, {figures.other_scopes} not the owner's
-      </Fact>
-      <Fact name="Event types">{figures.event_types.join(', ') || '–'}</Fact>
-      {figures.tests && <Fact name="Tests">{figures.tests}</Fact>}
-    </Facts>
+    <Facts of={listing} columns={proof} />
     <p>
-      {rank.score} points, measured <Time at={measured_at} />:
+      {listing.rank.score} points, measured <Time at={listing.measured_at} />:
     </p>
     <ul>
-      {rank.because.map(({ points, reason }) => (
+      {listing.rank.because.map(({ points, reason }) => (
         <li key={reason}>
           <b>{points}</b> {reason}
         </li>
@@ -111,24 +95,15 @@ const Proof = ({ listing: { figures, rank, measured_at } }: { listing: FoundList
 
 function Trial({ id, fee }: { id: string; fee: number }) {
   const report = useSignal<TrialReport | null>(null)
-  const { run, busy, problem } = useAction((scope: string) =>
-    post<TrialReport>(`/v1/market/listings/${part(id)}/try`, { scope, since: new Date(Date.now() - 7 * DAY_MS).toISOString() }),
-  )
-  const submit = async (event: SubmitEvent) => {
-    const answer = await run(submitted(event)('scope'))
-    if (answer.ok) report.value = answer.value
-  }
+  const since = new Date(Date.now() - 7 * DAY_MS).toISOString()
   return (
     <Section title="Try it on your recordings">
-      <form class="filters" onSubmit={(event) => void submit(event)}>
-        <label class="inline">
-          Your scope <input name="scope" required />
-        </label>
-        <button type="submit" disabled={busy}>
-          Evaluate on the last 7 days{fee > 0 && ` for ${scrip(fee)}`}
-        </button>
-      </form>
-      {problem && <ErrorBox problem={problem} />}
+      <RequestForm<TrialReport>
+        of={lists.trial}
+        given={{ id, since }}
+        verb={`Evaluate on the last 7 days${fee > 0 ? ` for ${scrip(fee)}` : ''}`}
+        onDone={(found) => (report.value = found)}
+      />
       {report.value && <Tried report={report.value} />}
     </Section>
   )
@@ -144,30 +119,18 @@ const Tried = ({ report: { contexts, fires, agreement, missed, would_save } }: {
 
 function Offer({ listing: { listing_id, price } }: { listing: Listing }) {
   const { route } = useLocation()
-  /** Repeating the form makes no second offer. */
-  const id = useSignal(crypto.randomUUID())
-  const { run, busy, problem } = useAction((buyer: string) =>
-    post<Deal>(`/v1/market/listings/${part(listing_id)}/offers`, { id: id.value, buyer }),
-  )
-  const submit = async (event: SubmitEvent) => {
-    const answer = await run(submitted(event)('buyer'))
-    if (answer.ok) route(dealLink(answer.value.deal_id))
-  }
   return (
     <Section title="Buy">
-      <form class="filters" onSubmit={(event) => void submit(event)}>
-        <label class="inline">
-          Account <input name="buyer" required placeholder="scope:NAME" />
-        </label>
-        <button type="submit" class="primary" disabled={busy}>
-          Offer {scrip(price)}
-        </button>
-      </form>
+      <RequestForm<Deal>
+        of={lists.offer}
+        given={{ id: listing_id }}
+        verb={`Offer ${scrip(price)}`}
+        onDone={({ deal_id }) => route(dealLink(deal_id))}
+      />
       <p class="quiet">
         The money is held until the seller answers. A licence begins in shadow mode in your scope. A scope that the seller covers needs
         none: the reflex may act there already.
       </p>
-      {problem && <ErrorBox problem={problem} />}
     </Section>
   )
 }

@@ -2,15 +2,12 @@ import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
 import type { listedReflex } from '../../../../src/contract/reflex.ts'
 import { hasRole, part, post, useGet } from '../../api/index.ts'
-import { useAction } from '../../api/use-action.ts'
-import { Dialog } from '../../ui/dialog.tsx'
-import { Empty, ErrorBox, Loaded } from '../../ui/feedback.tsx'
-import { ScopeLink } from '../../ui/links.tsx'
-import { notify } from '../../ui/notices.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
+import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { Section } from '../../ui/page.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
+import { visible } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 
 type Idle = z.infer<typeof listedReflex>['idle']
@@ -72,10 +69,10 @@ export function Acts({ id, acts, reload }: ActsProps) {
                 rows={items}
                 keyOf={({ scope }) => scope}
                 columns={[
-                  { title: 'Scope', cell: ({ scope }) => <ScopeLink scope={scope} /> },
-                  { title: 'Acts', cell: ({ acts: one }) => one ?? 'none', width: '6rem' },
-                  { title: 'In shadow mode', cell: ({ watches }) => watches ?? '', width: '9rem' },
-                  { title: 'Why', cell: ({ reason }) => <Text text={reason ?? ''} /> },
+                  { title: 'Scope', of: ({ scope }) => scope, kind: 'scope' },
+                  { title: 'Acts', cell: ({ acts: one }) => one ?? 'none', width: 6 },
+                  { title: 'In shadow mode', cell: ({ watches }) => watches ?? '', width: 9 },
+                  { title: 'Why', of: ({ reason }) => reason ?? '' },
                 ]}
               />
             )}
@@ -91,29 +88,21 @@ export function Acts({ id, acts, reload }: ActsProps) {
 type StopProps = ActsProps & { acts: number; how: 'off' | 'rollback'; onClose: () => void }
 
 function Stop({ id, acts, how, onClose, reload }: StopProps) {
-  const { run, busy, problem } = useAction((body: object) => post<{ acts: number | null }>(`/v1/reflexes/${part(id)}/${how}`, body))
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const answer = await run(how === 'rollback' ? { from: acts } : {})
-    if (!answer.ok) return
-    notify(answer.value.acts === null ? `No version of ${id} acts now.` : `${id}@${answer.value.acts} acts now.`)
-    reload()
-    onClose()
-  }
-  const title = how === 'off' ? 'Switch off' : 'Roll back'
+  const verb = how === 'off' ? 'Switch off' : 'Roll back'
   return (
-    <Dialog title={`${title}: ${visible(id)}`} onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void submit(event)}>
-        <p>
-          {how === 'off'
-            ? 'All versions that act or run in shadow mode become drafts: none acts in any scope.'
-            : `Version ${acts} becomes a draft, and the earlier one acts.`}
-        </p>
-        {problem && <ErrorBox problem={problem} />}
-        <button type="submit" class="danger" disabled={busy}>
-          {busy ? 'Changing …' : title}
-        </button>
-      </form>
-    </Dialog>
+    <Confirm
+      title={`${verb}: ${visible(id)}`}
+      verb={verb}
+      act={() => post<{ acts: number | null }>(`/v1/reflexes/${part(id)}/${how}`, how === 'rollback' ? { from: acts } : {})}
+      done={({ acts: one }) => (one === null ? `No version of ${id} acts now.` : `${id}@${one} acts now.`)}
+      onClose={onClose}
+      onDone={reload}
+    >
+      <p>
+        {how === 'off'
+          ? 'All versions that act or run in shadow mode become drafts: none acts in any scope.'
+          : `Version ${acts} becomes a draft, and the earlier one acts.`}
+      </p>
+    </Confirm>
   )
 }

@@ -5,8 +5,8 @@ import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { compact, count, percent, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Fact, Facts } from '../../ui/text.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
+import { Facts } from '../../ui/facts.tsx'
 
 type Metrics = z.infer<typeof reflexMetrics>
 type MetricsAnswer = {
@@ -31,7 +31,7 @@ export function Numbers({ id }: { id: string }) {
           ) : (
             <>
               <div class="card">
-                <Total total={total} />
+                <Facts of={total} columns={facts} />
               </div>
               <Scopes rows={scopes} />
             </>
@@ -42,34 +42,24 @@ export function Numbers({ id }: { id: string }) {
   )
 }
 
-function Total({ total }: { total: Metrics }) {
-  const { runs, fired, passed, acted, failed, overruled, held_back, shadow, agreement, fuel } = total
-  const faults = passed.error + passed.limit + passed.invalid_action
-  return (
-    <Facts>
-      <Fact name="Runs">{count(runs)}</Fact>
-      <Fact name="Fired">
-        {count(fired)} ({percent(runs === 0 ? null : fired / runs)})
-      </Fact>
-      <Fact name="Agreement in shadow">
-        {percent(agreement)} ({count(shadow.agreed)} of {count(shadow.agreed + shadow.disagreed)} compared)
-      </Fact>
-      <Fact name="Acted">
-        {count(acted)}
-        {failed > 0 && <span class="bad"> · {count(failed)} failed</span>}
-      </Fact>
-      <Fact name="Overruled">{count(overruled)}</Fact>
-      <Fact name="Held back">{count(held_back)}</Fact>
-      <Fact name="Faulty runs">{count(faults)}</Fact>
-      <Fact name="Saved">
-        {compact(total.model_calls_saved)} model calls · {compact(total.tokens_saved)} tokens · {usd(total.cost_saved_usd)}
-      </Fact>
-      <Fact name="Fuel, median and most">
-        {compact(fuel.p50)} · {compact(fuel.max)}
-      </Fact>
-    </Facts>
-  )
-}
+const facts: TableColumn<Metrics>[] = [
+  { title: 'Runs', of: ({ runs }) => runs, kind: 'count' },
+  { title: 'Fired', of: ({ fired, runs }) => `${count(fired)} (${percent(runs === 0 ? null : fired / runs)})` },
+  {
+    title: 'Agreement in shadow',
+    of: ({ agreement, shadow }) => `${percent(agreement)} (${count(shadow.agreed)} of ${count(shadow.agreed + shadow.disagreed)} compared)`,
+  },
+  { title: 'Acted', of: ({ acted }) => acted, kind: 'count' },
+  { title: 'Failed', of: ({ failed }) => failed || null, kind: 'count', colour: () => 'red' },
+  { title: 'Overruled', of: ({ overruled }) => overruled, kind: 'count' },
+  { title: 'Held back', of: ({ held_back }) => held_back, kind: 'count' },
+  { title: 'Faulty runs', of: ({ passed }) => passed.error + passed.limit + passed.invalid_action, kind: 'count' },
+  {
+    title: 'Saved',
+    of: (total) => `${compact(total.model_calls_saved)} model calls · ${compact(total.tokens_saved)} tokens · ${usd(total.cost_saved_usd)}`,
+  },
+  { title: 'Fuel, median and most', of: ({ fuel }) => `${compact(fuel.p50)} · ${compact(fuel.max)}` },
+]
 
 function Scopes({ rows }: { rows: MetricsAnswer['scopes'] }) {
   return (
@@ -79,13 +69,13 @@ function Scopes({ rows }: { rows: MetricsAnswer['scopes'] }) {
       keyOf={({ scope, version }) => `${scope}@${version}`}
       columns={[
         { title: 'Scope', cell: ScopeLink },
-        { title: 'Version', cell: ({ version }) => version, width: '6rem', numeric: true },
-        { title: 'Runs', cell: ({ runs }) => count(runs), width: '6rem', numeric: true },
-        { title: 'Fired', cell: ({ fired }) => count(fired), width: '6rem', numeric: true },
-        { title: 'Acted', cell: ({ acted }) => count(acted), width: '6rem', numeric: true },
-        { title: 'In shadow', cell: ({ shadow }) => count(shadow.fired), width: '8rem', numeric: true },
-        { title: 'Agreement', cell: ({ agreement }) => percent(agreement), width: '8rem', numeric: true },
-        { title: 'Overruled', cell: ({ overruled }) => count(overruled), width: '8rem', numeric: true },
+        { title: 'Version', cell: ({ version }) => version, width: 6, numeric: true },
+        { title: 'Runs', of: ({ runs }) => runs, kind: 'count' },
+        { title: 'Fired', of: ({ fired }) => fired, kind: 'count' },
+        { title: 'Acted', of: ({ acted }) => acted, kind: 'count' },
+        { title: 'In shadow', of: ({ shadow }) => shadow.fired, kind: 'count', width: 8 },
+        { title: 'Agreement', of: ({ agreement }) => agreement, kind: 'share' },
+        { title: 'Overruled', of: ({ overruled }) => overruled, kind: 'count', width: 8 },
       ]}
     />
   )

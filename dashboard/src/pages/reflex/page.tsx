@@ -6,7 +6,8 @@ import { part, useGet, post, requestText, type Answer } from '../../api/index.ts
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, SEALED, Text, visible, Lines } from '../../ui/text.tsx'
+import { Fact, Facts } from '../../ui/facts.tsx'
+import { SEALED, Text, visible, Lines } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
 import { Numbers } from './numbers.tsx'
@@ -16,7 +17,7 @@ import { States } from './states.tsx'
 import { Versions } from './code.tsx'
 import type { Action } from '../../../../src/contract/action.ts'
 import { TraceLink } from '../../ui/links.tsx'
-import { Table } from '../../ui/table.tsx'
+import { Table, type TableColumn } from '../../ui/table.tsx'
 import { actionText } from '../trace/spans.ts'
 import { Entries } from './entries.tsx'
 import { useSignal } from '@preact/signals'
@@ -96,19 +97,23 @@ function Evaluate({ version, scope, window }: { version: string; scope: string; 
   )
 }
 
-function Evaluated({ report: { contexts, fires, agreement, missed, errors, disagreements, truncated } }: { report: Evaluation }) {
-  const { agreed, disagreed, not_compared, rate } = agreement
+const facts: TableColumn<Evaluation>[] = [
+  { title: 'Contexts', of: ({ contexts }) => contexts.recorded + contexts.rebuilt, kind: 'count' },
+  { title: 'Fires', of: ({ fires }) => fires, kind: 'count' },
+  {
+    title: 'Agreement',
+    of: ({ agreement: { agreed, disagreed, not_compared, rate } }) =>
+      `${percent(rate)} (${count(agreed)} of ${count(agreed + disagreed)}, ${count(not_compared)} not comparable)`,
+  },
+  { title: 'Passed although something was done', of: ({ missed }) => missed, kind: 'count' },
+  { title: 'Errors', of: ({ errors }) => errors.length, kind: 'count' },
+]
+
+function Evaluated({ report }: { report: Evaluation }) {
+  const { disagreements, truncated } = report
   return (
     <div class="card" role="status">
-      <Facts>
-        <Fact name="Contexts">{count(contexts.recorded + contexts.rebuilt)}</Fact>
-        <Fact name="Fires">{count(fires)}</Fact>
-        <Fact name="Agreement">
-          {percent(rate)} ({count(agreed)} of {count(agreed + disagreed)}, {count(not_compared)} not comparable)
-        </Fact>
-        <Fact name="Passed although something was done">{count(missed)}</Fact>
-        <Fact name="Errors">{count(errors.length)}</Fact>
-      </Facts>
+      <Facts of={report} columns={facts} />
       {truncated && <p class="wait">There were more contexts than one evaluation reads.</p>}
       {disagreements.length > 0 && (
         <Lines
@@ -225,13 +230,13 @@ function Compared({ entries }: { entries: ReflexLogEntry[] }) {
       rows={entries}
       keyOf={({ seq }) => String(seq)}
       columns={[
-        { title: 'When', cell: ({ at }) => <Time at={at} />, width: '7rem' },
-        { title: 'Version', cell: ({ version }) => version, width: '5rem', numeric: true },
-        { title: 'Verdict', cell: ({ agreed }) => <Verdict agreed={agreed} />, width: '8rem' },
-        { title: 'By', cell: ({ judged_by }) => visible(judged_by ?? 'shadow mode'), width: '7rem' },
-        { title: 'The reflex', cell: ({ action, own }) => <Text text={actionText(action ?? own)} /> },
-        { title: 'The actual decision', cell: ({ decision, decided }) => <Text text={decidedText(decision ?? decided ?? null)} /> },
-        { title: 'Trace', cell: ({ trace_id, span_id }) => <TraceLink id={trace_id} span={span_id} />, width: '4rem' },
+        { title: 'When', of: ({ at }) => at, kind: 'time' },
+        { title: 'Version', cell: ({ version }) => version, width: 5, numeric: true },
+        { title: 'Verdict', cell: ({ agreed }) => <Verdict agreed={agreed} />, width: 8 },
+        { title: 'By', of: ({ judged_by }) => judged_by ?? 'shadow mode', width: 7 },
+        { title: 'The reflex', of: ({ action, own }) => actionText(action ?? own) },
+        { title: 'The actual decision', of: ({ decision, decided }) => decidedText(decision ?? decided ?? null) },
+        { title: 'Trace', cell: ({ trace_id, span_id }) => <TraceLink id={trace_id} span={span_id} />, width: 4 },
       ]}
     />
   )

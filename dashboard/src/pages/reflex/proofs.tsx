@@ -3,7 +3,6 @@ import { Empty } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Lines, visible } from '../../ui/text.tsx'
 
@@ -32,10 +31,10 @@ export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
             rows={certificate.strata}
             keyOf={({ event_type, risk }) => `${event_type} ${risk}`}
             columns={[
-              { title: 'Event type', cell: ({ event_type }) => visible(event_type) },
-              { title: 'Risk', cell: ({ risk }) => risk, width: '6rem' },
-              { title: 'State', cell: ({ state }) => <Status status={state} />, width: '8rem' },
-              { title: 'Agreed', cell: ({ n, k }) => `${count(k)} of ${count(n)} (${percent(n === 0 ? null : k / n)})`, width: '11rem' },
+              { title: 'Event type', of: ({ event_type }) => event_type },
+              { title: 'Risk', cell: ({ risk }) => risk, width: 6 },
+              { title: 'State', of: ({ state }) => state, kind: 'status' },
+              { title: 'Agreed', cell: ({ n, k }) => `${count(k)} of ${count(n)} (${percent(n === 0 ? null : k / n)})`, width: 11 },
               {
                 title: 'Audits',
                 cell: ({ audits: { audits, disagreed, alarm } }) => (
@@ -43,9 +42,9 @@ export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
                     {count(audits)}, {count(disagreed)} disagreed{alarm && ', alarm'}
                   </span>
                 ),
-                width: '12rem',
+                width: 12,
               },
-              { title: 'Person', cell: ({ person }) => person !== null && visible(person), width: '8rem' },
+              { title: 'Person', cell: ({ person }) => person !== null && visible(person), width: 8 },
             ]}
           />
         </div>

@@ -8,8 +8,7 @@ import { notify } from '../../ui/notices.tsx'
 import { NeedsRole, Section } from '../../ui/page.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { visible } from '../../ui/text.tsx'
 
 const NEEDED: Role = 'operator'
 type Kind = 'reflex' | 'skill'
@@ -58,10 +57,10 @@ export function States({ kind, id, versions, reload }: StatesProps) {
         rows={versions}
         keyOf={({ version }) => String(version)}
         columns={[
-          { title: 'Version', cell: ({ version }) => version, width: '6rem' },
-          { title: 'State', cell: ({ state }) => <Status status={state} />, width: '8rem' },
-          { title: 'Since', cell: ({ state_at }) => <Time at={state_at} />, width: '8rem' },
-          { title: 'Reason', cell: ({ state_reason }) => <Text text={state_reason ?? ''} /> },
+          { title: 'Version', cell: ({ version }) => version, width: 6 },
+          { title: 'State', of: ({ state }) => state, kind: 'status' },
+          { title: 'Since', of: ({ state_at }) => state_at, kind: 'time' },
+          { title: 'Reason', of: ({ state_reason }) => state_reason ?? '' },
           {
             title: 'Change',
             cell: (version) => (
@@ -74,7 +73,7 @@ export function States({ kind, id, versions, reload }: StatesProps) {
                   ))}
               </span>
             ),
-            width: '20rem',
+            width: 20,
           },
         ]}
       />

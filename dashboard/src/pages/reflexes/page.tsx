@@ -7,8 +7,7 @@ import { Empty, LoadedList } from '../../ui/feedback.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { visible } from '../../ui/text.tsx'
 import { State } from '../reflex/acts.tsx'
 import { Filter } from './filter.tsx'
 import { Rates, type RateStatistics } from './rates.tsx'
@@ -56,13 +55,13 @@ function Reflexes({ rows, onEnd }: { rows: ReflexItem[]; onEnd: () => void }) {
       onEnd={onEnd}
       columns={[
         { title: 'Reflex', cell: ({ id }) => <a href={`/reflexes/${part(id)}`}>{visible(id)}</a> },
-        { title: 'Version', cell: ({ version }) => version, width: '6rem', numeric: true },
-        { title: 'State', cell: (one) => <State {...one} />, width: '10rem' },
-        { title: 'Fires today', cell: ({ id }) => of(fires, id), width: '8rem', numeric: true },
-        { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: '8rem', numeric: true },
-        { title: 'Owner', cell: ({ owner }) => visible(owner), width: '10rem' },
-        { title: 'Description', cell: ({ description }) => <Text text={description} /> },
-        { title: 'Written', cell: ({ created_at }) => <Time at={created_at} />, width: '8rem' },
+        { title: 'Version', cell: ({ version }) => version, width: 6, numeric: true },
+        { title: 'State', cell: (one) => <State {...one} />, width: 10 },
+        { title: 'Fires today', cell: ({ id }) => of(fires, id), width: 8, numeric: true },
+        { title: 'Calls saved', cell: ({ id }) => of(saved, id), width: 8, numeric: true },
+        { title: 'Owner', of: ({ owner }) => owner, width: 10 },
+        { title: 'Description', of: ({ description }) => description },
+        { title: 'Written', of: ({ created_at }) => created_at, kind: 'time' },
       ]}
     />
   )

@@ -9,7 +9,7 @@ import { TraceLink } from '../../ui/links.tsx'
 import { count } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
-import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Fact, Facts } from '../../ui/facts.tsx'
 import { Clock, Time } from '../../ui/time.tsx'
 import { brief } from '../../../../src/traces/entries/sentences.ts'
 import { ownFields } from './words.ts'
@@ -19,11 +19,11 @@ const REFRESH_MS = 2000
 const LIMIT = 1000
 
 const columns: TableColumn<Seen>[] = [
-  { title: 'Time', cell: ({ timestamp }) => <Clock at={timestamp} />, width: '8rem' },
-  { title: 'Type', cell: ({ type }) => <Text text={type} />, width: '10rem' },
-  { title: 'Source', cell: ({ source }) => <Text text={source} />, width: '9rem' },
-  { title: 'Content', cell: (event) => <Text text={brief(ownFields(event))} /> },
-  { title: 'Trace', cell: ({ meta }) => <TraceLink id={meta.trace_id} />, width: '4.5rem' },
+  { title: 'Time', cell: ({ timestamp }) => <Clock at={timestamp} />, width: 8 },
+  { title: 'Type', of: ({ type }) => type, width: 10 },
+  { title: 'Source', of: ({ source }) => source, width: 9 },
+  { title: 'Content', of: (event) => brief(ownFields(event)) },
+  { title: 'Trace', cell: ({ meta }) => <TraceLink id={meta.trace_id} />, width: 4.5 },
 ]
 
 /** The working memory, now or as it was after an entry of the log, which the address names. */

@@ -1,22 +1,26 @@
 import { useLocation } from 'preact-iso'
-import { useEffect } from 'preact/hooks'
 import type { EventRecord } from '../../../../src/contract/event-record.ts'
 import { part, query } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, LoadedList } from '../../ui/feedback.tsx'
+import { Select } from '../../ui/form.tsx'
 import { Json } from '../../ui/json.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import { Status, statusText } from '../../ui/status.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { Text } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
 import { outcomeText } from '../../../../src/traces/entries/sentences.ts'
 import { isUnmatched } from './words.ts'
 
 const REFRESH_MS = 3000
 const LIMIT = 100
 /** `partial` is no status of its own: the event is completed. */
-const statuses = ['partial', 'pending', 'processing', 'completed', 'ignored', 'dead_lettered', 'cancelled']
+const statuses = Object.fromEntries(
+  ['', 'partial', 'pending', 'processing', 'completed', 'ignored', 'dead_lettered', 'cancelled'].map((name) => [
+    name,
+    name === '' ? 'any' : statusText(name),
+  ]),
+)
 
 /** The fate of an event as one sentence. */
 export function Fate({ record: { outcome, waiting, error } }: { record: EventRecord }) {
@@ -35,32 +39,22 @@ export function Fate({ record: { outcome, waiting, error } }: { record: EventRec
 }
 
 const columns: TableColumn<EventRecord>[] = [
-  { title: 'Arrived', cell: ({ accepted_at }) => <Time at={accepted_at} />, width: '6.5rem' },
-  { title: 'Type', cell: ({ event }) => <Text text={event.type} />, width: '10rem' },
+  { title: 'Arrived', of: ({ accepted_at }) => accepted_at, kind: 'time', width: 6.5 },
+  { title: 'Type', of: ({ event }) => event.type, width: 10 },
   {
     title: 'Status',
     cell: ({ status, outcome }) => <Status status={outcome && 'partial' in outcome ? 'partial' : status} />,
-    width: '8rem',
+    width: 8,
   },
   { title: 'Outcome', cell: (record) => <Fate record={record} /> },
-  { title: 'Trace', cell: ({ event }) => <TraceLink id={event.meta.trace_id} />, width: '4.5rem' },
+  { title: 'Trace', cell: ({ event }) => <TraceLink id={event.meta.trace_id} />, width: 4.5 },
 ]
 
 type FiltersProps = { status: string; type: string; onSet: (changes: Record<string, string>) => void }
 
 const Filters = ({ status, type, onSet: set }: FiltersProps) => (
   <search class="actions">
-    <label class="inline">
-      Status
-      <select value={status} onChange={({ currentTarget }) => set({ status: currentTarget.value })}>
-        <option value="">any</option>
-        {statuses.map((name) => (
-          <option key={name} value={name}>
-            {statusText(name)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select label="Status" value={status} options={statuses} onChange={(name) => set({ status: name })} />
     <label class="inline">
       Type
       <input value={type} maxLength={128} onChange={({ currentTarget }) => set({ type: currentTarget.value.trim() })} />
@@ -72,37 +66,33 @@ const Filters = ({ status, type, onSet: set }: FiltersProps) => (
 export function Events({ scope }: { scope: string }) {
   const { path, query: asked, route } = useLocation()
   const { status = '', type = '', event: picked = null } = asked
-  const { items, more, problem, loading, loadMore, reload } = usePages<EventRecord>(
+  const pages = usePages<EventRecord>(
     `/v1/scopes/${part(scope)}/events${query({ limit: LIMIT, ...(status === 'partial' ? { partial: 'true' } : { status }), type })}`,
+    { every_ms: REFRESH_MS },
   )
-  const isShort = (items?.length ?? 0) <= LIMIT
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || !isShort || reload(), REFRESH_MS)
-    return () => clearInterval(timer)
-  }, [isShort, status, type])
   const set = (changes: Record<string, string>) => route(`${path}${query({ ...asked, ...changes })}`, true)
-  const one = items?.find(({ event }) => event.id === picked)
+  const one = pages.items?.find(({ event }) => event.id === picked)
+  const empty = (
+    <Empty title="No event is here yet.">
+      <p>Send one with the button above.</p>
+    </Empty>
+  )
   return (
     <>
       <Filters status={status} type={type} onSet={set} />
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {items === undefined && !problem && <Loading />}
-      {items?.length === 0 && (
-        <Empty title="No event is here yet.">
-          <p>Send one with the button above.</p>
-        </Empty>
-      )}
-      {items !== undefined && items.length > 0 && (
-        <Table
-          label="Events"
-          rows={items}
-          columns={columns}
-          keyOf={({ event }) => event.id}
-          current={picked}
-          onSelect={({ event }) => set({ event: event.id })}
-          onEnd={() => more && !loading && loadMore()}
-        />
-      )}
+      <LoadedList pages={pages} empty={empty}>
+        {(items) => (
+          <Table
+            label="Events"
+            rows={items}
+            columns={columns}
+            keyOf={({ event }) => event.id}
+            current={picked}
+            onSelect={({ event }) => set({ event: event.id })}
+            onEnd={pages.loadMore}
+          />
+        )}
+      </LoadedList>
       {one && (
         <section class="card" aria-label="The chosen event">
           <p>

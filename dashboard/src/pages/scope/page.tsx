@@ -7,7 +7,8 @@ import { useScopeName } from '../../ui/links.tsx'
 import { compact, count, money, percent, usd, counted } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
-import { Fact, Facts, Text } from '../../ui/text.tsx'
+import { Fact, Facts } from '../../ui/facts.tsx'
+import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Log } from './log/log.tsx'
 import { Chain } from './chain.tsx'
@@ -17,9 +18,8 @@ import { SendEvent } from './send-event.tsx'
 import { SettingsForm } from './settings/settings.tsx'
 import { Timers } from './timers.tsx'
 import { useAction } from '../../api/use-action.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Confirm } from '../../ui/confirm.tsx'
 import { notify } from '../../ui/notices.tsx'
-import { fieldOf } from './words.ts'
 
 type AwayProps = { waits: ModelWait; path: string; onAsked: () => void }
 
@@ -59,33 +59,19 @@ function ModelAway({ waits: { since, until, tries, detail }, path, onAsked }: Aw
 type Cancelled = { cancelled: boolean; events: number }
 type CancelProps = { path: string; onClose: () => void; onDone: () => void }
 
-function CancelTurn({ path, onClose, onDone }: CancelProps) {
-  const cancel = useAction((reason: string) => post<Cancelled>(`${path}/cancel`, reason === '' ? {} : { reason }))
-  const confirm = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const answer = await cancel.run(fieldOf(event, 'reason'))
-    if (!answer.ok) return
-    const { cancelled, events } = answer.value
-    notify(cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')
-    onClose()
-    onDone()
-  }
-  return (
-    <Dialog title="Cancel the turn in flight" onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void confirm(event)}>
-        <p>Its events end as cancelled and are not considered again. Effects that it has made stay.</p>
-        <label>
-          Reason
-          <input name="reason" maxLength={1000} placeholder="cancelled by an operator" />
-        </label>
-        {cancel.problem && <ErrorBox problem={cancel.problem} />}
-        <button class="danger" disabled={cancel.busy}>
-          Cancel the turn
-        </button>
-      </form>
-    </Dialog>
-  )
-}
+const CancelTurn = ({ path, onClose, onDone }: CancelProps) => (
+  <Confirm
+    title="Cancel the turn in flight"
+    verb="Cancel the turn"
+    act={(body) => post<Cancelled>(`${path}/cancel`, body)}
+    done={({ cancelled, events }) => (cancelled ? `The turn is cancelled; its ${events} events ended.` : 'No turn was in flight any more.')}
+    onClose={onClose}
+    onDone={onDone}
+    reason="Reason (optional)"
+  >
+    <p>Its events end as cancelled and are not considered again. Effects that it has made stay.</p>
+  </Confirm>
+)
 
 const REFRESH_MS = 2000
 const COST_MS = 60_000

@@ -1,22 +1,19 @@
 import { useSignal } from '@preact/signals'
-import type { Schedule, Timer } from '../../../../src/contract/settings/schedule.ts'
-import { hasRole, part, request, useGet } from '../../api/index.ts'
+import * as lists from '../../../../src/contract/lists/scopes.ts'
+import type { Timer } from '../../../../src/contract/settings/schedule.ts'
+import { hasRole, part, request } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
-import { Empty, ErrorBox, Loaded } from '../../ui/feedback.tsx'
+import { ErrorBox } from '../../ui/feedback.tsx'
+import { Select } from '../../ui/form.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
 import { notify } from '../../ui/notices.tsx'
-import { count } from '../../ui/numbers.ts'
 import { NeedsRole, Section } from '../../ui/page.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/time.tsx'
 import { fieldOf } from './words.ts'
-
-const rhythm = (schedule: Schedule): string =>
-  'every_s' in schedule ? `every ${schedule.every_s} s` : 'cron' in schedule ? `cron ${schedule.cron} (UTC)` : 'once'
 
 export function Timers({ scope }: { scope: string }) {
   const path = `/v1/scopes/${part(scope)}/timers`
   const may = hasRole('operator')
-  const timers = useGet<{ items: Timer[] }>(may ? path : null, { every_ms: 5000 })
+  const timers = useList<Timer>(lists.timers, may ? { scope } : null, 5000)
   const remove = useAction((name: string) => request<void>('DELETE', `${path}/${part(name)}`))
   if (!may) return <NeedsRole {...{ role: 'operator', what: 'Timers' }} />
   const cancel = async (name: string) => {
@@ -27,36 +24,25 @@ export function Timers({ scope }: { scope: string }) {
   return (
     <>
       {remove.problem && <ErrorBox problem={remove.problem} />}
-      <Loaded data={timers}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <Empty title="No timer is set.">
-              <p>A timer sends a timer.tick event at an interval, by a cron expression, or once.</p>
-            </Empty>
-          ) : (
-            <Table
-              label="Timers"
-              rows={items}
-              keyOf={({ name }) => name}
-              columns={[
-                { title: 'Name', cell: ({ name }) => name },
-                { title: 'Rhythm', cell: ({ schedule }) => rhythm(schedule) },
-                { title: 'Next tick', cell: ({ next_at }) => <Time at={next_at} />, width: '8rem' },
-                { title: 'Ticks', cell: ({ fired }) => count(fired), width: '6rem', numeric: true },
-                {
-                  title: 'Actions',
-                  cell: ({ name }) => (
-                    <button type="button" class="plain" aria-label={`Cancel the timer ${name}`} onClick={() => void cancel(name)}>
-                      Cancel
-                    </button>
-                  ),
-                  width: '7rem',
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
+      <Rows
+        of={lists.timers}
+        label="Timers"
+        pages={timers}
+        own={[
+          {
+            title: 'Actions',
+            cell: ({ name }) => (
+              <button type="button" class="plain" aria-label={`Cancel the timer ${name}`} onClick={() => void cancel(name)}>
+                Cancel
+              </button>
+            ),
+            width: 7,
+          },
+        ]}
+        empty="No timer is set."
+      >
+        <p>A timer sends a timer.tick event at an interval, by a cron expression, or once.</p>
+      </Rows>
       <SetTimer path={path} onDone={timers.reload} />
     </>
   )
@@ -68,6 +54,8 @@ const kinds: Record<Kind, { text: string; label: string; placeholder?: string }>
   cron: { text: 'by a cron expression', label: 'Cron expression, in UTC', placeholder: '0 6 * * *' },
   at: { text: 'once', label: 'Time, in your time zone' },
 }
+
+const types = { every_s: { type: 'number', min: 1, step: 'any' }, cron: {}, at: { type: 'datetime-local' } } as const
 
 function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
   const kind = useSignal<Kind>('every_s')
@@ -94,21 +82,16 @@ function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
           Name
           <input name="name" required maxLength={64} pattern="[A-Za-z0-9._:\-]+" placeholder="daily-report" />
         </label>
-        <label>
-          It ticks
-          <select value={kind.value} onChange={({ currentTarget }) => (kind.value = currentTarget.value as Kind)}>
-            {Object.entries(kinds).map(([id, { text }]) => (
-              <option key={id} value={id}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select
+          stacked
+          label="It ticks"
+          value={kind.value}
+          options={Object.fromEntries(Object.entries(kinds).map(([id, { text }]) => [id, text]))}
+          onChange={(id) => (kind.value = id as Kind)}
+        />
         <label key={kind.value}>
           {label}
-          {kind.value === 'every_s' && <input name="when" required type="number" min={1} step="any" placeholder={placeholder} />}
-          {kind.value === 'cron' && <input name="when" required placeholder={placeholder} />}
-          {kind.value === 'at' && <input name="when" required type="datetime-local" />}
+          <input name="when" required placeholder={placeholder ?? ''} {...types[kind.value]} />
         </label>
         {save.problem && <ErrorBox problem={save.problem} />}
         <div>

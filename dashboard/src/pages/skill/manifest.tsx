@@ -3,7 +3,8 @@ import { Json } from '../../ui/json.tsx'
 import { percent, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Fact, Facts, Text, visible } from '../../ui/text.tsx'
+import { Fact, Facts } from '../../ui/facts.tsx'
+import { Text, visible } from '../../ui/text.tsx'
 import { duration } from '../../ui/time.tsx'
 import { TraceLink } from '../../ui/links.tsx'
 import type { ShownInput, ShownManifest, ShownStep } from './manifest-type.ts'
@@ -137,9 +138,9 @@ function Slots({ label, slots, from }: { label: string; slots: readonly ShownInp
       keyOf={({ name }) => name}
       columns={[
         { title: label, cell: ({ name, required }) => `${visible(name)}${required ? ' (required)' : ''}` },
-        { title: 'Type', cell: ({ type, secret }) => `${type}${secret ? ', secret' : ''}`, width: '9rem' },
-        { title: 'Blackboard', cell: ({ name }) => visible(from[name] ?? ''), width: '12rem' },
-        { title: 'Description', cell: ({ description }) => <Text text={description ?? ''} /> },
+        { title: 'Type', cell: ({ type, secret }) => `${type}${secret ? ', secret' : ''}`, width: 9 },
+        { title: 'Blackboard', of: ({ name }) => from[name] ?? '', width: 12 },
+        { title: 'Description', of: ({ description }) => description ?? '' },
       ]}
     />
   )

@@ -4,12 +4,9 @@ import type { listedSkill } from '../../../../src/contract/skill.ts'
 import { part, query, useGet } from '../../api/index.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Empty, LoadedList } from '../../ui/feedback.tsx'
-import { count, percent } from '../../ui/numbers.ts'
 import { Page } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Text, visible } from '../../ui/text.tsx'
-import { Time } from '../../ui/time.tsx'
+import { visible } from '../../ui/text.tsx'
 import { Filter } from '../reflexes/filter.tsx'
 import type { RateStatistics } from '../reflexes/rates.tsx'
 
@@ -54,14 +51,14 @@ function Skills({ rows, onEnd }: { rows: SkillItem[]; onEnd: () => void }) {
       onEnd={onEnd}
       columns={[
         { title: 'Skill', cell: ({ id }) => <a href={`/skills/${part(id)}`}>{visible(id)}</a> },
-        { title: 'Version', cell: ({ version }) => visible(version), width: '6rem' },
-        { title: 'State', cell: ({ state }) => <Status status={state} />, width: '8rem' },
-        { title: 'Proposals', cell: ({ id }) => count(of(proposals, id)), width: '7rem', numeric: true },
-        { title: 'Runs', cell: ({ id }) => count(of(calls, id)), width: '6rem', numeric: true },
-        { title: 'Succeeded', cell: ({ id }) => percent(of(success, id)), width: '7rem', numeric: true },
-        { title: 'Owner', cell: ({ owner }) => visible(owner), width: '9rem' },
-        { title: 'Description', cell: ({ description }) => <Text text={description} /> },
-        { title: 'Since', cell: ({ state_at }) => <Time at={state_at} />, width: '8rem' },
+        { title: 'Version', of: ({ version }) => version, width: 6 },
+        { title: 'State', of: ({ state }) => state, kind: 'status' },
+        { title: 'Proposals', of: ({ id }) => of(proposals, id), kind: 'count' },
+        { title: 'Runs', of: ({ id }) => of(calls, id), kind: 'count' },
+        { title: 'Succeeded', of: ({ id }) => of(success, id), kind: 'share' },
+        { title: 'Owner', of: ({ owner }) => owner, width: 9 },
+        { title: 'Description', of: ({ description }) => description },
+        { title: 'Since', of: ({ state_at }) => state_at, kind: 'time' },
       ]}
     />
   )

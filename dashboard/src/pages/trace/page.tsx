@@ -5,12 +5,13 @@ import type { Span, TraceReport } from '../../../../src/contract/reports/trace.t
 import { post, query, requestText, useGet, part } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
-import { ScopeLink, accountLink, dealLink } from '../../ui/links.tsx'
+import { ScopeLink, AccountLink, dealLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Page, Section } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
-import { Fact, Facts, visible } from '../../ui/text.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { Facts } from '../../ui/facts.tsx'
+import type { TableColumn } from '../../ui/table.tsx'
+import { visible } from '../../ui/text.tsx'
+import { duration } from '../../ui/time.tsx'
 import { Chain } from './chain.tsx'
 import { Details } from './details.tsx'
 import { below, firstOf, pathTo, numberOf, textOf } from './spans.ts'
@@ -35,7 +36,7 @@ function Licence({ span }: { span: Span }) {
         {deal && (
           <>
             {' '}
-            with <a href={accountLink(deal.seller)}>{visible(deal.seller)}</a> for {count(deal.price)}
+            with <AccountLink id={deal.seller} /> for {count(deal.price)}
           </>
         )}
         .{' '}
@@ -87,7 +88,10 @@ function Shown({ trace }: { trace: TraceReport }) {
   const problem = replay.problem ?? download.problem
   return (
     <>
-      <Head trace={trace} root={span} />
+      <div class="card">
+        <Facts of={trace} columns={facts} />
+        {trace.truncated && <p class="wait">The logs have more entries of this trace than are shown.</p>}
+      </div>
       <div class="actions">
         <button
           type="button"
@@ -119,33 +123,25 @@ function Shown({ trace }: { trace: TraceReport }) {
   )
 }
 
-function Head({ trace: { status, started_at, duration_ms, scopes, usage, truncated } }: { trace: TraceReport; root: Span }) {
-  return (
-    <div class="card">
-      <Facts>
-        <Fact name="Status">
-          <Status status={status} />
-        </Fact>
-        <Fact name="Started">
-          <Time at={started_at} />
-        </Fact>
-        <Fact name="Took">{duration_ms === null ? 'not ended' : duration(duration_ms)}</Fact>
-        <Fact name="Scopes">
-          {scopes.map((scope) => (
-            <span key={scope}>
-              <ScopeLink scope={scope} />{' '}
-            </span>
-          ))}
-        </Fact>
-        <Fact name="Model calls">
-          {count(usage.model_calls)} · {count(usage.input_tokens + usage.output_tokens)} tokens ·{' '}
-          {usage.cost_usd === null ? 'price unknown' : usd(usage.cost_usd)}
-        </Fact>
-      </Facts>
-      {truncated && <p class="wait">The logs have more entries of this trace than are shown.</p>}
-    </div>
-  )
-}
+const facts: TableColumn<TraceReport>[] = [
+  { title: 'Status', of: ({ status }) => status, kind: 'status' },
+  { title: 'Started', of: ({ started_at }) => started_at, kind: 'time' },
+  { title: 'Took', of: ({ duration_ms }) => (duration_ms === null ? 'not ended' : duration(duration_ms)) },
+  {
+    title: 'Scopes',
+    cell: ({ scopes }) =>
+      scopes.map((scope) => (
+        <span key={scope}>
+          <ScopeLink scope={scope} />{' '}
+        </span>
+      )),
+  },
+  {
+    title: 'Model calls',
+    of: ({ usage: { model_calls, input_tokens, output_tokens, cost_usd } }) =>
+      `${count(model_calls)} · ${count(input_tokens + output_tokens)} tokens · ${cost_usd === null ? 'price unknown' : usd(cost_usd)}`,
+  },
+]
 
 /** Saves the file of the API under the name of the trace. */
 async function exportTrace(trace_id: string, scope: string | undefined) {

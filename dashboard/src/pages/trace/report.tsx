@@ -134,10 +134,10 @@ function Sides(sides: { recorded: ReplaySide; replayed: ReplaySide }) {
       keyOf={({ name }) => name}
       columns={[
         { title: 'Side', cell: ({ name }) => name },
-        { title: 'Model calls', cell: ({ usage }) => count(usage.model_calls), numeric: true },
-        { title: 'Tokens', cell: ({ usage }) => count(usage.input_tokens + usage.output_tokens), numeric: true },
+        { title: 'Model calls', of: ({ usage }) => usage.model_calls, kind: 'count' },
+        { title: 'Tokens', of: ({ usage }) => usage.input_tokens + usage.output_tokens, kind: 'count' },
         { title: 'Cost', cell: ({ usage }) => (usage.cost_usd === null ? 'price unknown' : usd(usage.cost_usd)), numeric: true },
-        { title: 'Effects', cell: ({ effects }) => count(effects), numeric: true },
+        { title: 'Effects', of: ({ effects }) => effects, kind: 'count' },
         { title: 'Time', cell: ({ duration_ms }) => duration(duration_ms), numeric: true },
       ]}
     />

@@ -7,10 +7,9 @@ import { Empty, LoadedList } from '../../ui/feedback.tsx'
 import { Field, Select } from '../../ui/form.tsx'
 import { ScopeLink, TraceLink } from '../../ui/links.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
 import { visible } from '../../ui/text.tsx'
-import { duration, Time } from '../../ui/time.tsx'
+import { duration } from '../../ui/time.tsx'
 
 /** Kinds of spans that people search for. */
 const kinds = {
@@ -64,7 +63,7 @@ const Traces = ({ rows, onEnd }: { rows: TraceSummary[]; onEnd: () => void }) =>
     keyOf={({ trace_id }) => trace_id}
     onEnd={onEnd}
     columns={[
-      { title: 'Started', cell: ({ started_at }) => <Time at={started_at} />, width: '8rem' },
+      { title: 'Started', of: ({ started_at }) => started_at, kind: 'time' },
       {
         title: 'Began with',
         cell: ({ trace_id, first_event }) => (
@@ -78,10 +77,10 @@ const Traces = ({ rows, onEnd }: { rows: TraceSummary[]; onEnd: () => void }) =>
             <ScopeLink scope={first} /> {others.length > 0 && `and ${others.length} more`}
           </>
         ),
-        width: '14rem',
+        width: 14,
       },
-      { title: 'Status', cell: ({ status }) => <Status status={status} />, width: '7rem' },
-      { title: 'Took', cell: ({ duration_ms }) => (duration_ms === null ? '' : duration(duration_ms)), width: '6rem', numeric: true },
+      { title: 'Status', of: ({ status }) => status, kind: 'status' },
+      { title: 'Took', cell: ({ duration_ms }) => (duration_ms === null ? '' : duration(duration_ms)), width: 6, numeric: true },
       { title: 'What happened', cell: ({ kinds: all }) => all.filter((kind) => kind in kinds).join(', ') },
     ]}
   />

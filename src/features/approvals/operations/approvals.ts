@@ -1,21 +1,15 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
-import { approval, approvalStatus, approvalStatuses, decisionReason, type ApprovalStatus } from '../contract/approval.ts'
+import { approval, approvalStatus, approvalStatuses, decisionReason } from '../contract/approval.ts'
+import { approvals, nameOf } from '../contract/lists.ts'
 import { waitingWork } from '../../../contract/reports/waiting-work.ts'
-import { operations, type Colour } from '../../../contract/operation.ts'
+import { operations } from '../../../contract/operation.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
 import { idPath, toolPage, toolScope } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Approvals', roles: ['operator'] })
 
-type Shown = z.infer<typeof approval>
-/** A payment is a call of a tool, which has no version. */
-export const nameOf = ({ skill_id, version }: Pick<Shown, 'skill_id' | 'version'>): string =>
-  version === '' ? skill_id : `${skill_id}@${version}`
-
-const colours: Record<ApprovalStatus, Colour> = { pending: 'yellow', approved: 'green', rejected: 'red', expired: 'dim', withdrawn: 'dim' }
-
-export const list = operation('get /v1/approvals', 'listApprovals', 'List approvals, newest first', {
+export const list = operation(approvals.at, 'listApprovals', 'List approvals, newest first', {
   description: 'Pending and decided approvals in the scopes that the key covers.',
   query: byAge({ status: approvalStatus.optional(), scope: scopeName.optional() }),
   mcp: {
@@ -34,16 +28,7 @@ export const list = operation('get /v1/approvals', 'listApprovals', 'List approv
     ],
     asks: ({ status, ...rest }) => (status === 'any' ? rest : { ...rest, status }),
     table: {
-      columns: [
-        { title: 'ID', of: ({ id }) => id },
-        { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] },
-        { title: 'EXPIRES', of: ({ expires_at }) => expires_at },
-        { title: 'SCOPE', of: ({ scope }) => scope },
-        { title: 'WHAT', of: nameOf },
-        { title: 'BY', of: ({ requested_by }) => requested_by },
-        { title: 'WHY', of: ({ why }) => why },
-        { title: 'INPUTS', of: ({ inputs }) => inputs },
-      ],
+      columns: approvals.columns,
       empty: 'No approval matches.',
     },
   },

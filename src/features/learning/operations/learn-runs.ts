@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
+import { runs } from '../contract/lists.ts'
 import { operations } from '../../../contract/operation.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
 import { evidenceParts, evidencePlace, learnRequest, learnRun, listedRun, runStatus, startedRun } from '../contract/runs.ts'
@@ -19,7 +20,7 @@ export const start = operation('post /v1/learn', 'startLearning', 'Learn from th
   problems: [503],
 })
 
-export const list = operation('get /v1/learn/runs', 'listLearnRuns', 'List runs of learning, newest first', {
+export const list = operation(runs.at, 'listLearnRuns', 'List runs of learning, newest first', {
   description: 'The runs of the scopes that the key covers, without what they found.',
   query: byAge({ scope: scopeName.optional(), status: runStatus.optional() }),
   answers: { 200: [paged(listedRun), 'A page.'] },
@@ -31,15 +32,7 @@ export const list = operation('get /v1/learn/runs', 'listLearnRuns', 'List runs 
       ['--status <status>', 'with one status', { choices: ['running', 'done', 'failed'] }],
     ],
     table: {
-      columns: [
-        { title: 'RUN', of: ({ run_id }) => run_id },
-        { title: 'SCOPE', of: ({ scope }) => scope },
-        { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => (status === 'failed' ? 'red' : 'dim') },
-        { title: 'BY', of: ({ by }) => by },
-        { title: 'STARTED', of: ({ started_at }) => started_at },
-        { title: 'FOUND', of: ({ found }) => found },
-        { title: 'ANSWER', of: ({ answer }) => answer },
-      ],
+      columns: runs.columns,
       empty: 'No run matches.',
     },
   },

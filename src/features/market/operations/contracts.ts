@@ -1,3 +1,4 @@
+import * as lists from '../contract/lists.ts'
 import { operations, type CommandOf, type Resource } from '../../../contract/operation.ts'
 import { paged } from '../../../contract/paging.ts'
 import { contract, contractReason, newContract, type Contract } from '../contract/service.ts'
@@ -14,7 +15,7 @@ const shows: CommandOf<Contract>['shows'] = ({ disputes, ...found }) => {
   ]
 }
 
-export const propose = operation('post /v1/market/contracts', 'proposeContract', 'Propose a contract', {
+export const propose = operation(lists.proposal.at, 'proposeContract', 'Propose a contract', {
   description:
     'The proposer pays the counterparty for each call of its skill or reflex, up to a number of calls. The same contract again changes nothing. ' +
     'For operators of the scope that pays.',
@@ -35,21 +36,13 @@ export const propose = operation('post /v1/market/contracts', 'proposeContract',
   answers: { 200: [contract, 'The contract, which existed already.'], 201: [contract, 'The contract, as proposed.'] },
   problems: [404, 409],
   command: {
-    usage: 'propose <service>',
+    ...lists.proposal,
     help: 'Propose a contract on skill:ID or reflex:ID of another scope',
-    flags: [
-      ['--proposer <account>', 'the account that pays', { required: true }],
-      ['--counterparty <account>', 'the account of the scope that is called', { required: true }],
-      ['--price <scrip>', 'the price of a call', { is: 'whole', required: true, field: 'price_per_invocation' }],
-      ['--limit <n>', 'the largest number of calls', { is: 'whole', required: true }],
-      ['--id <id>', 'your id of the contract: repeating it proposes no second one'],
-    ],
-    fills: 'id',
     shows,
   },
 })
 
-export const list = operation('get /v1/market/contracts', 'listContracts', 'List the contracts of an account, oldest first', {
+export const list = operation(lists.contracts.at, 'listContracts', 'List the contracts of an account, oldest first', {
   roles: ['viewer'],
   query: accountQuery,
   answers: { 200: [paged(contract), 'A page.'] },
@@ -57,15 +50,7 @@ export const list = operation('get /v1/market/contracts', 'listContracts', 'List
     usage: 'list',
     flags: [['--account <account>', 'such as scope:shop/berlin', { required: true }]],
     table: {
-      columns: [
-        { title: 'CONTRACT', of: ({ contract_id }) => contract_id },
-        { title: 'STATUS', of: ({ status }) => status },
-        { title: 'SERVICE', of: ({ service }) => service },
-        { title: 'PRICE', of: ({ price_per_invocation }) => price_per_invocation },
-        { title: 'CALLS', of: ({ invocations, limit }) => `${invocations} of ${limit}` },
-        { title: 'PROPOSER', of: ({ proposer }) => proposer },
-        { title: 'COUNTERPARTY', of: ({ counterparty }) => counterparty },
-      ],
+      columns: lists.contracts.columns,
       empty: 'The account has no contracts.',
       most: 100,
       limit: 20,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { operations, type Colour, type CommandOf } from '../../../contract/operation.ts'
-import { deal, dealReason, type Deal, type DealState } from '../contract/deal.ts'
+import * as lists from '../contract/lists.ts'
+import { operations, type CommandOf } from '../../../contract/operation.ts'
+import { deal, dealReason, type Deal } from '../contract/deal.ts'
 import { newOffer, type ListingTerms } from '../contract/listing.ts'
 import { amount } from '../contract/transfer.ts'
 import { paged } from '../../../contract/paging.ts'
@@ -8,8 +9,6 @@ import { counted } from '../../../base/amounts.ts'
 import { accountQuery, idPath } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })
-
-const colours: Partial<Record<DealState, Colour>> = { offered: 'yellow', accepted: 'green', settled: 'green', rejected: 'red' }
 
 /** The terms of a listing or a deal in words. */
 export function termsText({ days, fires, per_decision, most_scopes, resale, royalty_percent, trial_fee }: ListingTerms): string {
@@ -39,7 +38,7 @@ const shows: CommandOf<Deal>['shows'] = (found) => {
   ]
 }
 
-export const offer = operation('post /v1/market/listings/{id}/offers', 'makeOffer', 'Make an offer for a listing', {
+export const offer = operation(lists.offer.at, 'makeOffer', 'Make an offer for a listing', {
   description:
     'The money is pending from now on, until the seller answers or the offer times out. The `id` becomes the id of the deal; the same offer again changes nothing. ' +
     'For the key whose account buys, operators of the scope that buys, and admins. The key must cover the scopes of a licence.',
@@ -54,21 +53,13 @@ export const offer = operation('post /v1/market/listings/{id}/offers', 'makeOffe
   answers: { 200: [deal, 'The deal, which existed already.'], 201: [deal, 'The deal, as offered.'] },
   problems: [404, 409],
   command: {
-    usage: 'offer <listing>',
+    ...lists.offer,
     help: 'Offer to buy; the money is held until the seller answers',
-    flags: [
-      ['--buyer <account>', 'the account that pays, such as scope:shop/berlin', { required: true }],
-      ['--price <scrip>', 'another price than that of the listing', { is: 'whole' }],
-      ['--scope <scope...>', 'the scopes of a licence; the scope of the buyer by default', { field: 'scopes' }],
-      ['--timeout <seconds>', 'the offer expires after this time; a day by default', { is: 'whole', field: 'timeout_s' }],
-      ['--id <id>', 'your id of the offer: repeating it makes no second one'],
-    ],
-    fills: 'id',
     shows,
   },
 })
 
-export const list = operation('get /v1/market/deals', 'listDeals', 'List the deals of an account, oldest first', {
+export const list = operation(lists.deals.at, 'listDeals', 'List the deals of an account, oldest first', {
   roles: ['viewer'],
   query: accountQuery,
   answers: { 200: [paged(deal), 'A page.'] },
@@ -76,16 +67,7 @@ export const list = operation('get /v1/market/deals', 'listDeals', 'List the dea
     usage: 'deals',
     flags: [['--account <account>', 'the buyer or the seller, such as scope:shop/berlin', { required: true }]],
     table: {
-      columns: [
-        { title: 'DEAL', of: ({ deal_id }) => deal_id },
-        { title: 'STATUS', of: ({ status }) => status, colour: ({ status }) => colours[status] ?? null },
-        { title: 'PRICE', of: ({ price }) => price },
-        { title: 'PAID', of: ({ paid }) => paid },
-        { title: 'KIND', of: ({ kind }) => kind },
-        { title: 'ARTIFACT', of: ({ artifact }) => artifact },
-        { title: 'SELLER', of: ({ seller }) => seller },
-        { title: 'BUYER', of: ({ buyer }) => buyer },
-      ],
+      columns: lists.deals.columns,
       empty: 'The account has no deals.',
       most: 100,
       limit: 20,

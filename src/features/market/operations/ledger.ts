@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { account, ledgerAudit, ledgerReport, reportGroups } from '../contract/account.ts'
 import { accountId, amount, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
+import { accounts, statement as statements } from '../contract/lists.ts'
 import { operations } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 
@@ -42,18 +43,14 @@ export const mint = operation('post /v1/ledger/mint', 'mintScrip', 'Make new scr
   problems: [404],
 })
 
-export const list = operation('get /v1/ledger/accounts', 'listAccounts', 'List accounts', {
+export const list = operation(accounts.at, 'listAccounts', 'List accounts', {
   description: 'For viewers of all scopes.',
   query: pageQuery,
   answers: { 200: [paged(account), 'A page, by id.'] },
   command: {
     usage: 'accounts',
     table: {
-      columns: [
-        { title: 'BALANCE', of: ({ balance }) => balance },
-        { title: 'AVAILABLE', of: ({ available }) => available },
-        { title: 'ACCOUNT', of: ({ id, closed }) => (closed ? `${id} (closed)` : id) },
-      ],
+      columns: accounts.columns,
       empty: 'No account is open yet.',
     },
   },
@@ -72,33 +69,20 @@ export const find = operation('get /v1/ledger/accounts/{id}', 'getAccount', 'Get
   command: { usage: 'account <id>', help: 'Show an account', shows: (found) => [found] },
 })
 
-export const statement = operation(
-  'get /v1/ledger/accounts/{id}/statement',
-  'getStatement',
-  'List the transfers of an account, oldest first',
-  {
-    description: 'From the copy in D1, and what is newer from the ledger itself: a transfer that was answered is in it.',
-    params: accountPath,
-    query: pageQuery,
-    answers: { 200: [paged(transfer), 'A page.'] },
-    problems: [404],
-    command: {
-      usage: 'statement <id>',
-      table: {
-        columns: [
-          { title: 'AT', of: ({ at }) => at },
-          { title: 'AMOUNT', of: ({ amount }) => amount },
-          { title: 'KIND', of: ({ kind }) => kind },
-          { title: 'FROM', of: ({ debit }) => debit },
-          { title: 'TO', of: ({ credit }) => credit },
-          { title: 'ID', of: ({ id }) => id },
-          { title: 'MEMO', of: ({ memo }) => memo },
-        ],
-        empty: 'No transfer yet.',
-      },
+export const statement = operation(statements.at, 'getStatement', 'List the transfers of an account, oldest first', {
+  description: 'From the copy in D1, and what is newer from the ledger itself: a transfer that was answered is in it.',
+  params: accountPath,
+  query: pageQuery,
+  answers: { 200: [paged(transfer), 'A page.'] },
+  problems: [404],
+  command: {
+    usage: 'statement <id>',
+    table: {
+      columns: statements.columns,
+      empty: 'No transfer yet.',
     },
   },
-)
+})
 
 export const report = operation('get /v1/ledger/accounts/{id}/report', 'getLedgerReport', 'Sum the payments of an account', {
   description:

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { artifactReference, foundListing, goodsKinds, listing, listingSorts, listingTerms, newListing } from '../contract/listing.ts'
 import { accountId, amount } from '../contract/transfer.ts'
 import { newTrial, trialReport } from '../contract/trial.ts'
+import * as lists from '../contract/lists.ts'
+import { percent } from '../contract/lists.ts'
 import { operations } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 import { counted } from '../../../base/amounts.ts'
@@ -9,8 +11,6 @@ import { termsText } from './deals.ts'
 import { idPath } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })
-
-const percent = (share: number): string => `${Math.floor(share * 1000) / 10} %`
 
 const cursor = z
   .string()
@@ -20,7 +20,7 @@ const cursor = z
     return { place: Number(text.slice(0, at)), id: text.slice(at + 1) }
   })
 
-export const search = operation('get /v1/market/listings', 'searchListings', 'Search listings', {
+export const search = operation(lists.listings.at, 'searchListings', 'Search listings', {
   description:
     'Open listings with figures that the platform measured: those of the seller are not asked. The ranking gives its reasons with their points. ' +
     'Figures are at most 10 s old up to 200 open listings; `measured_at` says how old. Figures are sums over all scopes, and name none.',
@@ -62,17 +62,7 @@ export const search = operation('get /v1/market/listings', 'searchListings', 'Se
     ],
     asks: ({ words, ...rest }) => (Array.isArray(words) && words.length > 0 ? { ...rest, q: words.join(' ').trim() } : rest),
     table: {
-      columns: [
-        { title: 'LISTING', of: ({ listing_id }) => listing_id },
-        { title: 'PRICE', of: ({ price }) => price },
-        { title: 'KIND', of: ({ kind }) => kind },
-        { title: 'POINTS', of: ({ rank }) => rank.score },
-        { title: 'AGREES', of: ({ figures: { agreement } }) => agreement && `>= ${percent(agreement.lower_bound)} ${agreement.state}` },
-        { title: 'FIRES', of: ({ figures }) => figures.fires },
-        { title: 'SAVES/1000', of: ({ figures: { usd_saved_per_1000: usd } }) => usd && `$${usd.toPrecision(3)}` },
-        { title: 'ARTIFACT', of: ({ artifact }) => artifact },
-        { title: 'DESCRIPTION', of: ({ description }) => description },
-      ],
+      columns: lists.listings.columns,
       empty: 'No listing matches.',
       most: 100,
       limit: 20,
@@ -80,7 +70,7 @@ export const search = operation('get /v1/market/listings', 'searchListings', 'Se
   },
 })
 
-export const tryOut = operation('post /v1/market/listings/{id}/try', 'tryListing', 'Try listed goods on your own recordings', {
+export const tryOut = operation(lists.trial.at, 'tryListing', 'Try listed goods on your own recordings', {
   description:
     'Runs a reflex, or asks the gate of a skill, on what a scope recorded, without acting, and compares it with the decisions made at the time. Shows neither its code nor the arguments of its actions. ' +
     'At most 5 trials an hour and 20 a day for each scope and listing. Its account pays the fee if there is one, which needs the role `operator`.',
@@ -91,13 +81,8 @@ export const tryOut = operation('post /v1/market/listings/{id}/try', 'tryListing
   answers: { 200: [trialReport, 'The evaluation.'] },
   problems: [404, 409],
   command: {
-    usage: 'try <listing>',
+    ...lists.trial,
     help: 'Evaluate a listed reflex on what your scope recorded, before you pay for it',
-    flags: [
-      ['--scope <scope>', 'the scope, whose account pays the fee if there is one', { required: true }],
-      ['--since <time>', 'on the events since then: 10m ago, or an ISO time', { is: 'instant', required: true }],
-      ['--id <id>', 'your id of the trial: repeating it pays no second fee'],
-    ],
     shows: ({ contexts, scope, fires, agreement, missed, would_save, fee, truncated, disagreements, stages }) => [
       `On ${counted(contexts.recorded + contexts.rebuilt, 'event')} of ${scope} it fires ${counted(fires, 'time')}: ` +
         `${agreement.agreed} agree with what was decided, ${agreement.disagreed} differ, ${agreement.not_compared} cannot be compared.`,

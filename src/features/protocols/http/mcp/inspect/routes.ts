@@ -3,6 +3,7 @@ import { McpServer, type CallToolResult } from '@modelcontextprotocol/server'
 import type { Context } from 'hono'
 import type { Env } from '../../../../../env.ts'
 import { type Json, isJsonFields, jsonValue } from '../../../../../base/json.ts'
+import { addressOf } from '../../../../../contract/address.ts'
 import { operations, type AnyOperation, type OperationFields } from '../../../../../contract/operation.ts'
 import { hasRole } from '../../../../../contract/principal.ts'
 import type { AuthEnv } from '../../../../../http/auth/middleware.ts'
@@ -52,21 +53,13 @@ async function answer(
   { at, query, mcp }: AnyOperation,
   given: OperationFields,
 ): Promise<CallToolResult> {
-  const [method = '', template = ''] = at.split(' ')
-  const rest = new Map(Object.entries({ ...given, ...mcp?.fixed }).filter(([, value]) => value !== undefined))
-  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = rest.get(name)
-    rest.delete(name)
-    return encodeURIComponent(String(value))
-  })
+  const method = at.slice(0, at.indexOf(' '))
+  const { path, rest } = addressOf(at, { ...given, ...mcp?.fixed })
   const url = new URL(path, c.req.url)
   const headers = new Headers({ Authorization: c.req.header('Authorization') ?? '', 'Content-Type': 'application/json' })
-  for (const [name, value] of rest) {
-    if (method !== 'get' && !(name in (query?.shape ?? {}))) continue
-    url.searchParams.set(name, String(value))
-    rest.delete(name)
-  }
-  const body = method === 'get' ? {} : { body: JSON.stringify(Object.fromEntries(rest)) }
+  const isAsked = ([name]: [string, unknown]) => method === 'get' || name in (query?.shape ?? {})
+  for (const [name, value] of rest.filter(isAsked)) url.searchParams.set(name, String(value))
+  const body = method === 'get' ? {} : { body: JSON.stringify(Object.fromEntries(rest.filter((field) => !isAsked(field)))) }
   const response = await api.fetch(new Request(url, { method: method.toUpperCase(), headers, ...body }), c.env, c.executionCtx)
   return resultOf(response.ok, jsonValue(await response.text()) as Json | undefined)
 }

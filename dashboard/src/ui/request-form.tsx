@@ -1,0 +1,72 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import type { Flag, CommandForm } from '../../../src/contract/operation.ts'
+import { address, post } from '../api/index.ts'
+import { submitted, useAction } from '../api/use-action.ts'
+import { ErrorBox } from './feedback.tsx'
+
+type Field = { name: string; help: string; is: 'text' | 'whole' | 'words'; required: boolean }
+
+/** The fields of a command: its arguments that are not in the path, and its options. */
+function fieldsOf({ at, usage, flags }: CommandForm): Field[] {
+  const words = usage.match(/<[^>]+>/g) ?? []
+  const further = words.slice(at.split('{').length - 1)
+  return [...further.map((word) => ({ name: word.slice(1, -1), help: '', is: 'text' as const, required: true })), ...flags.map(fieldOf)]
+}
+
+function fieldOf([text, help, { field, is, required } = {}]: Flag): Field {
+  const [, option = '', value = ''] = /^--([\w-]+) ?(.*)$/.exec(text) ?? []
+  return {
+    name: field ?? option.replaceAll('-', '_'),
+    help,
+    is: value.endsWith('...>') ? 'words' : is === 'whole' ? 'whole' : 'text',
+    required: required === true,
+  }
+}
+
+const labelOf = (name: string): string => {
+  const text = name.replace(/_s$/, '_in_seconds').replaceAll('_', ' ')
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+type RequestFormProps<Answered> = {
+  of: CommandForm
+  /** The parts of the path, and fields that have their value already. */
+  given: Record<string, string>
+  verb: ComponentChildren
+  onDone: (answer: Answered) => void
+}
+
+/** A form for a request: each option of its command is a field. Sending it twice acts once. */
+export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormProps<Answered>) {
+  const id = useSignal(crypto.randomUUID())
+  const fields = fieldsOf(of).filter(({ name }) => name !== 'id' && !(name in given))
+  const in_path = [...of.at.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  const { run, busy, problem } = useAction((body: object) => post<Answered>(address(of.at, pick(given, in_path)), body))
+  const submit = async (event: SubmitEvent) => {
+    const valueOf = submitted(event)
+    const written = fields.filter(({ name }) => valueOf(name) !== '')
+    const values = written.map(({ name, is }) => [name, parsed(valueOf(name), is)])
+    const fixed = Object.fromEntries(Object.entries(given).filter(([name]) => !in_path.includes(name)))
+    const own = of.flags.some(([text]) => text.startsWith('--id ')) ? { id: id.value } : {}
+    const answer = await run({ ...own, ...fixed, ...Object.fromEntries(values) })
+    if (answer.ok) onDone(answer.value)
+  }
+  return (
+    <form class="filters" onSubmit={(event) => void submit(event)}>
+      {fields.map(({ name, help, is, required }) => (
+        <label key={name} class="inline" title={help}>
+          {labelOf(name)} <input name={name} required={required} {...(is === 'whole' && { type: 'number' as const, min: 1 })} />
+        </label>
+      ))}
+      <button type="submit" class="primary" disabled={busy}>
+        {verb}
+      </button>
+      {problem && <ErrorBox problem={problem} />}
+    </form>
+  )
+}
+
+const parsed = (text: string, is: Field['is']) => (is === 'whole' ? Number(text) : is === 'words' ? (text.match(/\S+/g) ?? []) : text)
+const pick = (given: Record<string, string>, names: readonly string[]) =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)))

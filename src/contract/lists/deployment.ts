@@ -1,0 +1,29 @@
+import type { z } from 'zod'
+import type { deadLetter } from '../event-record.ts'
+import type { ItemList } from '../operation.ts'
+import type { key } from '../principal.ts'
+
+export const dead_letters = {
+  at: 'get /v1/dlq',
+  key: 'id',
+  columns: [
+    { title: 'Time', of: ({ dead_lettered_at }) => dead_lettered_at, kind: 'time' },
+    { title: 'Id', of: ({ id }) => id, only: 'terminal' },
+    { title: 'Scope', of: ({ scope }) => scope, kind: 'scope' },
+    { title: 'Type', of: ({ type }) => type },
+    { title: 'Tries', of: ({ attempts }) => attempts, kind: 'count' },
+    { title: 'Error', of: ({ error }) => error, colour: () => 'red' },
+  ],
+} as const satisfies ItemList<z.infer<typeof deadLetter>>
+
+export const keys = {
+  at: 'get /v1/keys',
+  key: 'id',
+  columns: [
+    { title: 'Id', of: ({ id }) => id, only: 'terminal' },
+    { title: 'Name', of: ({ name }) => name },
+    { title: 'Roles', of: ({ roles }) => roles.join(' ') },
+    { title: 'Created', of: ({ created_at }) => created_at, kind: 'time' },
+    { title: 'Scopes', of: ({ scopes: patterns }) => patterns.join(' ') },
+  ],
+} as const satisfies ItemList<z.infer<typeof key>>
