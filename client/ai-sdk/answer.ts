@@ -1,15 +1,10 @@
 import type { UIMessageChunk } from 'ai'
 import type { LogEntry } from '../../src/contract/log-entry.ts'
+import { messageEntry } from '../../src/traces/message-run.ts'
 import type { Delta } from '../socket.ts'
 
 /** Ends of a turn after which its text is not the answer: another turn follows. */
 const TAKEN_BACK: ReadonlySet<string> = new Set(['failed', 'timeout', 'interrupted', 'refused', 'waiting', 'lost'])
-
-const kinds = ['turn-started', 'turn-ended', 'reply-sent', 'effect-started', 'effect-ended', 'approval-requested', 'event-ended'] as const
-type Concerning =
-  | Extract<LogEntry, { kind: Exclude<(typeof kinds)[number], 'approval-requested'> }>
-  | (LogEntry & { kind: 'approval-requested' })
-const concernsAnswers = (entry: LogEntry): entry is Concerning => kinds.some((kind) => kind === entry.kind)
 
 /** Texts of turns that were streamed, also before the log named the turn's events. */
 export type Partials = Map<string, string>
@@ -57,8 +52,9 @@ export class ChatAnswer {
     return turn_id === this.#turn_id ? this.#becomes(so_far) : []
   }
 
-  entry(entry: LogEntry): UIMessageChunk[] {
-    if (this.done || !concernsAnswers(entry)) return []
+  entry(logged: LogEntry): UIMessageChunk[] {
+    const entry = this.done ? null : messageEntry(logged)
+    if (!entry) return []
     const is_about = entry.event_ids.includes(this.#event_id)
     switch (entry.kind) {
       case 'turn-started':
@@ -74,12 +70,17 @@ export class ChatAnswer {
         return [called(entry)]
       case 'approval-requested': {
         const { approval_id, skill_id, version, reason } = entry
-        return is_about ? [{ type: 'data-approval', id: String(approval_id), data: { approval_id, skill_id, version, reason } }] : []
+        return is_about ? [{ type: 'data-approval', id: approval_id, data: { approval_id, skill_id, version, reason } }] : []
       }
       case 'event-ended':
+        return is_about ? this.#ends(entry) : []
+      case 'approval-decided':
+      case 'skill-decided':
+      case 'run-ended':
+      case 'reflex-fired':
         break
     }
-    return is_about ? this.#ends(entry) : []
+    return []
   }
 
   #begins(turn_id: string): UIMessageChunk[] {

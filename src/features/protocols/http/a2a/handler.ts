@@ -31,7 +31,7 @@ import { inboxFull } from '../../../../http/problems/refusals.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
 import { agentCard, agentSkill } from './card.ts'
 import { eventOf, saidIn } from './event.ts'
-import { changes, factsOf, isEnded, isWaiting, openApproval, taskOf, type TaskFacts } from './task.ts'
+import { changes, factsOf, isEnded, isWaiting, taskOf, type TaskFacts } from './task.ts'
 
 /** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500
@@ -116,8 +116,8 @@ export class ScopeAgent implements A2ARequestHandler {
     demandRole(principal, 'operator')
     const facts = await this.#found(id)
     const task = taskOf(facts)
-    const asked = openApproval(facts.entries)
-    if (isWaiting(task) && asked) await this.#decide(asked.id, { decision: 'reject', reason: 'its task was cancelled' })
+    const { approval } = facts.run
+    if (isWaiting(task) && approval) await this.#decide(approval.approval_id, { decision: 'reject', reason: 'its task was cancelled' })
     else if (facts.latest.status === 'processing') await this.#stub.cancel('its task was cancelled', principal.name, this.#traceparent)
     else throw new TaskNotCancelableError(`The task ${id} is not being worked on: its event is ${facts.latest.status}.`)
     await this.#settled(id)
@@ -170,12 +170,11 @@ export class ScopeAgent implements A2ARequestHandler {
   }
 
   /** Decides the approval that a task waits for, if the message says how. */
-  async #isDecided({ entries }: TaskFacts, message: Message): Promise<boolean> {
-    const asked = openApproval(entries)
+  async #isDecided({ run: { approval } }: TaskFacts, message: Message): Promise<boolean> {
     const given = decision.safeParse(saidIn(message).data)
-    if (!asked || !given.success) return false
+    if (!approval || !given.success) return false
     demandRole(this.#c.var.principal, 'operator')
-    await this.#decide(asked.id, given.data)
+    await this.#decide(approval.approval_id, given.data)
     return true
   }
 

@@ -1,13 +1,12 @@
 import { type Artifact, type Message, type Part, Role, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
-import { isJsonFields } from '../../../../base/json.ts'
 import type { EventRecord, EventStatus } from '../../../../contract/event-record.ts'
-import type { LogEntry } from '../../../../contract/log-entry.ts'
 import type { ScopeApi } from '../../../../contract/scope-api.ts'
 import type { Event } from '../../../../core/event.ts'
+import { messageRun, type MessageRun } from '../../../../traces/message-run.ts'
 import { traceRecording } from '../../../../traces/recording-lines.ts'
 
-/** The parts of a task in its scope: its event, the newest event that answered it, and its log. */
-export type TaskFacts = { task: Event; latest: EventRecord; entries: readonly LogEntry[] }
+/** The parts of a task in its scope: its event, the newest event that answered it, and its run. */
+export type TaskFacts = { task: Event; latest: EventRecord; run: MessageRun }
 
 /** The facts of one event; null if the scope does not have it. */
 export async function factsOf(scope: Pick<ScopeApi, 'event' | 'recording'>, id: string): Promise<TaskFacts | null> {
@@ -18,7 +17,7 @@ export async function factsOf(scope: Pick<ScopeApi, 'event' | 'recording'>, id: 
   const answers = recording?.events.filter(({ event }) => event.meta.correlation_id === id && event.source === own.event.source) ?? []
   const last = answers.toSorted((one, other) => one.seq - other.seq).at(-1)
   const latest = last ? await scope.event(last.event.id) : own
-  return { task: own.event, latest: latest ?? own, entries: recording?.entries ?? [] }
+  return { task: own.event, latest: latest ?? own, run: messageRun(recording?.entries ?? []) }
 }
 
 const states: Record<EventStatus, TaskState> = {
@@ -41,15 +40,15 @@ export const isEnded = ({ status }: Task): boolean => status !== undefined && EN
 export const isWaiting = ({ status }: Task): boolean => status?.state === TaskState.TASK_STATE_INPUT_REQUIRED
 
 /** A task as a view of an event, of what decided it, and of the log of its trace. */
-export function taskOf({ task, latest, entries }: TaskFacts): Task {
-  const { state, text, at } = stateOf(latest, entries)
+export function taskOf({ task, latest, run }: TaskFacts): Task {
+  const { state, text, at } = stateOf(latest, run)
   const ids = { taskId: task.id, contextId: task.scope }
   const message = text === null ? undefined : agentMessage(`${task.id}:status`, text, ids)
   return {
     id: task.id,
     contextId: task.scope,
     status: { state, message, timestamp: at },
-    artifacts: artifactsOf(latest, entries),
+    artifacts: artifactsOf(latest, run),
     history: [],
     metadata: { 'reflex/trace_id': task.meta.trace_id, 'reflex/event_type': task.type },
   }
@@ -57,51 +56,27 @@ export function taskOf({ task, latest, entries }: TaskFacts): Task {
 
 type StatedTask = { state: TaskState; text: string | null; at: string }
 
-function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: EventRecord, entries: readonly LogEntry[]): StatedTask {
+function stateOf({ status, error, outcome, waiting, accepted_at, ended_at }: EventRecord, run: MessageRun): StatedTask {
   const at = ended_at ?? accepted_at
   const own = states[status]
   if (own !== TaskState.TASK_STATE_COMPLETED) return { state: own, text: error ?? waiting?.detail ?? null, at }
-  const asked = openApproval(entries)
-  if (asked) {
+  const { approval, question, is_approved } = run
+  if (approval) {
     const text =
-      `The skill ${String(asked.skill_id)} waits for the approval ${asked.id}: an operator decides. ` +
+      `The skill ${approval.skill_id} waits for the approval ${approval.approval_id}: an operator decides. ` +
       'With such a key, answer this task with the data {"decision": "approve"} or {"decision": "reject", "reason": "…"}.'
-    return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text, at: asked.at }
+    return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text, at: approval.at }
   }
-  const question = openQuestion(entries)
-  if (question !== null) return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text: question, at }
-  if (isApprovedRunOpen(entries)) return { state: TaskState.TASK_STATE_WORKING, text: 'It was approved.', at }
+  if (question) {
+    const text = question.questions.length > 0 ? question.questions.join('\n') : 'More information is needed.'
+    return { state: TaskState.TASK_STATE_INPUT_REQUIRED, text, at }
+  }
+  if (is_approved) return { state: TaskState.TASK_STATE_WORKING, text: 'It was approved.', at }
   return { state: own, text: outcome?.by === 'filter' ? 'The filter of the agent ignored it.' : null, at }
 }
 
-const of = (entries: readonly LogEntry[], kind: LogEntry['kind']) =>
-  entries.filter((entry) => entry.kind === kind) as (LogEntry & Record<string, unknown>)[]
-
-/** The approval that the trace waits for. */
-export function openApproval(entries: readonly LogEntry[]): { id: string; skill_id: unknown; at: string } | null {
-  const decided = new Set(of(entries, 'approval-decided').map((entry) => entry['approval_id']))
-  const open = of(entries, 'approval-requested').findLast((entry) => !decided.has(entry['approval_id']))
-  return open ? { id: String(open['approval_id']), skill_id: open['skill_id'], at: open.at } : null
-}
-
-/** The questions of a proposal that no later one replaced. */
-function openQuestion(entries: readonly LogEntry[]): string | null {
-  const decision = of(entries, 'skill-decided').at(-1)?.['decision']
-  if (!isJsonFields(decision) || decision['verdict'] !== 'clarify') return null
-  const questions = Array.isArray(decision['questions']) ? decision['questions'] : []
-  const texts = questions.flatMap((one) => (isJsonFields(one) && typeof one['question'] === 'string' ? [one['question']] : []))
-  return texts.length > 0 ? texts.join('\n') : 'More information is needed.'
-}
-
-function isApprovedRunOpen(entries: readonly LogEntry[]): boolean {
-  const approved = of(entries, 'approval-decided').findLast((entry) => entry['status'] === 'approved')
-  if (!approved) return false
-  const ended = new Set(['skill-applied', 'skill-refused', 'skill-reused'])
-  return !entries.some((entry) => entry.seq > approved.seq && ended.has(entry.kind))
-}
-
-function artifactsOf({ outcome }: EventRecord, entries: readonly LogEntry[]): Artifact[] {
-  const replies = of(entries, 'reply-sent').map((entry) => artifact(`reply:${entry.seq}`, 'Reply', [textPart(String(entry['content']))]))
+function artifactsOf({ outcome }: EventRecord, run: MessageRun): Artifact[] {
+  const replies = run.replies.map(({ seq, content }) => artifact(`reply:${seq}`, 'Reply', [textPart(content)]))
   const data = resultIn(outcome)
   return data === undefined ? replies : [...replies, artifact('result', 'Result', [dataPart(data)])]
 }

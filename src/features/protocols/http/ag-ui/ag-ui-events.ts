@@ -1,6 +1,7 @@
 import { isJsonFields } from '../../../../base/json.ts'
 import type { LogEntry } from '../../../../contract/log-entry.ts'
 import type { AnswerPart } from '../../../../contract/scope-api.ts'
+import { messageEntry, type LoggedApproval, type LoggedProposal, type MessageEntry } from '../../../../traces/message-run.ts'
 import { Texts, type UiEvent } from './ag-ui-texts.ts'
 
 /** `event_id`: the event that the run waits for. `approval_id`: the approval that it resumes. */
@@ -38,7 +39,7 @@ export class RunEvents {
   #state: unknown = undefined
   /** The entries of reflexes that reply: an event may end in the log before its reply is there. */
   readonly #replying = new Set<number>()
-  #held: LogEntry | null = null
+  #held: MessageEntry | null = null
   #said = false
   #decided = false
   ended = false
@@ -56,11 +57,12 @@ export class RunEvents {
   /** The events of an entry, none after the end of the run. */
   of(entry: LogEntry): UiEvent[] {
     if (this.ended) return []
-    const made = [...this.#common(entry), ...this.#endedBy(entry)]
+    const told = messageEntry(entry)
+    const made = told ? [...this.#common(told), ...this.#endedBy(told)] : []
     return made.map((event) => ({ ...event, timestamp: Date.parse(entry.at) }))
   }
 
-  #endedBy(entry: LogEntry): UiEvent[] {
+  #endedBy(entry: MessageEntry): UiEvent[] {
     if (this.#run.event_id === null) return this.#resumed(entry)
     if (entry.kind === 'reply-sent' && entry.turn_id === null && this.#held) return this.#answered(this.#held)
     if (entry.kind === 'reflex-fired' && entry.action.action_type === 'reply' && entry.reused !== true) this.#replying.add(entry.seq)
@@ -85,7 +87,7 @@ export class RunEvents {
     return [...this.#texts.close(), ...this.#step(turn_id), ...(early ? this.#texts.part(early) : [])]
   }
 
-  #common(entry: LogEntry): UiEvent[] {
+  #common(entry: MessageEntry): UiEvent[] {
     if (entry.kind === 'turn-started') return this.#started(entry.turn_id)
     if (entry.kind === 'turn-ended') {
       const state = this.#shows_work ? this.#changed(entry.scratch ?? {}) : []
@@ -102,7 +104,7 @@ export class RunEvents {
     return []
   }
 
-  #answered(entry: LogEntry): UiEvent[] {
+  #answered(entry: MessageEntry): UiEvent[] {
     if (entry.kind !== 'event-ended' || entry.event_ids[0] !== this.#run.event_id) return []
     const { status, outcome, error } = entry
     if (status === 'dead_lettered')
@@ -116,16 +118,14 @@ export class RunEvents {
     return [...text, ...this.#end(this.#finished(outcomes, { status, by: outcome.by, ...(result !== undefined && { result }) }))]
   }
 
-  #resumed(entry: LogEntry): UiEvent[] {
-    const fields: Readonly<Record<string, unknown>> = entry
-    if (entry.kind === 'approval-decided' && fields['approval_id'] === this.#run.approval_id) {
+  #resumed(entry: MessageEntry): UiEvent[] {
+    if (entry.kind === 'approval-decided' && entry.approval_id === this.#run.approval_id) {
       this.#decided = true
-      return fields['status'] === 'approved' ? [] : this.#end(this.#finished({ type: 'success' }, { status: fields['status'] }))
+      return entry.status === 'approved' ? [] : this.#end(this.#finished({ type: 'success' }, { status: entry.status }))
     }
-    const is_end = entry.kind === 'skill-applied' || entry.kind === 'skill-refused' || entry.kind === 'skill-reused' || isRejection(entry)
-    if (!this.#decided || !is_end) return []
-    const status = entry.kind === 'skill-reused' ? 'reused' : (fields['status'] ?? 'refused')
-    return this.#end(this.#finished({ type: 'success' }, { status }))
+    const isRejection = entry.kind === 'skill-decided' && entry.verdict !== 'allow'
+    if (!this.#decided || (entry.kind !== 'run-ended' && !isRejection)) return []
+    return this.#end(this.#finished({ type: 'success' }, { status: entry.kind === 'run-ended' ? entry.status : 'refused' }))
   }
 
   #finished(outcome: object, result?: unknown): UiEvent {
@@ -195,21 +195,13 @@ function patchOf(before: Fields, after: Fields): object[] {
   ]
 }
 
-const verdictOf = ({ decision }: Fields): unknown => (decision as { verdict?: unknown } | null | undefined)?.verdict
-const isRejection = (entry: LogEntry): boolean => entry.kind === 'skill-decided' && verdictOf(entry) !== 'allow'
-
-function approvalOf(entry: Fields): Interrupt {
-  const { approval_id, skill_id, version, reason } = entry
-  const message = `${String(skill_id)} ${String(version)} needs an approval: ${String(reason)}`
-  return { id: String(approval_id), reason: 'approval_required', message, responseSchema: answer, metadata: { skill_id, version } }
+function approvalOf({ approval_id: id, skill_id, version, reason }: LoggedApproval): Interrupt {
+  const message = `${skill_id} ${version} needs an approval: ${reason}`
+  return { id, reason: 'approval_required', message, responseSchema: answer, metadata: { skill_id, version } }
 }
 
-function clarifyOf(entry: Fields): Interrupt[] {
-  if (verdictOf(entry) !== 'clarify' || entry['dry_run'] === true) return []
-  const { proposal_id, skill_id, decision } = entry
-  const { reason } = decision as { reason?: unknown }
-  const id = `${CLARIFY}${String(proposal_id)}`
-  return [
-    { id, reason: 'input_required', message: `${String(skill_id)}: ${String(reason)}`, responseSchema: reply, metadata: { skill_id } },
-  ]
+function clarifyOf({ verdict, dry_run, proposal_id, skill_id, reason }: LoggedProposal): Interrupt[] {
+  if (verdict !== 'clarify' || dry_run === true) return []
+  const message = `${skill_id}: ${String(reason)}`
+  return [{ id: `${CLARIFY}${proposal_id}`, reason: 'input_required', message, responseSchema: reply, metadata: { skill_id } }]
 }

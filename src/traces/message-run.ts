@@ -1,0 +1,84 @@
+import type { LogEntry } from '../contract/log-entry.ts'
+
+/**
+ * The run of a message, as the log of its scope has it. A2A, AG-UI and the AI SDK render it, each
+ * with the names of its protocol. Clients load this file, so it imports types alone.
+ */
+
+type Typed = 'turn-started' | 'turn-ended' | 'effect-started' | 'effect-ended' | 'reply-sent' | 'reflex-fired' | 'event-ended'
+type Base = Pick<LogEntry, 'seq' | 'at' | 'event_ids'>
+export type LoggedApproval = Base & { kind: 'approval-requested'; approval_id: string; skill_id: string; version: string; reason: string }
+type LoggedDecision = Base & { kind: 'approval-decided'; approval_id: string; status: string }
+/** `questions`: the inputs that the gate lacks. */
+export type LoggedProposal = Base & {
+  kind: 'skill-decided'
+  proposal_id: string
+  skill_id: string
+  verdict: unknown
+  reason: unknown
+  questions: string[]
+  dry_run?: unknown
+}
+type LoggedRunEnd = Base & { kind: 'run-ended'; status: unknown }
+
+/** An entry about a message, a turn or a run that its sender may see, with typed fields. */
+export type MessageEntry = Extract<LogEntry, { kind: Typed }> | LoggedApproval | LoggedDecision | LoggedProposal | LoggedRunEnd
+
+/** Null for an entry that a protocol of messages does not show. */
+export function messageEntry(entry: LogEntry): MessageEntry | null {
+  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others say nothing to a sender
+  switch (entry.kind) {
+    case 'turn-started':
+    case 'turn-ended':
+    case 'effect-started':
+    case 'effect-ended':
+    case 'reply-sent':
+    case 'reflex-fired':
+    case 'event-ended':
+      return entry
+    case 'approval-requested':
+    case 'approval-decided':
+      return entry as LogEntry & (LoggedApproval | LoggedDecision)
+    case 'skill-decided':
+      return { ...(entry as LogEntry & LoggedProposal), ...verdictOf(entry['decision']) }
+    case 'skill-applied':
+    case 'skill-refused':
+    case 'skill-reused':
+      return { ...entry, kind: 'run-ended', status: entry.kind === 'skill-reused' ? 'reused' : (entry['status'] ?? 'refused') }
+    default:
+      return null
+  }
+}
+
+function verdictOf(decision: unknown): Pick<LoggedProposal, 'verdict' | 'reason' | 'questions'> {
+  const { verdict, reason, questions } = (decision ?? {}) as Record<string, unknown>
+  const asked = Array.isArray(questions) ? questions.map((one: { question?: unknown } | null) => one?.question) : []
+  return { verdict, reason, questions: asked.filter((text) => typeof text === 'string') }
+}
+
+export type MessageRun = {
+  replies: Extract<LogEntry, { kind: 'reply-sent' }>[]
+  /** The approval that the run waits for. */
+  approval: LoggedApproval | null
+  /** The proposal that lacks inputs, if no later one replaced it. */
+  question: LoggedProposal | null
+  /** True from an approval until the run of its skill has ended. */
+  is_approved: boolean
+}
+
+/** The state of a run after all entries of its trace. */
+export function messageRun(entries: readonly LogEntry[]): MessageRun {
+  const run: MessageRun = { replies: [], approval: null, question: null, is_approved: false }
+  const open = new Map<string, LoggedApproval>()
+  for (const entry of entries) {
+    const one = messageEntry(entry)
+    if (one?.kind === 'reply-sent') run.replies.push(one)
+    if (one?.kind === 'approval-requested') open.set(one.approval_id, one)
+    if (one?.kind === 'approval-decided') open.delete(one.approval_id)
+    if (one?.kind === 'approval-decided' && one.status === 'approved') run.is_approved = true
+    if (one?.kind === 'skill-decided') run.question = one.verdict === 'clarify' ? one : null
+    if (one?.kind === 'run-ended') run.is_approved = false
+  }
+  run.approval = [...open.values()].at(-1) ?? null
+  return run
+}
