@@ -41,7 +41,6 @@ async function main(): Promise<void> {
   }
 }
 
-/** The trace of a block by the reflex. */
 async function blocked(server: LocalServer): Promise<{ trace_id: string }> {
   const path = '/v1/scopes/ssh%2Fweb-1/log?kind=effect-started&limit=1000'
   const { items } = await connect(server.url, KEY).json<{ items: { trace_id: string; tool: string }[] }>(path)

@@ -16,7 +16,6 @@ export type { Listener, ScopeStatus } from './line.ts'
 export type Approval = z.infer<typeof approval>
 /** An event as the log of all scopes has it. */
 export type LoggedEvent = z.infer<typeof loggedEvent>
-/** The end of an event. */
 export type EventEnd = { id: string; status: OutcomeStatus; attempts: number; error: string | null; outcome: Outcome | null }
 
 const PAGE = 500

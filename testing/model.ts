@@ -3,7 +3,6 @@ import type { OfflineAnswer, OfflineRequest, OfflineRule } from '../src/models/o
 /** A text, a call of a tool, an error that the call throws, or a function of the request. */
 export type ModelAnswer = string | { tool: string; input: unknown } | Error | ((request: OfflineRequest) => string | OfflineAnswer)
 
-/** The scripted model of a scope. */
 export class ScriptedModel {
   /** The requests so far, oldest first. */
   readonly requests: OfflineRequest[] = []

@@ -30,5 +30,4 @@ export const areas: Readonly<Record<string, Area>> = {
   },
 }
 
-/** The files of an area. */
 export const filesOf = ({ files }: Area): string[] => globSync([...files]).toSorted()

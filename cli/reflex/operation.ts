@@ -22,7 +22,6 @@ export function addResource(program: Command, resource: Resource): void {
 /** Sends no request where it returns true: for options of the command alone. */
 type Instead = (session: Session, options: Record<string, string | undefined>) => Promise<boolean>
 
-/** Adds the command of an operation. */
 export function addOperation(parent: Command, op: AnyOperation, instead?: Instead): Command {
   const declared = op.command
   if (!declared) throw new Error(`${op.id} has no command`)

@@ -2,7 +2,6 @@ import { messageOf } from '../base/error-text.ts'
 import { isPlatformFault } from '../base/faults.ts'
 import type { ActionEnd } from '../contract/log-entry.ts'
 
-/** The end of the action of a reflex. */
 export type ActionEnding = { status: ActionEnd; error: string | null }
 export const ACTED: ActionEnding = { status: 'ok', error: null }
 export const REUSED: ActionEnding = { status: 'reused', error: null }

@@ -26,7 +26,6 @@ export type RegistryKind<Word extends string, Number extends VersionName, Head e
   kind: ArtifactKind
   /** The contract's names for the stages of this kind. */
   words: readonly (readonly [Stage, Word])[]
-  /** The stages that may follow each stage. */
   following: Record<Stage, readonly Stage[]>
   /** An id without a version means the newest active version, if there is one. */
   prefers_active: boolean

@@ -84,7 +84,6 @@ export class ComputingShares {
 
 type ComputingParts = { clock: Clock; left: () => number; spend: (units: number) => void; others: () => number; leave: () => void }
 
-/** The computing of one request. */
 export class Computing {
   rested_at: number
   readonly #parts: ComputingParts

@@ -27,7 +27,6 @@ export type JobHandler<Payload> = {
   work: WorkKind
   /** Maximum number of concurrent jobs. */
   at_once: number
-  /** Maximum number of attempts. */
   attempts: number
   /**
    * Runs the job, and removes it (`Jobs.done`) in the unit that writes its result. A job that is

@@ -29,7 +29,6 @@ import { timerRoutes } from './scopes/timers.ts'
 
 export type App = ReturnType<typeof createApp>
 type Routes = OpenAPIHono<AuthEnv>
-/** The routes of a feature. */
 export type FeatureRoutes = {
   /** Their requests need no key. */
   readonly open?: readonly Routes[]

@@ -62,7 +62,6 @@ export class Evaluation {
   }
 }
 
-/** Totals of one evaluation. */
 const evaluationLimits = { contexts: 5000, fuel: 400_000_000 } as const
 
 /** Recordings as JSON texts, oldest first; `next` is null on the last page. */

@@ -38,7 +38,6 @@ export type ReflexContext = {
 
 /** Number of events in the context. */
 export const RECENT_EVENTS = 10
-/** Windows of the counts. */
 export const WINDOW_MS = { '10s': 10_000, '1m': 60_000, '10m': 600_000 } as const
 const event = {
   id: '01993f2e-7c00-7000-8000-000000000001',

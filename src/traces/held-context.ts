@@ -49,7 +49,6 @@ export const CHANGES: Changes = {
   },
 }
 
-/** Applies one entry. */
 export function roll(held: Held, entry: LogEntry, places: Places): void {
   const change = CHANGES[entry.kind] as ((held: Held, entry: LogEntry, places: number[]) => void) | undefined
   change?.(

@@ -22,7 +22,6 @@ Nothing is registered: "reflex reflex register" does that, and shadow mode prove
 Example:
   reflex learn reflexes traces/*.json --output learned/`
 
-/** The recordings of exported files. */
 export async function recordingsIn(files: readonly string[]): Promise<Recording[]> {
   const { openRecordings } = await import('../../../src/features/replay/recording.ts')
   const recordings: Recording[] = []

@@ -44,7 +44,6 @@ type ActionsProps = {
   dangerous?: boolean
 }
 
-/** The button that acts, and the one that closes. */
 export function DialogActions({ verb, isBusy, onClose, onAct, dangerous = false }: ActionsProps) {
   return (
     <div class="actions">

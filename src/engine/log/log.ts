@@ -46,7 +46,6 @@ export class Log {
   #announcing = false
   #show = ({ text }: { kind: string; text: string }): string => text
   readonly #rows = new Map<number, { entries: PackedText; row: PackedRow }>()
-  /** Cached JSON of contexts. */
   readonly #contexts = new WeakMap<object, ContextJson>()
 
   constructor(database: Database, now: () => number, { hider = hidesNothing, mask }: { hider?: SecretHider; mask?: TextMask } = {}) {
@@ -191,7 +190,6 @@ export class Log {
     return { found, reached }
   }
 
-  /** An entry as it is shown. */
   shown(text: string): string {
     return this.#show({ kind: kindOf(text), text })
   }

@@ -44,7 +44,6 @@ export class TurnLedger {
     unit((unit) => this.#settle(unit, turn, ending), together('turn'))
   }
 
-  /** Cancels a turn and its events. */
   cancel(unit: Unit, turn: Turn, reason: string, by: Requested): void {
     unit.log({ ...turn.head, kind: 'turn-cancelled', turn_id: turn.turn_id, reason, ...by })
     this.#parts.settlement.end(unit, seqsOf(turn.claimed), { status: 'cancelled', outcome: { by: 'cancel', reason } })

@@ -3,7 +3,6 @@ import type { Teacher } from '../proof/contract/certificate.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import type { TracedAct } from './skills/trace.ts'
 
-/** The place of a decision. */
 export type EpisodePlace = {
   project?: string
   env?: string | readonly string[]

@@ -15,7 +15,6 @@ export type SnapshotOptions = {
   roles?: readonly string[]
   /** The model that takes inputs from a text. Without it, the caller gives them. */
   parser_model?: string
-  /** The seed of the tests. */
   seed?: string
 }
 

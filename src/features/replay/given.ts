@@ -41,7 +41,6 @@ export type Given = {
   basisOf: (entry: { basis?: string }) => Basis | undefined
   /** The code of a reflex, by its hash. */
   program: (hash: string | null) => RecordedProgram
-  /** A skill, by the hash of its manifest. */
   manifest: (hash: string) => Manifest
   model: (parts: ConstructorParameters<typeof RecordedModel>[0]) => RecordedModel
   /** Null if all is as recorded. */

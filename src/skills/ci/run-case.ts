@@ -23,7 +23,6 @@ export type UnitCase = {
   calls: readonly RecordedCall[]
   /** Outputs by the name or the index of the step; others are made up. */
   steps?: JsonFields
-  /** The answer of each probe. */
   probes?: JsonFields
   /** The expected verdict, `allow` by default. After `needs_approval` it is approved and run. */
   verdict?: GateVerdict

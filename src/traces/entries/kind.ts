@@ -111,7 +111,6 @@ export const emptyFold = (): FoldRecord => ({ turn: null, streaks: {}, sums: { t
 /** `record`: what later entries are counted with. */
 export type Tally = { record: FoldRecord; add: AddCounts; has_trigger: boolean }
 
-/** A sample of a histogram. */
 export const sample = <Name extends string>(name: Name, value: number) =>
   ({ [`${name}.${sampleBucket(value)}`]: 1 }) as { [Bucket in `${Name}.${number}`]: number }
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -5,7 +5,6 @@ import { ended, inTurn, note, sample, textOf, turnOf, type SpanText, type Tally 
 const skill = ({ skill_id, version }: TypedSkillEntry) => ({ 'gen_ai.skill.name': skill_id, 'reflex.skill.version': version })
 const run = (entry: TypedSkillEntry) => ({ 'gen_ai.operation.name': 'invoke_workflow', ...skill(entry), 'reflex.run.id': entry['run_id'] })
 
-/** Sessions of skills. */
 export const skills = {
   'bulletin-built': {
     means: 'A turn got its bulletin of skills.',

@@ -85,7 +85,6 @@ const facts = columnsOf<Deal>(lists.deals, [
   { title: 'Delivered', of: delivered },
 ])
 
-/** The life of a deal. */
 export function DealPage({ id }: { id: string }) {
   const path = `/v1/market/deals/${part(id)}`
   const data = useGet<Deal>(path, { every_ms: EVERY_MS })

@@ -29,7 +29,6 @@ export function pathTo(span: Span, id: string): Span[] {
   return []
 }
 
-/** The first span of a kind. */
 export function firstOf(span: Span, kind: Span['kind']): Span | undefined {
   if (span.kind === kind) return span
   for (const child of span.children) {

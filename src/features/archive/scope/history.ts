@@ -25,7 +25,6 @@ const MOST_SEARCHED = 16
 type Wanted = { ids: readonly string[]; ranges?: readonly [number, number][] }
 type Found<Row> = { rows: Row[]; complete: boolean }
 
-/** An event as a line of a file. */
 type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
 
 type ScopeHistoryParts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }

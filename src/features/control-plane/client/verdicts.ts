@@ -21,7 +21,6 @@ export const NO_VERDICTS: KeptVerdicts = { error: null, verdicts: {} }
 
 export type VerdictParts = {
   ask: (question: PolicyQuestion) => Promise<PolicyVerdict>
-  /** The verdicts on disk. */
   load: () => KeptVerdicts
   /** `turned`: the control plane has ceased to answer, or answers again. */
   save: (kept: KeptVerdicts, turned: 'degraded' | 'restored' | null) => void

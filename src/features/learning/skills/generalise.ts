@@ -10,7 +10,6 @@ import { isConstant, keyOf, type ValueSource } from './sources.ts'
 export type PatternSlot = { name: string; type: ValueType; values: readonly Json[]; path: string | null; in_text: boolean; secret: boolean }
 
 type Known = {
-  /** Places on the blackboard. */
   blackboard: readonly ValueSource[]
   /** The user's text in each occurrence. */
   texts: readonly string[]

@@ -62,7 +62,6 @@ export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unkn
 export type ServiceCall = {
   contract_id: string
   invocation_id: string
-  /** The account of the caller. */
   caller: string
   service: string
   input: Record<string, unknown>

@@ -122,7 +122,6 @@ const chained = (transfers: readonly NewTransfer[]): NewTransfer[] =>
 
 const meaning = ({ status, reason }: TransferResult): string => (status === 'exists' ? 'was made before' : `failed: ${reason}`)
 
-/** The reason of a deal, from the reason of a transfer. */
 export const isLimit = (reason: TransferFailure): boolean =>
   reason.startsWith('exceeds_limit') ||
   reason === 'counterparty_not_allowed' ||

@@ -6,7 +6,6 @@ import { ledgerRoutes } from './ledger.ts'
 import { listingRoutes } from './listings.ts'
 import { statementRoutes } from './statements.ts'
 
-/** The routes of the ledger and of the market. */
 export const marketRoutes = resource()
   .route('/', ledgerRoutes)
   .route('/', statementRoutes)

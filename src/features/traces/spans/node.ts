@@ -4,7 +4,6 @@ import type { SpanText } from '../../../traces/entries/kind.ts'
 import { describe, spanKindOf } from '../../../traces/entries/table.ts'
 import { queueSpan, runSpan, stepSpan } from '../../../traces/span-id.ts'
 
-/** An entry of a scope's log. */
 export type LoggedEntry = { scope: string; entry: LogEntry }
 
 /** Longer values are left to the log, where `reflex.log_seq` finds them. */

@@ -26,7 +26,6 @@ export class ScriptedChatModel extends BaseChatModel {
    * way.
    */
   structured: object | null = null
-  /** The messages of each call, and its options. */
   readonly calls: { messages: BaseMessage[]; options: Record<string, unknown> }[] = []
 
   constructor(answers: Answer[], { piece = 7, ...params }: BaseChatModelParams & { piece?: number } = {}) {

@@ -9,7 +9,6 @@ const did = (scope: string) => effects.filter((effect) => effect.scope === scope
 const nameOf = (id: string): string => id.replaceAll('.', '__')
 const asked = { what: 'x', reflex_why: 'do it twice' }
 const needing = (more: object = {}) => skill({ policy: { allow_roles: ['publisher'], needs_approval_if: ['true'], ...more } })
-/** The text of a result as JSON. */
 const told = (result: { content: [{ text: string }] }) => JSON.parse(result.content[0].text) as Record<string, unknown>
 
 describe('the version 2026-07-28', () => {
