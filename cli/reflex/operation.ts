@@ -44,7 +44,7 @@ const parsers = {
   time: isoTime,
 }
 
-function optionOf([flags, help, { is, choices, standard, required } = {}]: Flag): Option {
+export function optionOf([flags, help, { is, choices, standard, required } = {}]: Flag): Option {
   const option = new Option(flags, help).makeOptionMandatory(required === true)
   if (choices) option.choices(choices)
   if (is) option.argParser<unknown>(parsers[is])

@@ -1,51 +1,20 @@
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Option, type Command } from 'commander'
+import type { Command } from 'commander'
+import { eventFlags, list } from '../../../src/contract/operations/events.ts'
 import type { EventListing } from '../../../src/store/events.ts'
 import { refused, type Api } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
+import { addOperation, optionOf } from '../operation.ts'
 import { pages, route } from '../pages.ts'
 import { handler, type Session } from '../session.ts'
-import { escaped, fields, safeJson, written, type Column } from '../table.ts'
-import { limitOption, timeOption } from '../values.ts'
-import { statusColour } from './outcome.ts'
+import { escaped, fields, safeJson, written } from '../table.ts'
+import { timeOption } from '../values.ts'
 
 type Filter = { scope?: string; type?: string; status?: string; partial?: boolean; since?: string; until?: string }
 
-const columns: Column<EventListing>[] = [
-  { title: 'TIME', of: ({ timestamp }) => timestamp },
-  {
-    title: 'STATUS',
-    of: ({ status, partial }) => (partial ? `${status} (a tool failed)` : status),
-    colour: ({ status, partial }) => (partial ? 'yellow' : statusColour(status)),
-  },
-  { title: 'SCOPE', of: ({ scope }) => scope },
-  { title: 'TYPE', of: ({ type }) => type },
-  { title: 'ID', of: ({ id }) => id },
-  { title: 'ERROR', of: ({ error }) => error },
-]
-
-const statuses = ['queued', 'pending', 'processing', 'completed', 'ignored', 'dead_lettered', 'cancelled']
-
-function filtered(command: Command): Command {
-  return command
-    .option('--scope <scope>', 'of one scope')
-    .option('--type <type>', 'of one type')
-    .addOption(new Option('--status <status>', 'in one state').choices(statuses))
-    .option('--partial', 'that ended well although a tool failed')
-}
-
 export function addList(events: Command): void {
-  filtered(events.command('list'))
-    .description('List events, newest first')
-    .addOption(timeOption('since', 'at or after a time'))
-    .addOption(timeOption('until', 'before a time'))
-    .addOption(limitOption())
-    .action(
-      handler(async ({ api, print, signal }, { limit, ...query }: Filter & { limit: number }) => {
-        print.page(await pages<EventListing>(api(), { parts: ['events'], query, limit, most: 1000, signal }), columns, 'No event matches.')
-      }),
-    )
+  addOperation(events, list)
   events
     .command('show <id>')
     .description('Show an event')
@@ -56,7 +25,8 @@ export function addList(events: Command): void {
         print.result({ ...about, event }, (paint) => [...fields(about, paint), '', safeJson(event, 2)])
       }),
     )
-  filtered(events.command('tail')).description('Show events as they come, until Ctrl-C').action(handler(tail))
+  const tailed = events.command('tail').description('Show events as they come, until Ctrl-C').action(handler(tail))
+  for (const flag of eventFlags) tailed.addOption(optionOf(flag))
   events
     .command('replay')
     .description('Print the retained events as JSON lines, oldest first')

@@ -1,14 +1,7 @@
 import type { EventOutcome, EventReceipt, Outcome, Waiting } from '../../../src/contract/event-record.ts'
-import type { Colour, Paint } from '../../lib/paint.ts'
+import { statusColour } from '../../../src/contract/operations/events.ts'
+import type { Paint } from '../../lib/paint.ts'
 import { linesOf, safeJson, written } from '../table.ts'
-
-const colours: Partial<Record<string, Colour>> = {
-  completed: 'green',
-  ignored: 'dim',
-  dead_lettered: 'red',
-  cancelled: 'yellow',
-}
-export const statusColour = (status: string): Colour | null => colours[status] ?? null
 
 /** The status, then the result or the reason. */
 export function outcomeLines(event: EventOutcome | (EventReceipt & { waiting?: Waiting | null }), paint: Paint): string[] {

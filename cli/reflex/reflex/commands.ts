@@ -1,49 +1,27 @@
 import { basename, extname } from 'node:path'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { reflexItem, reflex as reflexSchema, registeredReflex, ReflexState } from '../../../src/contract/reflex.ts'
+import type { AnswerOf } from '../../../src/contract/operation.ts'
+import { actsText, changesText, list, off, type rollBack, type setState } from '../../../src/contract/operations/reflexes.ts'
+import { reflexStates, type reflex as reflexSchema, type registeredReflex, type ReflexState } from '../../../src/contract/reflex.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
-import { pages, route } from '../pages.ts'
+import { harmless } from '../../lib/text.ts'
+import { addOperation } from '../operation.ts'
+import { route } from '../pages.ts'
 import type { Page } from '../../../src/contract/scope-api.ts'
 import { handler, type Session } from '../session.ts'
-import { linesOf, safeJson, written, type Column } from '../table.ts'
-import { fileText, jsonObject, limitOption, writeOutput } from '../values.ts'
+import { linesOf, safeJson, written } from '../table.ts'
+import { fileText, jsonObject, writeOutput } from '../values.ts'
 import { show } from './show.ts'
 import { addReflexTests } from './test.ts'
 
-type ReflexItem = z.infer<typeof reflexItem>
 type Reflex = z.infer<typeof reflexSchema>
 type Registered = z.infer<typeof registeredReflex>
 type Template = { name: string; description: string; params: Record<string, unknown> }
 
-const states = ['draft', 'shadow', 'active', 'retired'] as const
-const columns: Column<ReflexItem>[] = [
-  { title: 'ID', of: ({ id }) => id },
-  { title: 'VERSION', of: ({ version }) => version },
-  {
-    title: 'STATE',
-    of: ({ state, idle, acts, version }) =>
-      idle ? `${state}, does not act` : acts === null || acts === version ? state : `${state}, version ${acts} acts`,
-    colour: ({ idle, acts }) => (idle ? 'yellow' : acts === null ? 'dim' : 'green'),
-  },
-  { title: 'OWNER', of: ({ owner }) => owner },
-  { title: 'DESCRIPTION', of: ({ description }) => description },
-]
-
 export function addReflex(program: Command): void {
   const reflex = program.command('reflex').description('Register, test, evaluate and promote reflexes')
-  reflex
-    .command('list')
-    .description('List reflexes, by id')
-    .option('--search <text>', 'search ids and descriptions')
-    .addOption(new Option('--state <state>', 'in one state').choices(states))
-    .addOption(limitOption())
-    .action(
-      handler(async ({ api, print, signal }, { limit, search: q, state }: { limit: number; search?: string; state?: string }) => {
-        const query = { q, state }
-        print.page(await pages<ReflexItem>(api(), { parts: ['reflexes'], query, limit, most: 1000, signal }), columns, 'No reflex matches.')
-      }),
-    )
+  addOperation(reflex, list)
   reflex.command('templates').description('List templates with their parameters').action(handler(templates))
   addPush(reflex)
   reflex
@@ -56,7 +34,7 @@ export function addReflex(program: Command): void {
   reflex
     .command('promote <ref>')
     .description('Change the state of a version: to the next one, draft to shadow to active, or to --state')
-    .addOption(new Option('--state <state>', 'the new state').choices(states))
+    .addOption(new Option('--state <state>', 'the new state').choices(reflexStates))
     .option('--reason <text>', 'why, for the list of versions')
     .option('--force', 'skip the proof that a version of an agent needs')
     .action(handler(promote))
@@ -78,11 +56,7 @@ export function addPush(parent: Command): void {
 
 /** `reflex off` and `reflex rollback`: short, since they are needed in a hurry. */
 export function addSwitches(program: Command): void {
-  program
-    .command('off <id>')
-    .description('Switch a reflex off: no version of it acts in any scope')
-    .option('--reason <text>', 'why, for the list of versions')
-    .action(handler((session: Session, id: string, { reason }: Switching) => switched(session, id, { to: 'off', body: { reason } })))
+  addOperation(program, off)
   program
     .command('rollback <id>')
     .description('Let the earlier version of a reflex act in place of the one that acts')
@@ -91,24 +65,14 @@ export function addSwitches(program: Command): void {
     .action(handler(rollback))
 }
 
-type Switching = { reason?: string; force?: true }
-type Switched = { id: string; changed: { version: number; from: string; to: string }[]; acts: number | null }
+type Rollback = { reason?: string; force?: true }
 
-async function rollback(session: Session, id: string, { reason, force }: Switching): Promise<void> {
-  const { acts } = await session.api().json<Reflex>(route(['reflexes', id]), { signal: session.signal })
-  await switched(session, id, { to: 'rollback', body: { reason, ...(acts !== null && { from: acts }), ...(force && { force }) } })
+async function rollback({ api, print, signal }: Session, id: string, { reason, force }: Rollback): Promise<void> {
+  const { acts } = await api().json<Reflex>(route(['reflexes', id]), { signal })
+  const body = { reason, ...(acts !== null && { from: acts }), ...(force && { force }) }
+  const done = await api().json<AnswerOf<typeof rollBack.answers>>(route(['reflexes', id, 'rollback']), { method: 'POST', body, signal })
+  print.result(done, () => changesText(done).map(harmless))
 }
-
-async function switched({ api, print, signal }: Session, id: string, { to, body }: { to: string; body: object }): Promise<void> {
-  const done = await api().json<Switched>(route(['reflexes', id, to]), { method: 'POST', body, signal })
-  print.result(done, () => [
-    ...done.changed.map(({ version, from, to: state }) => `${written(id)}@${version} was ${from} and is ${state}.`),
-    `${done.changed.length === 0 ? 'Nothing changed. ' : ''}${actsText(id, done.acts)}`,
-  ])
-}
-
-const actsText = (id: string, acts: number | null): string =>
-  acts === null ? `No version of ${written(id)} acts.` : `${written(id)}@${acts} acts, where a chain follows the reflex.`
 
 async function templates({ api, print, signal }: Session): Promise<void> {
   const page = await api().json<Page<Template>>(route(['reflexes', 'templates']), { signal })
@@ -169,9 +133,12 @@ async function promote({ api, print, signal }: Session, ref: string, { state, re
   const to = state ?? next[from]
   if (to === undefined) throw new UsageError(`${id}@${version} is ${from}; name the new state with --state.`)
   const body = { state: to, ...(reason !== undefined && { reason }), ...(force && { force }) }
-  type Changed = ReflexItem & { changed: boolean; acts: number | null }
-  const changed = await api().json<Changed>(route(['reflexes', `${id}@${version}`, 'state']), { method: 'POST', body, signal })
+  const changed = await api().json<AnswerOf<typeof setState.answers>>(route(['reflexes', `${id}@${version}`, 'state']), {
+    method: 'POST',
+    body,
+    signal,
+  })
   const what = changed.changed ? `was ${from} and is ${changed.state}.` : `was ${changed.state} already: nothing changed.`
   const instead = to === 'active' && changed.acts !== version ? ` To let ${version} act, run reflex rollback ${written(id)}.` : ''
-  print.result(changed, () => [`${written(id)}@${version} ${what}`, `${actsText(id, changed.acts)}${instead}`])
+  print.result(changed, () => [`${written(id)}@${version} ${what}`, `${harmless(actsText(id, changed.acts))}${instead}`])
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { limits } from '../../base/limits.ts'
 import { scopeName } from '../../core/event.ts'
 import { eventRecord, eventStatuses, loggedEvent, outcomes, partlyQueued, receipts, type EventInput } from '../event-record.ts'
-import { NDJSON, operations, texts } from '../operation.ts'
+import { NDJSON, operations, texts, type Colour, type Flag } from '../operation.ts'
 import { paged, pageLimit } from '../paging.ts'
 import { described } from '../plain-schema.ts'
 import { feedback, judged } from '../../features/proof/contract/audit.ts'
@@ -60,6 +60,16 @@ export const publish = operation('post /v1/events', 'publishEvents', 'Send event
   refusals: { 503: [null, 'The queue did not accept all events, or is unavailable.', { 'application/problem+json': partlyQueued }] },
 })
 
+const colours: Partial<Record<string, Colour>> = { completed: 'green', ignored: 'dim', dead_lettered: 'red', cancelled: 'yellow' }
+export const statusColour = (status: string): Colour | null => colours[status] ?? null
+
+export const eventFlags: readonly Flag[] = [
+  ['--scope <scope>', 'of one scope'],
+  ['--type <type>', 'of one type'],
+  ['--status <status>', 'in one state', { choices: eventStatuses }],
+  ['--partial', 'that ended well although a tool failed'],
+]
+
 export const list = operation('get /v1/events', 'listEvents', 'List events, newest first', {
   description:
     'By the time at which they were accepted, whatever `timestamp` they have. The event log of all scopes that the key covers, about a second behind the scopes. A page holds at most 4 MB of events, regardless of `limit`.',
@@ -77,6 +87,29 @@ export const list = operation('get /v1/events', 'listEvents', 'List events, newe
       .optional(),
   }),
   answers: { 200: [paged(loggedEvent), 'A page.'] },
+  command: {
+    usage: 'list',
+    flags: [
+      ...eventFlags,
+      ['--since <time>', 'at or after a time: 10m ago, or an ISO time', { is: 'instant' }],
+      ['--until <time>', 'before a time: 10m ago, or an ISO time', { is: 'instant' }],
+    ],
+    table: {
+      columns: [
+        { title: 'TIME', of: ({ timestamp }) => timestamp },
+        {
+          title: 'STATUS',
+          of: ({ status, partial: failed }) => (failed ? `${status} (a tool failed)` : status),
+          colour: ({ status, partial: failed }) => (failed ? 'yellow' : statusColour(status)),
+        },
+        { title: 'SCOPE', of: ({ scope }) => scope },
+        { title: 'TYPE', of: ({ type }) => type },
+        { title: 'ID', of: ({ id }) => id },
+        { title: 'ERROR', of: ({ error }) => error },
+      ],
+      empty: 'No event matches.',
+    },
+  },
 })
 
 export const replay = operation('get /v1/events/replay', 'replayEvents', 'Replay history as NDJSON, oldest first', {
@@ -169,4 +202,20 @@ export const judge = inScope('post /v1/scopes/{scope}/events/{id}/feedback', 'ju
   example: { right: false, reply: 'We open at nine.' },
   answers: { 200: [judged, 'The decision that was judged.'] },
   problems: [404, 409],
+  command: {
+    usage: 'feedback <scope> <id>',
+    help: 'Say that the decision about an event was right or wrong',
+    flags: [
+      ['--right', 'it was right'],
+      ['--wrong', 'it was wrong'],
+      ['--reply <text>', 'the reply that would have been right; it is not sent'],
+      ['--reason <text>', 'why'],
+    ],
+    wrong: ({ right, wrong }) => ((right === undefined) === (wrong === undefined) ? 'Say --right or --wrong.' : null),
+    asks: ({ right, wrong: _wrong, ...more }) => ({ right: right === true, ...more }),
+    shows: ({ decided: { by, reflex_id, version }, counted }) => [
+      `The decision of ${by === 'reflex' ? `reflex ${reflex_id}@${version}` : 'a turn'} is judged` +
+        `${counted ? ', and counts in its certificate or its metrics' : ''}.`,
+    ],
+  },
 })

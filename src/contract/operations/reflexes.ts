@@ -4,7 +4,17 @@ import { limits } from '../../base/limits.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit, search, whole } from '../paging.ts'
 import { keyName } from '../principal.ts'
-import { listedReflex, reflex, reflexId, reflexItem, reflexRun, reflexSharing, reflexState, registeredReflex } from '../reflex.ts'
+import {
+  listedReflex,
+  reflex,
+  reflexId,
+  reflexItem,
+  reflexRun,
+  reflexSharing,
+  reflexState,
+  reflexStates,
+  registeredReflex,
+} from '../reflex.ts'
 import { shownCertificate } from '../../features/proof/contract/certificate.ts'
 import { evaluation } from '../reports/reflex-report.ts'
 import { refPath, toolPage } from './shared.ts'
@@ -43,6 +53,28 @@ export const list = operation('get /v1/reflexes', 'listReflexes', 'List reflexes
     cursor: reflexId.optional(),
   }),
   answers: { 200: [paged(reflexItem), 'A page.'] },
+  command: {
+    usage: 'list',
+    flags: [
+      ['--search <text>', 'search ids and descriptions', { field: 'q' }],
+      ['--state <state>', 'in one state', { choices: reflexStates }],
+    ],
+    table: {
+      columns: [
+        { title: 'ID', of: ({ id }) => id },
+        { title: 'VERSION', of: ({ version: number }) => number },
+        {
+          title: 'STATE',
+          of: ({ state, idle, acts: acting, version: number }) =>
+            idle ? `${state}, does not act` : acting === null || acting === number ? state : `${state}, version ${acting} acts`,
+          colour: ({ idle, acts: acting }) => (idle ? 'yellow' : acting === null ? 'dim' : 'green'),
+        },
+        { title: 'OWNER', of: ({ owner }) => owner },
+        { title: 'DESCRIPTION', of: ({ description }) => description },
+      ],
+      empty: 'No reflex matches.',
+    },
+  },
   mcp: {
     name: 'list_reflexes',
     title: 'Reflexes',
@@ -187,6 +219,14 @@ const changes = z.object({
   acts,
 })
 
+/** The versions that were changed, and the one that acts now. */
+export const changesText = ({ id, changed, acts: acting }: z.infer<typeof changes>): string[] => [
+  ...changed.map(({ version: number, from, to }) => `${id}@${number} was ${from} and is ${to}.`),
+  `${changed.length === 0 ? 'Nothing changed. ' : ''}${actsText(id, acting)}`,
+]
+export const actsText = (id: string, acting: number | null): string =>
+  acting === null ? `No version of ${id} acts.` : `${id}@${acting} acts, where a chain follows the reflex.`
+
 export const off = operators('post /v1/reflexes/{id}/off', 'switchReflexOff', 'Switch a reflex off', {
   description:
     'Every version that acts or runs in shadow mode becomes a draft, so that none acts in any scope, and none is promoted by proof. ' +
@@ -197,6 +237,12 @@ export const off = operators('post /v1/reflexes/{id}/off', 'switchReflexOff', 'S
   example: { reason: 'it greets twice' },
   answers: { 200: [changes, 'What changed, and that none acts.'] },
   problems: [404, 409],
+  command: {
+    usage: 'off <id>',
+    help: 'Switch a reflex off: no version of it acts in any scope',
+    flags: [['--reason <text>', 'why, for the list of versions']],
+    shows: changesText,
+  },
 })
 
 export const rollBack = operators('post /v1/reflexes/{id}/rollback', 'rollBackReflex', 'Roll a reflex back to its earlier version', {
