@@ -14,7 +14,7 @@ import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
 type LoopParts = ApplyParts &
-  Pick<Lanes, 'agent' | 'turns' | 'guard' | 'view' | 'jobs' | 'reflex_sync' | 'settings' | 'unit' | 'now'> & {
+  Lanes & {
     sockets: Pick<Sockets, 'reply'>
     situation: (now: number, fuel: number) => ReflexSituation
   }

@@ -93,7 +93,7 @@ function composeLoop(parts: Live) {
   const pull = new Pull(parts)
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
-  turns.handle((turn) => turnDeps({ ...parts, store: events, waits }, turn))
+  turns.handle((turn) => turnDeps({ ...parts, event_store: events, waits }, turn))
   return { loop, pull, events, decisions }
 }
 type Looped = Live & ReturnType<typeof composeLoop>

@@ -25,32 +25,35 @@ export function namesakesIn(sources: readonly SourceFile[], exported: boolean): 
     .filter(([, places]) => places.length > most)
 }
 
-/** The keys of `Pick<Context, 'a' | 'b'>`, summed over an intersection of several. */
+/** The types that are a context: what a class or a wiring is made from. */
+const CONTEXT = /Parts$|^(?:ScopeHost|Ground|Reflexes|Lanes|Skilled|Live|Looped)$/
+
+const typeNameOf = (node: unknown): string => (isNode(node) && node.type === 'TSTypeReference' ? nameOf(node['typeName']) : '')
+const isContext = (annotation: unknown): boolean => isNode(annotation) && CONTEXT.test(typeNameOf(annotation['typeAnnotation']))
+
+/** The keys of `Pick<Context, 'a' | 'b'>`. */
 function picked(node: SyntaxNode): number {
-  if (node.type === 'TSIntersectionType') return (node['types'] as SyntaxNode[]).map(picked).reduce((sum, one) => sum + one, 0)
-  if (node.type !== 'TSTypeReference' || nameOf(node['typeName']) !== 'Pick' || !isNode(node['typeArguments'])) return 0
-  const [, keys] = node['typeArguments']['params'] as SyntaxNode[]
+  if (typeNameOf(node) !== 'Pick' || !isNode(node['typeArguments'])) return 0
+  const [context, keys] = node['typeArguments']['params'] as SyntaxNode[]
+  if (!CONTEXT.test(typeNameOf(context))) return 0
   return keys?.type === 'TSUnionType' ? (keys['types'] as SyntaxNode[]).length : 1
 }
 
-/** True for `({ a, b }) => …`, and for `const { a, b } = parts` where `parts` is a parameter. */
-function takesFromParameter(pattern: SyntaxNode, above: readonly SyntaxNode[]): boolean {
+/** True for members of a parameter that is a context, in its head or below, and of `this.#parts`. */
+function takesFromContext(pattern: SyntaxNode, above: readonly SyntaxNode[]): boolean {
   const parent = above.at(-1)
-  const around = above.findLast(({ type }) => FUNCTIONS.has(type))
-  const parameters = (around?.['params'] ?? []) as SyntaxNode[]
-  if (parent && parameters.some((parameter) => parameter === pattern || parameter === parent)) return true
+  if (isContext(pattern['typeAnnotation'])) return true
   if (parent?.type !== 'VariableDeclarator' || !isNode(parent['init'])) return false
   const { init } = parent
   if (init.type === 'MemberExpression') return isNode(init['object']) && init['object'].type === 'ThisExpression'
-  return init.type === 'Identifier' && parameters.some((parameter) => nameOf(parameter) === init['name'])
+  const parameters = above.flatMap(({ type, params }) => (FUNCTIONS.has(type) ? (params as SyntaxNode[]) : []))
+  return parameters.some((parameter) => nameOf(parameter) === nameOf(init) && isContext(parameter['typeAnnotation']))
 }
 
-/** Finds places, `file:line`, that take more than `most` members from a parameter, or by `Pick`. */
+/** Finds places, `file:line`, that take more than `most` members from a context, or by `Pick`. */
 export function takingTooMuch({ file, code, program }: SourceFile, most: number): string[] {
   return [...nodesIn(program)].flatMap(([node, above]) => {
-    // Counted with its intersection.
-    if (above.at(-1)?.type === 'TSIntersectionType') return []
-    const isPattern = node.type === 'ObjectPattern' && takesFromParameter(node, above)
+    const isPattern = node.type === 'ObjectPattern' && takesFromContext(node, above)
     const taken = isPattern ? (node['properties'] as SyntaxNode[]).length : picked(node)
     return taken > most ? [`${file}:${code.slice(0, node.start).split('\n').length} (${taken})`] : []
   })

@@ -69,13 +69,13 @@ function mayHaveHappened({ effects }: PerformActionParts, id: string): boolean {
 
 /** Writes the event's outcome, or returns it to the slow path. */
 function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
-  const { unit, jobs, guard, action_keys, inbox, memory, shadow_trials, agent, effects, settlement, turns } = parts
+  const { action_keys, inbox, memory, shadow_trials, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
-  unit(
+  parts.unit(
     (ending) => {
       close?.(ending)
-      jobs.done(ending, kindOf(work), id)
+      parts.jobs.done(ending, kindOf(work), id)
       if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
       ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
       effects.forgetTurn(id)
@@ -95,7 +95,7 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
         settlement.end(ending, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
       }
       memory.trim(ending)
-      guard.done({ kind: 'action', id })
+      parts.guard.done({ kind: 'action', id })
     },
     { kind: 'action', id },
   )

@@ -18,7 +18,7 @@ const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
 
-type ReflexSyncParts = Pick<Ground, 'scope' | 'env' | 'database' | 'records' | 'settings' | 'unit' | 'outbox' | 'alarm' | 'now'> & {
+type ReflexSyncParts = Ground & {
   versions: ReflexVersions
 }
 

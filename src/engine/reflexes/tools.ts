@@ -29,10 +29,7 @@ const MOST_TRIED = 100
 const MOST_FUEL = 20_000_000
 const HOURS = 24
 
-type ReflexToolsParts = Pick<
-  Lanes,
-  'scope' | 'env' | 'owned' | 'market' | 'unit' | 'agent' | 'programs' | 'shadow_trials' | 'records' | 'recordings' | 'reflex_sync' | 'now'
-> & {
+type ReflexToolsParts = Lanes & {
   sandbox: () => Sandbox
   rechain: Configuration['rechain']
   turn_id: () => string | null
@@ -96,7 +93,8 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Reflex
   }
 }
 
-function reading({ scope, env, owned, market, programs, records, recordings, sandbox, now }: ReflexToolsParts) {
+function reading(parts: ReflexToolsParts) {
+  const { scope, env, market, programs, records, recordings, sandbox, now } = parts
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -114,7 +112,7 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
         const found = q === undefined ? [] : (await listReflexesFor(storeOf(env), { q, limit: 20 }, { agent: scope })).items
         return {
           chain,
-          owned: ownedBy(owned, { owned: market.bought_reflexes }),
+          owned: ownedBy(parts.owned, { owned: market.bought_reflexes }),
           found: found.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
         }
       },
@@ -155,20 +153,8 @@ function reading({ scope, env, owned, market, programs, records, recordings, san
   }
 }
 
-function changing({
-  scope,
-  env,
-  owned,
-  market,
-  shadow_trials,
-  rechain,
-  reflex_sync,
-  programs,
-  turn_id,
-  unit,
-  now,
-  agent,
-}: ReflexToolsParts) {
+function changing(parts: ReflexToolsParts) {
+  const { scope, env, owned, programs, turn_id, unit, now, agent } = parts
   return {
     update_agent_config: defineTool({
       description:
@@ -182,11 +168,11 @@ function changing({
           'reflexes' in config ? config.reflexes : config.reflex_artifact_id === null ? [] : [{ id: config.reflex_artifact_id }]
         // An agent may remove what it has retired.
         const written = programs.all.flatMap(({ id, owner_id }) => (owner_id === agentOwner(scope) ? [id] : []))
-        const mine = [...ownedBy(owned, { owned: market.bought_reflexes }), ...written]
+        const mine = [...ownedBy(owned, { owned: parts.market.bought_reflexes }), ...written]
         const foreign = reflexes.find(({ id }) => !mine.includes(id) && !programs.links.some((link) => link.reference.id === id))
         if (foreign)
           return { changed: false, reason: `${foreign.id} is not yours: copy it by write_reflex with copied_from, and name your copy` }
-        const changed = await rechain((chain) => withOwn(chain, reflexes, mine), `agent:${agent().name}`)
+        const changed = await parts.rechain((chain) => withOwn(chain, reflexes, mine), `agent:${agent().name}`)
         if (!changed.ok) return { changed: false, reason: changed.detail }
         const absent = programs.links.flatMap(({ absent: why }) => (why ? [why.detail] : []))
         return { changed: true, reflexes: changed.reflexes, absent }
@@ -203,7 +189,7 @@ function changing({
         const versions = version === undefined ? await reflexVersionsFor(storeOf(env), id, { agent: scope }) : [found]
         for (const one of versions) await setReflexState(storeOf(env), { id, version: one.version, state: 'retired', reason, now: now() })
         if (version === undefined) owned.remove(id)
-        await reflex_sync.refresh()
+        await parts.reflex_sync.refresh()
         return { retired: true, id, versions: versions.map((one) => one.version) }
       },
     }),
@@ -211,7 +197,7 @@ function changing({
       description: 'Marks an action of a reflex in your chain as wrong. A reflex that is overruled too often is deactivated.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
-        const noted = unit((unit) => shadow_trials.overruled(unit, id, { turn_id: turn_id(), reason }))
+        const noted = unit((unit) => parts.shadow_trials.overruled(unit, id, { turn_id: turn_id(), reason }))
         return noted
           ? { noted: true }
           : { noted: false, reason: `no reflex ${id} of your chain has a recent action that is not overruled yet` }

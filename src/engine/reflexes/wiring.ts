@@ -81,7 +81,7 @@ type SituationLayer = Reflexes & {
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: SituationLayer): (now: number, fuel: number) => ReflexSituation {
-  const { scope, agents, agent, settings, memory, programs, records, toolbox, action_keys, may_act } = parts
+  const { agent, settings, memory, programs, records, toolbox, action_keys, may_act } = parts
   const contexts = new ReflexContexts(parts)
   return (now, fuel) => ({
     now,
@@ -97,7 +97,8 @@ export function composeSituation(parts: SituationLayer): (now: number, fuel: num
     history: (who) => records.history(who),
     trial: (version) => records.trial(version),
     mayAct: (version, event_type, action) => may_act.mayAct(version, { event_type, action }, now),
-    permit: (action, asked) => permit(action, { ...asked, scope, agents, toolbox, has_trigger: agent().trigger !== null }),
+    permit: (action, asked) =>
+      permit(action, { ...asked, scope: parts.scope, agents: parts.agents, toolbox, has_trigger: agent().trigger !== null }),
     carriedOut: (reflex_id, key) => action_keys.has(reflex_id, key),
   })
 }

@@ -10,22 +10,7 @@ import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 
-type ConfigurationParts = Pick<
-  Lanes,
-  | 'outbox'
-  | 'guard'
-  | 'store'
-  | 'unit'
-  | 'log'
-  | 'memory'
-  | 'parking'
-  | 'outage'
-  | 'turns'
-  | 'programs'
-  | 'reflex_sync'
-  | 'windows'
-  | 'alarm'
-> & {
+type ConfigurationParts = Lanes & {
   secret_settings: SecretSettings
   loop: Loop
 }
@@ -66,20 +51,20 @@ export class Configuration {
   }
 
   async #apply(patch: SettingsPatch, { by, trace }: Changer, also: (unit: Unit) => void): ReturnType<Configuration['change']> {
-    const { unit, guard, memory, parking, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
+    const { unit, outage, loop, turns, reflex_sync, programs, windows, alarm } = this.#parts
     const before = JSON.stringify(this.#parts.store.settings().reflexes)
     const changed = unit((unit) => {
       const result = this.#change(unit, patch, { by, trace })
       if (!result.ok) return result
-      for (const name of Object.keys(patch)) guard.release({ kind: 'setting', id: name })
+      for (const name of Object.keys(patch)) this.#parts.guard.release({ kind: 'setting', id: name })
       programs.forgetLinks()
       also(unit)
-      parking.release(unit)
+      this.#parts.parking.release(unit)
       outage.hurry(unit)
       return result
     })
     if (!changed.ok) return changed
-    memory.resize(changed.settings.context_limit)
+    this.#parts.memory.resize(changed.settings.context_limit)
     // Updates the chain before the response, so that it sees the next event.
     if (patch.reflexes !== undefined || JSON.stringify(changed.settings.reflexes) !== before) {
       windows.forget()

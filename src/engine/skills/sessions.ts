@@ -117,7 +117,7 @@ export class Skills {
   }
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
-    const { skill_cache, runs, parked_runs, policy, toolbox, agent, log, unit, now } = this.#parts
+    const { skill_cache, runs, policy, toolbox, agent, log, unit, now } = this.#parts
     const session_log = new SessionLog({ ...this.#parts, shown: () => skill_cache.shown(), goodsOf: (of) => skill_cache.goodsOf(of) }, head)
     const { append } = session_log
     return {
@@ -130,7 +130,9 @@ export class Skills {
       },
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),
-      approvals: { park: (run, entry) => parked_runs.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))) },
+      approvals: {
+        park: (run, entry) => this.#parts.parked_runs.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))),
+      },
       ...policy,
       tools: () => toolbox.allowed,
       absence: (tool) => {

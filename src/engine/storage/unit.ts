@@ -50,7 +50,7 @@ type UnitParts = {
  * What follows the log, and the alarm, are served once the unit is committed and closed.
  */
 export function unitOfWork(parts: UnitParts): UnitOfWork {
-  const { database, log, counters, buffered, deferred, guard, outbox, reset, now } = parts
+  const { database, log, buffered, deferred, guard, outbox, reset, now } = parts
   let open: Unit | null = null
   let failure: { error: unknown } | null = null
   let current: GuardedWork | undefined
@@ -62,7 +62,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
       database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
-      counters.write(database, log)
+      parts.counters.write(database, log)
       return made
     })
   const died = (error: unknown) => {

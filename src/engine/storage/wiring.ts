@@ -49,15 +49,16 @@ type Copied = ScopeHost & { db: D1Database; now: () => number; fetch: typeof fet
 }
 
 /** Wires what follows the log, to copy it or what it counts. */
-function composeCopies({ env, scope, database, db, now, fetch, log, alarm, guard, inbox, settings, agent }: Copied) {
-  const target = otlpTargetOf(env)
-  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch, now })
+function composeCopies(parts: Copied) {
+  const { scope, database, now, log, alarm, guard, inbox, agent } = parts
+  const target = otlpTargetOf(parts.env)
+  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: parts.fetch, now })
   const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
   const model = () => modelReport(database, inbox.open > 0 ? askAtIn(database) : null)
-  const reported = () => ({ ...reportOf({ scope, database, settings: settings(), agent: agent(), inbox, guard, spans }), ...model() })
-  const replica = new EventReplica({ database, log, db, now, scope: reported, wake: () => alarm.next(), guard })
-  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env, scope, now }) })
-  const statistics = new Statistics({ database, log, db, scope, now, agent })
+  const reported = () => ({ ...reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard, spans }), ...model() })
+  const replica = new EventReplica({ database, log, db: parts.db, now, scope: reported, wake: () => alarm.next(), guard })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env: parts.env, scope, now }) })
+  const statistics = new Statistics({ database, log, db: parts.db, scope, now, agent })
   outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
   if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const follower = new LogFollower({ log, scope })

@@ -15,10 +15,7 @@ export const HEARTBEAT_MS = 20_000
 /** An event that was in this many turns during which the object died is assumed to cause it. */
 const MOST_INTERRUPTIONS = 10
 
-export type ClaimParts = Pick<
-  Reflexes,
-  'database' | 'view' | 'guard' | 'memory' | 'log' | 'unit' | 'agent' | 'settings' | 'basis' | 'now'
-> & {
+export type ClaimParts = Reflexes & {
   rows: TurnRows
   settlement: Settlement
   effects: EffectLane

@@ -16,7 +16,7 @@ import type { Lanes } from '../effects/wiring.ts'
 
 type TurnDepsParts = ModelParts &
   Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'shadow_trials'> & {
-    store: EventStore
+    event_store: EventStore
     sockets: Sockets
     /** True if a reflex's call under this key waits for the effect lane. */
     waits: (tool: string, key: string) => boolean
@@ -42,7 +42,7 @@ export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps[
  * nothing.
  */
 export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
-  const { env, scope, settings, store, effects, sockets, unit, toolbox, shadow_trials, waits, hide } = parts
+  const { env, settings, effects, unit, toolbox, shadow_trials, waits, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -65,8 +65,8 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
   const call = followed(turn, perform)
   const deps: Omit<AgentDeps, 'model'> = {
     env,
-    scope,
-    store: during(store, turn, parts),
+    scope: parts.scope,
+    store: during(parts.event_store, turn, parts),
     signal,
     turn_id,
     now: turn.now,
@@ -84,7 +84,7 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
     reply: (content) => reply(unit, turn, content),
     stream: (delta) => {
       signal.throwIfAborted()
-      sockets.stream({ turn_id, content: delta })
+      parts.sockets.stream({ turn_id, content: delta })
     },
   }
   // Create the model on first use: an agent that calls no model needs no model settings.

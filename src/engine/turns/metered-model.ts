@@ -14,10 +14,7 @@ import type { ModelWitness } from '../../agent/turn-ending.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
-export type CountedParts = Pick<
-  Lanes,
-  'env' | 'agent' | 'settings' | 'budget' | 'outage' | 'model_calls' | 'hide' | 'log' | 'log_parts' | 'unit' | 'now' | 'trace_marks'
->
+export type CountedParts = Lanes
 
 /**
  * The purpose of a model call: a turn, which records its usage and the provider's state, or other

@@ -13,24 +13,7 @@ const HOUR_MS = 3_600_000
 const MINUTE_MS = 60_000
 const BATCH = 1000
 
-type RetentionParts = Pick<
-  Lanes,
-  | 'guard'
-  | 'memory'
-  | 'log'
-  | 'log_parts'
-  | 'counters'
-  | 'statistics'
-  | 'effects'
-  | 'done_keys'
-  | 'action_keys'
-  | 'replica'
-  | 'settings'
-  | 'unit'
-  | 'now'
-  | 'alarm'
-  | 'scope'
-> & {
+type RetentionParts = Lanes & {
   runs: SkillRuns
   old_events: ExpiredEvents
   old_entries: ExpiredEntries
@@ -65,21 +48,21 @@ export class Retention {
 
   /** Deletes one batch. If expired data is left, the next batch follows after a second. */
   sweep(unit: Unit): void {
-    const { memory, log, log_parts, effects, done_keys, action_keys, replica, runs, archive, old_events, old_entries } = this.#parts
+    const { memory, done_keys, action_keys, replica, runs, archive, old_events, old_entries } = this.#parts
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
     memory.expire(unit, before)
     this.#parts.guard.forget(before)
-    this.#parts.counters.snapshot(unit, log)
+    this.#parts.counters.snapshot(unit, this.#parts.log)
     unit.write(...this.#parts.statistics.snapshot())
     const kept = replica.unreplicated
     const gone = [
       // Events that D1 does not have yet are kept, and so is the log that names them.
       kept === null || archive ? 0 : old_events.forget(unit, { before, kept, floor: memory.floor }, BATCH),
       archive ? 0 : old_entries.forget(unit, { before, last: replica.mark }, BATCH),
-      archive ? 0 : log_parts.forget(unit, before, BATCH),
-      effects.journal.forget(unit, before, BATCH),
+      archive ? 0 : this.#parts.log_parts.forget(unit, before, BATCH),
+      this.#parts.effects.journal.forget(unit, before, BATCH),
       action_keys.forget(unit, before, BATCH),
       runs.forget(unit, before, BATCH),
       done_keys.forget(unit.now - this.#promised(), BATCH),

@@ -31,23 +31,7 @@ type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
-type ApprovalParts = Pick<
-  Lanes,
-  | 'scope'
-  | 'env'
-  | 'settings'
-  | 'database'
-  | 'jobs'
-  | 'outbox'
-  | 'unit'
-  | 'log'
-  | 'alarm'
-  | 'agent'
-  | 'promotions'
-  | 'judgements'
-  | 'notices'
-  | 'now'
->
+type ApprovalParts = Lanes
 
 /**
  * Runs and other questions that wait for an approval: first a row here, then the question
