@@ -39,7 +39,7 @@ function picked(node: SyntaxNode): number {
   return keys?.type === 'TSUnionType' ? (keys['types'] as SyntaxNode[]).length : 1
 }
 
-/** True for members of a parameter that is a context, in its head or below, and of `this.#parts`. */
+/** True for members of a context that is a parameter, and of a field such as `this.#parts`. */
 function takesFromContext(pattern: SyntaxNode, above: readonly SyntaxNode[]): boolean {
   const parent = above.at(-1)
   if (isContext(pattern['typeAnnotation'])) return true
