@@ -13,7 +13,7 @@ export const scopes = {
     { title: 'Turn since', of: ({ turn_since }) => turn_since, kind: 'time', only: 'page' },
     { title: 'Parked', of: ({ parked }) => parked, kind: 'count', colour: ({ parked }) => (parked > 0 ? 'red' : null), only: 'page' },
     { title: 'Model', of: ({ asks_model_at: at }) => (at ? `asked at ${at}` : ''), colour: () => 'yellow', only: 'terminal' },
-    { title: 'Asks the model', of: ({ asks_model_at }) => asks_model_at, kind: 'time', colour: () => 'yellow', only: 'page' },
+    { title: 'Asks model', of: ({ asks_model_at }) => asks_model_at, kind: 'time', colour: () => 'yellow', only: 'page' },
     { title: 'Events', of: ({ accepted }) => accepted, kind: 'count', only: 'page' },
     { title: 'Fire rate', of: ({ fire_share }) => fire_share, kind: 'share', only: 'page' },
     { title: 'Cost', of: ({ cost_usd, unpriced_model_calls }) => money(cost_usd, unpriced_model_calls), width: 9 },
