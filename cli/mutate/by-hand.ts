@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { apply, type Break } from './apply.ts'
 
-const MOST_MS = 600_000
+/** Limits of a run and of a test: what only takes long on a busy machine is not killed. */
+const [MOST_MS, MOST_TEST_MS] = [1_800_000, 300_000]
 
 export type BreakVerdict = { killed_by: string } | { survived: true } | { error: string }
 type Report = { testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[] }
@@ -43,7 +44,8 @@ function judge(root: string, one: Break): BreakVerdict {
 function run(root: string, ...given: string[]): BreakVerdict | null {
   const report = path.join(root, 'report.json')
   rmSync(report, { force: true })
-  const options = ['--run', '--bail', '1', '--reporter=json', `--outputFile=${report}`]
+  const limits = [`--testTimeout=${MOST_TEST_MS}`, `--hookTimeout=${MOST_TEST_MS}`]
+  const options = ['--run', '--bail', '1', '--reporter=json', `--outputFile=${report}`, ...limits]
   const { status, stderr, error } = spawnSync('npx', ['vitest', ...given, ...options], {
     cwd: root,
     encoding: 'utf8',
