@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
+import * as lists from '../lists/reflexes.ts'
 import { operations } from '../operation.ts'
 import { paged, pageLimit, search, whole } from '../paging.ts'
 import { keyName } from '../principal.ts'
@@ -42,7 +43,7 @@ const byId = z.object({ id: reflexId })
 /** A certificate with the version that it is about. */
 export const proven = shownCertificate.extend({ scope: z.string(), version })
 
-export const list = operation('get /v1/reflexes', 'listReflexes', 'List reflexes, by id', {
+export const list = operation(lists.reflexes.at, 'listReflexes', 'List reflexes, by id', {
   description:
     'The newest version of each, without its code; with `state`, the newest one in that state. A key reads the reflexes whose owners may act in a scope that it covers, those it has a licence for, and those that were published.',
   query: z.object({
@@ -60,18 +61,7 @@ export const list = operation('get /v1/reflexes', 'listReflexes', 'List reflexes
       ['--state <state>', 'in one state', { choices: reflexStates }],
     ],
     table: {
-      columns: [
-        { title: 'ID', of: ({ id }) => id },
-        { title: 'VERSION', of: ({ version: number }) => number },
-        {
-          title: 'STATE',
-          of: ({ state, idle, acts: acting, version: number }) =>
-            idle ? `${state}, does not act` : acting === null || acting === number ? state : `${state}, version ${acting} acts`,
-          colour: ({ idle, acts: acting }) => (idle ? 'yellow' : acting === null ? 'dim' : 'green'),
-        },
-        { title: 'OWNER', of: ({ owner }) => owner },
-        { title: 'DESCRIPTION', of: ({ description }) => description },
-      ],
+      columns: lists.reflexes.columns,
       empty: 'No reflex matches.',
     },
   },

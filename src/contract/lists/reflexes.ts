@@ -1,0 +1,21 @@
+import type { z } from 'zod'
+import type { ItemList } from '../operation.ts'
+import type { reflexItem } from '../reflex.ts'
+
+export const reflexes = {
+  at: 'get /v1/reflexes',
+  key: 'id',
+  columns: [
+    { title: 'Id', of: ({ id }) => id, to: ({ id }) => `/reflexes/${encodeURIComponent(id)}` },
+    { title: 'Version', of: ({ version }) => version, kind: 'count' },
+    {
+      title: 'State',
+      of: ({ state, idle, acts, version }) =>
+        idle ? `${state}, does not act` : acts === null || acts === version ? state : `${state}, version ${acts} acts`,
+      colour: ({ idle, acts }) => (idle ? 'yellow' : acts === null ? 'dim' : 'green'),
+    },
+    { title: 'Owner', of: ({ owner }) => owner, width: 10 },
+    { title: 'Description', of: ({ description }) => description },
+    { title: 'Written', of: ({ created_at }) => created_at, kind: 'time', only: 'page' },
+  ],
+} as const satisfies ItemList<z.infer<typeof reflexItem>>
