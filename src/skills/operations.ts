@@ -1,60 +1,15 @@
 import { z } from 'zod'
 import { operations } from '../contract/operation.ts'
-import { refPath, scopePath, toolPage } from '../contract/operations/shared.ts'
-import { paged, pageLimit, search } from '../contract/paging.ts'
+import { scopePath } from '../contract/operations/shared.ts'
+import { skillPath } from '../contract/operations/skills.ts'
 import { described, plainSchema } from '../contract/plain-schema.ts'
 import { skillTest } from '../contract/reports/skill-test.ts'
-import {
-  bulletin,
-  listedSkill,
-  proposalResult,
-  registeredSkill,
-  skill,
-  skillState,
-  skillVersion as changedSkill,
-} from '../contract/skill.ts'
+import { proposalResult, registeredSkill } from '../contract/skill.ts'
 import { proposeSkillInput } from './asp/parse.ts'
 import { unitCase } from './ci/suite.ts'
 import { manifestSchema } from './manifest/manifest.ts'
-import { skillId, skillVersion } from './manifest/names.ts'
 
-const operation = operations({ tag: 'Skills', roles: ['viewer'] })
 const operators = operations({ tag: 'Skills', roles: ['operator'] })
-
-const VISIBLE =
-  'A key reads the skills whose owners may act in a scope that it covers; of all others only the versions whose manifest says `"scope": "org"`.'
-const params = refPath({
-  kind: 'skill',
-  without: 'the newest active version, or the newest one if none is active',
-  id: skillId,
-  version: skillVersion,
-})
-
-export const list = operation('get /v1/skills', 'listSkills', 'List skills, by id', {
-  description:
-    'The newest active version of each, or the newest if none is active, without its manifest; with `state`, the newest one in that state. ' +
-    VISIBLE,
-  query: z.object({ q: search, state: skillState.optional(), limit: pageLimit(1000), cursor: skillId.optional() }),
-  answers: { 200: [paged(listedSkill), 'A page.'] },
-  mcp: {
-    name: 'list_skills',
-    title: 'Skills',
-    description: 'The newest version of each skill.',
-    input: { q: z.string().max(200).optional(), state: z.string().max(64).optional(), ...toolPage },
-  },
-})
-
-export const schema = operation('get /v1/skills/schema', 'getSkillSchema', "Get a manifest's JSON Schema", {
-  description: 'The structure of a manifest, for editors and authors. Registration also checks that its parts fit together.',
-  answers: { 200: [z.record(z.string(), z.unknown()), 'JSON Schema, draft 2020-12.'] },
-})
-
-export const find = operation('get /v1/skills/{ref}', 'getSkill', 'Get a skill', {
-  description: VISIBLE,
-  params,
-  answers: { 200: [skill, 'The version with its manifest, and a list of all versions.'] },
-  problems: [404],
-})
 
 const exampleManifest: z.input<typeof manifestSchema> = {
   id: 'network.block',
@@ -91,18 +46,6 @@ export const register = operators('post /v1/skills', 'registerSkill', 'Register 
   problems: [409],
 })
 
-export const setState = operators('post /v1/skills/{ref}/state', 'setSkillState', "Change a version's state", {
-  description:
-    'For the owner and admins; for a version that an agent made, the operators of its scope. A candidate becomes `active` or `deprecated`, an active version `deprecated`, and a deprecated ' +
-    'one `active` again; none becomes a candidate. Name the version if there are several. The scopes follow within seconds. ' +
-    'A version becomes active only if it passed its tests, which are run first if they never were. `force` with a `reason` activates it anyway: both are kept in `provenance`.',
-  params,
-  body: z.strictObject({ state: skillState, reason: z.string().min(1).max(1000).optional(), force: z.boolean().default(false) }),
-  example: { state: 'active', reason: 'it is needed' },
-  answers: { 200: [changedSkill, 'The changed version.'] },
-  problems: [404, 409],
-})
-
 /** Selects the mutations of a test that names no seed. */
 export const SEED = '1'
 
@@ -111,7 +54,7 @@ export const runTest = operators('post /v1/skills/{ref}/test', 'testSkill', 'Tes
     'Runs the unit cases of the manifest and seeded mutations of them through the gate and the plan runner, on recorded or made-up outputs: no tool is called. ' +
     'A manifest without unit cases is tested on generated inputs, in situations where its conditions hold. `cases` are those that the manifest names in `tests.unit_cases`; they are kept for later tests. ' +
     'The report replaces the last one of the same manifest. For the owner and admins.',
-  params,
+  params: skillPath,
   body: z.strictObject({
     cases: z
       .array(unitCase.required({ name: true }))
@@ -126,12 +69,6 @@ export const runTest = operators('post /v1/skills/{ref}/test', 'testSkill', 'Tes
   problems: [404],
 })
 
-export const findTest = operation('get /v1/skills/{ref}/test', 'getSkillTest', "Get a skill's latest test", {
-  params,
-  answers: { 200: [skillTest, 'The report of exactly this manifest.'] },
-  problems: [404],
-})
-
 const inScope = operations({ tag: 'Skills', roles: ['publisher'], scoped: true })
 
 export const propose = inScope('post /v1/scopes/{scope}/skills/propose', 'proposeSkill', 'Propose to run a skill', {
@@ -143,15 +80,4 @@ export const propose = inScope('post /v1/scopes/{scope}/skills/propose', 'propos
   recursive: true,
   example: { skill_id: 'incident.open', inputs: { title: 'a burst of failed logins' }, why: 'open an incident' },
   answers: { 200: [proposalResult, 'The decision and the result.'] },
-})
-
-export const showBulletin = inScope('get /v1/scopes/{scope}/bulletin', 'getBulletin', 'Show the bulletin of skills a model would get', {
-  description:
-    "At most five active skills that fit the scope and the conversation, best first, based on the scope's settings `project`, `env`, `toolset`, `repo` and `goal_labels`, on the `entity_types` of the events in its context, and on recently successful runs.",
-  roles: ['viewer'],
-  params: scopePath,
-  query: z.object({
-    text: z.string().max(10_000).default('').meta({ description: 'Text of the conversation.', example: 'deploy the latest to staging' }),
-  }),
-  answers: { 200: [bulletin, 'The bulletin.'] },
 })

@@ -2,7 +2,7 @@ import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor } f
 import { find, list, listTemplates } from '../../contract/operations/reflexes.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
-import * as skills from '../../skills/operations.ts'
+import * as skills from '../../contract/operations/skills.ts'
 import { why } from '../../features/proof/evidence/certificate.ts'
 import { certificatesOf } from '../../features/proof/store/certificates.ts'
 import { coversScope } from '../../contract/principal.ts'

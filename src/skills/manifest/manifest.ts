@@ -4,7 +4,8 @@ import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { hashJson } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { tokensOf } from './keyword.ts'
-import { blackboardPath, description, expressionText, label, reference, skillId, skillVersion, slotName, toolName } from './names.ts'
+import { skillId, skillVersion } from '../../contract/skill-names.ts'
+import { blackboardPath, description, expressionText, label, reference, slotName, toolName } from './names.ts'
 
 const expressions = z.array(expressionText).max(32).default([])
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { idOf, toolName } from '../../../src/features/protocols/http/mcp/tool-name.ts'
-import { skillId } from '../../../src/skills/manifest/names.ts'
+import { skillId } from '../../../src/contract/skill-names.ts'
 
 /** Every id of at most six of these characters, and the same behind what is too long for a name. */
 const shortIds = [1, 2, 3, 4, 5, 6].flatMap((length) => textsOf(length)).filter((text) => skillId.safeParse(text).success)

@@ -1,4 +1,4 @@
-import { skillId } from '../../../../skills/manifest/names.ts'
+import { skillId } from '../../../../contract/skill-names.ts'
 import { hashJson } from '../../../../base/json.ts'
 
 /** MCP clients accept names of at most 64 letters, digits, _ and -. Ids of skills have dots too. */
