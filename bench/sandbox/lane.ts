@@ -1,14 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { EntryHead } from '../../src/contract/log-entry.ts'
-import { DoneKeys } from '../../src/engine/effects/done-keys.ts'
-import { effectId, EffectJournal } from '../../src/engine/effects/effect-journal.ts'
+import { DoneKeys, effectId, EffectJournal } from '../../src/engine/effects/effect-journal.ts'
 import { childHead, scopeHead } from '../../src/engine/log/spans.ts'
 import { Log } from '../../src/engine/log/log.ts'
 import { Statistics } from '../../src/features/statistics/scope/statistics.ts'
-import { ScopeCounters } from '../../src/engine/storage/counters.ts'
-import { Database } from '../../src/engine/storage/database.ts'
+import { ScopeCounters, Database, unitOfWork, type Unit } from '../../src/engine/storage/unit.ts'
 import { isLaid, laySchema } from '../../src/engine/storage/lay-schema.ts'
-import { unitOfWork, type Unit } from '../../src/engine/storage/unit.ts'
 import { timed } from './timed.ts'
 
 const BLOCKS = 20

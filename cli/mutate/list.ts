@@ -176,7 +176,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't1',
-    file: 'src/engine/turns/claims.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'a crash of other work counts as an interruption of the event',
     from: 'interrupted: blamed',
     to: 'interrupted: true',
@@ -196,7 +196,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't2',
-    file: 'src/engine/turns/claims.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'claimOne does not wait until the claim is on disk',
     from: 'await database.sync()',
     to: '',
@@ -245,7 +245,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't6',
-    file: 'src/engine/inbox/turn-rows.ts',
+    file: 'src/engine/inbox/inbox.ts',
     what: 'released turn keeps its attempt counted',
     from: 'attempts = max(0, attempts - 1)',
     to: 'attempts = attempts',

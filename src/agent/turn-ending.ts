@@ -1,6 +1,6 @@
 import { causesOf, isPlatformFault, modelFaultOf, faultText, type ModelFault } from '../base/faults.ts'
 import { findModelRefused } from '../models/model-errors.ts'
-import { byteLength, fitsBytes } from '../base/byte-length.ts'
+import { byteLength, fitsBytes } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { messageOf, stackOf } from '../base/error-text.ts'
 import type { TurnEnd } from '../contract/log-entry.ts'

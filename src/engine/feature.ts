@@ -3,7 +3,7 @@ import type { ReflexVersion } from '../contract/reflex.ts'
 import type { Event } from '../core/event.ts'
 import type { ReactionDecision, Fire, ReflexStep } from '../reflexes/decide.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
-import type { ArrivedEvent } from './inbox/event-row.ts'
+import type { ArrivedEvent } from './inbox/inbox.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Stopped } from './turns/turn.ts'
 

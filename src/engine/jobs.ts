@@ -2,10 +2,9 @@ import { backoff, pauses } from '../base/backoff.ts'
 import { logError } from '../base/warn.ts'
 import type { WorkKind } from '../contract/scope.ts'
 import type { Alarm } from './upkeep/alarm.ts'
-import type { Database } from './storage/database.ts'
+import type { Database, Unit, UnitOfWork } from './storage/unit.ts'
 import type { Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
-import type { Unit, UnitOfWork } from './storage/unit.ts'
 
 export type JobKind =
   | 'action'

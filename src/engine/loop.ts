@@ -7,7 +7,7 @@ import { decide, FUEL_PER_BATCH, type ReflexSituation } from '../reflexes/decide
 import { apply, type ApplyParts } from './apply.ts'
 import type { Next } from './feature.ts'
 import { CALLER, together, type GuardedWork } from './upkeep/guard.ts'
-import type { Stored } from './inbox/event-row.ts'
+import type { Stored } from './inbox/inbox.ts'
 import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
 import type { Sockets } from './live/sockets.ts'
 import type { Unit } from './storage/unit.ts'

@@ -2,7 +2,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import type { Env } from '../env.ts'
 import { type Collaborators, compose } from './wiring.ts'
-import { Database } from './storage/database.ts'
+import { Database } from './storage/unit.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
 
 /** Builds a scope from its storage, which stays empty until the first write. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { byteLength } from '../base/byte-length.ts'
+import { byteLength } from '../base/json.ts'
 import { type FieldError, checkJson, fieldError, isFields } from '../base/check-json.ts'
 import { limits } from '../base/limits.ts'
 import type { Clean, SecretHider } from '../base/secrets.ts'

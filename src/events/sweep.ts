@@ -2,8 +2,7 @@ import { forgetOld, type FeatureRetention, type RetentionStep } from './retentio
 import type { Env } from '../env.ts'
 import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
-import { grouped, pack } from './pack.ts'
-import { LATE_MS, send } from './enqueue.ts'
+import { grouped, pack, LATE_MS, send } from './queue.ts'
 import { logError, warn } from '../base/warn.ts'
 import { storeOf } from '../store/store.ts'
 

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Env, SweeperApi } from '../env.ts'
 import { anyQueued } from '../store/queued.ts'
-import { LATE_MS } from './enqueue.ts'
+import { LATE_MS } from './queue.ts'
 import { sweep, type SweepSteps } from './sweep.ts'
 import { storeOf } from '../store/store.ts'
 

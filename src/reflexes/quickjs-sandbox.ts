@@ -1,4 +1,4 @@
-import { byteLength } from '../base/byte-length.ts'
+import { byteLength } from '../base/json.ts'
 import { ContextJson } from './context/context-json.ts'
 import { Engine, type EngineAnswer, type CompiledReflex, type EngineEnd } from './engine/engine.ts'
 import { sandboxLimits, type Program, type SandboxRun, type Sandbox } from './sandbox.ts'

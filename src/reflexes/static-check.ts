@@ -1,7 +1,6 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
-import { sha256 } from '../base/json.ts'
+import { sha256, byteLength } from '../base/json.ts'
 import { sandboxLimits } from './sandbox.ts'
-import { byteLength } from '../base/byte-length.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }

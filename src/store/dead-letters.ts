@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
-import { jsonChunks } from '../base/byte-length.ts'
+import { jsonChunks } from '../base/json.ts'
 import { insertEvents } from './queued.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'

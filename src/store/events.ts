@@ -1,7 +1,7 @@
 import { getTableName, sql, type SQL } from 'drizzle-orm'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Event } from '../core/event.ts'
-import { byteLength } from '../base/byte-length.ts'
+import { byteLength } from '../base/json.ts'
 import { PARTIAL } from '../contract/reports/trace.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'

@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts'
-import { jsonChunks } from '../base/byte-length.ts'
+import { jsonChunks } from '../base/json.ts'
 
 /**
  * Ids of both event tables begin with a time in ms. They exceed a number's precision, so they are

@@ -1,4 +1,4 @@
-import { jsonChunks } from '../base/byte-length.ts'
+import { jsonChunks } from '../base/json.ts'
 import { insertEvents } from './queued.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 

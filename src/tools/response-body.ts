@@ -1,4 +1,4 @@
-import { parseJson } from '../base/parse-json.ts'
+import { parseJson } from '../base/check-json.ts'
 
 /** Reads a limited body: JSON if the Content-Type says so, else text. */
 export async function readResponse(response: Response, max_bytes: number): Promise<unknown> {

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { z } from 'zod'
 import type { ProposalReport, skill as skillSchema } from '../../../src/contract/skill.ts'
 import { isJsonFields } from '../../../src/base/json.ts'
-import { parseJson } from '../../../src/base/parse-json.ts'
+import { parseJson, type FieldError } from '../../../src/base/check-json.ts'
 import type { CiReport, skillTest } from '../../../src/contract/reports/skill-test.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
@@ -11,7 +11,6 @@ import { route } from '../pages.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { jsonObject } from '../values.ts'
-import type { FieldError } from '../../../src/base/check-json.ts'
 
 /**
  * Checks a manifest as its registration does, except for tools and probes: the deployment

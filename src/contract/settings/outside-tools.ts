@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { SECRET_SCOPES, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX } from '../../base/secrets.ts'
-import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { isJsonFields, type JsonFields, fitsBytes } from '../../base/json.ts'
 import { requestSlots, type SlottedRequest } from '../../base/slots.ts'
-import { fitsBytes } from '../../base/byte-length.ts'
 import { objectSchema } from './json-schema.ts'
 import { setting } from '../setting.ts'
 

@@ -1,16 +1,15 @@
 import { DecisionContext } from '../../core/decision-context.ts'
 import type { Event } from '../../core/event.ts'
 import type { Act } from '../../contract/reflex.ts'
-import { byteLength } from '../../base/byte-length.ts'
+import { byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Log } from '../log/log.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database, Unit } from '../storage/unit.ts'
 import type { ContextRows } from '../inbox/context-rows.ts'
-import type { Claimed, Stored } from '../inbox/event-row.ts'
+import type { Claimed, Stored } from '../inbox/inbox.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { scratchActs, scratchChanges } from './scratch.ts'
-import type { Unit } from '../storage/unit.ts'
 
 export type SeenContext = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
 

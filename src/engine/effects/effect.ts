@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import { byteLength } from '../../base/byte-length.ts'
+import { byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'

@@ -4,8 +4,15 @@ import { warn } from '../../base/warn.ts'
 import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { Unit } from '../storage/unit.ts'
-import { doneBefore, hashOf, keptOutput, type DoneBefore, type KeyOwner } from './done-keys.ts'
-import type { EffectJournal, RecordedEffect } from './effect-journal.ts'
+import {
+  doneBefore,
+  hashOf,
+  keptOutput,
+  type DoneBefore,
+  type KeyOwner,
+  type EffectJournal,
+  type RecordedEffect,
+} from './effect-journal.ts'
 import type { EffectPlace, EffectRequest, EffectResult } from './effect.ts'
 
 const DAY_MS = 86_400_000

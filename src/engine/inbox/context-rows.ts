@@ -1,7 +1,6 @@
 import type { Event } from '../../core/event.ts'
-import { byteLength } from '../../base/byte-length.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
+import { byteLength } from '../../base/json.ts'
+import type { Database, Unit } from '../storage/unit.ts'
 
 export type ContextRow = { seq: number; event: Event; size: number }
 

@@ -1,8 +1,6 @@
 import { iso } from '../../base/time.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
-import type { Inbox } from './inbox.ts'
-import { UNTIL_SETTLED } from './turn-rows.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import { type Inbox, UNTIL_SETTLED } from './inbox.ts'
 
 /** `kept`: ids of events that D1 does not have. `floor`: events below it have left the context. */
 type Expiry = { before: number; kept: readonly string[]; floor: number }

@@ -3,13 +3,11 @@ import type { Event } from '../../core/event.ts'
 import { eventStatements, type Backoff } from '../../core/event-statements.ts'
 import type { Outcome, OutcomeStatus } from '../../contract/event-record.ts'
 import type { Clean } from '../../base/secrets.ts'
-import { jsonChunks } from '../../base/byte-length.ts'
-import type { Database, ScopeRow } from '../storage/database.ts'
-import { insertRows, rowOf, updateRows, type Claimed, type ArrivedEvent, type Stored } from './event-row.ts'
-import { storedAsSent } from './sent-ids.ts'
+import { jsonChunks } from '../../base/json.ts'
+import type { Database, ScopeRow, Unit } from '../storage/unit.ts'
 import { eventHead } from '../log/spans.ts'
-import { turnToken } from './turn-rows.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
+import { limits } from '../../base/limits.ts'
 
 /** `log_seq` is the log entry with the error's stack. */
 export type Failure = Backoff & { error: string; log_seq?: number }
@@ -225,3 +223,170 @@ const toStored = (row: ScopeRow): Stored => ({
   attempts: Number(row['attempts']),
   text: String(row['payload']),
 })
+
+export type Claimed = { seq: number; event: Event; attempts: number }
+/** `text` is the event's JSON, as stored. */
+export type Stored = Claimed & { text: string }
+/** A new event as stored: pending, or already ended by the filters. */
+export type ArrivedEvent = {
+  stored: Stored
+  status: 'pending' | 'processing' | OutcomeStatus
+  in_context: boolean
+  outcome: Outcome | null
+  chain_seq: number | null
+}
+
+/**
+ * Parameters: a JSON array of rows from `rowOf`, and the time of acceptance. Materialized, since
+ * SQLite would extract the event's JSON again for each of its columns.
+ */
+export const insertRows = `INSERT INTO events (seq, id, scope, type, source, timestamp, trace_id, payload, status, in_context, outcome, accepted_at, ended_at, ack_token, lease_until, chain_seq)
+  WITH row AS MATERIALIZED (SELECT value, value->5 AS event FROM json_each(?1))
+  SELECT value->>0, event->>'id', event->>'scope', event->>'type', event->>'source', event->>'timestamp', event->>'$.meta.trace_id', event, value->>1, value->>2,
+    value->>3, ?2, CASE WHEN value->>1 NOT IN ('pending', 'processing') THEN ?2 END, CASE value->>1 WHEN 'processing' THEN 'reflex:' || (value->>0) END,
+    CASE value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END, value->>4 FROM row`
+
+/** Parameters: a JSON array of `[seq, status, in_context, outcome, chain_seq]`, and the time. */
+export const updateRows = `UPDATE events SET status = row.value->>1, in_context = row.value->>2, outcome = row.value->>3,
+    chain_seq = coalesce(row.value->>4, chain_seq), ended_at = CASE WHEN row.value->>1 NOT IN ('pending', 'processing') THEN ?2 END,
+    ack_token = CASE row.value->>1 WHEN 'processing' THEN 'reflex:' || seq END, parked = NULL, parked_at = NULL,
+    lease_until = CASE row.value->>1 WHEN 'processing' THEN ${Number.MAX_SAFE_INTEGER} END
+  FROM json_each(?1) AS row WHERE events.seq = row.value->>0`
+
+export const rowOf = ({ stored: { seq, text }, status, in_context, outcome, chain_seq }: ArrivedEvent): string =>
+  `[${seq},${JSON.stringify(status)},${in_context ? 1 : 0},${outcome ? JSON.stringify(JSON.stringify(outcome)) : null},${chain_seq},${text}]`
+
+/** The state of an event after its decision: it waits, an action holds it, or it has ended. */
+export function stateAfter(
+  decision: ReactionDecision,
+  { fired_seq, no_turn, asks }: { fired_seq: number; no_turn: string | null; asks: boolean },
+): Pick<ArrivedEvent, 'status' | 'outcome'> {
+  const { perceived, acted } = decision
+  if (perceived === 'ignored') return { status: 'ignored', outcome: { by: 'filter' } }
+  if (asks) return { status: 'processing', outcome: null }
+  if (perceived !== 'joined' && perceived !== 'asked') return { status: 'pending', outcome: null }
+  if (acted) return stateAfterFire(acted, fired_seq)
+  return no_turn === null ? { status: 'pending', outcome: null } : { status: 'completed', outcome: { by: 'perceive', reason: no_turn } }
+}
+
+/** True if no reflex answered a request for a decision: a job asks the decision model. */
+export const asksModel = ({ perceived, acted }: ReactionDecision): boolean =>
+  perceived === 'asked' && (acted === null || acted.action.action_type === 'escalate')
+
+function stateAfterFire({ version, action, permitted, reused }: Fire, log_seq: number): Pick<ArrivedEvent, 'status' | 'outcome'> {
+  const outcome: Outcome = { by: 'reflex', reflex_id: version.id, version: version.version, log_seq, ...(reused && { reused }) }
+  if (reused) return { status: 'completed', outcome }
+  if (action.action_type === 'escalate') return { status: 'pending', outcome: null }
+  return permitted.lane ? { status: 'processing', outcome: null } : { status: 'completed', outcome }
+}
+
+type First = { id: string; source: string; trace_id: string }
+
+/**
+ * Finds CloudEvents that an older version stored under the sender's id alone, by the id that they
+ * have now: such an event that is delivered again is a duplicate.
+ */
+export function storedAsSent(database: Database, events: readonly Event[]): ReadonlyMap<string, First> {
+  const sent = events.flatMap(({ id, source, meta }) => (meta.sent_id === undefined ? [] : [{ id, source, sent_id: meta.sent_id }]))
+  if (sent.length === 0) return NONE
+  const rows = database.allOf<First>(
+    sent.map(({ sent_id }) => sent_id),
+    'SELECT id, source, trace_id FROM events WHERE id IN (SELECT value FROM json_each(?1))',
+  )
+  const stored = new Map(rows.map((row) => [row.id, row]))
+  return new Map(
+    sent.flatMap(({ id, source, sent_id }) => {
+      const first = stored.get(sent_id)
+      return first?.source === source ? [[id, first] as const] : []
+    }),
+  )
+}
+
+const NONE: ReadonlyMap<string, First> = new Map()
+
+type Remembered = { find: (seq: number) => Event | undefined }
+/** An event that waits for a turn, and the turns that considered it without success. */
+export type DueEvent = Claimed & { earlier_turns: string[] }
+/** `parked`: the reason for waiting until `due_at`, at most `most_ms` in total. */
+/** The resource that a parked event waits for. */
+export type ParkedFor = 'budget' | 'model'
+type Release = { due_at: number; parked?: { reason: ParkedFor; now: number; most_ms?: number }; interrupted?: boolean }
+
+/** A lease without expiry: a turn's claim ends with the turn or at the object's next start. */
+export const UNTIL_SETTLED = Number.MAX_SAFE_INTEGER
+/** A turn's claim on an event is this, followed by the event's `seq`. */
+export const turnToken = (turn_id: string): string => `turn:${turn_id}:`
+
+/** The inbox as turns use it: the events that wait for one, and its claim on them. */
+export class TurnRows {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /**
+   * Selects the oldest due events that wait for a turn, up to `limit` and a size that the context
+   * can show. Reads only events that the memory lacks. Their `attempts` include the turn's.
+   */
+  dueForTurn(now: number, { limit, memory }: { limit: number; memory: Remembered }): DueEvent[] {
+    const rows: { seq: number; attempts: number; turns: string | null }[] = []
+    const sql = `SELECT seq, attempts, turns, octet_length(payload) AS bytes FROM events
+      WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT ?`
+    let size = 0
+    for (const { bytes, ...row } of this.#database.all<(typeof rows)[number] & { bytes: number }>(sql, now, limit)) {
+      if (size >= limits.context_bytes) break
+      size += bytes
+      rows.push(row)
+    }
+    const read = this.#read(rows.map(({ seq }) => seq).filter((seq) => !memory.find(seq)))
+    return rows.map(({ seq, attempts, turns }) => ({
+      seq,
+      attempts: attempts + 1,
+      event: memory.find(seq) ?? (JSON.parse(read.get(seq) ?? '') as Event),
+      earlier_turns: turns === null ? [] : (JSON.parse(turns) as string[]),
+    }))
+  }
+
+  /** Claims pending events for a turn. */
+  hold(unit: Unit, turn_id: string, seqs: readonly number[]): void {
+    unit.allOf(
+      seqs,
+      `UPDATE events SET status = 'processing', attempts = attempts + 1, ack_token = ?2 || seq, lease_until = ?3
+        WHERE seq IN (SELECT value FROM json_each(?1)) AND status = 'pending'`,
+      turnToken(turn_id),
+      UNTIL_SETTLED,
+    )
+  }
+
+  nextForTurn(now: number): number | null {
+    const due = `SELECT seq FROM events WHERE status = 'pending' AND in_context = 1 AND due_at <= ? ORDER BY seq LIMIT 1`
+    return this.#database.first<{ seq: number }>(due, now)?.seq ?? null
+  }
+
+  /** Releases a turn's events without counting the attempt. */
+  release(unit: Unit, turn_id: string, { due_at, parked, interrupted }: Release): { seq: number }[] {
+    return unit.all<{ seq: number }>(
+      `UPDATE events SET status = 'pending', attempts = max(0, attempts - 1), due_at = CASE WHEN ?4 THEN ?2 + (1000 << min(interruptions, 8))
+          ELSE min(?2, coalesce(CASE WHEN parked = ?3 THEN parked_at END, ?6, ?2) + ?7) END, parked = ?3,
+        parked_at = CASE WHEN ?3 IS NULL THEN NULL WHEN parked = ?3 THEN coalesce(parked_at, ?6) ELSE ?6 END,
+        interruptions = interruptions + ?4, turns = CASE WHEN EXISTS (SELECT 1 FROM effects WHERE owner = ?5) OR EXISTS (SELECT 1 FROM skill_runs WHERE cause = ?5) THEN json_insert(coalesce(turns, '[]'), '$[#]', ?5) ELSE turns END,
+        ack_token = NULL, lease_until = NULL
+        WHERE status = 'processing' AND ack_token >= ?1 AND ack_token < ?1 || ':' RETURNING seq`,
+      turnToken(turn_id),
+      due_at,
+      parked?.reason ?? null,
+      interrupted ? 1 : 0,
+      turn_id,
+      parked?.now ?? null,
+      parked?.most_ms ?? UNTIL_SETTLED / 2,
+    )
+  }
+
+  #read(seqs: readonly number[]): Map<number, string> {
+    if (seqs.length === 0) return new Map()
+    const sql = 'SELECT seq, payload FROM events WHERE seq IN (SELECT value FROM json_each(?1))'
+    const rows = this.#database.allOf<{ seq: number; payload: string }>(seqs, sql)
+    return new Map(rows.map(({ seq, payload }) => [seq, payload]))
+  }
+}

@@ -1,6 +1,5 @@
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
-import { UNTIL_SETTLED, type ParkedFor } from './turn-rows.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import { UNTIL_SETTLED, type ParkedFor } from './inbox.ts'
 
 /** Events released because a turn could not call its model; `Inbox.release` parks them. */
 export class Parking {

@@ -1,6 +1,5 @@
 import { together, type Guard, type GuardedWork } from '../upkeep/guard.ts'
-import type { Stored } from './event-row.ts'
-import type { Inbox } from './inbox.ts'
+import type { Stored, Inbox } from './inbox.ts'
 import type { Settlement } from './settlement.ts'
 import type { UnitOfWork } from '../storage/unit.ts'
 

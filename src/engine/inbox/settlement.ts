@@ -1,5 +1,4 @@
 import type { End, Failed, Failure, SettledEvent } from './inbox.ts'
-import type { Waiters } from './waiters.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
@@ -89,3 +88,32 @@ export const failedEntries = (rows: readonly Failed[], outcome: Extract<Outcome,
       ? { ...eventHead(row), kind: 'event-retried', attempts, error, due_at: new Date(row.due_at).toISOString() }
       : { ...eventHead(row), kind: 'event-ended', status: 'dead_lettered', attempts, outcome, error }
   })
+
+/**
+ * Callers that wait for outcomes (`?wait=outcome`), in memory only: after a crash they ask again.
+ */
+export class Waiters {
+  readonly #waiting = new Set<{ ids: Set<string>; done: () => void }>()
+
+  settled(ids: readonly string[]): void {
+    for (const waiter of this.#waiting) {
+      for (const id of ids) waiter.ids.delete(id)
+      if (waiter.ids.size === 0) waiter.done()
+    }
+  }
+
+  /** Resolves to true once all `ids` have settled, or false at the timeout. */
+  async wait(ids: ReadonlySet<string>, timeout_ms: number): Promise<boolean> {
+    if (ids.size === 0) return true
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiter = { ids: new Set(ids), done: () => resolve(true) }
+    this.#waiting.add(waiter)
+    const timer = setTimeout(() => resolve(false), timeout_ms)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(waiter)
+    }
+  }
+}

@@ -2,9 +2,8 @@ import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
 import type { Depth } from '../../contract/scope.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
-import type { Database, ScopeRow } from '../storage/database.ts'
-import { storedAsSent } from './sent-ids.ts'
-import { UNTIL_SETTLED } from './turn-rows.ts'
+import type { Database, ScopeRow } from '../storage/unit.ts'
+import { storedAsSent, UNTIL_SETTLED } from './inbox.ts'
 
 /** The state of an event without an outcome; times in ms. */
 export type OpenEvent = {

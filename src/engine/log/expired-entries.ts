@@ -1,8 +1,6 @@
 import { iso } from '../../base/time.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
-import type { Log, LogRow } from './log.ts'
-import { decoded, linesOf } from './row.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import { type Log, type LogRow, decoded, linesOf } from './log.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }

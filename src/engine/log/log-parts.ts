@@ -1,6 +1,5 @@
 import type { Agent } from '../../agent/define-agent.ts'
-import { byteLength, fitsBytes } from '../../base/byte-length.ts'
-import { canonicalJson } from '../../base/json.ts'
+import { byteLength, fitsBytes, canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
@@ -10,10 +9,8 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { partHash } from '../../traces/part-hash.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
-import type { Log } from './log.ts'
-import { pack, unpack, type PackedText } from './packed.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import { type Log, pack, unpack, type PackedText } from './log.ts'
 
 const DAY_MS = 86_400_000
 const KEPT_LONGER_MS = 2 * DAY_MS

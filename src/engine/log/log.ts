@@ -1,14 +1,13 @@
-import { byteLength } from '../../base/byte-length.ts'
+import { byteLength, fitsBytes, mapJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import { hidesNothing, type SecretHider } from '../../base/secrets.ts'
+import { hidesNothing, type SecretHider, quoteHider } from '../../base/secrets.ts'
 import type { ContextJson } from '../../reflexes/context/context-json.ts'
-import type { TextMask } from '../../traces/redact.ts'
+import { type TextMask, maskedTexts, plainMask, redactor } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
-import type { Database } from '../storage/database.ts'
-import { addedSize, decoded, linesOf, rowOf, withoutContext, type PackedLine, type PackedRow } from './row.ts'
-import { samePacked, type PackedText } from './packed.ts'
-import { boundedEntry } from './bounded-entry.ts'
-import { Masks } from './masks.ts'
+import type { Database } from '../storage/unit.ts'
+import { createHash } from 'node:crypto'
+import { Buffer } from 'node:buffer'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /** A unit of work writes one row, or several of about this size: a row is read as a whole. */
 const ROW_BYTES = 64_000
@@ -285,3 +284,218 @@ function lineOf(entry: LogEntry, context: ContextJson | undefined): PackedLine {
 
 /** Quotes within strings are escaped, so that the first match is the entry's own field. */
 const kindOf = (text: string): string => /"kind":"([^"]*)"/.exec(text)?.[1] ?? ''
+
+/** Traces whose values are remembered, and values of each. */
+const MOST_TRACES = 200
+const MOST_VALUES = 200
+const MOST_AT_ONCE = 1000
+/** Shorter values occur in other texts by chance; longer ones cost too much to search. */
+const SHORTEST = 4
+const LONGEST = 10_000
+
+/** Fields that identify things, which a value chosen by a publisher must not change. */
+const IDENTIFIES =
+  /(?:^|_)(?:id|ids|hash|kind|at|seq|seqs|by|type)$|^(?:prompt|basis|tool|agent|model|status|state|via|verdict|stage|call|considered|act|key|name)$/
+
+type Known = { values: Set<string>; hider: SecretHider | null }
+
+/**
+ * Masks fields by their names. Remembers their values by trace: a model or a tool may quote them in
+ * the texts of the same trace.
+ */
+export class Masks {
+  readonly #mask: TextMask
+  readonly #traces = new Map<string, Known>()
+  #redact: ReturnType<typeof redactor>
+  /** The texts that are masked in each event. */
+  #events = new WeakMap<object, readonly string[]>()
+
+  constructor(mask: TextMask = plainMask) {
+    this.#mask = mask
+    this.#redact = redactor([], mask)
+  }
+
+  /** Sets the names of fields that are masked beside the usual ones. */
+  redact(fields: readonly string[]): void {
+    this.#redact = redactor(fields, this.#mask)
+    this.#events = new WeakMap()
+  }
+
+  clean(value: unknown, trace_id?: string): unknown {
+    const clean = this.#redact(value)
+    if (clean !== value && trace_id !== undefined) this.#learn(trace_id, maskedTexts(value, clean))
+    return clean
+  }
+
+  /** Texts of the trace may quote these events. */
+  mayQuote(trace_id: string, events: readonly object[]): void {
+    for (const event of events) {
+      const texts = this.#textsOf(event)
+      if (texts.length > 0) this.#learn(trace_id, texts)
+    }
+  }
+
+  /** Masks what these events and all remembered traces redact, of which the newest count. */
+  ofAll(events: readonly object[]): SecretHider {
+    const traces = Array.from(this.#traces.values(), ({ values }) => [...values])
+    const texts = [...events.map((event) => this.#textsOf(event)), ...traces].flat()
+    return quoteHider([...new Set(texts)].slice(-MOST_AT_ONCE), SHORTEST, this.#mask)
+  }
+
+  #textsOf(event: object): readonly string[] {
+    let texts = this.#events.get(event)
+    if (!texts) this.#events.set(event, (texts = maskedTexts(event, this.#redact(event))))
+    return texts
+  }
+
+  #learn(trace_id: string, texts: readonly string[]): void {
+    const found = texts.filter(({ length }) => length >= SHORTEST && length <= LONGEST)
+    if (found.length === 0) return
+    const known = this.#traces.get(trace_id) ?? { values: new Set(), hider: null }
+    for (const text of found) {
+      if (known.values.has(text) || known.values.size >= MOST_VALUES) continue
+      known.values.add(text)
+      known.hider = null
+    }
+    this.#traces.delete(trace_id)
+    this.#traces.set(trace_id, known)
+    const [oldest] = this.#traces.keys()
+    if (this.#traces.size > MOST_TRACES && oldest !== undefined) this.#traces.delete(oldest)
+  }
+
+  /** Masks the values of a trace. */
+  of(trace_id: string): SecretHider {
+    const known = this.#traces.get(trace_id)
+    return known ? (known.hider ??= quoteHider([...known.values], SHORTEST, this.#mask)) : hidesNothing
+  }
+
+  /** Masks in the texts of an entry, not in what identifies it. */
+  entry(entry: NewEntry): NewEntry {
+    const hider = this.of(entry.trace_id)
+    // Most traces redact nothing: their entries, which may be long, are not written out to search.
+    if (hider === hidesNothing || !hider.finds(JSON.stringify(entry))) return entry
+    const path: (string | number)[] = []
+    const isKept = () => IDENTIFIES.test(String(path.findLast((name) => typeof name === 'string')))
+    return mapJson(entry, (value) => (typeof value === 'string' && !isKept() ? hider.text(value) : value), { path }) as NewEntry
+  }
+}
+
+/** Shorter fields are always kept: they identify the entry. */
+const IDENTIFYING_BYTES = 1000
+
+/**
+ * Limits an entry's JSON to one SQL value by replacing its largest fields with their size and hash.
+ * Otherwise a failed log write would roll back the recorded change.
+ */
+export function boundedEntry(text: string, entry: LogEntry): string {
+  if (fitsBytes(text, limits.log_entry_bytes)) return text
+  const fields = Object.entries(entry).map(([name, value]) => {
+    const json = JSON.stringify(value) ?? 'null'
+    return { name, value, json, bytes: byteLength(json) }
+  })
+  const largest = fields.toSorted((one, other) => other.bytes - one.bytes)
+  const kept: Record<string, unknown> = { ...entry }
+  let excess = byteLength(text) - limits.log_entry_bytes
+  for (const { name, value, json, bytes } of largest) {
+    if (excess <= 0 || bytes <= IDENTIFYING_BYTES) break
+    kept[name] = notLogged(value, json, bytes)
+    excess -= bytes - IDENTIFYING_BYTES
+  }
+  return JSON.stringify(kept)
+}
+
+/** A string stays a string, so that the field keeps its type. */
+function notLogged(value: unknown, json: string, bytes: number): unknown {
+  const sha256 = createHash('sha256').update(json).digest('hex')
+  return typeof value === 'string' ? `[not logged: ${bytes} bytes, sha256 ${sha256}]` : { not_logged: { bytes, sha256 } }
+}
+
+/**
+ * An entry as JSON. `start`: where its context begins, the last field. `pieces`: its text, of which
+ * other contexts may repeat each second one.
+ */
+export type PackedLine = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
+/** The lines of a row as stored, and the texts that references in them stand for. */
+export type PackedRow = { lines: readonly string[]; repeated: readonly string[] }
+
+/**
+ * JSON text holds no line breaks, tabs and form feeds: a row splits without parsing, and a
+ * reference cannot be part of an entry.
+ */
+const SEPARATOR = ',\n'
+const END = ']\n'
+const CONTEXT = '\f'
+const REFERENCE = /\t(\d+)\t|\f/g
+const referenceTo = (place: number): string => `\t${place}\t`
+
+const sharedIn = ({ context }: PackedLine): string[] => context?.pieces.filter((_, index) => index % 2 === 1) ?? []
+
+/** Size of a line in a row that has the texts in `seen`, to which it adds its own. */
+export function addedSize(line: PackedLine, seen: Set<string>): number {
+  let size = line.text.length
+  for (const one of sharedIn(line)) {
+    if (seen.has(one)) size -= one.length
+    else seen.add(one)
+  }
+  return size
+}
+
+/**
+ * A row of lines. A text that contexts repeat, such as an event, is stored once, after the lines:
+ * a row needs no other row to be read.
+ */
+export function rowOf(lines: readonly PackedLine[]): PackedText {
+  const seen = new Set<string>()
+  const places = new Map<string, number>()
+  for (const one of lines.flatMap(sharedIn)) {
+    if (!seen.has(one)) seen.add(one)
+    else if (!places.has(one)) places.set(one, places.size)
+  }
+  const row = `[${lines.map((line) => encoded(line, places)).join(SEPARATOR)}]`
+  return pack(places.size === 0 ? row : `${row}\n${[...places.keys()].join('\n')}`)
+}
+
+function encoded({ text, context }: PackedLine, places: ReadonlyMap<string, number>): string {
+  if (!context) return text
+  const json = context.pieces.map((piece, index) => {
+    const place = index % 2 === 1 ? places.get(piece) : undefined
+    return place === undefined ? piece : referenceTo(place)
+  })
+  return `${text.slice(0, context.start)}${CONTEXT}${json.join('')}}`
+}
+
+export function linesOf(entries: PackedText): PackedRow {
+  const row = unpack(entries)
+  const end = row.indexOf(END)
+  const repeated = end < 0 ? [] : row.slice(end + END.length).split('\n')
+  return { lines: row.slice(1, end < 0 ? -1 : end).split(SEPARATOR), repeated }
+}
+
+/** The entry as it was appended. */
+export const decoded = (line: string, { repeated }: PackedRow): string =>
+  line.includes(CONTEXT)
+    ? line.replaceAll(REFERENCE, (_, place?: string) => (place === undefined ? '' : (repeated[Number(place)] ?? '')))
+    : line
+
+/** The entry, with null as its context if that can be cut off without decoding. */
+export function withoutContext(line: string, row: PackedRow): string {
+  const start = line.indexOf(CONTEXT)
+  return start < 0 ? decoded(line, row) : `${line.slice(0, start)}null}`
+}
+
+/** Text as a row keeps it: compressed, unless it is short. */
+export type PackedText = string | ArrayBuffer
+
+const UNPACKED = 1000
+
+/** Entries repeat names and ids. A higher level saves a tenth, and takes twice the time. */
+export function pack(text: string): PackedText {
+  if (text.length < UNPACKED) return text
+  const { buffer, byteOffset, byteLength } = deflateRawSync(text, { level: 3 })
+  return buffer.slice(byteOffset, byteOffset + byteLength)
+}
+
+export const samePacked = (one: PackedText, other: PackedText): boolean =>
+  typeof one === 'string' || typeof other === 'string' ? one === other : Buffer.from(one).equals(Buffer.from(other))
+
+export const unpack = (packed: PackedText): string => (typeof packed === 'string' ? packed : inflateRawSync(packed).toString())

@@ -1,7 +1,7 @@
 import type { TraceMarks } from '../../contract/event-record.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { isSampled } from '../../traces/otlp-target.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database } from '../storage/unit.ts'
 
 type TraceMarkRow = TraceMarks & { trace_id: string }
 

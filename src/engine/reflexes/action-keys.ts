@@ -1,7 +1,6 @@
 import type { KeyOf } from '../../contract/reflex.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database, Unit } from '../storage/unit.ts'
 import type { LaneWork } from '../../contract/action.ts'
-import type { Unit } from '../storage/unit.ts'
 
 /** The idempotency keys of actions that reflexes have carried out. */
 export class ActionKeys {

@@ -5,11 +5,11 @@ import { fitted, recentOf } from '../../reflexes/context/fitted.ts'
 import { MOST_COUNTED, WindowCounter, type Counted } from '../../reflexes/context/windows.ts'
 import { type ReflexContext, type RecentAction, WINDOW_MS } from '../../reflexes/reflex-context.ts'
 import type { Budget } from '../turns/budget.ts'
-import type { Stored } from '../inbox/event-row.ts'
+import type { Stored } from '../inbox/inbox.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
 import type { ShownContext } from '../../reflexes/context/context-json.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database } from '../storage/unit.ts'
 
 type ReflexContextParts = {
   windows: Windows

@@ -16,9 +16,8 @@ import type { Inbox } from '../inbox/inbox.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Guard } from '../upkeep/guard.ts'
 import type { SpanExport } from '../../features/traces/scope/span-export.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database, Unit, UnitOfWork } from '../storage/unit.ts'
 import type { EventReplica } from './event-replica.ts'
-import type { Unit, UnitOfWork } from '../storage/unit.ts'
 
 /** Changes are batched for this long before they are replicated: D1 lags by about a second. */
 const GATHER_MS = 800

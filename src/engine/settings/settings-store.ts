@@ -1,7 +1,7 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
 import { conditionError } from '../../agent/condition.ts'
 import type { Agent } from '../../agent/define-agent.ts'
-import { fitsBytes } from '../../base/byte-length.ts'
+import { fitsBytes } from '../../base/json.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
@@ -15,10 +15,9 @@ import { effectiveRetry } from '../../contract/settings/retry.ts'
 import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { modelProblem } from '../../models/resolve-model.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database, Unit } from '../storage/unit.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
-import type { Unit } from '../storage/unit.ts'
 
 type SettingsStoreParts = { database: Database; scope: string; env: Env; agents: AgentRegistry }
 

@@ -4,7 +4,7 @@ import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } fr
 import type { RunIdentity, SessionEntry } from '../../skills/session/ports.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
-import { ownerOfRun, type EffectPlace, type HeldEffect } from '../effects/effect.ts'
+import { type EffectPlace, ownerOfRun, type HeldEffect } from '../effects/effect.ts'
 import type { GuardedWork } from '../upkeep/guard.ts'
 import { runHead, stepHead } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'

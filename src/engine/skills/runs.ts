@@ -4,7 +4,7 @@ import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills
 import type { ProposalResult } from '../../skills/session/result.ts'
 import type { KeyedWork, SkillCall, WorkState } from '../../contract/scope-api.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
-import { keptOutput, type DoneBefore, type DoneRow } from '../effects/done-keys.ts'
+import { keptOutput, type DoneBefore, type DoneRow } from '../effects/effect-journal.ts'
 import { KeyNotFree } from '../effects/global-keys.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { Unit } from '../storage/unit.ts'

@@ -1,4 +1,4 @@
-import { byteLength } from '../../base/byte-length.ts'
+import { byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { emptyBlackboard } from '../../skills/plan/blackboard.ts'
 import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'

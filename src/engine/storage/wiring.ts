@@ -22,13 +22,10 @@ import { Outbox, reportOf, topicsOf } from '../replication/outbox.ts'
 import { SpanExport } from '../../features/traces/scope/span-export.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { Statistics } from '../../features/statistics/scope/statistics.ts'
-import { modelReport } from '../turns/model-calls.ts'
-import { askAtIn } from '../turns/model-outage.ts'
+import { modelReport, askAtIn } from '../turns/model-outage.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
-import { ScopeCounters } from './counters.ts'
-import type { Database } from './database.ts'
-import { Deferred, unitOfWork } from './unit.ts'
+import { ScopeCounters, type Database, Deferred, unitOfWork } from './unit.ts'
 
 export type ScopeHost = {
   context: DurableObjectState

@@ -1,6 +1,5 @@
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../storage/unit.ts'
 
 export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
 

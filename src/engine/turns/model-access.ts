@@ -1,5 +1,5 @@
 import { Budget } from './budget.ts'
-import { ModelCalls } from './model-calls.ts'
+import { ModelCalls } from './model-outage.ts'
 import { ModelOutage } from './model-outage.ts'
 import { Parking } from '../inbox/parking.ts'
 import type { Ground } from '../storage/wiring.ts'

@@ -7,18 +7,18 @@ import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Database } from '../storage/database.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import type { ModelReport } from '../../store/replicate.ts'
 
 /** Times in ms. `tries` counts turns that failed to reach the model. */
 type Outage = { since: number; tries: number; ask_at: number; detail: string }
 
 type ModelOutageParts = { database: Database; settings: () => Settings; now: () => number; random: () => number; parking: Parking }
 
-const KEY = 'model_outage'
+const OUTAGE = 'model_outage'
 
 /** When a scope whose model is away asks again, in ms, as stored. */
-export const askAtIn = (database: Pick<Database, 'read'>): number | null => database.read<Outage | null>(KEY, null)?.ask_at ?? null
+export const askAtIn = (database: Pick<Database, 'read'>): number | null => database.read<Outage | null>(OUTAGE, null)?.ask_at ?? null
 
 /**
  * An outage of the model's provider. Until `ask_at` the model is not called; then the next turn
@@ -30,7 +30,7 @@ export class ModelOutage {
 
   constructor(parts: ModelOutageParts) {
     this.#parts = parts
-    this.#outage = parts.database.read<Outage | null>(KEY, null)
+    this.#outage = parts.database.read<Outage | null>(OUTAGE, null)
   }
 
   /** Time of the next retry in ms; null without an outage. */
@@ -101,7 +101,7 @@ export class ModelOutage {
   }
 
   #keep(unit: Unit, outage: Outage | null): void {
-    unit.write(KEY, outage)
+    unit.write(OUTAGE, outage)
     this.#outage = outage
   }
 }
@@ -120,3 +120,48 @@ function retryDelay(
 
 const describe = ({ since, ask_at, detail }: Outage): string =>
   `waiting for the model since ${iso(since)}: ${detail}; next retry at ${iso(ask_at)}`
+
+/** The last results of the scope's model calls. Times in ms. `failures`: since the answer. */
+type Calls = { answered_at: number | null; failing_since: number | null; failures: number; error: string | null }
+
+const CALLS = 'model_calls'
+const NONE: Calls = { answered_at: null, failing_since: null, failures: 0, error: null }
+/** Answers in a row are written this often: each write costs, and people read minutes. */
+const ANSWER_MS = 10_000
+
+/** Health is judged by what real calls did: a request made only to probe a model costs money. */
+export class ModelCalls {
+  #calls: Calls
+
+  constructor(database: Pick<Database, 'read'>) {
+    this.#calls = database.read(CALLS, NONE)
+  }
+
+  answered(unit: Unit): void {
+    const { answered_at, failures } = this.#calls
+    if (failures === 0 && answered_at !== null && Math.abs(unit.now - answered_at) < ANSWER_MS) return
+    this.#keep(unit, { ...NONE, answered_at: unit.now })
+  }
+
+  failed(unit: Unit, error: string): void {
+    const { answered_at, failing_since, failures } = this.#calls
+    this.#keep(unit, { answered_at, failing_since: failing_since ?? unit.now, failures: failures + 1, error })
+  }
+
+  #keep(unit: Unit, calls: Calls): void {
+    unit.write(CALLS, calls)
+    this.#calls = calls
+  }
+}
+
+/** For the scope's row in D1. `ask_at`: when it asks again, if events wait for that. */
+export function modelReport(database: Pick<Database, 'read'>, ask_at: number | null): ModelReport {
+  const { answered_at, failing_since, failures, error } = database.read(CALLS, NONE)
+  return {
+    model_answered_at: answered_at,
+    model_failing_since: failing_since,
+    model_failures: failures,
+    model_error: error,
+    model_ask_at: ask_at,
+  }
+}

@@ -2,7 +2,7 @@ import type { Act } from '../../contract/reflex.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
-import type { Claimed } from '../inbox/event-row.ts'
+import type { Claimed } from '../inbox/inbox.ts'
 import type { SeenContext } from '../context/working-memory.ts'
 
 /** A running turn. After `stop` it has no effects. */

@@ -1,5 +1,4 @@
 import { withinTime } from '../../base/deadline.ts'
-import type { Database } from '../storage/database.ts'
 
 /** Returns the first time after `since` at which a source of work is due, or null. */
 export type DueTime = (since: number) => number | null
@@ -13,7 +12,7 @@ const SLOW_MS = 500
 export class Alarm {
   readonly #storage: DurableObjectStorage
   readonly #now: () => number
-  readonly #database: Pick<Database, 'laid'>
+  readonly #database: { readonly laid: boolean }
   readonly #sources: DueTime[] = []
   readonly #safeties = new Set<number>()
   #at: number | null = null
@@ -21,7 +20,7 @@ export class Alarm {
   #running = false
   #rearmed: () => void = () => {}
 
-  constructor(storage: DurableObjectStorage, { now, database }: { now: () => number; database: Pick<Database, 'laid'> }) {
+  constructor(storage: DurableObjectStorage, { now, database }: { now: () => number; database: { readonly laid: boolean } }) {
     this.#storage = storage
     this.#now = now
     this.#database = database

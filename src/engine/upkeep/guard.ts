@@ -1,8 +1,7 @@
 import { messageOf } from '../../base/error-text.ts'
 import type { ParkedWork, WorkKind } from '../../contract/scope.ts'
-import type { Database } from '../storage/database.ts'
+import type { Database, Unit, GuardedWork } from '../storage/unit.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Unit, GuardedWork } from '../storage/unit.ts'
 
 export type { GuardedWork } from '../storage/unit.ts'
 

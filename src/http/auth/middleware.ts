@@ -6,8 +6,11 @@ import { DEFAULT_SCOPE, type Event, scopeName } from '../../core/event.ts'
 import { senderOf } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
-import { authenticate, type Credentials, type KeyRefusal } from './authenticate.ts'
+import { authenticate, type Credentials, type KeyRefusal, type KeyRecord } from './authenticate.ts'
 import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import { createKeyCache, type KeyCache } from './key-cache.ts'
+import { anyKey, findKey } from '../../store/access/keys.ts'
+import { storeOf } from '../../store/store.ts'
 
 export type AuthEnv = RouteEnv
 /** The context of a request for work that outlives its handler, such as a stream. */
@@ -84,6 +87,15 @@ export function demandRole(principal: Principal, ...roles: readonly string[]): v
   throw forbidden(`This needs the role ${roles.join(' or ')}; the key ${principal.name} has: ${principal.roles.join(', ') || 'none'}.`)
 }
 
+export function demandCoverage(principal: Principal, events: readonly Pick<Event, 'scope'>[]): void {
+  const index = events.findIndex(({ scope }) => !coversScope(principal, scope))
+  const scope = events[index]?.scope
+  if (scope === undefined) return
+  const detail = `The key ${principal.name} does not cover the scope ${scope}.`
+  const errors = [{ ...(events.length > 1 ? { index } : {}), path: 'scope', message: 'is not covered by the key' }]
+  throw forbidden(detail, errors)
+}
+
 /** Sets `scope` from the path's `:scope`, if it is valid and the key covers it. */
 export const scopeParam = createMiddleware<AuthEnv>(async (c, next) => {
   c.set(
@@ -136,3 +148,22 @@ function refused(reason: KeyRefusal['reason'], detail: string): Problem {
   const kind = reason === 'no_key_configured' ? 'no-key-configured' : 'unauthenticated'
   return refusal(kind, detail, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
+
+/** How long the answer to "is there any key?" is used: it only words a refusal. */
+const ANY_KEY_MS = 5000
+
+let cache: KeyCache<KeyRecord> | undefined
+let any: { until: number; found: boolean } | undefined
+
+export const keySource: KeySource = (env: Env) => {
+  cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now)
+  return { keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }
+}
+
+async function isAnyKey(env: Env): Promise<boolean> {
+  if (any && Date.now() < any.until) return any.found
+  any = { found: await anyKey(storeOf(env)), until: Date.now() + ANY_KEY_MS }
+  return any.found
+}
+
+export const forgetKey = (id: string): void => cache?.forget(id)

@@ -2,7 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { AnyOperation } from '../../contract/operation.ts'
 import { problem } from '../../contract/problem.ts'
 import { requires, scopeParam, scopeQuery, type AuthEnv } from '../auth/middleware.ts'
-import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/json-body.ts'
+import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/body.ts'
 
 export const resource = () => new OpenAPIHono<AuthEnv>()
 

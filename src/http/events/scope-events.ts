@@ -4,7 +4,7 @@ import type { EventReceipt } from '../../contract/event-record.ts'
 import type { Waited } from '../../contract/scope-api.ts'
 import { jsonText, resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
-import { eventRules, readEvents } from '../body/parse-events.ts'
+import { eventRules, readEvents } from '../body/body.ts'
 import { onlyOwn } from '../auth/middleware.ts'
 import { conflict, inboxFull, notFound } from '../problems/refusals.ts'
 

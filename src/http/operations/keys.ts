@@ -1,5 +1,6 @@
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
+import { forgetKey } from '../auth/middleware.ts'
 import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import { create, list, own, remove } from '../../contract/operations/keys.ts'
 import { baseRoles, coversScope, hasRole, type Principal } from '../../contract/principal.ts'
@@ -8,7 +9,6 @@ import { deleteKey, findKey, insertKey, listKeys, type ListedKey } from '../../s
 import { resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
 import { listed } from '../describe/paging.ts'
-import { forgetKey } from '../auth/key-source.ts'
 import { forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 

@@ -1,5 +1,3 @@
-import { coversScope, type Principal } from '../../contract/principal.ts'
-import type { Event } from '../../core/event.ts'
 import { Problem, type ProblemOptions, fromZod } from '../../contract/problem.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import type { z } from '@hono/zod-openapi'
@@ -57,15 +55,6 @@ export function inboxFull(scope: string, { depth, limit }: { depth: number; limi
 
 export const unavailable = (detail: string, extension: Record<string, unknown> = {}): Problem =>
   refusal('unavailable', detail, { extension, headers: { 'Retry-After': '5' } })
-
-export function demandCoverage(principal: Principal, events: readonly Pick<Event, 'scope'>[]): void {
-  const index = events.findIndex(({ scope }) => !coversScope(principal, scope))
-  const scope = events[index]?.scope
-  if (scope === undefined) return
-  const detail = `The key ${principal.name} does not cover the scope ${scope}.`
-  const errors = [{ ...(events.length > 1 ? { index } : {}), path: 'scope', message: 'is not covered by the key' }]
-  throw forbidden(detail, errors)
-}
 
 type RefusalReason<Output> = { target: keyof ValidationTargets } & ({ success: true; data: Output } | { success: false; error: z.ZodError })
 

@@ -1,4 +1,4 @@
-import { fitsBytes } from '../../base/byte-length.ts'
+import { fitsBytes } from '../../base/json.ts'
 import type { ReflexContext } from '../reflex-context.ts'
 
 const LARGE = 256

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { byteLength } from '../../base/byte-length.ts'
+import { byteLength, hashJson } from '../../base/json.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
-import { hashJson } from '../../base/json.ts'
 import { fromZod } from '../../contract/problem.ts'
 import { tokensOf } from './keyword.ts'
 import { skillId, skillVersion } from '../../contract/skill-names.ts'

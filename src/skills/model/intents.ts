@@ -1,5 +1,5 @@
 import type { LanguageModelV4ToolCall } from '@ai-sdk/provider'
-import { parseJson } from '../../base/parse-json.ts'
+import { parseJson } from '../../base/check-json.ts'
 import { clarifyInput, detailOf, parseAsp, proposeSkillInput, type AspBlock } from '../asp/parse.ts'
 import type { SkillProposal } from '../session/ports.ts'
 import type { Question } from '../plan/slots.ts'

@@ -1,7 +1,6 @@
 import type { Refused } from '../../base/result.ts'
-import { byteLength, fitsBytes } from '../../base/byte-length.ts'
+import { byteLength, fitsBytes, isJsonFields, sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { checkJson } from '../../base/check-json.ts'
-import { isJsonFields, sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { holdsReference } from './secret-reference.ts'
 import { parsePath, withPath } from './path.ts'
 

@@ -1,7 +1,6 @@
 import type { Refused, Result } from '../../base/result.ts'
 import { undeclaredGlobal } from '../../tools/tool-keys.ts'
-import { byteLength } from '../../base/byte-length.ts'
-import type { Json, JsonFields } from '../../base/json.ts'
+import { byteLength, type Json, type JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { ExpressionScope } from '../cel/expression.ts'
 import type { Manifest, Compensation, ManifestStep } from '../manifest/manifest.ts'

@@ -1,5 +1,4 @@
-import { byteLength } from '../../base/byte-length.ts'
-import type { Json } from '../../base/json.ts'
+import { byteLength, type Json } from '../../base/json.ts'
 import { fillKey, fillPlaces, optionalPlace, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
 import { parsePath, readPath, type Path } from './path.ts'
 

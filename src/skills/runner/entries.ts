@@ -1,6 +1,5 @@
 import { oncePer } from '../../base/once-per.ts'
-import { byteLength } from '../../base/byte-length.ts'
-import type { Json, JsonFields } from '../../base/json.ts'
+import { byteLength, type Json, type JsonFields } from '../../base/json.ts'
 import { maskOf, type SecretMask } from '../gate/mask.ts'
 import type { CompiledCompensation, CompiledStep, CompiledPlan } from '../plan/compile.ts'
 import type { PlanRun, RunEntry, RunResult, StepEnd } from './ports.ts'

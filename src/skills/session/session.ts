@@ -1,5 +1,4 @@
-import { fitsBytes } from '../../base/byte-length.ts'
-import { sameJson, type JsonFields, type Json } from '../../base/json.ts'
+import { fitsBytes, sameJson, type JsonFields, type Json } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import { skillName } from '../../contract/reflex.ts'
 import { buildBulletin, goalOf, type Goal } from '../bulletin/bulletin.ts'

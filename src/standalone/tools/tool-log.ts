@@ -1,5 +1,4 @@
-import { byteLength, fitsBytes } from '../../base/byte-length.ts'
-import { hashJson, jsonText, mapJson, type Json } from '../../base/json.ts'
+import { byteLength, fitsBytes, hashJson, jsonText, mapJson, type Json } from '../../base/json.ts'
 import { normalName, redactor } from '../../traces/redact.ts'
 
 export type Redaction = {

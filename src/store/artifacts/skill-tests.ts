@@ -1,7 +1,6 @@
 import { and, eq, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { jsonChunks } from '../../base/byte-length.ts'
-import type { JsonFields } from '../../base/json.ts'
+import { jsonChunks, type JsonFields } from '../../base/json.ts'
 import type { CiReport } from '../../contract/reports/skill-test.ts'
 import { readableBy } from './patterns.ts'
 import { artifacts, artifactVersions, skillCases, skillTests } from './tables.ts'

@@ -1,4 +1,4 @@
-import { jsonChunks } from '../../base/byte-length.ts'
+import { jsonChunks } from '../../base/json.ts'
 import { seqAt } from '../queued.ts'
 
 /** A scope's part of a trace, by the log entries that name no event. Times in ms. */

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { byteLength, fitsBytes, jsonChunks } from '../../../src/base/byte-length.ts'
+import { byteLength, fitsBytes, jsonChunks } from '../../../src/base/json.ts'
 import { assertProperty } from '../../support/property.ts'
 
 /** Characters of one, two, three and four bytes, and both halves of a surrogate pair. */

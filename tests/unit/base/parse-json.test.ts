@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseJson } from '../../../src/base/parse-json.ts'
+import { parseJson } from '../../../src/base/check-json.ts'
 import { assertProperty } from '../../support/property.ts'
 
 describe('malformed JSON is refused with the place', () => {

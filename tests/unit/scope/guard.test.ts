@@ -1,8 +1,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Database } from '../../../src/engine/storage/database.ts'
+import type { Database, Unit } from '../../../src/engine/storage/unit.ts'
 import { Guard, MOST_DEATHS, together } from '../../../src/engine/upkeep/guard.ts'
-import type { Unit } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const event = { kind: 'event', id: '7' } as const

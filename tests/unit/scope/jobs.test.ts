@@ -1,10 +1,9 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Alarm } from '../../../src/engine/upkeep/alarm.ts'
-import type { Database } from '../../../src/engine/storage/database.ts'
+import type { Database, Unit, UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import type { Guard, GuardedWork } from '../../../src/engine/upkeep/guard.ts'
 import { Jobs, type Job, type JobHandler, type JobKind } from '../../../src/engine/jobs.ts'
-import type { Unit, UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 let sqlite: DatabaseSync

@@ -2,8 +2,8 @@ import { generateText, streamText } from 'ai'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { TooLate } from '../../../src/base/deadline.ts'
 import { newSpanId, newTraceId } from '../../../src/core/event.ts'
-import { Masks } from '../../../src/engine/log/masks.ts'
-import { countedModel, type CountedParts } from '../../../src/engine/turns/metered-model.ts'
+import { Masks } from '../../../src/engine/log/log.ts'
+import { type CountedParts, countedModel } from '../../../src/engine/turns/metered-model.ts'
 
 const head = { trace_id: newTraceId(), span_id: newSpanId(), parent_id: null, event_ids: [], duration_ms: null }
 const answer = {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Alarm, DueTime } from '../../../src/engine/upkeep/alarm.ts'
-import type { Database } from '../../../src/engine/storage/database.ts'
+import type { Database, UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { Outbox } from '../../../src/engine/replication/outbox.ts'
-import type { UnitOfWork } from '../../../src/engine/storage/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */

@@ -8,7 +8,7 @@ import { mcpAnswer, outside, type OutsideRequest } from '../../support/mock-fetc
 import { called, configure, HOST, open, propose, scopeWith, server, skillOf } from '../../support/scope-with-remote-tools.ts'
 import { entriesOf, evict, freshScope, hurry, inObject, logOf, note, send, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 import { behaviours } from '../../support/test-agents.ts'
-import { unpack } from '../../../src/engine/log/packed.ts'
+import { unpack } from '../../../src/engine/log/log.ts'
 
 let world: ReturnType<typeof outside>
 let answer: (request: OutsideRequest) => Response | Promise<Response>

@@ -1,5 +1,4 @@
-import { fitsBytes } from '../../../base/byte-length.ts'
-import type { JsonFields } from '../../../base/json.ts'
+import { fitsBytes, type JsonFields } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
 import { APPROVAL_ENDED } from '../contract/approval-event.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'

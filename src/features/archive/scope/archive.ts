@@ -6,8 +6,7 @@ import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-even
 import type { ExpiredEntries } from '../../../engine/log/expired-entries.ts'
 import { cleanedJson, type Log } from '../../../engine/log/log.ts'
 import type { LogParts } from '../../../engine/log/log-parts.ts'
-import type { Database } from '../../../engine/storage/database.ts'
-import type { Unit, UnitOfWork } from '../../../engine/storage/unit.ts'
+import type { Database, Unit, UnitOfWork } from '../../../engine/storage/unit.ts'
 import { together } from '../../../engine/upkeep/guard.ts'
 
 /** Size of a file's rows as JSON, which bounds the time that encoding takes from the scope. */

@@ -1,4 +1,4 @@
-import { byteLength } from '../../../base/byte-length.ts'
+import { byteLength } from '../../../base/json.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { limits } from '../../../base/limits.ts'
@@ -11,7 +11,7 @@ import type { ArchivedFile } from '../../../contract/scope.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../file/archive-file.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
-import type { Database } from '../../../engine/storage/database.ts'
+import type { Database } from '../../../engine/storage/unit.ts'
 import { pathOf, type ArchiveBucket, type Formats, type StoredFile } from './archive.ts'
 
 const GET_MS = 10_000

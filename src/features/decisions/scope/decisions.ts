@@ -8,7 +8,7 @@ import { decisionModelName, fullName, resolveDecisionModel } from '../models/res
 import { ownPricesOf } from '../../../models/own-prices.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
-import type { Stored } from '../../../engine/inbox/event-row.ts'
+import type { Stored } from '../../../engine/inbox/inbox.ts'
 import type { Job } from '../../../engine/jobs.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'

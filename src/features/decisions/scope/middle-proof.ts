@@ -14,7 +14,7 @@ import { barFor } from '../../proof/evidence/sprt.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { eventHead } from '../../../engine/log/spans.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
-import type { Claimed } from '../../../engine/inbox/event-row.ts'
+import type { Claimed } from '../../../engine/inbox/inbox.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 
 /** Candidate thresholds, fixed in advance: 0.50, 0.51, … 0.99. */

@@ -10,11 +10,11 @@ import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { searchListings } from '../store/listings.ts'
 import { manifestSchema } from '../../../skills/manifest/manifest.ts'
 import { storeOf } from '../../../store/store.ts'
-import { demandRole } from '../../../http/auth/middleware.ts'
+import { demandRole, demandCoverage } from '../../../http/auth/middleware.ts'
 import { resource } from '../../../http/describe/describe.ts'
 import { serve } from '../../../http/describe/operation.ts'
 import type { Problem } from '../../../contract/problem.ts'
-import { conflict, demandCoverage, invalid, notFound, tooMany } from '../../../http/problems/refusals.ts'
+import { conflict, invalid, notFound, tooMany } from '../../../http/problems/refusals.ts'
 
 const LONGEST_MS = 30 * 86_400_000
 

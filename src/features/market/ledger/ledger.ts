@@ -1,4 +1,4 @@
-import { byteLength } from '../../../base/byte-length.ts'
+import { byteLength } from '../../../base/json.ts'
 import type { Account, LedgerAudit, SpendingLimits } from '../contract/account.ts'
 import type { AccountKey, KeyAccount, LedgerPage, PageAsked } from '../contract/ledger-api.ts'
 import { isKeyId } from '../../../contract/principal.ts'

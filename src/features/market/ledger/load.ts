@@ -1,4 +1,4 @@
-import { jsonChunks } from '../../../base/byte-length.ts'
+import { jsonChunks } from '../../../base/json.ts'
 import type { NewTransfer, TransferFailure } from '../contract/transfer.ts'
 import type { SpendingLimits } from '../contract/account.ts'
 import { clientId, digestOfId, idOfCaller, keptId, keptRange, type Named } from './ids.ts'

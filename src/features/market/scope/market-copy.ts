@@ -2,8 +2,7 @@ import type { MarketView, UsedLicence } from '../contract/view.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import { ownedBy, type OwnedReflexes } from '../../../engine/reflexes/versions.ts'
 import type { LicenceUses } from './licence-use.ts'
-import type { Database } from '../../../engine/storage/database.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Database, Unit } from '../../../engine/storage/unit.ts'
 
 const KEY = 'market'
 /** Before the Ledger has pushed anything. */

@@ -1,4 +1,4 @@
-import { jsonChunks } from '../../../base/byte-length.ts'
+import { jsonChunks } from '../../../base/json.ts'
 import type { LedgerReport, ReportGroup } from '../contract/account.ts'
 import type { Transfer } from '../contract/transfer.ts'
 

@@ -1,6 +1,6 @@
 import { and, eq, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { jsonChunks } from '../../../base/byte-length.ts'
+import { jsonChunks } from '../../../base/json.ts'
 import type { listingSorts, FoundListing, Listing, ProvenFigures } from '../contract/listing.ts'
 import { listings } from './tables.ts'
 

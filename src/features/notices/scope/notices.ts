@@ -1,6 +1,5 @@
 import type { ApprovalRequest } from '../../approvals/contract/approval.ts'
-import type { Json } from '../../../base/json.ts'
-import { byteLength } from '../../../base/byte-length.ts'
+import { type Json, byteLength } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import { hopsOfSender, noticeId, type Alert, type Notice } from '../contract/notice.ts'
 import type { FoundNotice } from '../../../traces/entries/kind.ts'
@@ -8,8 +7,7 @@ import { noticesOf } from '../../../traces/entries/table.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { StateWrite } from '../../../engine/storage/database.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { StateWrite, Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
 /** More notices of a scope do not wait; the rest is counted as dropped. */

@@ -4,7 +4,7 @@ import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../../ref
 import { emptyMetrics } from '../../../reflexes/metrics.ts'
 import type { AuditPace } from '../evidence/draw.ts'
 import { emptyTrial, type Trial } from '../../../reflexes/promotion.ts'
-import type { Database, StateWrite } from '../../../engine/storage/database.ts'
+import type { Database, StateWrite } from '../../../engine/storage/unit.ts'
 
 /** `paces`: how its acts are audited, by kind; missing in older rows. */
 type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }

@@ -8,7 +8,8 @@ import { countVersions, MOST_SUMS, sumByScope, sumStatistics, type StatisticsQue
 import { storeOf } from '../../../store/store.ts'
 import { resource } from '../../../http/describe/describe.ts'
 import { serve } from '../../../http/describe/operation.ts'
-import { demandCoverage, invalid } from '../../../http/problems/refusals.ts'
+import { demandCoverage } from '../../../http/auth/middleware.ts'
+import { invalid } from '../../../http/problems/refusals.ts'
 import { metrics, TURN_KEYS, type Metric, type MetricSums } from './statistics-metrics.ts'
 
 const MOST_POINTS = 1500

@@ -14,7 +14,7 @@ import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/e
 import { writeStatistics } from '../store/query.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
-import type { Database, StateWrite } from '../../../engine/storage/database.ts'
+import type { Database, StateWrite } from '../../../engine/storage/unit.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'

@@ -1,6 +1,6 @@
 import { and, count, eq, isNotNull, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { jsonChunks } from '../../../base/byte-length.ts'
+import { jsonChunks } from '../../../base/json.ts'
 import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../../../contract/scope-pattern.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'

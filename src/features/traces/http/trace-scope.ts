@@ -2,7 +2,8 @@ import { coversScope, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
 import { storeOf } from '../../../store/store.ts'
 import { callsOfTraces, eventsOfTraces } from '../../../store/traces/traces.ts'
-import { demandCoverage, invalid, notFound } from '../../../http/problems/refusals.ts'
+import { demandCoverage } from '../../../http/auth/middleware.ts'
+import { invalid, notFound } from '../../../http/problems/refusals.ts'
 
 /** Scopes that one answer about a trace covers. */
 export const MOST_SCOPES = 20

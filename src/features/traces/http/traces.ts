@@ -10,7 +10,8 @@ import type { LoggedEntry } from '../spans/node.ts'
 import { buildTrace } from '../spans/tree.ts'
 import { resource } from '../../../http/describe/describe.ts'
 import { serve } from '../../../http/describe/operation.ts'
-import { demandCoverage, notFound } from '../../../http/problems/refusals.ts'
+import { demandCoverage } from '../../../http/auth/middleware.ts'
+import { notFound } from '../../../http/problems/refusals.ts'
 import { MOST_SCOPES } from './trace-scope.ts'
 
 export const traceRoutes = resource().openapiRoutes([

@@ -7,10 +7,10 @@ import { isWanted, type OtlpTarget } from '../../../traces/otlp-target.ts'
 import { SpanBuffer, type EndedSpan } from '../spans/span-buffer.ts'
 import type { Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
-import type { Database } from '../../../engine/storage/database.ts'
+import type { Database } from '../../../engine/storage/unit.ts'
 import type { Alarm } from '../../../engine/upkeep/alarm.ts'
 import { retryAfterMs } from '../../../base/faults.ts'
-import { parseJson } from '../../../base/parse-json.ts'
+import { parseJson } from '../../../base/check-json.ts'
 import { limitBody } from '../../../tools/response-body.ts'
 
 /** By OTLP's specification: no other status is retried. */

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { authenticate, type KeyLookup, type KeyRecord } from '../../../../src/http/auth/authenticate.ts'
+import { type KeyRecord, type KeyLookup, authenticate } from '../../../../src/http/auth/authenticate.ts'
 import { createKey } from '../../../../src/http/auth/key.ts'
 
 const created = createKey()

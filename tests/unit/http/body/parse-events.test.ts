@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { hidesNothing } from '../../../../src/base/secrets.ts'
 import { builtInEvents, eventType, eventUnion } from '../../../../src/core/event.ts'
-import { type EventRules, readEvents } from '../../../../src/http/body/parse-events.ts'
+import { type EventRules, readEvents } from '../../../../src/http/body/body.ts'
 import { Problem } from '../../../../src/contract/problem.ts'
 import { assertProperty } from '../../../support/property.ts'
 

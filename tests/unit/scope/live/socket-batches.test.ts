@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
-import { MessageRate, SocketBatches, type Message } from '../../../../src/engine/live/socket-batches.ts'
+import { MessageRate, SocketBatches, type Message } from '../../../../src/engine/live/socket-messages.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { limits } from '../../../../src/base/limits.ts'
 import type { Log } from '../../../../src/engine/log/log.ts'
-import { SocketFeed } from '../../../../src/engine/live/socket-feed.ts'
+import { SocketFeed } from '../../../../src/engine/live/sockets.ts'
 import { part } from '../../agents/agent-fixtures.ts'
 
 const ENTRIES = 300

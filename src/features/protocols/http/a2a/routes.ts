@@ -15,7 +15,7 @@ import { agentCard, PROTOCOL_VERSION } from './card.ts'
 import { ScopeAgent } from './handler.ts'
 import { createMiddleware } from 'hono/factory'
 import { Problem } from '../../../../contract/problem.ts'
-import { jsonBody } from '../../../../http/body/json-body.ts'
+import { jsonBody } from '../../../../http/body/body.ts'
 
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
