@@ -62,7 +62,10 @@ export function judgeEvent(value: unknown, { union, types, defaults, sender, sco
     const bytes = byteLength(JSON.stringify(filled))
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
-  return sentBy(judge(filled, own), sender)
+  const judged = judge(filled, own)
+  if (!judged.ok || sender === undefined) return judged
+  // The schema has removed a sender that the input names.
+  return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, sender } } }
 }
 
 function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): JudgedEvent {
@@ -73,12 +76,6 @@ function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): Judged
     if (/\p{Cc}/u.test(parsed.data[name])) return invalid([name], 'must not contain control characters')
   }
   return { ok: true, event: parsed.data }
-}
-
-/** The schema has removed a sender that the input names. */
-function sentBy(judged: JudgedEvent, sender: string | undefined): JudgedEvent {
-  if (!judged.ok || sender === undefined) return judged
-  return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, sender } } }
 }
 
 /** The field with a secret among those that identify the event: secrets in others are masked. */
