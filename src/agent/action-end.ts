@@ -6,6 +6,10 @@ export type ActionEnding = { status: ActionEnd; error: string | null }
 export const ACTED: ActionEnding = { status: 'ok', error: null }
 export const REUSED: ActionEnding = { status: 'reused', error: null }
 
+/** The end of a sequence with an act that failed. */
+export const endOfAct = <Ending extends ActionEnding>(ending: Ending, place: number, of: number): Ending =>
+  ending.error === null ? ending : { ...ending, error: `act ${place + 1} of ${of}: ${ending.error}` }
+
 /** The last effect of an action, as the journal has it. */
 export type LastEffect = { status: string; idempotence_key: string | null }
 

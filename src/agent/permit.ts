@@ -5,7 +5,7 @@ import { derive, type Event } from '../core/event.ts'
 import { fitsBytes, type JsonFields } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { judgeEvent } from '../events/parse-event.ts'
-import { toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
+import { readsOutputs, toolCallOf, withoutOutputs, type Action, type Sequence, type ActionCall } from '../contract/action.ts'
 import { isAsked, type DecisionAsked } from '../features/decisions/contract/event.ts'
 import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { Permission } from '../contract/action.ts'
@@ -15,7 +15,7 @@ import type { Toolbox } from './toolbox.ts'
 type PermitQuestion = {
   scope: string
   event: Event
-  version: ReflexVersion
+  version: Pick<ReflexVersion, 'id'>
   toolbox: Toolbox
   has_trigger: boolean
   agents: AgentRegistry
@@ -47,6 +47,8 @@ export function permit(action: Action, asked: PermitQuestion): Permission {
       return asked.has_trigger ? at_once : refused('the agent of this scope has no trigger: there is nobody to escalate to')
     case 'set_scratch':
       return note(action, asked)
+    case 'sequence':
+      return inOrder(action, asked)
     case 'reply':
     case 'ignore':
     case 'cancel_turn':
@@ -61,6 +63,25 @@ function answering(action: Action, { questions }: DecisionAsked): Permission {
   if (action.action_type !== 'reply') return refused('a request for a decision takes a reply or escalate')
   const answered = answersIn(action.content, questions)
   return answered.ok ? at_once : refused(answered.detail)
+}
+
+/**
+ * Permits a sequence if it permits each act. Acts that use outputs are permitted again with them,
+ * as all are, when their turn comes.
+ */
+function inOrder({ acts }: Sequence, asked: PermitQuestion): Permission {
+  for (const [place, act] of acts.entries()) {
+    const action = withoutOutputs(act)
+    const permission = readsOutputs(act) ? known(action, asked) : permit(action, asked)
+    if (!permission.ok) return refused(`act ${place + 1}: ${permission.detail}`)
+  }
+  return { ok: true, lane: true, work: { kind: 'sequence', acts } }
+}
+
+/** An act whose arguments are not known yet needs a tool that exists. */
+function known(action: Action, { toolbox }: PermitQuestion): Permission {
+  const found = action.action_type === 'call_tool' ? toolbox.find(action.tool) : null
+  return found?.ok === false ? refused(found.detail) : at_once
 }
 
 /** Permits the call that the action is; the caller knows that it is one. */

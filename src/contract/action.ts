@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JsonFields } from '../base/json.ts'
 import type { Event } from '../core/event.ts'
 import { marketCall } from './genesis.ts'
-import { checkJson } from '../base/check-json.ts'
+import { checkJson, isFields } from '../base/check-json.ts'
 import type { Result } from '../base/result.ts'
 
 const name = z.string().min(1).max(128)
@@ -22,21 +22,78 @@ function actionType<const Type extends string, Shape extends z.ZodRawShape>(type
   return z.strictObject({ action_type: z.literal(type), ...shape, ...options })
 }
 
-export const actionSchema = z.discriminatedUnion('action_type', [
-  actionType('call_tool', { tool: name, args: fields }),
-  actionType('emit_event', { event: z.looseObject({ type: name }) }),
-  actionType('reply', { content: text }),
-  actionType('run_skill', { skill_id: name, inputs: fields }),
+/** The fields that the acts of a sequence share with actions by themselves. */
+const shapes = {
+  call_tool: { tool: name, args: fields },
+  emit_event: { event: z.looseObject({ type: name }) },
+  reply: { content: text },
+  run_skill: { skill_id: name, inputs: fields },
+  set_scratch: { key: name, value },
+}
+
+const earlier = {
+  output: z.int().min(0).max(6).describe('The place of an earlier act in the sequence, from 0.'),
+  path: z
+    .string()
+    .max(512)
+    .regex(/^(?:\/[^/]*)*$/, 'must be a JSON pointer')
+    .describe('A JSON pointer into its output; empty for the whole.'),
+}
+const use = z.strictObject({
+  at: z
+    .string()
+    .max(512)
+    .regex(/^\/(?:(?:args|inputs|event)\/.|value(?:\/|$))/, 'must be a JSON pointer below args, inputs, event or value')
+    .describe('A JSON pointer into the act, to the value that is replaced.'),
+  ...earlier,
+})
+const uses = z
+  .array(use)
+  .max(16)
+  .optional()
+  .describe('Values that are outputs of earlier acts. They stand beside the arguments: nothing inside a value refers to an output.')
+const spoken = z
+  .array(z.union([text, z.strictObject(earlier)]))
+  .min(1)
+  .max(32)
+
+function inSequence<const Type extends keyof typeof shapes>(type: Type) {
+  return z.strictObject({ action_type: z.literal(type), ...shapes[type], uses })
+}
+
+/** An act of a sequence. A reply has its text, or parts of it that may be earlier outputs. */
+export const sequenceAct = z.union([
+  inSequence('call_tool'),
+  inSequence('emit_event'),
+  z.strictObject({ action_type: z.literal('reply'), ...shapes.reply }),
+  z.strictObject({ action_type: z.literal('reply'), parts: spoken }),
+  inSequence('run_skill'),
+  inSequence('set_scratch'),
+])
+export type SequenceAct = z.infer<typeof sequenceAct>
+export const MOST_ACTS = 8
+
+const alone = z.discriminatedUnion('action_type', [
+  actionType('call_tool', shapes.call_tool),
+  actionType('emit_event', shapes.emit_event),
+  actionType('reply', shapes.reply),
+  actionType('run_skill', shapes.run_skill),
   actionType('write_artifact', { artifact_id: name, artifact_type: name, content: text }),
   actionType('invoke_artifact', { artifact_id: name, method: name, args: z.array(value).max(32) }),
-  actionType('set_scratch', { key: name, value }),
+  actionType('set_scratch', shapes.set_scratch),
   actionType('ignore', { reason }),
   actionType('cancel_turn', { reason }),
   actionType('escalate', { reason }),
 ])
+const sequence = actionType('sequence', {
+  acts: z.array(sequenceAct).min(1).max(MOST_ACTS).describe('Done in this order, as one decision. It stops at the first that fails.'),
+})
+export const actionSchema = z.discriminatedUnion('action_type', [...alone.options, sequence])
 export type Action = z.infer<typeof actionSchema>
 /** For responses. Input schemas stay anonymous, because a named one becomes a reference. */
 export const action = actionSchema.meta({ id: 'Action' })
+
+export type Sequence = Extract<Action, { action_type: 'sequence' }>
 
 export type ActionCall = { tool: string; args: unknown }
 
@@ -59,6 +116,7 @@ export function toolCallOf(action: Action): ActionCall | null {
     case 'reply':
     case 'run_skill':
     case 'set_scratch':
+    case 'sequence':
     case 'ignore':
     case 'cancel_turn':
     case 'escalate':
@@ -67,15 +125,32 @@ export function toolCallOf(action: Action): ActionCall | null {
   return null
 }
 
+/** True if the act depends on outputs of earlier ones. */
+export const readsOutputs = (act: SequenceAct): boolean =>
+  'parts' in act ? act.parts.some((part) => typeof part !== 'string') : 'uses' in act && (act.uses?.length ?? 0) > 0
+
+/** The acts of an action, without the outputs that they use. */
+export const actionsIn = (action: Action): Action[] => (action.action_type === 'sequence' ? action.acts.map(withoutOutputs) : [action])
+
+export function withoutOutputs(act: SequenceAct): Action {
+  if ('parts' in act) return { action_type: 'reply', content: act.parts.filter((part) => typeof part === 'string').join('') }
+  if (act.action_type === 'reply') return act
+  const { uses: _uses, ...action } = act
+  return action
+}
+
 export type ParsedAction = Result<{ action: Action }, { error: string }>
 
 /** `input` is untrusted JSON. */
 export function parseAction(input: unknown): ParsedAction {
   const json = checkJson(input)
   if (!json.ok) return { ok: false, error: `${json.error.path || 'the action'} ${json.error.message}` }
-  const parsed = actionSchema.safeParse(input)
+  // The errors of actions alone are in recordings, whose replay makes them again.
+  const parsed = (isSequence(input) ? sequence : alone).safeParse(input)
   return parsed.success ? { ok: true, action: parsed.data } : { ok: false, error: explain(parsed.error) }
 }
+
+const isSequence = (input: unknown): boolean => isFields(input) && input['action_type'] === 'sequence'
 
 const MAX_ISSUES = 3
 
@@ -91,6 +166,7 @@ export type LaneWork =
   | { kind: 'tool'; tool: string; input: unknown }
   | { kind: 'event'; event: Event }
   | { kind: 'skill'; skill_id: string; inputs: JsonFields }
+  | { kind: 'sequence'; acts: readonly SequenceAct[] }
 /** A permitted action runs at once, in the event's own transaction, or in the effect lane. */
 export type Permitted = { ok: true; lane: false } | { ok: true; lane: true; work: LaneWork }
 export type Permission = Permitted | { ok: false; detail: string }

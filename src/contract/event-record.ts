@@ -27,6 +27,12 @@ export const event = z
         .describe(
           '`key:ID` of the key with which it, or the event that it derives from, was sent. Set by the server alone, or by a producer of queue messages.',
         ),
+      heard: z
+        .literal(true)
+        .optional()
+        .describe(
+          'Set by the server if somebody can hear what is replied: it was sent over a socket, by AG-UI or A2A, a caller waits for its outcome, the scope has a webhook for ended events, or it is a message and the scope has an open socket.',
+        ),
       sent_id: z
         .string()
         .optional()

@@ -86,6 +86,8 @@ export type EntryBody =
       /** The start in ms, from which `clock` counts. */
       since?: number
       basis?: string
+      /** Calls that a reflex had made for its events before its sequence failed. */
+      done?: { tool: string; input: unknown; output: unknown }[]
     }
   | {
       kind: 'turn-ended'
@@ -167,6 +169,8 @@ export type EntryBody =
       action_type: Action['action_type']
       status: ActionEnd
       error: string | null
+      /** The acts of a sequence that were begun, in their order. */
+      acts?: { action_type: Action['action_type']; status: ActionEnd }[]
     }
   | { kind: 'scratch-set'; key: string; value: unknown; reflex_id: string }
   | ({ kind: 'turn-cancelled'; turn_id: string; reason: string } & Requested)

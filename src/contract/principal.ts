@@ -28,6 +28,12 @@ export const newKey = z.strictObject({
     .max(32)
     .describe('admin ⊃ operator ⊃ publisher and viewer. Further names are for policies of skills, in addition to one of these.'),
   scopes: z.array(scopePattern).min(1).max(100).describe('Patterns: `*` matches any characters.'),
+  teaches: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the scopes that it covers may learn from its events alone, as from a sender in `learning.trusted_sources`. For a person or a system of yours, which decides on the content of its events itself.',
+    ),
 })
 export const key = z.object({ ...newKey.shape, id: z.string(), created_at: z.iso.datetime() }).meta({ id: 'Key' })
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
-import { action, toolCallOf, type Action } from './action.ts'
+import { action, actionsIn, readsOutputs, toolCallOf, type Action } from './action.ts'
 import type { ScopeLicence } from '../features/market/contract/view.ts'
 import type { InMs } from '../base/time.ts'
 
@@ -171,13 +171,32 @@ export type ReflexRecording = {
   decision: Decision | null
 }
 
+/**
+ * The meaning of words beside other acts. `said`: there are some, and any will do. `none`: they are
+ * no part of the decision.
+ */
+export type Words = 'exact' | 'said' | 'none'
+
+/**
+ * The terms of a comparison. `outputs`: known outputs of the decision's acts, by their places.
+ * `alone`: the decision is about one event, so that a sequence must have all of its acts. `words`:
+ * the meaning of replies beside other acts.
+ */
+export type ComparisonTerms = { words?: Words; outputs?: Readonly<Record<number, unknown>>; alone?: boolean }
 /** Calls are the same if their keys, or without keys their arguments, are equal. */
 export type CallKeys = { idempotence_key: string | null; arguments_hash: string }
 /** Null if there is no such tool, or if it rejects the arguments. */
 export type KeyOf = (tool: string, args: unknown) => CallKeys | null
 
-/** The acts of a decision that consists of one action: none if there was nothing to do. */
-export const actsOf = (action: Action, identify: KeyOf): Act[] => (action.action_type === 'ignore' ? [] : [actOf(action, identify)])
+/** The acts of a decision by one action: none if there was nothing to do. */
+export function actsOf(action: Action, identify: KeyOf): Act[] {
+  if (action.action_type === 'ignore') return []
+  // An act that uses an output is not known before the sequence has run.
+  const isOpen = action.action_type === 'sequence' ? action.acts.map(readsOutputs) : []
+  return actionsIn(action).map((one, index) => (isOpen[index] ? other(one) : actOf(one, identify)))
+}
+
+const other = ({ action_type }: Action): Act => ({ act: 'other', action_type })
 
 function actOf(action: Action, identify: KeyOf): Act {
   switch (action.action_type) {
@@ -186,7 +205,7 @@ function actOf(action: Action, identify: KeyOf): Act {
     case 'invoke_artifact': {
       const call = toolCallOf(action)
       const named = call && identify(call.tool, call.args)
-      return named ? { act: 'call_tool', tool: call.tool, ...named } : { act: 'other', action_type: action.action_type }
+      return named ? { act: 'call_tool', tool: call.tool, ...named } : other(action)
     }
     case 'emit_event':
       return { act: 'emit_event', event_type: action.event.type }
@@ -196,10 +215,11 @@ function actOf(action: Action, identify: KeyOf): Act {
       return { act: 'set_scratch', key: action.key, value: action.value }
     case 'run_skill':
       return skillAct(action.skill_id, action.inputs)
+    case 'sequence':
     case 'ignore':
     case 'cancel_turn':
     case 'escalate':
       break
   }
-  return { act: 'other', action_type: action.action_type }
+  return other(action)
 }

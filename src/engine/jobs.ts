@@ -104,6 +104,13 @@ export class Jobs {
     return gone[0] && JSON.parse(gone[0].payload)
   }
 
+  /** Stores how far a running job is. */
+  advanced(unit: Unit, kind: JobKind, key: string, payload: unknown): void {
+    const running = this.#running.get(nameOf(kind, key))
+    if (running) unit.all('UPDATE jobs SET payload = ? WHERE seq = ?', JSON.stringify(payload), running.seq)
+    this.progressed(unit, kind, key)
+  }
+
   /** Resets the attempts of a job that progressed: the crashes were of other work. */
   progressed(unit: Unit, kind: JobKind, key: string): void {
     const running = this.#running.get(nameOf(kind, key))

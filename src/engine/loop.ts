@@ -15,11 +15,13 @@ import type { Lanes } from './effects/wiring.ts'
 
 type LoopParts = ApplyParts &
   Lanes & {
-    sockets: Pick<Sockets, 'reply'>
+    sockets: Pick<Sockets, 'reply' | 'count'>
     situation: (now: number, fuel: number) => ReflexSituation
   }
 
 const PERCEIVE_BATCH = 1000
+/** Ways on which events come from outside the scope. */
+const OUTSIDE: ReadonlySet<Via> = new Set(['http', 'queue', 'socket'])
 
 /**
  * The path of an event through its scope:
@@ -64,12 +66,20 @@ export class Loop {
     // The caller handles a failure, unless the scope's own turn or reflex publishes.
     const of = via === 'agent' || via === 'reflex' ? undefined : CALLER
     const { fresh, next } = unit((unit) => {
-      const fresh = inbox.fresh(events)
+      const fresh = inbox.fresh(OUTSIDE.has(via) ? events.map((event) => this.#heard(event)) : events)
       unit.count({ accepted: fresh.length, duplicates: events.length - fresh.length })
       return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, via) }
     }, of)
     this.follow(next)
     return { ok: true, receipts: view.receipts(events, fresh) }
+  }
+
+  /** Marks an event whose answer reaches somebody who did not send it. */
+  #heard(event: Clean<Event>): Clean<Event> {
+    const { sockets, settings } = this.#parts
+    const isChat = event.type === 'ws.message' && sockets.count > 0
+    const isHeard = isChat || settings().webhooks.some(({ on }) => on.includes('event.ended'))
+    return isHeard ? { ...event, meta: { ...event.meta, heard: true } } : event
   }
 
   /** Perceives stored events again, after a filter failed or the settings changed. */

@@ -15,6 +15,8 @@ export type EventRules = {
   defaults: Defaults
   /** The sender of the events, whatever their `meta` says. */
   sender?: string | undefined
+  /** Somebody hears what is replied to them. */
+  heard?: boolean
   /** Set if the path or socket determines it: an event for another is rejected. */
   scope?: string
   secrets: SecretHider
@@ -45,7 +47,10 @@ export function parseEvent(value: unknown, { secrets, ...rules }: EventRules): P
 }
 
 /** Validates an event that the scope itself makes, and searches when it enters. It never throws. */
-export function judgeEvent(value: unknown, { union, types, defaults, sender, scope, declared }: Omit<EventRules, 'secrets'>): JudgedEvent {
+export function judgeEvent(
+  value: unknown,
+  { union, types, defaults, sender, heard = false, scope, declared }: Omit<EventRules, 'secrets'>,
+): JudgedEvent {
   if (!isFields(value)) return invalid([], 'an event must be a JSON object')
   const checked = checkJson(value)
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
@@ -63,9 +68,10 @@ export function judgeEvent(value: unknown, { union, types, defaults, sender, sco
     if (bytes > limits.event_bytes) return tooLarge(bytes)
   }
   const judged = judge(filled, own)
-  if (!judged.ok || sender === undefined) return judged
-  // The schema has removed a sender that the input names.
-  return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, sender } } }
+  if (!judged.ok) return judged
+  // The schema has removed what the input says about its sender.
+  const known = { ...(sender !== undefined && { sender }), ...(heard && { heard: true as const }) }
+  return { ok: true, event: { ...judged.event, meta: { ...judged.event.meta, ...known } } }
 }
 
 function judge(filled: Record<string, unknown>, union: z.ZodType<Event>): JudgedEvent {

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import { toolCallOf, type Action } from '../contract/action.ts'
-import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct } from '../contract/reflex.ts'
+import { jsonText, jsonValue, type Json } from '../base/json.ts'
+import { toolCallOf, withoutOutputs, type Action, type Sequence, type SequenceAct } from '../contract/action.ts'
+import { resolveAct } from './sequence.ts'
+import { type Act, type CallKeys, type Decision, type KeyOf, sameSkill, skillAct, type ComparisonTerms } from '../contract/reflex.ts'
 
 /** True if the decision contains the same act; null if the action cannot be compared. */
 export function agreement(action: Action, { acts }: Decision, keys: CallKeys | null): boolean | null {
@@ -24,6 +26,7 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
     case 'ignore':
       return acts.length === 0
     case 'call_tool':
+    case 'sequence':
     case 'escalate':
     case 'cancel_turn':
     case 'write_artifact':
@@ -33,10 +36,15 @@ export function agreement(action: Action, { acts }: Decision, keys: CallKeys | n
   return null
 }
 
-type ComparedAct = { version: { id: string; version: number }; action: Action; decision: Decision; seen: Map<string, number> }
+type ComparedAct = {
+  version: { id: string; version: number }
+  action: Action
+  decision: Decision
+  seen: Map<string, number>
+} & ComparisonTerms
 
 /** Compares an action. `seen` counts equal actions in this decision: one act confirms only one. */
-export function agreedIn({ version, action, decision, seen }: ComparedAct, keyOf: KeyOf): { agreed: boolean | null } {
+export function agreedIn({ version, action, decision, seen, ...terms }: ComparedAct, keyOf: KeyOf): { agreed: boolean | null } {
   if (action.action_type === 'ignore') return { agreed: agreement(action, decision, null) }
   const call = toolCallOf(action)
   const named = call && keyOf(call.tool, call.args)
@@ -44,9 +52,82 @@ export function agreedIn({ version, action, decision, seen }: ComparedAct, keyOf
   const wish = JSON.stringify([version.id, version.version, keyed ? named.idempotence_key : action])
   const before = seen.get(wish) ?? 0
   seen.set(wish, before + 1)
+  if (action.action_type === 'sequence') return { agreed: sequenceAgrees(action, decision, { before, keyOf, ...terms }) }
   const matching = decision.acts.filter((act) => agreement(action, { ...decision, acts: [act] }, named) === true).length
   const comparable = agreement(action, decision, named) !== null && !(keyed && before > 0)
   return { agreed: comparable ? matching > before : null }
+}
+
+type Comparing = ComparisonTerms & { keyOf: KeyOf }
+
+/**
+ * True if the decision has all acts of the sequence in their order, and no other if it is about one
+ * event. Null if that depends on outputs that are not known.
+ */
+export function sequenceAgrees(
+  { acts: own }: Sequence,
+  { acts: decided }: Decision,
+  { before = 0, ...terms }: Comparing & { before?: number },
+): boolean | null {
+  const { words = 'exact', alone = false } = terms
+  const placed = own.map((act, place) => ({ act, place }))
+  const wished = words === 'none' ? withoutWords(placed, isReply) : placed
+  const made = decided.map((act, place) => ({ act, place }))
+  const acts = words === 'none' ? withoutWords(made, ({ act }) => act.act === 'reply') : made
+  if (alone) return acts.length === wished.length ? fits(wished, acts, terms) : false
+  let found = 0
+  let unknown = false
+  for (let from = 0; from + wished.length <= acts.length && found <= before;) {
+    const fit = fits(wished, acts.slice(from, from + wished.length), terms)
+    unknown ||= fit === null
+    found += fit === true ? 1 : 0
+    from += fit === true ? wished.length : 1
+  }
+  if (found > before) return true
+  // The words of a turn on several events are about all of them.
+  return unknown || wished.some(isReply) ? null : false
+}
+
+/** The acts beside words, unless words are all there is. */
+export function withoutWords<One>(acts: readonly One[], isWords: (act: One) => boolean): readonly One[] {
+  const others = acts.filter((act) => !isWords(act))
+  return others.length === 0 ? acts : others
+}
+
+type Placed = { act: SequenceAct; place: number }
+const isReply = ({ act }: Placed): boolean => act.action_type === 'reply'
+
+/** Act for act. Later acts see the outputs of those before them. */
+function fits(
+  own: readonly Placed[],
+  decided: readonly { act: Act; place: number }[],
+  { words, outputs, keyOf }: Comparing,
+): boolean | null {
+  const known: (Json | undefined)[] = []
+  let unknown = false
+  for (const [index, { act: wish, place }] of own.entries()) {
+    const { act, place: made = 0 } = decided[index] ?? {}
+    if (!act) return false
+    known.length = place
+    const resolved = resolveAct(wish, known)
+    known[place] = outputs && made in outputs ? (jsonValue(jsonText(outputs[made]) ?? '') as Json | undefined) : undefined
+    if (words === 'said' && wish.action_type === 'reply' && act.act === 'reply') continue
+    const action = resolved.ok ? resolved.action : withoutOutputs(wish)
+    if (!resolved.ok && (resolved.reason === 'missing' || !isAlike(action, act))) return false
+    if (!resolved.ok) unknown = true
+    else {
+      const call = toolCallOf(action)
+      if (agreement(action, { by: 'turn', acts: [act] }, call && keyOf(call.tool, call.args)) !== true) return false
+    }
+  }
+  return unknown ? null : true
+}
+
+/** True if the act could be this action with other values. */
+function isAlike(action: Action, act: Act): boolean {
+  if (action.action_type === 'call_tool') return act.act === 'call_tool' && act.tool === action.tool
+  if (action.action_type === 'set_scratch') return act.act === 'set_scratch' && act.key === action.key
+  return act.act === action.action_type
 }
 
 /** Calls with the same key have the same effect, however their arguments are written. */

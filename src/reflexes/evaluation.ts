@@ -1,8 +1,10 @@
 import type { Computing } from '../base/computing.ts'
-import type { Action } from '../contract/action.ts'
-import type { CallKeys, ReflexRecording, ReflexRun } from '../contract/reflex.ts'
-import { toolCallOf, type ActionCall } from '../contract/action.ts'
-import { agreement } from './agreement.ts'
+import { canonicalJson } from '../base/json.ts'
+import type { CallKeys, Decision, KeyOf, ReflexRecording, ReflexRun, ComparisonTerms } from '../contract/reflex.ts'
+import { wordsIn } from '../features/learning/contract/setting.ts'
+import type { Words } from '../contract/reflex.ts'
+import { actionsIn, toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
+import { agreement, sequenceAgrees } from './agreement.ts'
 import { countSample, emptyHistogram, percentiles } from './metrics.ts'
 import type { EvaluationReport } from '../contract/reports/reflex-report.ts'
 import type { ReflexContext } from './reflex-context.ts'
@@ -20,12 +22,17 @@ export class Evaluation {
   readonly #disagreements: EvaluationReport['disagreements'] = []
   readonly #fuel = emptyHistogram()
 
-  /** `keys`: the keys of the tool call that the run asks for. */
-  add(recording: Omit<ReflexRecording, 'context'>, run: ReflexRun, keys: CallKeys | null): void {
+  /** `keys` the keys of the tool call that the run asks for. `how` compares a sequence. */
+  add(
+    recording: Omit<ReflexRecording, 'context'>,
+    run: ReflexRun,
+    keys: CallKeys | null,
+    how: ComparisonTerms & { keyOf?: KeyOf } = {},
+  ): void {
     this.#contexts[recording.source] += 1
     if (recording.decision === null) this.#contexts.undecided += 1
     countSample(this.#fuel, run.fuel)
-    if (run.reason === 'fired') this.#fired(recording, run.action, keys)
+    if (run.reason === 'fired') this.#fired(recording, run.action, { keys, ...how })
     else this.#passed(recording, run.reason, run.error)
   }
 
@@ -44,9 +51,15 @@ export class Evaluation {
     }
   }
 
-  #fired({ event_id, decision }: Omit<ReflexRecording, 'context'>, action: Action | null, keys: CallKeys | null): void {
+  #fired(
+    { event_id, decision }: Omit<ReflexRecording, 'context'>,
+    action: Action | null,
+    { keys, keyOf = () => null, ...terms }: ComparisonTerms & { keys: CallKeys | null; keyOf?: KeyOf },
+  ): void {
     this.#counts.fires += 1
-    const agrees = action === null || decision === null ? null : agreement(action, decision, keys)
+    const compare = (wish: Action, decided: Decision) =>
+      wish.action_type === 'sequence' ? sequenceAgrees(wish, decided, { keyOf, ...terms }) : agreement(wish, decided, keys)
+    const agrees = action === null || decision === null ? null : compare(action, decision)
     if (action === null || decision === null || agrees === null) this.#counts.not_compared += 1
     else if (agrees) this.#counts.agreed += 1
     else {
@@ -89,7 +102,7 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
       if (left.contexts <= 0 || left.fuel <= 0 || computing.left <= 0) break
       const { context, ...recording } = JSON.parse(text) as ReflexRecording & { context: ReflexContext }
       const run = runReflex(sandbox, program, context)
-      ran.push({ recording, run })
+      ran.push({ recording, run, words: wordsIn('heard', context.event) })
       computing.spend(run.fuel)
       await computing.rest()
       left = { contexts: left.contexts - 1, fuel: left.fuel - run.fuel }
@@ -101,16 +114,21 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
   return { ...evaluation.report(), truncated: false } satisfies EvaluationReport & { truncated: boolean }
 }
 
-type Ran = { recording: Omit<ReflexRecording, 'context'>; run: ReflexRun }
+type Ran = { recording: Omit<ReflexRecording, 'context'>; run: ReflexRun; words: Words }
 
 /** Identifies all calls of a page that are compared with a decision, in one request. */
 async function addAll(evaluation: Evaluation, ran: readonly Ran[], identify: EvaluationOptions['identify']): Promise<void> {
-  const calls = ran.map(({ recording, run }) => (recording.decision !== null && run.action ? toolCallOf(run.action) : null))
-  const asked = calls.filter((call) => call !== null)
+  const wishes = ran.map(({ recording, run }) => (recording.decision !== null && run.action ? actionsIn(run.action) : []))
+  const asked = wishes.flat().flatMap((action) => toolCallOf(action) ?? [])
   const keys = asked.length === 0 ? [] : await identify(asked)
-  const keysOf = new Map(asked.map((call, index) => [call, keys[index] ?? null]))
-  for (const [index, { recording, run }] of ran.entries()) {
-    const call = calls[index]
-    evaluation.add(recording, run, call ? (keysOf.get(call) ?? null) : null)
+  const keysOf = new Map(asked.map((call, index) => [nameOf(call), keys[index] ?? null]))
+  const keyOf: KeyOf = (tool, args) => keysOf.get(nameOf({ tool, args })) ?? null
+  for (const [index, { recording, run, words }] of ran.entries()) {
+    const [first] = wishes[index] ?? []
+    const call = first ? toolCallOf(first) : null
+    // Recordings are of one event each, without the outputs of its calls.
+    evaluation.add(recording, run, call && keyOf(call.tool, call.args), { keyOf, words, alone: true })
   }
 }
+
+const nameOf = ({ tool, args }: ActionCall): string => canonicalJson([tool, args])

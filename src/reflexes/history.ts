@@ -89,6 +89,8 @@ function brief(action: Action): Action {
       return { ...action, args: [] }
     case 'set_scratch':
       return { ...action, value: null }
+    case 'sequence':
+      return { ...action, acts: [] }
     case 'ignore':
     case 'cancel_turn':
     case 'escalate':

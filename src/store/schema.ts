@@ -132,6 +132,7 @@ export const keys = sqliteTable('keys', {
   scopes: text({ mode: 'json' }).$type<string[]>().notNull(),
   hash: text().notNull(),
   created_at: integer().notNull(),
+  teaches: integer({ mode: 'boolean' }).notNull().default(false),
 })
 
 /** Traces of calls that name no event, such as proposals: a scope's part of one. */

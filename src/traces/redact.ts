@@ -31,7 +31,8 @@ const PLAIN = '[redacted]'
 export const plainMask: TextMask = () => PLAIN
 
 /** True for the text of any mask. */
-const isMask = (value: unknown): value is string => typeof value === 'string' && (value === PLAIN || /^sha256:[\da-f]{64}$/.test(value))
+export const isMask = (value: unknown): value is string =>
+  typeof value === 'string' && (value === PLAIN || /^sha256:[\da-f]{64}$/.test(value))
 
 /** Keeps what is masked already, as in a recording. */
 export const maskOnce =

@@ -30,6 +30,7 @@ export const SEEDS = {
   'market/departures': 1147706215,
   'reflexes/metrics: one list': 796816700,
   'reflexes/metrics: several lists': 2003125781,
+  'reflexes/sequence: values': 1904417733,
   'reflexes/random-programs: contained': 1257056389,
   'reflexes/random-programs: seen by the check': 919533432,
   'scope/follower': 690417253,

@@ -7,7 +7,7 @@ import { writePrivate } from '../profiles.ts'
 import { handler, type Session } from '../session.ts'
 
 type Created = Omit<z.infer<typeof key>, 'created_at'> & { key: string }
-type Wanted = { role: string[]; scope: string[]; output?: string }
+type Wanted = { role: string[]; scope: string[]; teaches?: true; output?: string }
 
 export function addKeys(program: Command): void {
   const noun = addNoun(program, keys)
@@ -16,14 +16,15 @@ export function addKeys(program: Command): void {
     .description('Create a key; it is shown only once')
     .addOption(new Option('--role <role...>', 'admin, operator, publisher, viewer, or a name for policies').makeOptionMandatory())
     .option('--scope <pattern...>', 'the scopes it covers', ['*'])
+    .option('--teaches', 'its scopes may learn from its events alone: for a person or a system of yours')
     .option('--output <file>', 'write the key to a file that only you can read, instead of showing it')
     .action(handler(create))
   addOperation(noun, list)
   addOperation(noun, remove)
 }
 
-async function create({ api, print, signal }: Session, name: string, { role, scope, output }: Wanted): Promise<void> {
-  const body = { name, roles: role, scopes: scope }
+async function create({ api, print, signal }: Session, name: string, { role, scope, teaches, output }: Wanted): Promise<void> {
+  const body = { name, roles: role, scopes: scope, ...(teaches && { teaches }) }
   const { key, ...about } = await api().json<Created>('/v1/keys', { method: 'POST', body, signal })
   if (output !== undefined) writePrivate(output, `${key}\n`)
   print.result(output === undefined ? { ...about, key } : { ...about, output }, () => [

@@ -144,6 +144,13 @@ export class EffectJournal {
     return this.#database.all<{ tool: string }>(sql, owner).map(({ tool }) => tool)
   }
 
+  /** The calls of these owners that ended well. `log_seq`: the entry of its beginning. */
+  doneCalls(owners: readonly string[]): { tool: string; output: string | null; log_seq: number }[] {
+    const sql = `SELECT tool, output, log_seq FROM effects WHERE owner IN (SELECT value FROM json_each(?)) AND phase = 'call' AND status = 'ok'
+        ORDER BY started_at, owner, place`
+    return owners.length === 0 ? [] : this.#database.all(sql, JSON.stringify(owners))
+  }
+
   lastOf(owner: string): { status: RowStatus; idempotence_key: string | null } | undefined {
     const sql = `SELECT status, idempotence_key FROM effects WHERE owner = ? AND phase = 'call' ORDER BY place DESC LIMIT 1`
     return this.#database.first(sql, owner)

@@ -94,6 +94,12 @@ export class Inbox {
     )
   }
 
+  /** Has later turns on an event find the calls of these owners in the journal. */
+  remember(unit: Unit, seq: number, owners: readonly string[]): void {
+    const all = `SELECT value FROM json_each(coalesce(turns, '[]')) UNION SELECT value FROM json_each(?2)`
+    unit.all(`UPDATE events SET turns = (SELECT json_group_array(value) FROM (${all})) WHERE seq = ?1`, seq, JSON.stringify(owners))
+  }
+
   /**
    * Due events that were not perceived: a filter failed, or `consumer` was `pull` when they came.
    */

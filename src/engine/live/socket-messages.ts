@@ -54,6 +54,7 @@ export class SocketMessages {
       declared: declaredTypes(settings().event_types),
       defaults: { now: now(), source },
       sender: senderOf(key_id),
+      heard: true,
       scope,
       secrets: hider,
     }

@@ -1,7 +1,9 @@
+import { sequenceKey } from './sequence-keys.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
 import { isAsked } from '../../features/decisions/contract/event.ts'
-import type { EntryHead } from '../../contract/log-entry.ts'
+import type { Json } from '../../base/json.ts'
+import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
 import type { Risk } from '../../features/proof/contract/certificate.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
 import type { ScopeFeature, Next } from '../feature.ts'
@@ -24,9 +26,14 @@ export type LaneAction = {
   log_seq: number
   action_type: Action['action_type']
   consume: boolean
+  /** The acts of a sequence that ended well. */
+  done?: DoneAct[]
   /** The type and risk for which the version must be proven; null if it acts without a proof. */
   proof: { event_type: string; risk: Risk } | null
 }
+
+/** `output`: null if the act has none, or where it is not kept. */
+export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json }
 
 type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 
@@ -45,8 +52,12 @@ export class Actions {
   /** True if a job, running or queued, calls this tool under this key. */
   waits(tool: string, key: string): boolean {
     const { jobs, toolbox } = this.#parts
-    const waiting = jobs.payloads<LaneAction>('action', '$.work.tool', tool)
-    return waiting.some(({ work }) => work.kind === 'tool' && toolbox.keyOf(tool, work.input)?.idempotence_key === key)
+    const waiting = [
+      ...jobs.payloads<LaneAction>('action', '$.work.tool', tool),
+      ...(['action', 'plan'] as const).flatMap((kind) => jobs.payloads<LaneAction>(kind, '$.work.kind', 'sequence')),
+    ]
+    const calls = waiting.flatMap(({ work }) => callsIn(work))
+    return calls.some((call) => call.tool === tool && toolbox.keyOf(tool, call.input)?.idempotence_key === key)
   }
 
   /** Preempts a turn, and queues the action or keeps its key. */
@@ -120,13 +131,26 @@ export class Actions {
       proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action) } : null,
     }
     const locks = [
-      ...(work.kind === 'skill' ? [`skill ${work.skill_id}`] : []),
+      ...skillsIn(work).map((skill_id) => `skill ${skill_id}`),
       ...(idempotence_key === null ? [] : [`key ${version.id} ${idempotence_key}`]),
     ]
-    this.#parts.jobs.add(unit, { kind: kindOf(work), key: uuidv7(), payload, locks })
+    const key = work.kind === 'sequence' ? sequenceKey(log_seq) : uuidv7()
+    this.#parts.jobs.add(unit, { kind: kindOf(work), key, payload, locks })
   }
 }
 
 const RUN_JOBS = { do: 'run-jobs' } as const
 
-export const kindOf = (work: LaneWork): JobKind => (work.kind === 'skill' ? 'plan' : 'action')
+export const kindOf = (work: LaneWork): JobKind => (skillsIn(work).length > 0 ? 'plan' : 'action')
+
+function skillsIn(work: LaneWork): string[] {
+  if (work.kind === 'skill') return [work.skill_id]
+  if (work.kind !== 'sequence') return []
+  return [...new Set(work.acts.flatMap((act) => (act.action_type === 'run_skill' ? [act.skill_id] : [])))]
+}
+
+function callsIn(work: LaneWork): { tool: string; input: unknown }[] {
+  if (work.kind === 'tool') return [work]
+  if (work.kind !== 'sequence') return []
+  return work.acts.flatMap((act) => (act.action_type === 'call_tool' ? [{ tool: act.tool, input: act.args }] : []))
+}

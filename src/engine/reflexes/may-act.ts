@@ -32,7 +32,8 @@ export type ProposedAct = { event_type: string; action: Action | null }
  * 3. The setting `learning.mode` holds back what acts by proof.
  * 4. It has no certificate here, or the certificate lapsed, expired or is of another slow path.
  * 5. Its action on such an event is refuted, not proven yet, or in doubt since its proof.
- * 6. A person must allow it: it can be neither undone nor repeated, or the mode is `propose`.
+ * 6. A person must allow it: it can be neither undone nor repeated, the mode is `propose`, or it
+ *    says words that the setting `learning.replies` leaves to a person.
  *
  * Reasons 2 to 6 are for versions that act by proof: a person activated the others.
  */
@@ -72,7 +73,9 @@ export class MayAct {
     const { certificates, settings } = this.#parts
     const known = certificates.of(version)
     if (!known) return NEVER_COMPARED
-    return obstacle(known, { ...where, at, teacher: certificates.teacher, asks: settings().learning.mode === 'propose' })
+    const { mode, replies } = settings().learning
+    const asks = mode === 'propose' || (replies === 'by_person' && hasChosenWords(version))
+    return obstacle(known, { ...where, at, teacher: certificates.teacher, asks })
   }
 
   /** The reason why the settings stop a version from acting by proof. */
@@ -100,5 +103,12 @@ export class MayAct {
     return this.expired(version, at) ?? (known && idleSince(known, at)?.reason) ?? null
   }
 }
+
+/**
+ * True if the learner chose words beside other acts, of several that the slow path says. Code that
+ * it writes quotes all texts of events, so that these names are its own.
+ */
+const hasChosenWords = ({ provenance, code }: ReflexVersion): boolean =>
+  provenance.run !== undefined && code.includes("action_type: 'sequence'") && code.includes("action_type: 'reply'")
 
 const NEVER_COMPARED = 'it was never compared with a decision in this scope'

@@ -1,36 +1,21 @@
 import type { Outcome } from '../../contract/event-record.ts'
-import type { Accepted } from '../../contract/scope-api.ts'
-import { AwaitsPerson } from '../../tools/anchors.ts'
-import type { Event } from '../../core/event.ts'
-import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
-import type { LaneWork } from '../../contract/action.ts'
-import { ownText } from '../../skills/session/owner.ts'
-import type { SkillProposal } from '../../skills/session/ports.ts'
-import type { ProposalResult } from '../../skills/session/result.ts'
-import type { HeldEffect } from '../effects/effect.ts'
+import type { ActionEnd, LogEntry } from '../../contract/log-entry.ts'
+import { endOfFailure, REUSED } from '../../agent/action-end.ts'
 import type { Job } from '../jobs.ts'
-import type { SessionFor } from '../skills/sessions.ts'
 import { isMiddle } from '../../features/decisions/agent/middle.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
-import type { Lanes } from '../effects/wiring.ts'
+import { performAct, type Performed } from './perform-act.ts'
+import { ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
+
+type Of<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
 
 /** Maximum number of skill plans that run concurrently, at most one per skill. */
 const PLANS_AT_ONCE = 5
 /** The pause between attempts of an action that may be repeated. */
 const AGAIN_MS = 2000
 
-/**
- * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
- * attempted.
- */
-type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true }
-
-type PerformActionParts = Lanes & {
-  accept: (events: readonly Event[]) => Accepted
-  /** `text` is the event's text, which is searched for keywords. */
-  propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
-}
+type PerformActionParts = Omit<SequenceParts, 'obstacle'>
 
 /**
  * Executes queued reflex actions. After a crash before the unit that ends the action, the job runs
@@ -43,8 +28,8 @@ export function handleActions(parts: PerformActionParts): void {
     attempts: MOST_DEATHS,
     run: (job: Job<LaneAction>) => runAction(job, parts),
     giveUp: (job: Job<LaneAction>, reason: string) => {
-      const status = mayHaveHappened(parts, job.key) ? ('unknown' as const) : ('failed' as const)
-      settle(job, { status, error: reason }, parts)
+      const status = mayHaveHappened(parts, ownerOf(job)) ? ('unknown' as const) : ('failed' as const)
+      settle(job, told({ status, error: reason }, job), parts)
     },
   }
   parts.jobs.handle('action', { ...handler, at_once: 1 })
@@ -55,10 +40,10 @@ async function runAction(job: Job<LaneAction>, parts: PerformActionParts): Promi
   try {
     settle(job, await performAction(job, parts, new AbortController().signal), parts)
   } catch (error) {
-    const last = parts.effects.journal.lastOf(job.key)
+    const last = parts.effects.journal.lastOf(ownerOf(job))
     const ending = endOfFailure(error, { last, attempts: job.attempts, most: MOST_DEATHS })
     if (!ending) return { again_ms: AGAIN_MS }
-    settle(job, ending, parts)
+    settle(job, told(ending, job), parts)
   }
 }
 
@@ -68,7 +53,8 @@ function mayHaveHappened({ effects }: PerformActionParts, id: string): boolean {
 }
 
 /** Writes the event's outcome, or returns it to the slow path. */
-function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
+function settle(job: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
+  const { key: id, payload } = job
   const { action_keys, inbox, memory, shadow_trials, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
@@ -77,8 +63,11 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
       close?.(ending)
       parts.jobs.done(ending, kindOf(work), id)
       if (ok && idempotence_key !== null) action_keys.keep(ending, reflex_id, idempotence_key, work)
-      ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error })
-      effects.forgetTurn(id)
+      ending.log({ ...head, kind: 'action-ended', reflex_id, version, action_type, status, error, ...actsOf(job, ok ? null : status) })
+      const owners = ownersOf(job)
+      for (const owner of owners) effects.forgetTurn(owner)
+      // A turn that follows finds in the journal what the sequence had done.
+      if (!ok && work.kind === 'sequence') inbox.remember(ending, seq, owners)
       if (status !== 'reused' && !withheld) shadow_trials.actionEnded(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
         const outcome: Outcome = isMiddle(reflex_id)
@@ -102,78 +91,45 @@ function settle({ key: id, payload }: Job<LaneAction>, { status, error, close, w
   turns.consider()
 }
 
+/** The acts of a sequence that were begun; the last one ended as `status` if it failed. */
+function actsOf({ payload }: Job<LaneAction>, status: ActionEnd | null): Pick<Of<'action-ended'>, 'acts'> {
+  const { work, done = [] } = payload
+  if (work.kind !== 'sequence') return {}
+  const failed = status === null ? undefined : work.acts[done.length]
+  return {
+    acts: [
+      ...done.map((act) => ({ action_type: act.action_type, status: act.status })),
+      ...(failed && status !== null ? [{ action_type: failed.action_type, status }] : []),
+    ],
+  }
+}
+
+/** The owners of its journal rows. */
+function ownersOf(job: Job<LaneAction>): string[] {
+  const { work, done = [] } = job.payload
+  return work.kind === 'sequence'
+    ? Array.from({ length: Math.min(done.length + 1, work.acts.length) }, (_, place) => ownerOf(job, place))
+    : [job.key]
+}
+
 /** Executes an action. Throws if a tool call or an emission fails; returns how a skill ended. */
 async function performAction(job: Job<LaneAction>, parts: PerformActionParts, signal: AbortSignal): Promise<Performed> {
-  const { reflex_id, idempotence_key, work } = job.payload
-  const lacks = hasBegun(job, parts) ? null : obstacleTo(job.payload, parts)
+  const { key: owner, payload } = job
+  const { reflex_id, idempotence_key, work, done } = payload
+  const obstacle = (queued: LaneAction) => obstacleTo(queued, parts)
+  const lacks = hasBegun(job, parts) ? null : obstacle(payload)
   if (lacks !== null) return { status: 'failed', error: lacks, withheld: true }
-  if (idempotence_key !== null && parts.action_keys.has(reflex_id, idempotence_key)) return REUSED
-  if (work.kind === 'event') return send(work, parts, signal)
-  return work.kind === 'skill' ? runSkill(work, job, parts, signal) : callTool(work, job, parts, signal)
+  if (idempotence_key !== null && !done && parts.action_keys.has(reflex_id, idempotence_key)) return REUSED
+  if (work.kind === 'sequence') return performSequence(work, job, { ...parts, obstacle }, signal)
+  return performAct(work, { owner, key: idempotence_key, payload, signal }, parts)
 }
 
 function hasBegun({ key, payload, attempts }: Job<LaneAction>, { effects }: PerformActionParts): boolean {
+  // Each act of a sequence asks for itself.
+  if (payload.work.kind === 'sequence') return true
   return payload.work.kind === 'tool' ? effects.journal.lastOf(key) !== undefined : attempts > 1
 }
 
 /** An action without a proof was queued by a version that a person activated. */
 const obstacleTo = ({ reflex_id: id, version, proof }: LaneAction, { may_act, now }: PerformActionParts): string | null =>
   proof && may_act.mayStillAct({ id, version }, proof, now())
-
-type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
-
-async function send({ event }: Work<'event'>, { effects, accept }: PerformActionParts, signal: AbortSignal): Promise<Performed> {
-  const accepted = await effects.exclusively(async () => accept([event]), signal)
-  if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
-  return ACTED
-}
-
-/** The job's key is the run's cause, so a repeated job resumes the same run. */
-async function runSkill(
-  { skill_id, inputs }: Work<'skill'>,
-  { key, payload }: Job<LaneAction>,
-  parts: PerformActionParts,
-  signal: AbortSignal,
-): Promise<Performed> {
-  const { seq, reflex_id, version, head } = payload
-  const row = parts.database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
-  const event = JSON.parse(row?.payload ?? '{}') as Event
-  const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
-  const result = await parts.propose(proposal, ownText(event), { head, causes: [key], signal, events: [event] })
-  return endOfProposal({ ...result, skill_id })
-}
-
-async function callTool(
-  { tool, input }: Work<'tool'>,
-  { key, payload }: Job<LaneAction>,
-  parts: PerformActionParts,
-  signal: AbortSignal,
-): Promise<Performed> {
-  const { reflex_id, version, idempotence_key, head } = payload
-  const found = parts.toolbox.find(tool)
-  if (!found.ok) throw new Error(found.detail)
-  const request = {
-    tool,
-    definition: found.definition,
-    input,
-    key: idempotence_key === null ? null : `${reflex_id} ${idempotence_key}`,
-    cause: { by: `reflex:${reflex_id}@${version}` },
-    // Attempts before a crash ran under the same key.
-    turn_id: key,
-    earlier_turns: [key],
-    head,
-    signal,
-    timeout_ms: parts.settings().effect_timeout_ms,
-  }
-  const held = await parts.effects.hold(request).catch(waiting)
-  // As with a skill: the reflex has done its part when a person was asked.
-  if (held === null) return ACTED
-  if (!held.thrown) return { ...ACTED, close: held.close }
-  parts.unit((unit) => held.close(unit), { kind: 'action', id: key })
-  throw held.thrown.error
-}
-
-function waiting(error: unknown): null {
-  if (error instanceof AwaitsPerson) return null
-  throw error
-}

@@ -1,4 +1,5 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { Act } from '../../contract/reflex.ts'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import { tracedFetch } from '../../events/traceparent.ts'
 import type { EventStore } from '../../core/event-store.ts'
@@ -24,6 +25,12 @@ type TurnDepsParts = ModelParts &
 
 /** Names of offered tools that the log keeps. */
 const MOST_OFFERED = 100
+
+/** Notes a call with its output, which a later act of a sequence may use. */
+export function noteCall({ acts, outputs }: Pick<Turn, 'acts' | 'outputs'>, act: Act, output: unknown): void {
+  outputs[acts.length] = output
+  acts.push(act)
+}
 
 /** Notes which calls of a turn still run. */
 export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps['call']): AgentDeps['call'] {
@@ -57,7 +64,7 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
     const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
     const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = toolbox.keyOf(name, input)
-    if (keys) turn.acts.push({ act: 'call_tool', tool: name, ...keys })
+    if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
     const { undoes } = definition
     if (undoes) unit((unit) => shadow_trials.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
     return output

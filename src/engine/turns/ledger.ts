@@ -1,3 +1,5 @@
+import type { DoneCall } from '../../agent/done-calls.ts'
+import { isOfSequence } from '../reflexes/sequence-keys.ts'
 import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'
@@ -75,6 +77,7 @@ export class TurnLedger {
           unit,
           claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id })),
           { by: 'turn', acts: turn.acts },
+          turn.outputs,
         )
         this.#parts.middle_proof.decided(unit, claimed, turn.acts)
         const seqs = seqsOf(claimed)
@@ -312,17 +315,20 @@ export class TurnClaims {
       last_action_at,
     }
     const considered = toRanges(claimed.map(({ seq }) => seq))
+    const done = this.#doneBefore(earlier_turns)
+    const had = done.length > 0 && { done: log.clean(done, head.trace_id) as DoneCall[] }
     return {
       turn_id,
       head,
       since,
       readings,
       now: read,
-      started: { ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw },
+      started: { ...head, kind: 'turn-started', turn_id, agent: agent().name, attempts, considered, saw, ...had },
       started_seq: 0,
       held: false,
       claimed,
       earlier_turns,
+      ...(done.length > 0 && { done }),
       seen,
       signal: controller.signal,
       stop: (reason: Error) => controller.abort(reason),
@@ -330,6 +336,16 @@ export class TurnClaims {
       acts: [],
       ...nothingYet(),
     }
+  }
+
+  /** The calls that sequences had made for these events before they failed. */
+  #doneBefore(earlier_turns: readonly string[]): DoneCall[] {
+    const { effects, log } = this.#parts
+    return effects.journal.doneCalls(earlier_turns.filter(isOfSequence)).map(({ tool, output, log_seq }) => {
+      const started = log.entry(log_seq)
+      const input = started?.kind === 'effect-started' ? started.input : {}
+      return { tool, input, output: output === null ? null : (JSON.parse(output) as unknown) }
+    })
   }
 
   #start(unit: Unit, turn: Turn): void {

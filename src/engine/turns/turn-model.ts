@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
+import { withDoneCalls } from '../../agent/done-calls.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { hashOf, linesOf } from '../../features/proof/evidence/identity.ts'
@@ -17,6 +18,7 @@ export type ModelParts = CountedParts & { settings: () => Settings; skills: Turn
 export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
   claimed: readonly { event: Event }[]
   failed_runs?: Turn['failed_runs']
+  done?: Turn['done']
   shown?: Turn['shown']
 }
 
@@ -25,7 +27,7 @@ export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'sign
  * decides.
  */
 export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 {
-  const counted = countedModel(parts, turn)
+  const counted = withDoneCalls(countedModel(parts, turn), turn.done)
   let skilled: Promise<LanguageModelV4> | undefined
   const ready = () => (skilled ??= withSkills(parts, turn, counted))
   return wrapLanguageModel({

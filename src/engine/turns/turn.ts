@@ -1,3 +1,4 @@
+import type { DoneCall } from '../../agent/done-calls.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
@@ -17,11 +18,15 @@ export type Turn = {
   held: boolean
   claimed: Claimed[]
   earlier_turns: string[]
+  /** Calls that a sequence had made for its events before it failed. */
+  done?: readonly DoneCall[]
   seen: SeenContext
   signal: AbortSignal
   stop: (reason: Error) => void
   usage: Usage
   acts: Act[]
+  /** Outputs of its calls, by their places in `acts`. */
+  outputs: Record<number, unknown>
   /** Readings of the clock, answers of `deps.done`, tools beside the agent's: for replays. */
   readings: Readings
   /** The clock, whose readings are kept. */
@@ -54,7 +59,8 @@ export function keep<Value>(readings: Value[], value: Value): Value {
 /** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
-export const nothingYet = (): Pick<Turn, 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'> => ({
+export const nothingYet = (): Pick<Turn, 'outputs' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'> => ({
+  outputs: {},
   failed_calls: [],
   failed_runs: [],
   model: { answered: false, fault: null },

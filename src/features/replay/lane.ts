@@ -1,13 +1,15 @@
 import { Toolbox } from '../../agent/toolbox.ts'
-import { isJsonFields, type JsonFields } from '../../base/json.ts'
+import { isJsonFields, jsonText, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
-import { ACTED, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { ACTED, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { resolveAct } from '../../reflexes/sequence.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
-import { toolCallOf, type LaneWork } from '../../contract/action.ts'
+import { actionsIn, toolCallOf, type LaneWork, type SequenceAct } from '../../contract/action.ts'
 import type { Fire } from '../../reflexes/decide.ts'
 import { agentRoles, ownText } from '../../skills/session/owner.ts'
 import type { Acted, Chains } from './chain.ts'
+import type { EffectEnded } from './source.ts'
 import type { Around } from './given.ts'
 import { OUTSIDE, ownTools } from './recorded-chain.ts'
 import { anchorsTouched } from '../../tools/anchors.ts'
@@ -61,12 +63,14 @@ function compareAtOnce({ source, host, comparison }: Around, { acted, decided }:
       continue
     }
     const one = acted.find(({ fire, event }) => isOf(entry, event.id, fire))
+    // The acts of a sequence are compared in their order.
+    if (one?.fire.action.action_type === 'sequence') continue
     const recorded = entry.kind === 'reply-sent' ? { content: entry.content } : { key: entry.key, value: entry.value }
     comparison.compare(entry, 'action', { recorded, replayed: one ? host.cleaner(one.settings)(outputOf(one.fire)) : null })
   }
 }
 
-function outputOf({ action }: Fire): object | null {
+function outputOf({ action }: Pick<Fire, 'action'>): object | null {
   if (action.action_type === 'reply') return { content: action.content }
   return action.action_type === 'set_scratch' ? { key: action.key, value: action.value } : null
 }
@@ -79,16 +83,16 @@ function compareTrials({ source, host, comparison }: Around): void {
   toolbox.offer(...ownTools)
   const seen = new Map<string, Map<string, number>>()
   for (const entry of source.entriesOf('reflex-compared')) {
-    const { reflex_id: id, version, action, decision, agreed } = entry
+    const { reflex_id: id, version, action, decision, agreed, terms } = entry
     const name = entry.event_ids[0] ?? ''
     const counts = seen.get(name) ?? new Map<string, number>()
     seen.set(name, counts)
-    if (action.action_type === 'call_tool' && OUTSIDE.test(action.tool))
+    if (actionsIn(action).some((one) => one.action_type === 'call_tool' && OUTSIDE.test(one.tool)))
       comparison.cannot(entry, 'trial', 'the keys of tools of other servers are not in the recording')
     // Older scopes did not compare the calls that these actions are.
     else if (agreed === null && action.action_type !== 'call_tool' && toolCallOf(action)) comparison.same(entry, 'trial')
     else {
-      const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts }, toolbox.keyOf)
+      const { agreed: replayed } = agreedIn({ version: { id, version }, action, decision, seen: counts, ...terms }, toolbox.keyOf)
       comparison.compare(entry, 'trial', { recorded: agreed, replayed })
     }
   }
@@ -99,6 +103,7 @@ type With = { around: Around; sessions: Sessions }
 async function endOf(work: LaneWork, doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
   const { status } = doing.ended
   if (status === 'reused' && doing.fire.action.idempotence_key !== undefined && work.kind !== 'skill') return REUSED
+  if (work.kind === 'sequence') return endOfSequence(work.acts, doing, { around, sessions })
   if (work.kind === 'event') return endOfEvent(work.event, doing, around)
   return work.kind === 'skill' ? endOfSkill(work, doing, sessions) : endOfCall(work, doing, around)
 }
@@ -117,16 +122,63 @@ function endOfEvent(sent: Event, { clean }: Doing, { source, comparison }: Aroun
   return ACTED
 }
 
+/** Each begun act with the outputs that the log has. It ends with the first that failed. */
+async function endOfSequence(acts: readonly SequenceAct[], doing: Doing, { around, sessions }: With): Promise<ActionEnding> {
+  const { ended, fire, event, clean } = doing
+  const { source, comparison } = around
+  const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
+  const said = source.entriesOf('reply-sent', 'scratch-set').filter((one) => one.reflex_id !== null && isOf(one as never, event.id, fire))
+  const records = [...sessions.of(ended.span_id)]
+  const outputs: (Json | undefined)[] = []
+  const begun = ended.acts?.length ?? acts.length
+  for (const [place, act] of acts.slice(0, Math.max(begun, 1)).entries()) {
+    const resolved = resolveAct(act, outputs)
+    if (!resolved.ok) return endOfAct({ status: 'failed', error: resolved.detail }, place, acts.length)
+    const { action } = resolved
+    let ending = ACTED
+    let output: Json | undefined = null
+    if (action.action_type === 'call_tool') {
+      const own = effects.splice(0, effects.findIndex(({ status }) => status === 'ok' || status === 'reused') + 1 || effects.length)
+      ending = endOfCall({ kind: 'tool', tool: action.tool, input: action.args }, doing, around, own)
+      output = jsonValue(jsonText(own.at(-1)?.output) ?? '') as Json | undefined
+    } else if (action.action_type === 'run_skill') {
+      ending = await endOfSkill(
+        { kind: 'skill', skill_id: action.skill_id, inputs: action.inputs as JsonFields },
+        doing,
+        sessions,
+        records.splice(0, 1),
+      )
+      output = undefined
+    } else if (action.action_type === 'emit_event') {
+      const sent = source.entriesOf('event-accepted').find(({ via, event_type }) => via === 'reflex' && event_type === action.event.type)
+      if (!sent) throw new Unrecorded('the event that it sent was not accepted in this trace')
+      comparison.same(sent, 'action')
+    } else {
+      const entry = said.shift()
+      if (!entry) throw new Unrecorded('what it said or noted is not in the recording')
+      const recorded = entry.kind === 'reply-sent' ? { content: entry.content } : { key: entry.key, value: entry.value }
+      comparison.compare(entry, 'action', { recorded, replayed: clean(outputOf({ action })) })
+    }
+    if (ending.status !== 'ok' && ending.status !== 'reused') return endOfAct(ending, place, acts.length)
+    outputs.push(output)
+  }
+  // Why it stopped before an act is not in effects, but in its end.
+  const last = ended.acts?.at(-1)
+  if (last && last.status !== 'ok' && last.status !== 'reused') return { status: ended.status, error: ended.error }
+  return ended.acts?.every(({ status }) => status === 'reused') ? REUSED : ACTED
+}
+
 async function endOfSkill(
   { skill_id, inputs }: Extract<LaneWork, { kind: 'skill' }>,
   { fire, event, settings, ended }: Doing,
   sessions: Sessions,
+  records: Iterable<Parameters<Sessions['propose']>[0]> = sessions.of(ended.span_id),
 ): Promise<ActionEnding> {
   const { id, version } = fire.version
   const proposal = { skill_id, inputs, why: `reflex ${id}@${version}` }
   const request = { from: 'reflex', roles: agentRoles(settings), text: ownText(event) } as const
   let ending: ActionEnding | null = null
-  for (const record of sessions.of(ended.span_id)) {
+  for (const record of records) {
     const result = await sessions.propose(record, proposal, { request, events: [event] })
     ending = result && endOfProposal({ ...result, skill_id })
   }
@@ -139,10 +191,10 @@ function endOfCall(
   { tool, input }: Extract<LaneWork, { kind: 'tool' }>,
   { ended, clean, settings }: Doing,
   { source, host, comparison }: Around,
+  effects: readonly EffectEnded[] = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id),
 ): ActionEnding {
   const parsed = host.agents.agentOf(source.scope, settings.agent).tools[tool]?.input.safeParse(input)
   const asked = clean(parsed?.success ? parsed.data : input)
-  const effects = source.entriesOf('effect-ended').filter(({ parent_id }) => parent_id === ended.span_id)
   // A person was asked instead.
   if (effects.length === 0 && anchorsTouched(settings.anchors, { tool, input: asked }).length > 0) return ACTED
   for (const [index, effect] of effects.entries()) {

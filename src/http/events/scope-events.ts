@@ -20,7 +20,7 @@ export const scopeEventRoutes = resource().openapiRoutes([
   }),
   serve(publishInScope, async (c, { query: { wait, timeout_ms } }) => {
     const { scope } = c.var
-    const events = await readEvents(c.req.raw, eventRules(c, scope), c)
+    const events = await readEvents(c.req.raw, { ...eventRules(c, scope), heard: wait === 'outcome' }, c)
     const stub = c.env.SCOPE.getByName(scope)
     const answer = await stub.accept(events, 'http')
     if (!answer.ok) throw inboxFull(scope, answer)

@@ -13,14 +13,14 @@ import { forbidden, invalid, notFound } from '../problems/refusals.ts'
 import { storeOf } from '../../store/store.ts'
 
 export const keyRoutes = resource().openapiRoutes([
-  serve(create, async (c, { body: { name, roles, scopes } }) => {
+  serve(create, async (c, { body: { name, roles, scopes, teaches = false } }) => {
     if (!roles.some((role) => baseRoles.some((base) => base === role))) throw unknownRoles(roles)
     const outside = scopes.find((pattern) => !coversScope(c.var.principal, pattern))
     if (outside !== undefined) throw tooWide(c.var.principal, outside)
     const { id, key, hash } = createKey()
-    await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, created_at: Date.now() })
+    await insertKey(storeOf(c.env), { id, name, roles, scopes, hash, teaches, created_at: Date.now() })
     c.header('Cache-Control', 'no-store')
-    return { id, name, roles, scopes, key }
+    return { id, name, roles, scopes, ...(teaches && { teaches }), key }
   }),
   serve(list, async (c, { query: { cursor: before, limit } }) => {
     const found = await listKeys(storeOf(c.env), { before, limit, patterns: c.var.principal.scopes })
@@ -37,7 +37,7 @@ export const keyRoutes = resource().openapiRoutes([
   }),
 ])
 
-const present = (key: ListedKey) => withIso(key, ['created_at'])
+const present = ({ teaches, ...key }: ListedKey) => withIso({ ...key, ...(teaches && { teaches }) }, ['created_at'])
 
 /** An admin of some scopes can neither see nor delete keys that cover other scopes. */
 const coversKey = (principal: Principal, { scopes }: Pick<ListedKey, 'scopes'>): boolean =>

@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { patternMatchesSql } from '../../contract/scope-pattern.ts'
+import { matchesScope, patternMatchesSql } from '../../contract/scope-pattern.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 
@@ -37,6 +37,12 @@ export async function listKeys(database: D1Database, page: KeyQuery): Promise<Pa
     .where(inArray(keys.id, keysOfPage({ from: keys, where, key: keys.id, at: keys.created_at, bytes, limit })))
     .orderBy(desc(keys.created_at), desc(keys.id))
   return pageOf(rows, limit)
+}
+
+/** The keys that a scope may learn from alone. */
+export async function teachingKeys(database: D1Database, scope: string): Promise<string[]> {
+  const rows = await drizzle(database).select({ id: keys.id, scopes: keys.scopes }).from(keys).where(eq(keys.teaches, true))
+  return rows.flatMap(({ id, scopes }) => (scopes.some((pattern) => matchesScope(pattern, scope)) ? [id] : []))
 }
 
 export async function deleteKey(database: D1Database, id: string): Promise<boolean> {

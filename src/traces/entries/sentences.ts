@@ -28,6 +28,7 @@ const actions: { [Type in Action['action_type']]: (action: ActionOf<Type>) => st
   emit_event: ({ event }) => `emit ${event.type}`,
   set_scratch: ({ key }) => `set ${key} in the scratch`,
   run_skill: ({ skill_id }) => `run the skill ${skill_id}`,
+  sequence: ({ acts }) => acts.map((act) => ('parts' in act ? 'reply with what they returned' : actionText(act))).join(', then '),
   ignore: reasoned,
   escalate: reasoned,
   cancel_turn: reasoned,

@@ -7,7 +7,8 @@ const done = { ok: true, cost_usd: 0, duration_ms: 1 }
 const block: EpisodeAct = { kind: 'tool', name: 'block', input: { address: '192.0.2.1' }, ...done }
 const reply: EpisodeAct = { kind: 'reply', name: '', input: { content: 'I blocked it.' }, ...done }
 const line = event({ type: 'log.line', host: 'web-1', line: 'Failed password' })
-const message = event({ type: 'ws.message', connection_id: 'a', content: 'Block it.' })
+const sent = event({ type: 'ws.message', connection_id: 'a', content: 'Block it.' })
+const message = { ...sent, meta: { ...sent.meta, heard: true as const } }
 
 describe('what a turn decided', () => {
   it('leaves out a reply that reports its acts', () => expect(decisionOf([block, reply], [line, line])).toEqual([block]))

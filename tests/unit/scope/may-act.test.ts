@@ -24,13 +24,22 @@ function proven(agreed = 100): Certificate {
 type Given = {
   licence?: string
   mode?: Settings['learning']['mode']
+  replies?: Settings['learning']['replies']
   certificate?: Certificate | null
   now?: Teacher
   suspended?: boolean
   chain?: ReflexVersion | null
 }
-function scopeWith({ licence, mode = 'auto', certificate = proven(), now = teacher, suspended = false, chain = version }: Given): MayAct {
-  const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode } })
+function scopeWith({
+  licence,
+  mode = 'auto',
+  replies = 'heard',
+  certificate = proven(),
+  now = teacher,
+  suspended = false,
+  chain = version,
+}: Given): MayAct {
+  const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode, replies } })
   return new MayAct({
     settings,
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
@@ -55,6 +64,15 @@ describe('a version that acts by proof', () => {
 
   test.each(reasons)('may not act for the first of its reasons: %s', (reason, given) => {
     expect(scopeWith(given).mayAct(learned, act, 1)).toBe(reason)
+  })
+
+  test('waits for a person who approves its words, if the setting leaves them to one', () => {
+    const spoken = { ...learned, code: "return { action_type: 'sequence', acts: [a, { action_type: 'reply', content: 'Done.' }] }" }
+    const silent = { ...learned, code: "return { action_type: 'sequence', acts: [a, b] }" }
+    const scope = scopeWith({ replies: 'by_person' })
+    expect(scope.mayAct(spoken, act, 1)).toBe('its action on note is proven: a person must allow it')
+    expect(scope.mayAct(silent, act, 1)).toBeNull()
+    expect(scopeWith({}).mayAct(spoken, act, 1)).toBeNull()
   })
 
   test('may act where none of them holds', () => {

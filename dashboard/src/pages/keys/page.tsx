@@ -13,7 +13,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import type { TableColumn } from '../../ui/table.tsx'
 
 type Created = { id: string; name: string; key: string }
-type NewKey = { name: string; roles: string[]; scopes: string[] }
+type NewKey = { name: string; roles: string[]; scopes: string[]; teaches?: true }
 
 const roles: { id: Role; text: string }[] = [
   { id: 'viewer', text: 'reads' },
@@ -40,7 +40,8 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
   const { run, busy, problem } = useAction((key: NewKey) => post<Created>('/v1/keys', key))
   const submit = async (event: SubmitEvent) => {
     const of = submitted(event)
-    const answer = await run({ name: of('name'), roles: [of('role'), ...words(of('more'))], scopes: words(of('scopes')) })
+    const teaches = of('teaches') === 'yes' && { teaches: true as const }
+    const answer = await run({ name: of('name'), roles: [of('role'), ...words(of('more'))], scopes: words(of('scopes')), ...teaches })
     if (answer.ok) onCreated(answer.value)
   }
   return (
@@ -65,6 +66,10 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
       <label>
         Scopes: patterns, separated by spaces
         <input name="scopes" required defaultValue="*" autocomplete="off" />
+      </label>
+      <label class="inline" style={{ display: 'flex' }}>
+        <input type="checkbox" name="teaches" value="yes" />
+        teaches <span class="quiet">its scopes may learn from its events alone: for a person or a system of yours</span>
       </label>
       {problem && <ErrorBox problem={problem} />}
       <DialogActions verb="Create" isBusy={busy} onClose={onClose} />

@@ -9,6 +9,7 @@ import type { TableColumn } from '../../ui/table.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Lines, Text } from '../../ui/text.tsx'
 import { CandidateView } from './candidate.tsx'
+import { TrustOf } from './trust.tsx'
 
 type LearnRun = z.infer<typeof learnRun>
 const RUNNING_MS = 1000
@@ -31,6 +32,7 @@ function Shown({ run, reload }: { run: LearnRun; reload: () => void }) {
   return (
     <>
       <Head run={run} />
+      <TrustOf run={run} onTrusted={reload} />
       <Section title={`Found (${candidates.length})`}>
         {candidates.length === 0 && <p class="quiet">{run.status === 'running' ? 'Nothing yet.' : 'Nothing that it could prove.'}</p>}
         {candidates.map((candidate) => (

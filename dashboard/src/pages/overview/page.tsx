@@ -5,6 +5,7 @@ import { query, useGet, type Data } from '../../api/index.ts'
 import type { ServerHealth } from '../../api/health.ts'
 import { Loaded, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
+import { Untaught } from '../learning/trust.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Incidents, Largest, Levels, Now } from './now.tsx'
 import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
@@ -186,6 +187,7 @@ export default function OverviewPage() {
     <Page title="Overview" actions={<Tabs label="Time range" tabs={ranges} parameter="range" />}>
       <Now health={health} recent={recent} />
       <Loaded data={health}>{(value) => <Incidents health={value} />}</Loaded>
+      <Untaught />
       <Loaded data={summary}>{(value) => <Figures summary={value} health={health} />}</Loaded>
     </Page>
   )

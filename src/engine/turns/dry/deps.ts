@@ -12,13 +12,13 @@ import { effectInput, effectKey } from '../../effects/effect.ts'
 import type { Lanes } from '../../effects/wiring.ts'
 import { actsOf } from '../../../skills/session/owner.ts'
 import type { ProposalSession } from '../../../skills/session/session.ts'
-import { demandReply, followed } from '../deps.ts'
+import { demandReply, followed, noteCall } from '../deps.ts'
 import type { Turn } from '../turn.ts'
 import { type AskingTurn, turnModel } from '../turn-model.ts'
 
 export type DryParts = Lanes & { skills: Skills; events: Pick<EventStore, 'replay'> }
 export type DryTurn = AskingTurn &
-  Pick<Turn, 'failed_calls' | 'running' | 'warnings'> & {
+  Pick<Turn, 'outputs' | 'failed_calls' | 'running' | 'warnings'> & {
     seen: { context: DecisionContext }
     decided_at: number
     now: () => number
@@ -48,7 +48,9 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     const output = await failures.watch({ tool: name, input }, () => answerTo(parts, turn, { tool: name, input, ...found }))
     signal.throwIfAborted()
     const keys = toolbox.keyOf(name, input)
-    if (keys) acts.push({ act: 'call_tool', tool: name, ...keys })
+    // A call that was only recorded has no output.
+    if (keys && output === RECORDED) acts.push({ act: 'call_tool', tool: name, ...keys })
+    else if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
     did.push({ kind: 'tool', name, input })
     return output
   }

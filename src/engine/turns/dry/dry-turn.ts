@@ -25,6 +25,8 @@ export type DryAnswer = {
   result: unknown
   acts: Act[]
   did: DryAct[]
+  /** Outputs of calls that were made before, by their places in `acts`. */
+  outputs: DryTurn['outputs']
   usage: Usage
   warnings: string[]
   duration_ms: number
@@ -76,7 +78,7 @@ export class DryTurns {
     const { agent, settings, now, outage, unit } = this.#parts
     const { trigger } = agent()
     const started = now()
-    const none = { result: null, acts: [], did: [], usage: noUsage(), warnings: [], duration_ms: 0, until: null, shown: null }
+    const none = { result: null, acts: [], did: [], outputs: {}, usage: noUsage(), warnings: [], duration_ms: 0, until: null, shown: null }
     if (!trigger) return { ...none, status: 'unanswerable', error: `agent ${agent().name} has no trigger` }
     const events = await this.#eventsOf(view)
     if (typeof events === 'string') return { ...none, status: 'gone', error: events }
@@ -98,8 +100,8 @@ export class DryTurns {
       const { fault } = ending
       unit((unit) => outage.failed(unit, fault))
     } else if (turn.model.answered && outage.askAt !== null) unit((unit) => outage.answered(unit))
-    const { acts, did, usage, warnings, shown } = turn
-    const answer = { acts, did, usage, warnings, shown, duration_ms: now() - started, until: null, result: ending.result }
+    const { acts, did, outputs, usage, warnings, shown } = turn
+    const answer = { acts, did, outputs, usage, warnings, shown, duration_ms: now() - started, until: null, result: ending.result }
     if (turn.refused.length > 0)
       return { ...answer, status: 'unanswerable', error: `the trigger used ${[...new Set(turn.refused)].join(', ')}, which may act` }
     const error = ending.error && this.#hidden(ending.error, head)

@@ -26,7 +26,7 @@ export type LearnedVersion = {
   code: string
   description: string
   /** Its action, which the agent of the scope must be able to do; null for `ignore`. */
-  needs: { kind: 'tool' | 'skill' | 'event' | 'reply'; name: string } | null
+  needs: readonly { kind: 'tool' | 'skill' | 'event' | 'reply'; name: string }[] | null
   /** Versions that it replaces, if they are still in shadow mode. */
   replaces: { id: string; version: number }[]
 }

@@ -113,6 +113,12 @@ const episodes = z.object({
   skipped: z.array(z.object({ reason: text, n: count })),
   from: place.nullable(),
   to: place.nullable(),
+  crowd: z
+    .object({ sender: text, n: count, trusts: z.array(text) })
+    .optional()
+    .describe(
+      'Set if nothing was learned and one sender whom nobody trusts sent more than a third of what it learned from. `trusts`: the value of `learning.trusted_sources` that trusts it.',
+    ),
 })
 
 const summary = z.object({

@@ -1,4 +1,12 @@
+import type { Words } from '../../../contract/reflex.ts'
 import { z } from 'zod'
+
+/** The meaning of words in a decision about an event. */
+export function wordsIn(replies: Replies, { meta }: { meta: { heard?: true | undefined } }): Words {
+  if (replies === 'exact') return 'exact'
+  if (replies === 'ignore' || meta.heard !== true) return 'none'
+  return replies === 'by_person' ? 'said' : 'exact'
+}
 
 const fields = {
   mode: z
@@ -22,6 +30,12 @@ const fields = {
     .describe(
       'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or the `sender` of its queue message, or else its source, as for timers.',
     ),
+  replies: z
+    .enum(['heard', 'exact', 'by_person', 'ignore'])
+    .describe(
+      'Whether the words beside other acts are part of a decision. `heard`: where somebody can hear them, word for word; see `meta.heard` of an event. `exact`: always. ' +
+        '`by_person`: where somebody can hear them; words that vary are one decision, and a person approves those that a reflex says. `ignore`: never, so a reflex says nothing beside its other acts.',
+    ),
   audit_share: z
     .number()
     .min(0)
@@ -35,6 +49,7 @@ export const learningSettings = z
   .strictObject(fields)
   .describe('How reflexes and skills are learned from decisions. Omitted fields have their defaults.')
 export type LearningSettings = z.infer<typeof learningSettings>
+export type Replies = LearningSettings['replies']
 
 /** A patch changes each field separately; null restores the default. */
 export const learningPatch = z
@@ -44,6 +59,7 @@ export const learningPatch = z
     min_support: fields.min_support.nullable().optional(),
     window: fields.window.nullable().optional(),
     trusted_sources: fields.trusted_sources.nullable().optional(),
+    replies: fields.replies.nullable().optional(),
     audit_share: fields.audit_share.nullable().optional(),
   })
   .describe('How reflexes and skills are learned from decisions. Omitted fields stay unchanged.')
@@ -55,6 +71,7 @@ export const defaultLearning: LearningSettings = {
   min_support: 5,
   window: 10_000,
   trusted_sources: [],
+  replies: 'heard',
   audit_share: 0.02,
 }
 

@@ -1,6 +1,6 @@
 import { replyOf } from '../../decisions/agent/answers.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
-import { toolCallOf, type Action } from '../../../contract/action.ts'
+import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
 import { skillAct } from '../../../contract/reflex.ts'
 import type { EntryKind, LogEntry } from '../../../contract/log-entry.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
@@ -95,8 +95,10 @@ export function asked(entry: EntryOfKind<'decision-made'>): EpisodeDecision[] {
   ]
 }
 
-/** An action of a reflex, as a decision. */
-export function actsOfAction(action: Action): EpisodeAct[] {
+/** An action of a reflex, as a decision. The arguments that are outputs are not known. */
+export const actsOfAction = (action: Action): EpisodeAct[] => actionsIn(action).flatMap(actsOfOne)
+
+function actsOfOne(action: Action): EpisodeAct[] {
   const act = (kind: EpisodeAct['kind'], name: string, input: unknown): EpisodeAct[] => [
     { kind, name, input: input as JsonFields, ok: true, cost_usd: 0, duration_ms: 0 },
   ]
@@ -116,6 +118,7 @@ export function actsOfAction(action: Action): EpisodeAct[] {
       return act('emit', type, fields)
     }
     case 'ignore':
+    case 'sequence':
     case 'cancel_turn':
     case 'escalate':
     case 'set_scratch':

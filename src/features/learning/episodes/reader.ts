@@ -8,6 +8,7 @@ import type { Episode, EpisodeAct, EpisodePlace } from '../episode.ts'
 import type { ContextsOf, EpisodeEvent } from './contexts.ts'
 import { actsOfAction, textIn, type EpisodeDecision, type EntryOfKind, type SkillFields } from './decided.ts'
 import { People, type Correction } from './people.ts'
+import { withoutWords } from '../reflexes/classes.ts'
 import { EpisodeTurns } from './turns.ts'
 import type { Json } from '../../../base/json.ts'
 import { fieldsOf } from '../skills/sources.ts'
@@ -16,12 +17,11 @@ import { fieldsOf } from '../skills/sources.ts'
 const LEAST_WITHIN = 4
 
 /**
- * Returns the acts that a turn decided on. A reply beside other acts reports them, so it is no
- * decision, except in a conversation, where somebody waits for the answer.
+ * Returns the acts that a turn on several events decided on. Words beside other acts are about all
+ * of the events, so they are no decision, unless somebody hears them.
  */
 export function decisionOf(acts: readonly EpisodeAct[], events: readonly Event[]): readonly EpisodeAct[] {
-  const others = acts.filter(({ kind }) => kind !== 'reply')
-  return others.length === 0 || events.some(({ type }) => type === 'ws.message') ? acts : others
+  return events.some(({ meta }) => meta.heard === true) ? acts : withoutWords(acts)
 }
 
 /**
@@ -161,7 +161,7 @@ export class EpisodeReader {
     }
     const seen = events.map(({ event }) => event)
     const done = decided.acts.map(({ act, sent }) => this.#whole(act, sent))
-    const acts = attributed(decisionOf(done, seen), seen)
+    const acts = attributed(seen.length > 1 ? decisionOf(done, seen) : done, seen)
     if (acts === null) {
       skip('a turn on several events did something that belongs to none of them alone')
       return []

@@ -1,19 +1,32 @@
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
+import { MOST_ACTS } from '../../../contract/action.ts'
+import { isMask } from '../../../traces/redact.ts'
+import { wordsIn, type Replies } from '../contract/setting.ts'
+import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
 import { extract, type ReplySlot, slotOf } from './slots.ts'
-import type { ContextPath } from './facts/condition.ts'
+import { valueAt, type ContextPath } from './facts/condition.ts'
 
+/** The value at a path in the output of an earlier act of the decision. */
+export type OutputSlot = { output: number; path: ContextPath }
 /** A value with slots in it. `join`: a text of constant parts and slots. */
 export type ActionTemplate =
   | { constant: Json }
   | ReplySlot
-  | { join: readonly (string | ReplySlot)[] }
+  | OutputSlot
+  | { join: readonly (string | ReplySlot | OutputSlot)[] }
   | { fields: Record<string, ActionTemplate> }
-/** The act of a learned reflex; null if it does nothing. */
-export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: ActionTemplate } | null
+export type ActTemplate = { kind: EpisodeAct['kind']; name: string; input: ActionTemplate }
 
-/** Decisions that are alike up to slots. */
-export type DecisionClass = { key: string; act: ActTemplate }
+/** Decisions that are alike up to slots. No acts: it does nothing. */
+export type DecisionClass = {
+  key: string
+  acts: readonly ActTemplate[]
+  /** The same decision without its words; null if it has none beside other acts. */
+  beside: string | null
+  /** Some of its decisions had words that nobody could hear, and that are no part of it. */
+  unheard: boolean
+}
 export type Classes = {
   classes: readonly DecisionClass[]
   /** The class of each episode; -1 where its decision cannot be learned. */
@@ -26,56 +39,79 @@ export const LEAST_DECISIONS = 8
 const MOST_VALUES = 64
 
 type Flat = Map<string, { path: ContextPath; value: Json }>
-type Member = { index: number; act: EpisodeAct; saw: Saw; flat: Flat }
+/** `flat`: the arguments of all acts, by the place of the act and the path. */
+type Member = { index: number; acts: readonly EpisodeAct[]; saw: Saw; flat: Flat; words: Words; unheard: boolean }
+type Into = Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }
 
-/** Groups decisions by tool and arguments, and finds out where the arguments come from. */
-export function classesOf(episodes: readonly Episode[]): Classes {
-  const of = new Int32Array(episodes.length).fill(-1)
-  const classes: DecisionClass[] = []
-  const refused: Classes['refused'] = []
-  for (const [decision, indexes] of groups(episodes)) {
-    if (indexes.length < LEAST_DECISIONS)
-      refused.push({ decision, episodes: indexes.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
+/** Groups decisions by tools and arguments, and finds out where the arguments come from. */
+export function classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Classes {
+  const into: Into = { of: new Int32Array(episodes.length).fill(-1), classes: [], refused: [] }
+  const members = episodes.map(({ acts, saw }, index) => {
+    const words = wordsIn(replies, saw.event)
+    return memberOf({ index, saw, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
+  })
+  for (const [decision, own] of groups(members.map(withoutVaryingWords(members)))) {
+    const [first] = own
+    if (own.length < LEAST_DECISIONS || !first)
+      into.refused.push({ decision, episodes: own.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
     else if (decision === NOTHING) {
-      for (const index of indexes) of[index] = classes.length
-      classes.push({ key: NOTHING, act: null })
-    } else if (decision.startsWith('['))
-      refused.push({ decision, episodes: indexes.length, reason: 'it has several acts, and a reflex has one' })
-    else
-      split(
+      for (const { index } of own) into.of[index] = into.classes.length
+      into.classes.push({ key: NOTHING, acts: [], beside: null, unheard: false })
+    } else if (first.acts.length > MOST_ACTS)
+      into.refused.push({
         decision,
-        indexes.map((index) => memberOf(episodes, index)),
-        { of, classes, refused },
-      )
+        episodes: own.length,
+        reason: `it has ${first.acts.length} acts, and a reflex has at most ${MOST_ACTS}`,
+      })
+    else split(decision, own, into)
   }
-  return { classes, of, refused }
+  return into
 }
+
+/** The acts beside words, unless words are all there is. */
+export function withoutWords(acts: readonly EpisodeAct[]): readonly EpisodeAct[] {
+  const others = acts.filter(({ kind }) => kind !== 'reply')
+  return others.length === 0 ? acts : others
+}
+
+/**
+ * Words that nobody heard are kept where they are always the same beside such acts: then a reflex
+ * says them to those who do hear it. Elsewhere they are no part of the decision.
+ */
+function withoutVaryingWords(members: readonly Member[]): (member: Member) => Member {
+  const fixed = new Map<string, boolean>()
+  for (const [group, own] of groups(members.filter(hasUnheardWords))) {
+    const names = [...(own[0]?.flat.keys() ?? [])].filter((name) => isReplyAt(own[0], name))
+    fixed.set(group, own.length >= LEAST_DECISIONS && names.every((name) => templateFor(own, name) !== null))
+  }
+  return (member) => {
+    if (!hasUnheardWords(member) || fixed.get(groupOf(member.acts)) === true) return member
+    return memberOf({ ...member, acts: withoutWords(member.acts), unheard: true })
+  }
+}
+
+const hasUnheardWords = ({ acts, words }: Member): boolean => words === 'none' && withoutWords(acts).length < acts.length
 
 export const NOTHING = 'nothing'
 
-function groups(episodes: readonly Episode[]): [string, number[]][] {
-  const found = new Map<string, number[]>()
-  episodes.forEach(({ acts }, index) => {
-    const key = groupOf(acts)
-    const known = found.get(key)
-    if (known) known.push(index)
-    else found.set(key, [index])
-  })
+function groups(members: readonly Member[]): [string, Member[]][] {
+  const found = Map.groupBy(members, ({ acts }) => groupOf(acts))
   return [...found].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
 function groupOf(acts: readonly EpisodeAct[]): string {
-  const [act, ...more] = acts
-  if (!act) return NOTHING
-  if (more.length > 0) return JSON.stringify(acts.map(({ kind, name }) => `${kind} ${name}`))
-  return `${act.kind} ${act.name} ${[...flatten(act.input).keys()].sort().join(' ')}`.trim()
+  if (acts.length === 0) return NOTHING
+  return acts.map(({ kind, name, input }) => `${kind} ${name} ${[...flatten(input).keys()].sort().join(' ')}`.trim()).join(' + ')
 }
 
-function memberOf(episodes: readonly Episode[], index: number): Member {
-  const { acts, saw } = episodes[index] as Episode
-  const act = acts[0] as EpisodeAct
-  return { index, act, saw, flat: flatten(act.input) }
+function memberOf({ index, acts, saw, words, unheard }: Omit<Member, 'flat'>): Member {
+  const flat: Flat = new Map()
+  acts.forEach(({ input }, place) => flatten(input, [String(place)], flat))
+  return { index, acts, saw, words, unheard, flat }
 }
+
+const isReplyAt = (member: Member | undefined, name: string): boolean => member?.acts[placeOf(name)]?.kind === 'reply'
+const placeOf = (name: string): number => Number((JSON.parse(name) as string[])[0])
 
 function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): Flat {
   if (isJsonFields(value)) for (const [name, inner] of Object.entries(value)) flatten(inner, [...path, name], found)
@@ -84,67 +120,93 @@ function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): 
 }
 
 /** Arguments become slots where they can be found; others tell classes apart. */
-function split(decision: string, members: readonly Member[], into: Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }): void {
+function split(decision: string, members: readonly Member[], into: Into): void {
   const names = [...(members[0]?.flat.keys() ?? [])].sort()
   const templates = new Map<string, ActionTemplate>()
   for (const name of names) {
-    const values = members.map(({ flat, saw }) => ({ saw, value: flat.get(name)?.value ?? null }))
-    const distinct = new Set(values.map(({ value }) => canonicalJson(value)))
-    const template = distinct.size === 1 ? null : templateOf(values)
+    const values = members.map(({ flat }) => flat.get(name)?.value ?? null)
+    const shown = keyName(members[0], name)
+    const refuse = (reason: string) => void into.refused.push({ decision, episodes: members.length, reason })
+    if (values.some(isMask)) return refuse(`its argument ${shown} is masked in the log`)
+    const distinct = new Set(values.map(canonicalJson))
+    const isFree = isReplyAt(members[0], name) && members.some(({ words }) => words === 'said')
+    const template = distinct.size === 1 ? null : isFree ? likeliestWords(members, name) : templateFor(members, name)
     if (template) templates.set(name, template)
-    else if (distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS) {
-      into.refused.push({ decision, episodes: members.length, reason: `nothing that was seen gives its argument ${name}` })
-      return
-    }
+    else if (isFree && distinct.size > 1) return refuse('none of its words could be said again')
+    else if (distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS)
+      return refuse(`nothing that was seen gives its argument ${shown}`)
   }
-  const kinds = new Map<string, Member[]>()
-  for (const member of members) {
-    const key = canonicalJson(
-      Object.fromEntries(names.filter((name) => !templates.has(name)).map((name) => [name, member.flat.get(name)?.value ?? null])),
+  const keyOf = (member: Member, isPart: (name: string) => boolean): string =>
+    canonicalJson(
+      Object.fromEntries(
+        names
+          .filter((name) => !templates.has(name) && isPart(name))
+          .map((name) => [keyName(member, name), member.flat.get(name)?.value ?? null]),
+      ),
     )
-    const known = kinds.get(key)
-    if (known) known.push(member)
-    else kinds.set(key, [member])
-  }
+  const kinds = Map.groupBy(members, (member) => keyOf(member, () => true))
   for (const [key, own] of [...kinds].sort(([one], [other]) => (one < other ? -1 : 1))) {
     const [first] = own
     if (!first) continue
     if (own.length < LEAST_DECISIONS) {
-      into.refused.push({
-        decision: `${decision} ${key}`,
-        episodes: own.length,
-        reason: `it was taken fewer than ${LEAST_DECISIONS} times`,
-      })
+      const reason = `it was taken fewer than ${LEAST_DECISIONS} times`
+      into.refused.push({ decision: `${decision} ${key}`, episodes: own.length, reason })
       continue
     }
-    const input = fill(first.act.input, [], templates)
-    const template = { kind: first.act.kind, name: first.act.name, input }
-    for (const member of own) if (sameJsonOrUnknown(member, template.input)) into.of[member.index] = into.classes.length
-    into.classes.push({ key: `${decision} ${key}`, act: template })
+    const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
+    for (const member of own) if (isGiven(member, acts)) into.of[member.index] = into.classes.length
+    const speaks = withoutWords(first.acts).length < first.acts.length
+    const beside = speaks ? `${decision} ${keyOf(first, (name) => !isReplyAt(first, name))}` : null
+    into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard) })
   }
 }
 
-/** A decision whose arguments its class does not give is another decision. */
-const sameJsonOrUnknown = ({ act, saw }: Member, input: ActionTemplate): boolean => {
-  const given = valueOf(input, saw)
-  return given !== undefined && canonicalJson(given) === canonicalJson(act.input)
+/** The name of an argument in the key of a class, with the place of its act if it has several. */
+function keyName(member: Member | undefined, name: string): string {
+  const [place, ...path] = JSON.parse(name) as string[]
+  return JSON.stringify(member?.acts.length === 1 ? path : [place, ...path])
 }
 
+/** A decision whose arguments its class does not give is another decision. */
+const isGiven = ({ acts, saw, words }: Member, templates: readonly ActTemplate[]): boolean =>
+  templates.every(({ kind, input }, place) => {
+    if (kind === 'reply' && words === 'said') return true
+    const given = valueOf(input, withOutputs(saw, acts, place))
+    return given !== undefined && canonicalJson(given) === canonicalJson(acts[place]?.input ?? {})
+  })
+
+/** The context before an act, with the outputs of the acts before it. */
+const withOutputs = (saw: Saw, acts: readonly EpisodeAct[], place: number): Seen => ({
+  ...saw,
+  outputs: acts.slice(0, place).map(({ output }) => output as Json | undefined),
+})
+
+/** A context, and what the acts before one returned. */
+export type Seen = Saw & { outputs: readonly (Json | undefined)[] }
+
 /** The value of a template in a context; undefined if a slot finds nothing. */
-export function valueOf(template: ActionTemplate, saw: Saw): Json | undefined {
+export function valueOf(template: ActionTemplate, seen: Seen): Json | undefined {
   if ('constant' in template) return template.constant
-  if ('slot' in template) return extract(template, saw)
+  if ('slot' in template) return extract(template, seen)
+  if ('output' in template) return outputAt(template, seen)
   if ('join' in template) {
-    const parts = template.join.map((part) => (typeof part === 'string' ? part : extract(part, saw)))
+    const parts = template.join.map((part) =>
+      typeof part === 'string' ? part : 'output' in part ? outputAt(part, seen) : extract(part, seen),
+    )
     return parts.includes(undefined) ? undefined : parts.join('')
   }
   const fields: Record<string, Json> = {}
   for (const [name, inner] of Object.entries(template.fields)) {
-    const value = valueOf(inner, saw)
+    const value = valueOf(inner, seen)
     if (value === undefined) return undefined
     fields[name] = value
   }
   return fields
+}
+
+const outputAt = ({ output, path }: OutputSlot, { outputs }: Seen): string | number | undefined => {
+  const value = valueAt(outputs[output], path)
+  return typeof value === 'string' || typeof value === 'number' ? value : undefined
 }
 
 function fill(value: Json, path: ContextPath, templates: ReadonlyMap<string, ActionTemplate>): ActionTemplate {
@@ -154,26 +216,81 @@ function fill(value: Json, path: ContextPath, templates: ReadonlyMap<string, Act
   return templates.get(JSON.stringify(path)) ?? { constant: value }
 }
 
-function templateOf(values: readonly { saw: Saw; value: Json }[]): ActionTemplate | null {
-  const examples = values.filter((example): example is { saw: Saw; value: string | number } =>
-    ['string', 'number'].includes(typeof example.value),
-  )
-  if (examples.length < values.length) return null
-  return slotOf(examples) ?? joined(examples)
+type Example = { saw: Seen; value: string | number }
+
+/** The template that gives an argument; null if nothing gives it. */
+function templateFor(members: readonly Member[], name: string): ActionTemplate | null {
+  const place = placeOf(name)
+  const examples = members.flatMap(({ saw, acts, flat }): Example[] => {
+    const value = flat.get(name)?.value
+    return typeof value === 'string' || typeof value === 'number' ? [{ saw: withOutputs(saw, acts, place), value }] : []
+  })
+  if (examples.length < members.length) return null
+  if (examples.every(({ value }) => value === examples[0]?.value)) return { constant: examples[0]?.value ?? null }
+  const isReply = isReplyAt(members[0], name)
+  return slotOf(examples) ?? outputSlotOf(examples, { asText: isReply }) ?? joined(examples, isReply)
 }
 
-/** A text whose words are constant or slots. */
-function joined(examples: readonly { saw: Saw; value: string | number }[]): ActionTemplate | null {
+/** The words that were said most often, of those that can be said again. */
+function likeliestWords(members: readonly Member[], name: string): ActionTemplate | null {
+  const shapes = Map.groupBy(members, ({ flat }) => {
+    const said = flat.get(name)?.value
+    const words = typeof said === 'string' ? said.split(/\s+/) : []
+    return `${words.length} ${words[0]}`
+  })
+  for (const own of [...shapes.values()].sort((one, other) => other.length - one.length)) {
+    if (own.length < LEAST_DECISIONS) return null
+    const template = templateFor(own, name)
+    if (template) return template
+  }
+  return null
+}
+
+/** A text whose words are constant or slots. Only a reply may have outputs among its words. */
+function joined(examples: readonly Example[], mayHaveOutputs: boolean): ActionTemplate | null {
   const texts = examples.flatMap(({ saw, value }) => (typeof value === 'string' ? [{ saw, parts: value.split(/([\s,.;:!?()]+)/) }] : []))
   const length = texts[0]?.parts.length ?? 0
   if (length < 2 || texts.length < examples.length || texts.some(({ parts }) => parts.length !== length)) return null
-  const join: (string | ReplySlot)[] = []
+  const join: (string | ReplySlot | OutputSlot)[] = []
   for (let at = 0; at < length; at += 1) {
     const values = texts.map(({ saw, parts }) => ({ saw, value: parts[at] ?? '' }))
     const isConstant = values.every(({ value }) => value === values[0]?.value)
-    const part = isConstant ? (values[0]?.value ?? '') : slotOf(values)
+    const part = isConstant
+      ? (values[0]?.value ?? '')
+      : (slotOf(values) ?? (mayHaveOutputs ? outputSlotOf(values, { asText: true }) : null))
     if (part === null) return null
     join.push(part)
   }
   return { join }
+}
+
+/** Share of examples that an output must give, and may give wrongly: a teacher makes mistakes. */
+const GIVEN = 0.9
+const WRONG = 0.04
+
+/** The place in an earlier output that gives these values. `asText`: a number may become a text. */
+function outputSlotOf(examples: readonly Example[], { asText }: { asText: boolean }): OutputSlot | null {
+  const found = new Map<string, OutputSlot>()
+  const isSame = (value: string | number, got: Json | undefined) =>
+    got === value || (asText && typeof got === 'number' && String(got) === value)
+  for (const { saw, value } of examples.slice(0, LEAST_DECISIONS))
+    saw.outputs.forEach((output, place) => {
+      for (const path of pathsIn(output, (leaf) => isSame(value, leaf))) found.set(JSON.stringify([place, path]), { output: place, path })
+    })
+  for (const slot of found.values()) {
+    const given = examples.map(({ saw, value }) => ({ value, got: outputAt(slot, saw) }))
+    const right = given.filter(({ value, got }) => isSame(value, got)).length
+    const wrong = given.filter(({ value, got }) => got !== undefined && !isSame(value, got)).length
+    if (right >= examples.length * GIVEN && wrong <= examples.length * WRONG) return slot
+  }
+  return null
+}
+
+const MOST_DEPTH = 6
+
+/** The paths to the leaves that fit. A mask says nothing about what it hides. */
+function pathsIn(output: Json | undefined, fits: (leaf: Json) => boolean, path: ContextPath = []): ContextPath[] {
+  if (typeof output === 'string' || typeof output === 'number') return fits(output) && !isMask(output) ? [path] : []
+  if (typeof output !== 'object' || output === null || path.length >= MOST_DEPTH) return []
+  return Object.entries(output).flatMap(([name, inner]) => pathsIn(inner, fits, [...path, name]))
 }

@@ -2,7 +2,7 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../proof/evidence/numbers.ts'
-import type { ActTemplate, ActionTemplate } from './classes.ts'
+import type { ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
 import type { FieldSpan, NumberRange, TextSpans } from './ranges.ts'
 import type { Extractor, ReplySlot } from './slots.ts'
 import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
@@ -18,13 +18,15 @@ export type ShownTable = {
 export type RuleGuard =
   | { path: readonly string[]; values: readonly (string | boolean | null)[] }
   | { names: readonly string[]; path: readonly string[] }
+  /** The slow path says words beside such acts, so it decides where somebody can hear them. */
+  | 'unheard'
 export type RuleProgram = {
   title: readonly string[]
   guards: readonly RuleGuard[]
   fields: readonly FieldSpan[]
   /** The numbers in a text that the conditions ask about. */
   spansIn: (path: readonly string[]) => TextSpans | null
-  act: ActTemplate
+  acts: readonly ActTemplate[]
   decides: { rules: readonly ShownRule[] } | { table: ShownTable }
 }
 
@@ -32,7 +34,7 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-export function codeOf({ title, guards, fields, spansIn, act, decides }: RuleProgram): string {
+export function codeOf({ title, guards, fields, spansIn, acts, decides }: RuleProgram): string {
   const conditions =
     'rules' in decides
       ? decides.rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
@@ -43,11 +45,14 @@ export function codeOf({ title, guards, fields, spansIn, act, decides }: RulePro
     ),
   )
   const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
-  const slots = slotsOf(act)
+  const slots = slotsOf(acts)
   const spans = [...paths.values()].flatMap((path) => spansIn(path) ?? [])
   const body = [
     ...guards
-      .filter((guard) => 'values' in guard || conditions.some((condition) => 'path' in condition && condition.path[0] === 'window'))
+      .filter(
+        (guard) =>
+          guard === 'unheard' || 'values' in guard || conditions.some((condition) => 'path' in condition && condition.path[0] === 'window'),
+      )
       .map(guardCode),
     ...fields.map(fieldCode),
     ...('rules' in decides ? rulesCode(decides.rules, texts, paths) : tableCode(decides.table, texts, paths)),
@@ -56,7 +61,7 @@ export function codeOf({ title, guards, fields, spansIn, act, decides }: RulePro
     title.map((line) => `// ${line}`).join('\n'),
     'table' in decides ? pointsCode(decides.table, texts) : '',
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
-    actCode(act, slots, spans),
+    actCode(acts, slots, spans),
     'table' in decides ? SAID_SOURCE : '',
     texts.size > 0 ? WORDS_SOURCE : '',
     spans.length > 0 ? NUMBERS_SOURCE : '',
@@ -89,6 +94,7 @@ function part(text, pattern) {
 }`
 
 function guardCode(guard: RuleGuard): string {
+  if (guard === 'unheard') return 'if (context.event.meta?.heard === true) return null'
   if ('names' in guard)
     return `if (Object.keys(${pathCode(guard.path)} ?? {}).some((name) => !${listCode(guard.names)}.includes(name))) return null`
   const value = pathCode(guard.path)
@@ -201,7 +207,7 @@ function wrapped(entries: readonly string[]): string {
   return [...lines, line].join('\n')
 }
 
-function actCode(act: ActTemplate, slots: readonly ReplySlot[], spans: readonly TextSpans[]): string {
+function actCode(acts: readonly ActTemplate[], slots: readonly ReplySlot[], spans: readonly TextSpans[]): string {
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((name) => `${name} === undefined`)
   return [
@@ -209,7 +215,7 @@ function actCode(act: ActTemplate, slots: readonly ReplySlot[], spans: readonly 
     ...spans.flatMap(spansCode).map((line) => `  ${line}`),
     ...[...names].map(([{ slot }, name]) => `  const ${name} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
-    `  return ${actionCode(act, names)}`,
+    `  return ${decisionCode(acts, names)}`,
     '}',
   ].join('\n')
 }
@@ -220,22 +226,66 @@ const extractorCode = ({ path, pattern, as }: Extractor): string =>
 
 type SlotNames = ReadonlyMap<ReplySlot, string>
 
+function decisionCode(acts: readonly ActTemplate[], names: SlotNames): string {
+  const [first, ...others] = acts
+  if (!first) return `{ action_type: 'ignore', reason: 'such events were left alone' }`
+  // A reply answers its event, which leaves the context as it does after a turn.
+  const consume = acts.some(({ kind }) => kind === 'reply') ? ', consume: true' : ''
+  if (others.length === 0) return `{ ${actionCode(first, names)}${consume} }`
+  const lines = acts.map((act) => `    { ${actionCode(act, names)} },`)
+  return [`{ action_type: 'sequence', acts: [`, ...lines, `  ]${consume} }`].join('\n')
+}
+
 // oxlint-disable-next-line typescript/consistent-return -- the switch is exhaustive
 function actionCode(act: ActTemplate, names: SlotNames): string {
-  if (act === null) return `{ action_type: 'ignore', reason: 'such events were left alone' }`
+  if (act.kind === 'reply') return replyCode(act.input, names)
   const input = templateCode(act.input, names)
   switch (act.kind) {
     case 'tool':
-      return `{ action_type: 'call_tool', tool: ${quote(act.name)}, args: ${input} }`
+      return `action_type: 'call_tool', tool: ${quote(act.name)}, args: ${input}${usesCode('args', act.input)}`
     case 'skill':
-      return `{ action_type: 'run_skill', skill_id: ${quote(act.name)}, inputs: ${input} }`
+      return `action_type: 'run_skill', skill_id: ${quote(act.name)}, inputs: ${input}${usesCode('inputs', act.input)}`
     case 'emit':
-      return `{ action_type: 'emit_event', event: { ...${input}, type: ${quote(act.name)} } }`
-    case 'reply':
-      return `{ action_type: 'reply', ...${input}, consume: true }`
+      return `action_type: 'emit_event', event: { ...${input}, type: ${quote(act.name)} }${usesCode('event', act.input)}`
     case 'note':
-      return `{ action_type: 'set_scratch', key: ${quote(act.name)}, ...${input} }`
+      return `action_type: 'set_scratch', key: ${quote(act.name)}, ...${input}${usesCode('', act.input)}`
   }
+}
+
+/** Words with outputs among them are parts, so that nothing in a text stands for an output. */
+function replyCode(input: ActionTemplate, names: SlotNames): string {
+  const content = 'fields' in input ? input.fields['content'] : undefined
+  const parts = content && ('join' in content ? content.join : 'output' in content ? [content] : [])
+  if (!parts?.some((part) => typeof part !== 'string' && 'output' in part)) return `action_type: 'reply', ...${templateCode(input, names)}`
+  const texts: string[] = []
+  const said: string[] = []
+  const flush = () => {
+    if (texts.length > 0) said.push(texts.splice(0).join(' + '))
+  }
+  for (const part of parts) {
+    if (typeof part === 'string' || !('output' in part))
+      texts.push(templateCode(typeof part === 'string' ? { constant: part } : part, names))
+    else {
+      flush()
+      said.push(`{ ${outputCode(part)} }`)
+    }
+  }
+  flush()
+  return `action_type: 'reply', parts: [${said.join(', ')}]`
+}
+
+const pointer = (path: readonly string[]): string => path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+const outputCode = ({ output, path }: OutputSlot): string => `output: ${output}, path: ${quote(pointer(path))}`
+
+/** The arguments that are outputs, by their places. */
+function usesCode(root: string, input: ActionTemplate): string {
+  const found: string[] = []
+  const visit = (template: ActionTemplate, path: readonly string[]): void => {
+    if ('output' in template) found.push(`{ at: ${quote(pointer(path))}, ${outputCode(template)} }`)
+    else if ('fields' in template) for (const [name, inner] of Object.entries(template.fields)) visit(inner, [...path, name])
+  }
+  visit(input, root === '' ? [] : [root])
+  return found.length === 0 ? '' : `, uses: [${found.join(', ')}]`
 }
 
 function templateCode(template: ActionTemplate, names: SlotNames): string {
@@ -244,7 +294,10 @@ function templateCode(template: ActionTemplate, names: SlotNames): string {
     const name = names.get(template) ?? 'undefined'
     return template.slot.some(({ as }) => as === 'number') ? `Number(${name})` : name
   }
-  if ('join' in template) return template.join.map((part) => (typeof part === 'string' ? quote(part) : names.get(part))).join(' + ')
+  // Its place is filled when the act is done.
+  if ('output' in template) return 'null'
+  if ('join' in template)
+    return template.join.map((part) => templateCode(typeof part === 'string' ? { constant: part } : part, names)).join(' + ')
   return fieldsCode(Object.entries(template.fields).map(([name, inner]) => [name, templateCode(inner, names)]))
 }
 
@@ -260,13 +313,14 @@ const fieldsCode = (fields: readonly (readonly [string, string])[]): string =>
     ? '{}'
     : `{ ${fields.map(([name, code]) => `${name === '__proto__' ? "['__proto__']" : /^[A-Za-z]\w*$/.test(name) ? name : quote(name)}: ${code}`).join(', ')} }`
 
-function slotsOf(act: ActTemplate): ReplySlot[] {
+function slotsOf(acts: readonly ActTemplate[]): ReplySlot[] {
   const found: ReplySlot[] = []
   const visit = (template: ActionTemplate): void => {
     if ('slot' in template) found.push(template)
-    else if ('join' in template) found.push(...template.join.filter((part): part is ReplySlot => typeof part !== 'string'))
+    else if ('join' in template)
+      found.push(...template.join.filter((part): part is ReplySlot => typeof part !== 'string' && 'slot' in part))
     else if ('fields' in template) for (const inner of Object.values(template.fields)) visit(inner)
   }
-  if (act !== null) visit(act.input)
+  for (const { input } of acts) visit(input)
   return found
 }

@@ -1,9 +1,10 @@
 import type { Episode } from '../episode.ts'
 import { bitsOf, countBoth, emptyBits, indexesOf, or } from './facts/bits.ts'
-import { type ActTemplate, classesOf } from './classes.ts'
+import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
 import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type PreparedEpisodes } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
+import type { Replies } from '../contract/setting.ts'
 import { crowdOf } from './sources.ts'
 import { quote } from './facts/text.ts'
 import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
@@ -15,7 +16,9 @@ export type ReflexLearnOptions = {
    * True if a reflex that takes a decision is judged on this episode. Once reflexes act, the slow
    * path decides the hard rest, which teaches, but says little about a reflex for all events.
    */
-  fair?: (episode: Episode, decision: ActTemplate) => boolean
+  fair?: (episode: Episode, decision: ActTemplate | null) => boolean
+  /** The setting that says if words beside other acts are part of a decision. */
+  replies?: Replies
   /** Shares of its decisions that a table may get wrong, the strictest first. */
   alphas?: readonly number[]
   /** The risk that it gets more wrong. */
@@ -70,7 +73,10 @@ const KEY_BYTES = 7
 const BEGINNING_BYTES = 14
 const CONDITION_BYTES = 40
 
-function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = () => true }: ReflexLearnOptions): Steps<PreparedEpisodes> {
+function* prepare(
+  episodes: readonly Episode[],
+  { trusted = new Set(), fair = () => true, replies }: ReflexLearnOptions,
+): Steps<PreparedEpisodes> {
   const matrix = yield* matrixOf(episodes)
   const sizes = matrix.features.map(({ condition }) => {
     if (condition.is === 'says') return quote(condition.words).length + KEY_BYTES
@@ -80,9 +86,11 @@ function* prepare(episodes: readonly Episode[], { trusted = new Set(), fair = ()
     const isSeen = matrix.features.map(({ bits, condition }) => condition.is !== 'at_least' && countBoth(bits, taught) > 0)
     return (feature) => isSeen[feature] === true
   }
-  const classes = classesOf(episodes)
+  const classes = classesOf(episodes, replies)
   yield
-  const fairBits = classes.classes.map(({ act }) => bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)))
+  const fairBits = classes.classes.map(({ acts: [act = null] }) =>
+    bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)),
+  )
   const fairIndexes = indexesOf(fairBits.reduce(or, emptyBits(episodes.length)))
   const crowd = crowdOf(episodes, trusted)
   return { matrix, classes, crowd, fair: fairBits, fairIndexes, usable, sizeOf: (feature) => sizes[feature] ?? 0 }
@@ -144,13 +152,20 @@ function* write(
     const table = by === 'table' ? tables[own] : undefined
     const threshold = thresholds[own] ?? Infinity
     const reflex = table ? tableReflex(base, { ...table, threshold }) : by === 'rules' ? rulesReflex(base, rules[own] ?? []) : null
-    const reason = reflex === null ? reasonOf(held_out) : sizeReason(reflex)
+    const reason = reflex === null ? reasonOf(held_out) + (vary(decision, classes) ? VARYING : '') : sizeReason(reflex)
     if (reflex !== null && reason === null) written.reflexes.push(reflex)
     else written.refused.push({ decision: decision.key, episodes: classes.of.filter((of) => of === own).length, reason: reason ?? '' })
     for (const { covered } of rules[own] ?? []) written.exceptions.push(...indexesOf(covered).filter((index) => classes.of[index] !== own))
   }
   return written
 }
+
+/** True if the same acts come with other words, too. */
+const vary = ({ beside }: DecisionClass, { classes }: Classes): boolean =>
+  beside !== null && classes.filter((one) => one.beside === beside).length > 1
+
+const VARYING =
+  '; its words vary beside the same acts, and somebody hears them: the setting learning.replies says if that makes it another decision'
 
 const sizeReason = ({ code }: LearnedReflex): string | null =>
   code.length > MOST_BYTES ? `its code would have ${code.length} bytes; ${MOST_BYTES} are allowed` : null

@@ -47,6 +47,7 @@ export type LearnedReflex = {
   /** The decision that it takes, as refusals name it. */
   decision: string
   by: 'rules' | 'table'
+  acts: DecisionClass['acts']
   code: string
   /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */
   evidence: { episodes: number; taught: readonly number[]; exceptions: number; held_out: HeldOut }
@@ -87,15 +88,15 @@ function reflexOf(base: Base, by: LearnedReflex['by'], decides: Decides, rules: 
   const taught = indexes.map((index) => episodes[index] as Episode)
   const code = codeOf({
     title: titleOf(base),
-    guards: guardsOf(taught, episodes),
+    guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guardsOf(taught, episodes)],
     fields: fieldSpansOf(taught),
     spansIn: (path) => textSpansOf(taught, path),
-    act: decision.act,
+    acts: decision.acts,
     decides,
   })
   const wrong = without(coveredBy(rules, episodes.length), ownOf(base))
   const evidence = { episodes: taught.length, taught: indexes, exceptions: count(wrong), held_out }
-  return { id: idOf(decision.key), decision: decision.key, by, code, evidence }
+  return { id: idOf(decision.key), decision: decision.key, acts: decision.acts, by, code, evidence }
 }
 
 function titleOf({ episodes, decision: { key }, held_out: { n, covered, agreed } }: Base): string[] {

@@ -1,4 +1,7 @@
+import type { Episode } from '../episode.ts'
 import type { LearningRun } from './store.ts'
+
+type Crowd = NonNullable<LearningRun['episodes']['crowd']>
 
 export const ended = (run: LearningRun, status: 'done' | 'failed', answer: string, now: number): LearningRun => ({
   ...run,
@@ -8,8 +11,26 @@ export const ended = (run: LearningRun, status: 'done' | 'failed', answer: strin
   progress: { ...run.progress, phase: 'done' },
 })
 
+/** Nothing is learned from one sender alone, which could teach what it likes. */
+const LARGEST_SHARE = 1 / 3
+
+/** The sender of too many of the decisions; undefined if nobody is, or if it is trusted. */
+export function crowdIn(
+  episodes: readonly Pick<Episode, 'source'>[],
+  { trusted_sources: trusts }: Pick<LearningRun, 'trusted_sources'>,
+): Crowd | undefined {
+  const [most] = Array.from(Map.groupBy(episodes, ({ source }) => source)).sort(([, one], [, other]) => other.length - one.length)
+  if (!most || trusts.includes(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE) return undefined
+  return { sender: most[0], n: most[1].length, trusts: [...trusts, most[0]] }
+}
+
+/** The remedy for a crowd, in words. */
+const remedy = (scope: string, used: number, { sender, n, trusts }: Crowd): string =>
+  `${n} of ${used} decisions are about events of one sender, ${sender}, and a scope learns from many senders, or from those that you trust. ` +
+  `If whoever writes the content of its events may teach this scope, trust it: reflex scope set ${scope} 'learning=${JSON.stringify({ trusted_sources: trusts })}'`
+
 /** The result of a run in words. */
-export function answerOf({ candidates, rejected, episodes: { read, used, skipped } }: LearningRun): string {
+export function answerOf({ scope, candidates, rejected, episodes: { read, used, skipped, crowd } }: LearningRun): string {
   if (used === 0) {
     const [first] = skipped
     const why = first ? `none of its decisions could be used: ${first.reason}` : 'it has decided nothing by a turn yet'
@@ -17,6 +38,7 @@ export function answerOf({ candidates, rejected, episodes: { read, used, skipped
   }
   const from = `${used} ${used === 1 ? 'decision' : 'decisions'}, ${read} of them new`
   const [first] = rejected
+  if (candidates.length === 0 && crowd) return `Nothing was learned from ${from}: ${remedy(scope, used, crowd)}`
   if (candidates.length === 0) return `Nothing was learned from ${from}${first ? `: ${first.what}: ${first.reason}` : ''}.`
   return `${candidates.length} learned from ${from}; ${rejected.length} rejected.`
 }

@@ -87,18 +87,20 @@ function findOf(
     `Learned by ${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
     `The older ones predict ${agreed} of ${covered} newer ones, of ${n} in all.`
   return {
-    version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, taught), replaces },
+    version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, reflex), replaces },
     candidate: { kind: 'reflex', decision, evidence, examples },
     stratum: stratumOf(decision),
     forecast,
   }
 }
 
-function needsOf({ episodes }: LearnedReflexes, taught: readonly number[]): LearnedVersion['needs'] {
-  const act = episodes[taught[0] ?? -1]?.acts[0]
+function needsOf({ episodes }: LearnedReflexes, { evidence: { taught }, acts }: LearnedReflex): LearnedVersion['needs'] {
+  if (acts.length === 0 || !episodes[taught[0] ?? -1]) return null
   // A note needs no right, as a reply.
-  if (!act || act.kind === 'reply' || act.kind === 'note') return act ? { kind: 'reply', name: '' } : null
-  return { kind: act.kind === 'emit' ? 'event' : act.kind, name: act.name }
+  const rights = acts.flatMap(({ kind, name }) =>
+    kind === 'reply' || kind === 'note' ? [] : [{ kind: kind === 'emit' ? ('event' as const) : kind, name }],
+  )
+  return rights.length > 0 ? rights : [{ kind: 'reply', name: '' }]
 }
 
 function evidenceOf({ episodes }: LearnedReflexes, { evidence }: LearnedReflex): Evidence {

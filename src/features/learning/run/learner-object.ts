@@ -7,6 +7,8 @@ import type { LearnerApi, LearnStart } from '../contract/learner-api.ts'
 import { type EvidencePart, learnKinds, MOST_WINDOW, type ReadPlace, type StartedRun } from '../contract/runs.ts'
 import type { LearningSettings } from '../contract/setting.ts'
 import type { Env } from '../../../env.ts'
+import { senderOf } from '../../../events/parse-event.ts'
+import { teachingKeys } from '../../../store/access/keys.ts'
 import { writeRun } from '../store/learn-runs.ts'
 import { storeOf } from '../../../store/store.ts'
 import { ended } from './ending.ts'
@@ -52,7 +54,9 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       await this.ctx.storage.setAlarm(Date.now())
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
-    const fresh = newRun(request, settings.learning, Date.now())
+    const teaching = await teachingKeys(storeOf(this.env), request.scope).catch(() => [])
+    const trusted_sources = [...(request.trusted_sources ?? []), ...teaching.map(senderOf)]
+    const fresh = newRun({ ...request, trusted_sources }, settings.learning, Date.now())
     const is_off = fresh.quiet && settings.learning.mode === 'off'
     const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh
     this.#store.unit(() => this.#store.write(begun))
@@ -162,6 +166,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     if (run.quiet) return this.#store.reported(revision)
     const {
       trusted_sources: _trusted,
+      replies: _replies,
       drifted: _drifted,
       round: _round,
       begun: _begun,
@@ -209,6 +214,7 @@ function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, s
     candidates: [],
     rejected: [],
     trusted_sources: [...settings.trusted_sources, ...trusted_sources],
+    replies: settings.replies,
     drifted,
     round: 0,
     begun: 0,

@@ -1,6 +1,6 @@
 import { canonicalJson, type JsonFields } from '../../../base/json.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
-import { NOTHING } from '../reflexes/classes.ts'
+import { NOTHING, withoutWords } from '../reflexes/classes.ts'
 import type { LearnedReflexes } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
 
@@ -87,8 +87,8 @@ export function majority(answers: readonly [EpisodeAct[], ...EpisodeAct[][]]): E
  * decides (`fired`), or that were decided like those, do not.
  */
 export function withoutForgotten(episodes: readonly Episode[], fired: readonly (readonly EpisodeAct[] | null)[], since: number): Episode[] {
-  const forgotten = new Set(fired.flatMap((acts) => (acts === null ? [] : [keyOf(acts)])))
-  return episodes.filter(({ log_seq, acts }, at) => log_seq >= since || (fired[at] == null && !forgotten.has(keyOf(acts))))
+  const forgotten = new Set(fired.flatMap((acts) => (acts === null ? [] : [keyOf(withoutWords(acts))])))
+  return episodes.filter(({ log_seq, acts }, at) => log_seq >= since || (fired[at] == null && !forgotten.has(keyOf(withoutWords(acts)))))
 }
 
 export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)

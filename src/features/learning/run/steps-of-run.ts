@@ -5,7 +5,8 @@ import type { Correction } from '../episodes/people.ts'
 import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, majority, same, stratumOfAct, withoutForgotten } from './policy.ts'
-import { answerOf, ended } from './ending.ts'
+import { withoutWords } from '../reflexes/classes.ts'
+import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
 import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
 import { isJsonFields } from '../../../base/json.ts'
@@ -55,7 +56,9 @@ async function* learnInSteps(
   const forgotten = history.flatMap(({ id }) => (left.has(id) ? [] : [id]))
   const trusted = new Set(run.trusted_sources)
   const fair = ({ at }: Episode, act: { kind: string; name: string } | null) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity)
-  const learned = run.kinds.includes('reflex') ? yield* learnReflexesInSteps(episodes, { trusted, fair }) : null
+  const learned = run.kinds.includes('reflex')
+    ? yield* learnReflexesInSteps(episodes, { trusted, fair, ...(run.replies && { replies: run.replies }) })
+    : null
   // Answers of dry turns have no outputs, which the next call of a sequence may depend on.
   const acted = episodes.filter(({ id }) => !settled.has(id))
   const mined = run.round === 0 && run.kinds.includes('skill') ? yield* mineInSteps(acted, { run, env }) : null
@@ -148,7 +151,14 @@ function actsOf(answer: AskedAgain): EpisodeAct[] | null {
 function settle(id: string, answers: readonly EpisodeAct[][], store: LearnerStore): boolean {
   const episode = store.episode(id)
   if (!episode) return false
-  const acts = answers.length < ANSWERS ? episode.acts : majority([episode.acts, ...answers])
+  // Words that are no part of the decision differ from answer to answer.
+  const isHeard = episode.saw.event.meta?.heard === true
+  const decided = (acts: readonly EpisodeAct[]) => [...(isHeard ? acts : withoutWords(acts))]
+  const acts = answers.length < ANSWERS ? episode.acts : majority([decided(episode.acts), ...answers.map(decided)])
+  if (same(acts, decided(episode.acts))) {
+    store.settle(id, episode.acts)
+    return false
+  }
   store.settle(id, acts)
   return !same(acts, episode.acts)
 }
@@ -280,6 +290,8 @@ export class RunSteps {
     const { finds, grounds, rejected, covers, asks } = learned
       ? this.#judged(run, learned, { proved, taken_over })
       : { finds: [], grounds: [], rejected: [], covers: policy.covers, asks: [] }
+    const crowd = learned && finds.length === 0 ? crowdIn(used, run) : undefined
+    const { crowd: _before, ...counts } = run.episodes
     store.unit(() => {
       store.forget(forgotten)
       store.putFinds(finds)
@@ -301,7 +313,7 @@ export class RunSteps {
         drifted: [],
         asks,
         progress,
-        episodes: { ...run.episodes, used: used.length, ...ends },
+        episodes: { ...counts, used: used.length, ...ends, ...(crowd && { crowd }) },
         rejected: [...rejected, ...(store.get('unmined') ?? [])],
       })
     })

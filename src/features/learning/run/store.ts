@@ -1,5 +1,6 @@
 import type { Drift } from '../contract/learner-api.ts'
 import type { StoredRun } from '../contract/runs.ts'
+import type { Replies } from '../contract/setting.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { corrected, type Correction } from '../episodes/people.ts'
 import { evidenceParts, type EvidencePart, type ReadPlace, type Rejected } from '../contract/runs.ts'
@@ -10,6 +11,8 @@ import type { MinedSkill } from './skills.ts'
 /** A run with the state that its learner continues from. */
 export type LearningRun = StoredRun & {
   trusted_sources: string[]
+  /** Missing in runs that an earlier version began. */
+  replies?: Replies
   drifted: Drift[]
   /** The number of times that it has learned again after asking again. */
   round: number

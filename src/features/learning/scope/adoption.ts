@@ -55,9 +55,11 @@ export class Adopting {
 
   /** A learned reflex never does what its agent cannot do. */
   #lacks({ needs }: LearnedVersion): Refused<'lacks'> | null {
-    if (needs?.kind !== 'tool') return null
-    const found = this.#parts.toolbox.find(needs.name)
-    return found.ok ? null : { ok: false, reason: 'lacks', detail: found.detail }
+    for (const { kind, name } of needs ?? []) {
+      const found = kind === 'tool' ? this.#parts.toolbox.find(name) : null
+      if (found?.ok === false) return { ok: false, reason: 'lacks', detail: found.detail }
+    }
+    return null
   }
 
   /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Action } from '../../../contract/action.ts'
-import type { Decision, ReflexState } from '../../../contract/reflex.ts'
+import type { Decision, ReflexState, ComparisonTerms } from '../../../contract/reflex.ts'
 
 const count = z.int()
 const text = z.string()
@@ -98,7 +98,16 @@ export type CertificateChange = z.infer<typeof changed>
 /** The log entries of proofs. The event type and the risk are null if all strata changed. */
 export type ProvingEntry =
   /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
-  | { kind: 'reflex-compared'; reflex_id: string; version: number; action: Action; decision: Decision; agreed: boolean | null }
+  | {
+      kind: 'reflex-compared'
+      reflex_id: string
+      version: number
+      action: Action
+      decision: Decision
+      agreed: boolean | null
+      /** The terms by which a sequence was compared. */
+      terms?: ComparisonTerms
+    }
   /** `turn_id` is null if an operator did it. */
   | { kind: 'reflex-overruled'; reflex_id: string; version: number; turn_id: string | null; reason: string }
   /** Moved by the scope's metrics; `suspended`: in this scope only, which does not own it. */

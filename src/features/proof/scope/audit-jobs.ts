@@ -1,3 +1,4 @@
+import { actOwner, sequenceKey } from '../../../engine/reflexes/sequence-keys.ts'
 import { DECISION_ASKED } from '../../decisions/contract/event.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
@@ -59,7 +60,9 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   // Without a proof there is nothing to audit, such as after an alarm.
   if (!version || !judgements.isProven(version, payload)) return unit((ending) => void jobs.done(ending, 'audit', key))
   if (payload.event_type === DECISION_ASKED) return auditAsked({ key, payload, version }, parts)
-  const asked = { turn_id: key, head, view }
+  const owners =
+    payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(sequenceKey(payload.log_seq), place)) : []
+  const asked = { turn_id: key, head, view, answers_of: owners }
   const answer = await dry_turns.ask(asked)
   const waits = answer.status === 'waiting' || answer.status === 'refused'
   if (waits && now() - view.decided_at < MOST_WAIT_MS) {
@@ -70,7 +73,8 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     jobs.done(ending, 'audit', key)
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
-    judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage })
+    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }) }
+    judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms })
   })
   return undefined
 }
@@ -87,7 +91,13 @@ async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsP
   }
   unit((ending) => {
     jobs.done(ending, 'audit', key)
-    judgements.audited(ending, version, { ...payload, head: childHead(payload.head), decided: answer.decided, usage: answer.usage })
+    judgements.audited(ending, version, {
+      ...payload,
+      head: childHead(payload.head),
+      decided: answer.decided,
+      usage: answer.usage,
+      terms: {},
+    })
   })
   return undefined
 }

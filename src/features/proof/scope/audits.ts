@@ -1,3 +1,5 @@
+import { wordsIn } from '../../learning/contract/setting.ts'
+import type { Words } from '../../../contract/reflex.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
 import { isAsked } from '../../decisions/contract/event.ts'
@@ -14,7 +16,14 @@ import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 
 /** An audit as stored in its job. */
-export type Audit = OwnAct & { reflex_id: string; version: number; view: DryView; head: EntryHead }
+export type Audit = OwnAct & {
+  reflex_id: string
+  version: number
+  view: DryView
+  head: EntryHead
+  /** Missing in jobs of an earlier version. */
+  words?: Words
+}
 
 type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
 
@@ -71,6 +80,7 @@ export class Audits implements ScopeFeature {
       traits: traitsOf(event),
       view,
       head: childHead(headOf(event)),
+      words: wordsIn(settings().learning.replies, event),
     }
     jobs.add(unit, { kind: 'audit', key: uuidv7(), payload })
     return true

@@ -1,7 +1,7 @@
 import type { Action } from '../../../contract/action.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Decision, ReflexVersion } from '../../../contract/reflex.ts'
+import type { Decision, ReflexVersion, ComparisonTerms } from '../../../contract/reflex.ts'
 import type { AuditEntry, AuditOccasion, JudgedBy } from '../contract/audit.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Risk } from '../contract/certificate.ts'
@@ -78,9 +78,13 @@ export class Judgements {
   }
 
   /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
-  audited(unit: Unit, version: ReflexVersion, { decided, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage'>): void {
+  audited(
+    unit: Unit,
+    version: ReflexVersion,
+    { decided, terms, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage'> & { terms: ComparisonTerms },
+  ): void {
     const { keyOf } = this.#parts.toolbox
-    const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map() }, keyOf).agreed
+    const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map(), ...terms }, keyOf).agreed
     this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
   }
 

@@ -1,9 +1,11 @@
 import type { ToolDefinition } from '../../../tools/define-tool.ts'
-import { toolCallOf, type Action } from '../../../contract/action.ts'
-import { actsOf, type Decision, type ReflexVersion } from '../../../contract/reflex.ts'
+import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
+import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
 import { type EventTraits, traitsOf } from '../evidence/novelty.ts'
 import { shapeOf } from '../evidence/shape.ts'
+import { wordsIn } from '../../learning/contract/setting.ts'
+import type { Words } from '../../../contract/reflex.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
@@ -42,6 +44,7 @@ type Comparison = {
   decision: Decision
   teaches: boolean
   seen: Map<string, number>
+  terms: ComparisonTerms
 }
 type Trial = { seq: number; reflex_id: string; version: number; action: string; event_type: string; payload: string | null }
 
@@ -142,6 +145,7 @@ export class ShadowTrials implements ScopeFeature {
             decision,
             teaches,
             seen: new Map(),
+            terms: { alone: true, words: this.#wordsIn(event) },
           },
           headOf(event),
         )
@@ -159,7 +163,12 @@ export class ShadowTrials implements ScopeFeature {
   }
 
   /** Compares shadow actions with a turn's decision; null if no turn will decide. */
-  decided(unit: Unit, events: readonly { seq: number; scope: string; id: string; trace_id: string }[], decision: Decision | null): void {
+  decided(
+    unit: Unit,
+    events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
+    decision: Decision | null,
+    outputs: ComparisonTerms['outputs'] = {},
+  ): void {
     if (this.#waiting === 0 || events.length === 0) return
     const { programs } = this.#parts
     const rows = unit.allOf<Trial>(
@@ -180,7 +189,8 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen }, eventHead(event))
+        const terms = { alone: events.length === 1, words: taught ? this.#wordsIn(taught) : ('none' as const), outputs }
+        this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
   }
@@ -213,9 +223,12 @@ export class ShadowTrials implements ScopeFeature {
     const fieldOf = (given: unknown, field: string): string | undefined =>
       JSON.stringify((given as Record<string, unknown> | null)?.[field])
     const fits = (action: Action): boolean => {
-      const call = toolCallOf(action)
-      if (call?.tool !== undoes.tool) return false
-      return undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(call.args, field) === fieldOf(input, field))
+      const calls = actionsIn(action).flatMap((one) => toolCallOf(one) ?? [])
+      return calls.some(
+        ({ tool: called, args }) =>
+          called === undoes.tool &&
+          undoes.match.every((field) => fieldOf(input, field) !== undefined && fieldOf(args, field) === fieldOf(input, field)),
+      )
     }
     const reason = `${who} called ${tool}, which undoes its ${undoes.tool}`
     const acting = this.#parts.programs.links.flatMap((link) => link.acting?.id ?? [])
@@ -228,6 +241,10 @@ export class ShadowTrials implements ScopeFeature {
     return this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
   }
 
+  #wordsIn(event: Event): Words {
+    return wordsIn(this.#parts.settings().learning.replies, event)
+  }
+
   /** A new event has no row yet. */
   #acceptedBefore(seq: number, at: number): boolean {
     const row = this.#parts.database.first<{ accepted_at: number }>('SELECT accepted_at FROM events WHERE seq = ?', seq)
@@ -236,11 +253,11 @@ export class ShadowTrials implements ScopeFeature {
 
   #compare(
     unit: Unit,
-    { version, action, seq, event_type, shape, traits, decision, teaches, seen }: Comparison,
+    { version, action, seq, event_type, shape, traits, decision, teaches, seen, terms }: Comparison,
     head: ReturnType<typeof eventHead>,
   ): void {
     const { toolbox, records, log, promotions, judgements } = this.#parts
-    const { agreed } = agreedIn({ version, action, decision, seen }, toolbox.keyOf)
+    const { agreed } = agreedIn({ version, action, decision, seen, ...terms }, toolbox.keyOf)
     const { metrics } = records.of(version)
     metrics.shadow[agreed === null ? 'undecided' : agreed ? 'agreed' : 'disagreed'] += 1
     const span = childHead(head)
@@ -252,6 +269,7 @@ export class ShadowTrials implements ScopeFeature {
       action: log.clean(action) as Action,
       decision: log.clean(decision) as Decision,
       agreed,
+      ...(action.action_type === 'sequence' && { terms: log.clean(terms) as ComparisonTerms }),
     })
     if (agreed === null || !teaches) return
     const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, head: span }

@@ -1,5 +1,5 @@
 import { isJsonFields, sameJson } from '../../../base/json.ts'
-import type { Action } from '../../../contract/action.ts'
+import { actionsIn, type Action } from '../../../contract/action.ts'
 import type { Arrival, InFlight } from '../../../contract/event-record.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
@@ -103,7 +103,7 @@ export class World implements Departures {
     const acts = this.#actsOf(was, now)
     if (!same || (acts.was === null) !== (acts.now === null)) this.#changeActs(ran, event.event.id, acts)
     if (!same) this.#keepScratch(judged, was?.action, now?.action)
-    else if (was?.action.action_type === 'set_scratch') this.#scratch.delete(was.action.key)
+    else for (const { key } of notesIn(was?.action)) this.#scratch.delete(key)
     this.#keepKeys(was, now)
     const at_once = { joined: perceived === 'joined', consumed: was !== null && consumes(was.action) }
     const waits: Fate['waits'] = [at_once.joined && waitsAfter(was?.action), decision.perceived === 'joined' && waitsAfter(now?.action)]
@@ -166,13 +166,13 @@ export class World implements Departures {
   #changeActs(accepted: LogEntry, event_id: string, { was, now }: Acts): void {
     if (was) {
       this.#effect(was, 'vanishes', was.action)
-      if (was.action.action_type === 'emit_event') this.#silent.add(event_id)
+      if (does(was.action, 'emit_event')) this.#silent.add(event_id)
     }
     if (!now) return
     const { action } = now
     this.#effect(accepted, 'appears', action)
-    if (action.action_type === 'emit_event') this.#parts.cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
-    if (action.action_type === 'run_skill' || action.action_type === 'invoke_artifact')
+    if (does(action, 'emit_event')) this.#parts.cannot(accepted, 'event', 'the event that the reflex would emit was not recorded')
+    if (does(action, 'run_skill') || action.action_type === 'invoke_artifact')
       this.#parts.cannot(accepted, 'reflex', `what follows from ${action.action_type} was not recorded`)
   }
 
@@ -207,13 +207,12 @@ export class World implements Departures {
   /** A key of the scratch that was written as recorded only keeps its earlier value here. */
   #keepScratch({ accepted, steps }: GivenEvent, was: Action | undefined, now: Action | undefined): void {
     const after = accepted.seq
-    if (was?.action_type === 'set_scratch') {
-      const { key } = was
+    for (const { key } of notesIn(was)) {
       const seen = steps.map(({ context }) => context).find(isJsonFields)?.['scratch']
       const kept = this.#scratch.get(key) ?? { value: isJsonFields(seen) ? seen[key] : undefined }
       this.#scratch.set(key, { after, key, value: kept.value })
     }
-    if (now?.action_type === 'set_scratch') this.#scratch.set(now.key, { after, key: now.key, value: now.value })
+    for (const { key, value } of notesIn(now)) this.#scratch.set(key, { after, key, value })
   }
 
   #written(scratch: Record<string, unknown>, before: number): Record<string, unknown> {
@@ -234,6 +233,11 @@ export class World implements Departures {
   }
 }
 
+const does = (action: Action, type: Action['action_type']): boolean => actionsIn(action).some(({ action_type }) => action_type === type)
+const notesIn = (action: Action | undefined) =>
+  (action ? actionsIn(action) : []).filter(
+    (one): one is Extract<Action, { action_type: 'set_scratch' }> => one.action_type === 'set_scratch',
+  )
 const starts = (arrival: Arrival): boolean => arrival !== 'dropped' && arrival !== 'no_trigger'
 const consumes = (action: Action): boolean => action.consume === true && action.action_type !== 'escalate'
 const waitsAfter = (action: Action | undefined): boolean => action === undefined || action.action_type === 'escalate'

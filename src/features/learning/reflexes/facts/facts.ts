@@ -17,6 +17,7 @@ export type Leaves = { leaves: Leaf[]; lists: List[] }
 export function leavesOf(saw: Saw): Leaves {
   const found: Leaves = { leaves: [], lists: [] }
   for (const [name, value] of Object.entries(saw.event)) if (!NAMING.has(name)) collect(value, ['event', name], found)
+  if (saw.event.meta?.heard === true) found.leaves.push({ path: ['event', 'meta', 'heard'], value: true })
   collect(saw.scratch, ['scratch'], found)
   for (const [name, { total, by_type }] of Object.entries(saw.window)) {
     found.leaves.push({ path: ['window', name, 'total'], value: total })

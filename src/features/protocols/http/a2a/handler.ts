@@ -206,7 +206,7 @@ export class ScopeAgent implements A2ARequestHandler {
     if (task && (await this.#isDecided(task, message))) return task.task.id
     if (task && !isWaiting(taskOf(task)))
       throw new UnsupportedOperationError(`The task ${message.taskId} asks for nothing: send a message without a task.`)
-    const rules = eventRules(this.#c, scope)
+    const rules = { ...eventRules(this.#c, scope), heard: true }
     const trace = traceContextOf(this.#traceparent, this.#c.req.header('tracestate'))
     const event = eventOf(message, { ...rules, defaults: { ...rules.defaults, trace } }, task?.task ?? null)
     const answer = await this.#stub.accept([event], 'http')

@@ -79,7 +79,7 @@ async function begun(c: AgUiContext, { threadId, runId, parentRunId, messages, r
   const content = textOf(answers?.[0]?.payload) ?? textOf(messages.findLast(({ role }) => role === 'user')?.content)
   if (content === null) throw invalid('A run needs a message of the user with text, or an answer to an interrupt.')
   const event_id = `ag-ui:${runId}`
-  const event = readEvent({ type: 'ws.message', id: event_id, connection_id: threadId, content }, eventRules(c, scope))
+  const event = readEvent({ type: 'ws.message', id: event_id, connection_id: threadId, content }, { ...eventRules(c, scope), heard: true })
   const stub = c.env.SCOPE.getByName(scope)
   const { last_seq } = await stub.readLog(0, 1)
   const accepted = await stub.accept([event], 'http')

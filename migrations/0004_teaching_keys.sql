@@ -1,0 +1,1 @@
+ALTER TABLE `keys` ADD `teaches` integer DEFAULT false NOT NULL;

@@ -1,0 +1,91 @@
+import { ACTED, endOfProposal, type ActionEnding } from '../../agent/action-end.ts'
+import type { Json } from '../../base/json.ts'
+import type { LaneWork } from '../../contract/action.ts'
+import type { Accepted } from '../../contract/scope-api.ts'
+import type { Event } from '../../core/event.ts'
+import { ownText } from '../../skills/session/owner.ts'
+import type { SkillProposal } from '../../skills/session/ports.ts'
+import type { ProposalResult } from '../../skills/session/result.ts'
+import { AwaitsPerson } from '../../tools/anchors.ts'
+import type { HeldEffect } from '../effects/effect.ts'
+import type { Lanes } from '../effects/wiring.ts'
+import type { SessionFor } from '../skills/sessions.ts'
+import type { LaneAction } from './actions.ts'
+
+/**
+ * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
+ * attempted. `asks`: a person was asked, and it has not happened yet.
+ */
+export type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true; output?: Json; asks?: true }
+
+export type ActParts = Lanes & {
+  accept: (events: readonly Event[]) => Accepted
+  /** `text` is the event's text, which is searched for keywords. */
+  propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
+}
+
+/** `owner`: of its rows in the journal. `key`: of its call, if the reflex gave one. */
+export type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal }
+
+/** Does one act in the effect lane. Throws if a tool call or an emission fails. */
+export async function performAct(work: Exclude<LaneWork, { kind: 'sequence' }>, doing: Doing, parts: ActParts): Promise<Performed> {
+  if (work.kind === 'event') return send(work, doing, parts)
+  return work.kind === 'skill' ? runSkill(work, doing, parts) : callTool(work, doing, parts)
+}
+
+/** The event that a queued action is about. */
+export function eventOf({ seq }: LaneAction, { database }: Pick<Lanes, 'database'>): Event {
+  const row = database.first<{ payload: string }>('SELECT payload FROM events WHERE seq = ?', seq)
+  return JSON.parse(row?.payload ?? '{}') as Event
+}
+
+type Work<Kind extends LaneWork['kind']> = Extract<LaneWork, { kind: Kind }>
+
+async function send({ event }: Work<'event'>, { signal }: Doing, { effects, accept }: ActParts): Promise<Performed> {
+  const accepted = await effects.exclusively(async () => accept([event]), signal)
+  if (!accepted.ok) throw new Error(`the inbox is full (${accepted.depth} of ${accepted.limit})`)
+  return ACTED
+}
+
+/** The owner is the run's cause, so a repeated job resumes the same run. */
+async function runSkill({ skill_id, inputs }: Work<'skill'>, { owner, payload, signal }: Doing, parts: ActParts): Promise<Performed> {
+  const { reflex_id, version, head } = payload
+  const event = eventOf(payload, parts)
+  const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
+  const result = await parts.propose(proposal, ownText(event), { head, causes: [owner], signal, events: [event] })
+  const ending = endOfProposal({ ...result, skill_id })
+  return { ...ending, output: result.outputs, ...(result.status === 'needs_approval' && { asks: true as const }) }
+}
+
+async function callTool({ tool, input }: Work<'tool'>, { owner, key, payload, signal }: Doing, parts: ActParts): Promise<Performed> {
+  const { reflex_id, version, head } = payload
+  const found = parts.toolbox.find(tool)
+  if (!found.ok) throw new Error(found.detail)
+  const request = {
+    tool,
+    definition: found.definition,
+    input,
+    key: key === null ? null : `${reflex_id} ${key}`,
+    cause: { by: `reflex:${reflex_id}@${version}` },
+    // Attempts before a crash ran under the same owner.
+    turn_id: owner,
+    earlier_turns: [owner],
+    head,
+    signal,
+    timeout_ms: parts.settings().effect_timeout_ms,
+  }
+  const held = await parts.effects.hold(request).catch(waiting)
+  // As with a skill: the reflex has done its part when a person was asked.
+  if (held === null) return { ...ACTED, asks: true }
+  if (!held.thrown) return { ...ACTED, close: held.close, output: jsonOf(held.output) }
+  parts.unit((unit) => held.close(unit), { kind: 'action', id: owner })
+  throw held.thrown.error
+}
+
+/** As the journal keeps it. */
+const jsonOf = (output: unknown): Json => JSON.parse(JSON.stringify(output ?? null)) as Json
+
+function waiting(error: unknown): null {
+  if (error instanceof AwaitsPerson) return null
+  throw error
+}

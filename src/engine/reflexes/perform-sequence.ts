@@ -1,0 +1,124 @@
+import { endOfAct, REUSED, type ActionEnding } from '../../agent/action-end.ts'
+import { permit } from '../../agent/permit.ts'
+import { parseAction, type Action, type LaneWork, type SequenceAct } from '../../contract/action.ts'
+import type { Event } from '../../core/event.ts'
+import { resolveAct } from '../../reflexes/sequence.ts'
+import type { Job } from '../jobs.ts'
+import { childHead, reflexHead, under } from '../log/spans.ts'
+import type { Sockets } from '../live/sockets.ts'
+import type { Unit } from '../storage/unit.ts'
+import { kindOf, type LaneAction } from './actions.ts'
+import { actOwner } from './sequence-keys.ts'
+import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
+
+export type SequenceParts = ActParts & {
+  sockets: Pick<Sockets, 'reply'>
+  /** The reason why the version may no longer act, or null. */
+  obstacle: (payload: LaneAction) => string | null
+}
+type Sequence = Extract<LaneWork, { kind: 'sequence' }>
+
+/** The owner of the journal rows of an act; of the one that is due unless `place` is given. */
+export function ownerOf({ key, payload }: Job<LaneAction>, place = payload.done?.length ?? 0): string {
+  return payload.work.kind === 'sequence' ? actOwner(key, place) : key
+}
+
+/**
+ * Does the acts of a sequence in their order, each as if it were alone: with the outputs that it
+ * uses it is parsed and permitted again, and its version must still be allowed to act. Each act
+ * ends in a unit that writes its place and output into the job, so that after a crash the sequence
+ * continues with the act that was due (G8). It stops at the first that fails, and where a person is
+ * asked.
+ */
+export async function performSequence(
+  { acts }: Sequence,
+  job: Job<LaneAction>,
+  parts: SequenceParts,
+  signal: AbortSignal,
+): Promise<Performed> {
+  const { unit, jobs } = parts
+  for (let done = job.payload.done ?? []; done.length < acts.length; done = job.payload.done ?? []) {
+    const act = acts[done.length] as SequenceAct
+    const { ending, write, follow } = await performDue(act, job, parts, signal)
+    if (ending.status !== 'ok' && ending.status !== 'reused') return told(ending, job)
+    const { action_type } = act
+    const next = { ...job.payload, done: [...done, { action_type, status: ending.status, output: ending.output ?? null }] }
+    unit(
+      (progress) => {
+        ending.close?.(progress)
+        write?.(progress)
+        jobs.advanced(progress, kindOf(job.payload.work), job.key, next)
+      },
+      { kind: 'action', id: job.key },
+    )
+    job.payload = next
+    follow?.()
+    if (ending.asks) break
+  }
+  return job.payload.done?.every(({ status }) => status === 'reused') ? REUSED : { status: 'ok', error: null }
+}
+
+/** The ending of the sequence, which names the act that failed. */
+export function told<Ending extends ActionEnding>(ending: Ending, { payload }: Job<LaneAction>): Ending {
+  if (payload.work.kind !== 'sequence') return ending
+  const place = payload.done?.length ?? 0
+  return endOfAct(ending, place, payload.work.acts.length)
+}
+
+type Done = { ending: Performed; write?: (unit: Unit) => void; follow?: () => void }
+
+async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Done> {
+  const { payload } = job
+  const owner = ownerOf(job)
+  const failed = (error: string): Done => ({ ending: { status: 'failed', error, ...(payload.done ? {} : { withheld: true as const }) } })
+  const lacks = hasBegun(owner, parts) ? null : parts.obstacle(payload)
+  if (lacks !== null) return failed(lacks)
+  const resolved = resolveAct(
+    act,
+    (payload.done ?? []).map(({ output }) => output),
+  )
+  if (!resolved.ok) return failed(resolved.detail)
+  const event = eventOf(payload, parts)
+  const parsed = parseAction({ ...resolved.action, ...keyFor(resolved.action, payload, event) })
+  if (!parsed.ok) return failed(parsed.error)
+  const { scope, agents, toolbox, agent, memory, now } = parts
+  const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id }, has_trigger: agent().trigger !== null }
+  const permission = permit(parsed.action, { ...asked, scratch: memory.live.scratch, now: now() })
+  if (!permission.ok) return failed(permission.detail)
+  if (!permission.lane) return atOnce(parsed.action, payload, event, parts)
+  const { work } = permission
+  if (work.kind === 'sequence') throw new Error('a sequence has no sequences')
+  const { idempotence_key } = payload
+  const key = idempotence_key === null ? null : `${idempotence_key} ${payload.done?.length ?? 0}`
+  const sent = work.kind === 'event' ? { ...work, event: under(payload.head, work.event, parts.trace_marks.of(payload.head)) } : work
+  return { ending: await performAct(sent, { owner, key, payload, signal }, parts) }
+}
+
+const hasBegun = (owner: string, { effects, database }: SequenceParts): boolean =>
+  effects.journal.lastOf(owner) !== undefined || database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', owner) !== undefined
+
+/** The id of an event that is sent is made from its key: each act of a sequence has its own. */
+function keyFor({ action_type }: Action, { idempotence_key, done = [] }: LaneAction, { id }: Event): { idempotence_key?: string } {
+  return action_type === 'emit_event' ? { idempotence_key: `${(idempotence_key ?? id).slice(0, 120)} ${done.length}` } : {}
+}
+
+/** An act that changes only this scope is done in the unit that ends it. */
+function atOnce(action: Action, { reflex_id }: LaneAction, event: Event, { sockets, memory, log }: SequenceParts): Done {
+  const ending = { status: 'ok' as const, error: null }
+  const head = childHead(reflexHead(event, reflex_id))
+  if (action.action_type === 'reply') {
+    const { content } = action
+    return {
+      ending,
+      write: (unit) => void unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content }),
+      follow: () => sockets.reply({ turn_id: null, event_id: event.id, content }),
+    }
+  }
+  if (action.action_type !== 'set_scratch') throw new Error(`the action ${action.action_type} is not done at once`)
+  const write = (unit: Unit): void => {
+    memory.setScratch(unit, action.key, action.value)
+    const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
+    unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id })
+  }
+  return { ending, write }
+}

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest'
+import type { Episode, EpisodeAct } from '../../../src/features/learning/episode.ts'
+import { learnReflexes, type ReflexLearnOptions } from '../../../src/features/learning/reflexes/learn.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { checkReflex } from '../../../src/reflexes/static-check.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
+import { call, episode, history, reply } from './histories.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule)
+
+async function actions(episodes: Episode[], event: Episode, options: ReflexLearnOptions = {}): Promise<unknown[]> {
+  const found: unknown[] = []
+  for (const { code } of learnReflexes(episodes, options).reflexes) {
+    const checked = await checkReflex(code)
+    expect(checked).toMatchObject({ ok: true })
+    const { action } = runReflex(sandbox, { code, hash: checked.ok ? checked.hash : '' }, { ...sampleContext, ...event.saw })
+    if (action) found.push(action)
+  }
+  return found
+}
+
+const said = (index: number) => ({ type: 'mail', line: index % 2 === 0 ? `please refund order k${index}` : `where is my parcel k${index}` })
+const tool = (index: number) => (index % 2 === 0 ? 'refund' : 'track')
+const PHRASES = ['Done.', 'It is taken care of.', 'I did what you asked for.']
+const phrase = (index: number) => PHRASES[(index * 7 + Math.floor(index / 5)) % 3] ?? ''
+/** The model calls a tool and then says that it did. */
+const talks = (index: number, words: string): [ReturnType<typeof said>, EpisodeAct[]] => [
+  said(index),
+  [...call(tool(index), { order: `k${index}` }), ...reply(words)],
+]
+const heard = (one: Episode): Episode => ({
+  ...one,
+  saw: { ...one.saw, event: { ...one.saw.event, meta: { ...one.saw.event.meta, heard: true } } },
+})
+const fresh = episode(9000, { type: 'mail', line: 'please refund order k900' }, [])
+const refunds = { action_type: 'call_tool', tool: 'refund', args: { order: 'k900' } }
+
+describe('a model that calls a tool and then says so', () => {
+  test('teaches the call where nobody hears the words, and only there', async () => {
+    const episodes = history(300, (index) => talks(index, phrase(index)))
+    expect(await actions(episodes, fresh)).toEqual([refunds])
+    expect(await actions(episodes, heard(fresh))).toEqual([])
+  })
+
+  test('teaches the words, too, where they are always the same', async () => {
+    const episodes = history(300, (index) => talks(index, `I called ${tool(index)}.`))
+    const both = { action_type: 'sequence', acts: [refunds, { action_type: 'reply', content: 'I called refund.' }], consume: true }
+    expect(await actions(episodes, fresh)).toEqual([both])
+    expect(await actions(episodes, heard(fresh))).toEqual([both])
+    expect(await actions(episodes.map(heard), heard(fresh))).toEqual([both])
+  })
+
+  test('teaches words with what the event says', async () => {
+    const episodes = history(300, (index) => talks(index, `I did it for order k${index}, as you asked.`)).map(heard)
+    expect(await actions(episodes, heard(fresh))).toMatchObject([
+      { acts: [refunds, { action_type: 'reply', content: 'I did it for order k900, as you asked.' }] },
+    ])
+  })
+
+  test('teaches nothing where somebody hears words that vary, and the refusal names the setting', () => {
+    const { reflexes, refused } = learnReflexes(history(300, (index) => talks(index, phrase(index))).map(heard))
+    expect(reflexes).toEqual([])
+    expect(refused.map(({ reason }) => reason).join()).toContain('learning.replies')
+  })
+
+  test('teaches one of its phrases if a person approves it, and the call alone if words are ignored', async () => {
+    const episodes = history(300, (index) => talks(index, phrase(index))).map(heard)
+    const [spoken] = (await actions(episodes, heard(fresh), { replies: 'by_person' })) as { acts: { content: string }[] }[]
+    expect(spoken).toMatchObject({ acts: [refunds, { action_type: 'reply' }] })
+    expect(PHRASES).toContain(spoken?.acts[1]?.content)
+    expect(await actions(episodes, heard(fresh), { replies: 'ignore' })).toEqual([refunds])
+  })
+
+  test('teaches nothing by a coin', () => {
+    const coin = (index: number) => ((index * 2654435761) >>> 7) % 2
+    const flips = history(400, (index) => [said(index), [...call(`side${coin(index)}`, {}), ...reply(`It fell on ${coin(index)}.`)]])
+    expect(learnReflexes(flips).reflexes).toEqual([])
+    expect(learnReflexes(flips.map(heard)).reflexes).toEqual([])
+  })
+})
+
+describe('a model that makes several calls', () => {
+  const opened = (index: number, output: unknown): EpisodeAct[] => {
+    const [first] = call('open', { subject: `k${index}` })
+    return first ? [{ ...first, output }] : []
+  }
+  const chain = (
+    index: number,
+    output: (id: string) => unknown = (id) => ({ ticket: { id } }),
+  ): [ReturnType<typeof said>, EpisodeAct[]] => {
+    if (index % 2 === 1) return [said(index), call('track', { order: `k${index}` })]
+    const id = `T-${(index * 7919) % 9973}`
+    return [
+      said(index),
+      [...opened(index, output(id)), ...call('assign', { ticket: id, to: 'billing' }), ...reply(`Ticket ${id} is open.`)],
+    ]
+  }
+
+  test('teaches later calls and words with what earlier ones returned', async () => {
+    expect(
+      await actions(
+        history(300, (index) => chain(index)),
+        fresh,
+      ),
+    ).toEqual([
+      {
+        action_type: 'sequence',
+        acts: [
+          { action_type: 'call_tool', tool: 'open', args: { subject: 'k900' } },
+          {
+            action_type: 'call_tool',
+            tool: 'assign',
+            args: { ticket: null, to: 'billing' },
+            uses: [{ at: '/args/ticket', output: 0, path: '/ticket/id' }],
+          },
+          { action_type: 'reply', parts: ['Ticket ', { output: 0, path: '/ticket/id' }, ' is open.'] },
+        ],
+        consume: true,
+      },
+    ])
+  })
+
+  test('teaches nothing from outputs that are masked in the log', () => {
+    const { reflexes, refused } = learnReflexes(
+      history(300, (index) => {
+        const [event, acts] = chain(index, () => '[redacted]')
+        return [event, acts.map((act) => (act.name === 'assign' ? { ...act, input: { ticket: '[redacted]', to: 'billing' } } : act))]
+      }),
+    )
+    expect(reflexes.filter(({ acts }) => acts.some(({ name }) => name === 'assign'))).toEqual([])
+    expect(refused.map(({ reason }) => reason).join()).toContain('masked in the log')
+  })
+})

@@ -1,0 +1,110 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseAction, type Action, type Sequence, type SequenceAct } from '../../../src/contract/action.ts'
+import type { Act, KeyOf, ComparisonTerms } from '../../../src/contract/reflex.ts'
+import type { Json } from '../../../src/base/json.ts'
+import { agreedIn } from '../../../src/reflexes/agreement.ts'
+import { resolveAct } from '../../../src/reflexes/sequence.ts'
+import { assertProperty } from '../../support/property.ts'
+
+const called = (args: Record<string, unknown>, uses?: { at: string; output: number; path: string }[]): SequenceAct => ({
+  action_type: 'call_tool',
+  tool: 'open',
+  args,
+  ...(uses && { uses }),
+})
+const replied = (content: string): SequenceAct => ({ action_type: 'reply', content })
+const sequence = (...acts: SequenceAct[]): Sequence => ({ action_type: 'sequence', acts })
+const argsOf = (act: SequenceAct, outputs: (Json | undefined)[]) => {
+  const resolved = resolveAct(act, outputs)
+  return resolved.ok ? (resolved.action as { args: unknown }).args : resolved
+}
+
+describe('an act that uses an output', () => {
+  const id = [{ at: '/args/id', output: 0, path: '/ticket/id' }]
+
+  test('gets it at the place that is named beside the arguments', () => {
+    expect(argsOf(called({ id: null, of: 'a' }, id), [{ ticket: { id: 7 } }])).toEqual({ id: 7, of: 'a' })
+    expect(argsOf(called({ deep: [{ x: 1 }] }, [{ at: '/args/deep/0/x', output: 1, path: '' }]), [null, { all: 1 }])).toEqual({
+      deep: [{ x: { all: 1 } }],
+    })
+  })
+
+  test('is resolved into a copy', () => {
+    const act = called({ id: null }, id)
+    resolveAct(act, [{ ticket: { id: 7 } }])
+    expect(act).toEqual(called({ id: null }, id))
+  })
+
+  test.each<[string, SequenceAct, (Json | undefined)[], object]>([
+    ['an output that is not known', called({}, id), [undefined], { reason: 'unknown' }],
+    ['an act that is not earlier', called({}, id), [], { reason: 'missing' }],
+    ['a path that has nothing', called({}, id), [{ ticket: {} }], { reason: 'missing' }],
+    ['a field that every object has', called({}, [{ at: '/args/x', output: 0, path: '/constructor' }]), [{}], { reason: 'missing' }],
+    ['the length of a list', called({}, [{ at: '/args/x', output: 0, path: '/length' }]), [[1]], { reason: 'missing' }],
+    ['a place that is not there', called({}, [{ at: '/args/a/b', output: 0, path: '' }]), [1], { reason: 'missing' }],
+    ['a place in every object', called({}, [{ at: '/args/__proto__', output: 0, path: '' }]), [{}], { reason: 'missing' }],
+    ['a place in the prototype', called({}, [{ at: '/args/__proto__/x', output: 0, path: '' }]), [1], { reason: 'missing' }],
+  ])('lacks %s', (_, act, outputs, lacks) => expect(argsOf(act, outputs)).toMatchObject({ ok: false, ...lacks }))
+
+  test.each(['/tool', '/uses/0/path', '/args', '/action_type', 'args/id', ''])('cannot be written at %s', (at) => {
+    expect(parseAction(sequence(called({}, [{ at, output: 0, path: '' }]))).ok).toBe(false)
+  })
+
+  test('says texts and numbers, and no other values', () => {
+    const said = (path: string): SequenceAct => ({ action_type: 'reply', parts: ['Ticket ', { output: 0, path }, '.'] })
+    expect(resolveAct(said('/id'), [{ id: 7 }])).toMatchObject({ ok: true, action: { action_type: 'reply', content: 'Ticket 7.' } })
+    expect(resolveAct(said('/id'), [{ id: { x: 1 } }])).toMatchObject({ ok: false, reason: 'missing' })
+  })
+
+  test('leaves values alone that a stranger wrote, whatever they look like', () =>
+    assertProperty(
+      'reflexes/sequence: values',
+      fc.property(fc.jsonValue(), fc.jsonValue(), (theirs, output) => {
+        const marked = { uses: [{ at: '/args/x', output: 0, path: '' }], theirs, text: '{{0/}} {"output":0,"path":""}' } as Record<
+          string,
+          unknown
+        >
+        expect(argsOf(called(marked), [output as Json])).toEqual(marked)
+        expect(argsOf(called({ ...marked, mine: null }, [{ at: '/args/mine', output: 0, path: '' }]), [output as Json])).toEqual({
+          ...marked,
+          mine: output,
+        })
+      }),
+    ))
+})
+
+describe('a sequence and a decision', () => {
+  const keyOf: KeyOf = (tool, args) => (tool === 'open' ? { idempotence_key: null, arguments_hash: JSON.stringify(args) } : null)
+  const made = (args: object): Act => ({ act: 'call_tool', tool: 'open', idempotence_key: null, arguments_hash: JSON.stringify(args) })
+  const said = (content: string): Act => ({ act: 'reply', content })
+  const agreed = (action: Action, acts: Act[], terms: ComparisonTerms = { alone: true }) =>
+    agreedIn({ version: { id: 'r', version: 1 }, action, decision: { by: 'turn', acts }, seen: new Map(), ...terms }, keyOf).agreed
+  const both = sequence(called({ a: 1 }), replied('Done.'))
+  const later = sequence(called({ a: 1 }), called({ id: null }, [{ at: '/args/id', output: 0, path: '/id' }]))
+
+  test.each<[string, Action, Act[], ComparisonTerms, boolean | null]>([
+    ['the same acts', both, [made({ a: 1 }), said('done')], { alone: true }, true],
+    ['another call', both, [made({ a: 2 }), said('Done.')], { alone: true }, false],
+    ['other words', both, [made({ a: 1 }), said('I could not.')], { alone: true }, false],
+    ['other words that nobody hears', both, [made({ a: 1 }), said('I could not.')], { alone: true, words: 'none' }, true],
+    ['no words where any would do', both, [made({ a: 1 })], { alone: true, words: 'said' }, false],
+    ['other words where any will do', both, [made({ a: 1 }), said('It is.')], { alone: true, words: 'said' }, true],
+    ['another order', both, [said('Done.'), made({ a: 1 })], { alone: true }, false],
+    ['an act more', both, [made({ a: 1 }), said('Done.'), made({ a: 3 })], { alone: true }, false],
+    ['an act less', both, [made({ a: 1 })], { alone: true }, false],
+    ['acts of other events beside its own', both, [made({ a: 9 }), made({ a: 1 }), said('Done.')], {}, true],
+    ['words about several events', both, [made({ a: 1 }), made({ a: 2 }), said('Both.')], {}, null],
+    ['the output that the turn got', later, [made({ a: 1 }), made({ id: 5 })], { alone: true, outputs: { 0: { id: 5 } } }, true],
+    ['another output than the turn used', later, [made({ a: 1 }), made({ id: 5 })], { alone: true, outputs: { 0: { id: 6 } } }, false],
+    ['an output that nobody knows', later, [made({ a: 1 }), made({ id: 5 })], { alone: true }, null],
+    ['another first call, with an unknown output', later, [made({ a: 2 }), made({ id: 5 })], { alone: true }, false],
+  ])('with %s', (_, action, acts, terms, expected) => expect(agreed(action, acts, terms)).toBe(expected))
+
+  test('one decision confirms it once', () => {
+    const seen = new Map<string, number>()
+    const decision = { by: 'turn' as const, acts: [made({ a: 1 }), said('Done.')] }
+    const judge = () => agreedIn({ version: { id: 'r', version: 1 }, action: both, decision, seen }, keyOf).agreed
+    expect([judge(), judge()]).toEqual([true, null])
+  })
+})
