@@ -9,7 +9,7 @@ import type { FeatureRoutes } from './http/app.ts'
  */
 export type Feature = FeatureRoutes & {
   readonly name: string
-  /** Steps of each sweep, before the platform's. */
+  /** Steps of each sweep, after lost events were sent again and overdue scopes were woken. */
   readonly sweeps?: readonly SweepStep[]
   /** Runs each minute, by the cron alone. */
   readonly scheduled?: (env: Env, now: number) => Promise<void>

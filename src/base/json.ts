@@ -84,6 +84,14 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return prototype === Object.prototype || prototype === null
 }
 
+/** True if a value has parts below the levels that `mapJson` enters. */
+export function isTooDeep(value: unknown, levels = DEEPEST): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels < 0) return true
+  if (Array.isArray(value)) return value.some((item) => isTooDeep(item, levels - 1))
+  return isPlain(value) && Object.values(value).some((field) => isTooDeep(field, levels - 1))
+}
+
 type Key = string | number | null
 type Visit = (value: unknown, key: Key, parent: unknown) => unknown
 /**

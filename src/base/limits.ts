@@ -39,7 +39,7 @@ export const limits = {
   /** Unacknowledged bytes sent to a socket; a mark asks the client to acknowledge. */
   unread_bytes: 512 * 1024,
   mark_bytes: 64 * 1024,
-  /** Sent to sockets whose clients have returned no mark, before one is closed. */
+  /** Bytes for the sockets of a key whose clients have returned no mark, before one is closed. */
   unconfirmed_bytes: 16 * 1024 * 1024,
   unconfirmed_bytes_per_scope: 32 * 1024 * 1024,
   /** The assumed reading of such a client in a quarter of a second. */

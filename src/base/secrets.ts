@@ -1,4 +1,4 @@
-import { jsonText, jsonValue, mapJson } from './json.ts'
+import { isTooDeep, jsonText, jsonValue, mapJson } from './json.ts'
 import { oncePer } from './once-per.ts'
 
 /** Prefix of secrets for tools. Settings may name no others. */
@@ -78,9 +78,9 @@ const hiderOf = (finds: SecretHider['finds'], text: SecretHider['text']): Secret
   finds,
   text,
   value: <Value>(value: Value) => {
-    // Its JSON is searched at once: few values hold a secret.
+    // Its JSON is searched at once: few values hold a secret. What is too deep is cut all the same.
     const json = jsonText(value)
-    if (json !== null && !finds(json)) return value
+    if (json !== null && !finds(json) && !isTooDeep(value)) return value
     return mapJson(value, (inner) => (typeof inner === 'string' ? text(inner) : inner), { name: text }) as Value
   },
 })

@@ -60,17 +60,23 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
     for (let gone = BATCH; gone > 0 && goesOn(); statements += 1) sum += gone = await forget()
     return sum
   }
-  // Small tables first: events may use up the budget.
   const steps: Record<string, number> = {}
-  for (const { name, kept, forget } of retention) {
-    const time = () => (kept === 'by age' ? now : kept === 'a year' ? long_before() : before())
-    const forgetting = `forgetting ${name}`
-    steps[forgetting] = await step(forgetting, () => repeat(() => forget(db, time(), BATCH)))
+  const forgetAll = async (some: readonly FeatureRetention[]) => {
+    for (const { name, kept, forget } of some) {
+      const time = () => (kept === 'by age' ? now : kept === 'a year' ? long_before() : before())
+      const forgetting = `forgetting ${name}`
+      steps[forgetting] = await step(forgetting, () => repeat(() => forget(db, time(), BATCH)))
+    }
   }
+  // Small tables first: statistics and events may use up the budget.
+  const small = retention.filter(({ kept }) => kept !== 'by age')
+  const large = retention.filter(({ kept }) => kept === 'by age')
+  await forgetAll(small)
   await step('forgetting scopes', () => repeat(() => forgetScopes(db, long_before(), BATCH)))
   await step('forgetting queued events', () => repeat(() => forgetQueued(db, before(), BATCH)))
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
+  await forgetAll(large)
   const events = await step('forgetting events', async () => {
     let sum = 0
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {

@@ -50,13 +50,17 @@ export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormPr
     const fixed = Object.fromEntries(Object.entries(given).filter(([name]) => !in_path.includes(name)))
     const own = of.flags.some(([text]) => text.startsWith('--id ')) ? { id: id.value } : {}
     const answer = await run({ ...own, ...fixed, ...Object.fromEntries(values) })
-    if (answer.ok) onDone(answer.value)
+    if (!answer.ok) return
+    // The next press is another request.
+    id.value = crypto.randomUUID()
+    onDone(answer.value)
   }
   return (
     <form class="filters" onSubmit={(event) => void submit(event)}>
       {fields.map(({ name, help, is, required }) => (
-        <label key={name} class="inline" title={help}>
-          {labelOf(name)} <input name={name} required={required} {...(is === 'whole' && { type: 'number' as const, min: 1 })} />
+        <label key={name} class="inline">
+          {labelOf(name)}{' '}
+          <input name={name} placeholder={help} required={required} {...(is === 'whole' && { type: 'number' as const, min: 1 })} />
         </label>
       ))}
       <button type="submit" class="primary" disabled={busy}>

@@ -146,6 +146,8 @@ type SocketFeedParts = { log: Log; now: () => number }
 const PAGE = 500
 /** The wait for a mark, from a client that has returned one before. */
 const PATIENCE_MS = 30_000
+/** The wait for the first mark, after which a client is taken to only read. */
+const FIRST_MARK_MS = 1000
 const CHECK_MS = 250
 
 /**
@@ -297,18 +299,22 @@ export class SocketFeed {
     for (const [socket, since] of this.#stalled) {
       const attachment = this.of(socket)
       if (!attachment) this.#stalled.delete(socket)
+      else if (this.#parts.now() - since < patienceWith(attachment)) this.#wait(socket)
       else if (attachment.read === 0) this.#assumeRead(socket, attachment)
-      else if (this.#parts.now() - since >= PATIENCE_MS) this.#close(socket, attachment)
-      else this.#wait(socket)
+      else this.#close(socket, attachment)
     }
   }
 
   /** Continues to send without marks, while the bytes that may be unread are bounded. */
   #assumeRead(socket: WebSocket, attachment: Attachment): void {
-    const others = Array.from(this.#attachments.values()).filter((other) => other.read === 0)
-    const unconfirmed = others.reduce((sum, { sent }) => sum + sent, 0)
-    if (attachment.sent >= limits.unconfirmed_bytes || unconfirmed >= limits.unconfirmed_bytes_per_scope)
-      return this.#close(socket, attachment)
+    const unconfirmed = Array.from(this.#attachments).filter(([, { read }]) => read === 0)
+    // A closing socket counts for its key, and not against others: its client may never read.
+    const of_key = unconfirmed.filter(([, { key_id }]) => key_id === attachment.key_id)
+    if (bytesSent(of_key) >= limits.unconfirmed_bytes) return this.#close(socket, attachment)
+    const open = unconfirmed.filter(([, { closing }]) => !closing)
+    const [most] = open.toSorted(([, left], [, right]) => right.sent - left.sent)
+    if (most && bytesSent(open) >= limits.unconfirmed_bytes_per_scope) this.#close(...most)
+    if (attachment.closing) return
     this.#stalled.delete(socket)
     attachment.assumed = Math.min(attachment.sent, (attachment.assumed ?? 0) + limits.assumed_bytes)
     socket.serializeAttachment(attachment)
@@ -324,6 +330,11 @@ export class SocketFeed {
   }
 }
 
+const patienceWith = ({ read, assumed }: Attachment): number => {
+  if (read > 0) return PATIENCE_MS
+  return assumed === undefined ? FIRST_MARK_MS : 0
+}
+const bytesSent = (sockets: readonly [WebSocket, Attachment][]): number => sockets.reduce((sum, [, { sent }]) => sum + sent, 0)
 const unread = ({ sent, read, assumed = 0 }: Attachment): number => sent - Math.max(read, assumed)
 const frame = (entry: string): string => `{"type":"log","entry":${entry}}`
 const SENDING_FAILED = { code: 1011, reason: 'sending failed' }

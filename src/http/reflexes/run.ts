@@ -8,7 +8,6 @@ import { resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
 import { demandCoverage } from '../auth/middleware.ts'
 import { reflexActingRoutes } from './acting.ts'
-import { reflexMetricsRoutes } from '../../features/proof/http/metrics.ts'
 import { reflexAt } from '../artifacts/path.ts'
 import { readable } from '../artifacts/sealed.ts'
 import { storeOf } from '../../store/store.ts'
@@ -41,4 +40,4 @@ const runRoutes = resource().openapiRoutes([
   }),
 ])
 
-export const reflexRoutes = resource().route('/', runRoutes).route('/', reflexActingRoutes).route('/', reflexMetricsRoutes)
+export const reflexRoutes = resource().route('/', runRoutes).route('/', reflexActingRoutes)

@@ -49,6 +49,14 @@ describe('a secret is taken out', () => {
   })
 })
 
+test('a value is cut below 64 levels, whether it holds a secret or not', () => {
+  const hider = secretHider([SECRET])
+  const nested = (levels: number, end: unknown): unknown => (levels === 0 ? end : [nested(levels - 1, end)])
+  for (const end of ['plain', SECRET]) expect(JSON.stringify(hider.value(nested(2000, end)))).toBe(JSON.stringify(nested(65, '[too deep]')))
+  const allowed = nested(64, ['plain'])
+  expect(hider.value(allowed)).toBe(allowed)
+})
+
 test('a secret three levels of JSON deep is found in a text that is not JSON itself', () => {
   const hider = secretHider(['quoted"and\\slashed\n12345'])
   const deep = (text: string) => `it failed: ${JSON.stringify(JSON.stringify(JSON.stringify(text)))}`

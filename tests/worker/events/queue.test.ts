@@ -7,6 +7,7 @@ import { enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { sweep } from '../../support/sweep.ts'
+import { sweep as sweepWith } from '../../../src/events/sweep.ts'
 import { call } from '../../support/http.ts'
 import { rowsWritten } from '../../support/rows.ts'
 import { freshScope, inObject, note, type Note, runAlarm, stubOf, until } from '../../support/scopes.ts'
@@ -235,6 +236,17 @@ describe('the sweep', () => {
     expect((await sweep(env, now + 1000)).sent_again).toBe(0)
     await until(async () => (await row(late))?.['status'] === 'completed', 'the late one is delivered')
     expect(await listed(young)).toMatchObject([{ status: 'queued' }])
+    await env.DB.exec('DELETE FROM queued')
+  })
+
+  test('sends again and wakes scopes before the steps of features, which may be slow', async () => {
+    const scope = freshScope()
+    const now = Date.now()
+    await noteQueued(env.DB, [{ id: newBatchId(now - 31_000), events: [note(scope, 'a')] }], now - 1000)
+    const late = 'SELECT count(*) AS n FROM queued WHERE due_at < ?'
+    const slow = { name: 'slow', run: async () => (await env.DB.prepare(late).bind(now).first<number>('n')) ?? -1 }
+    const done = await sweepWith(env, now, { features: [{ sweeps: [slow] }] })
+    expect([done.sent_again, done.steps['slow']]).toEqual([1, 0])
     await env.DB.exec('DELETE FROM queued')
   })
 

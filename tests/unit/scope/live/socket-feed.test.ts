@@ -26,7 +26,7 @@ function feedOf() {
     },
   })
   const feed = new SocketFeed({ log, now: Date.now })
-  const open = (cursor: number | null) => {
+  const open = (cursor: number | null, key_id = 'k') => {
     const sent: { type: string; sent?: number; entry?: { seq: number } }[] = []
     const bytes = { sent: 0 }
     const close = vi.fn<(code: number, reason: string) => void>()
@@ -35,7 +35,7 @@ function feedOf() {
       sent.push(JSON.parse(frame))
     }
     const socket = part<WebSocket>({ send, close, serializeAttachment: () => {} })
-    const connect = { connection_id: 'c', key_id: 'k', source: 's', may_send: true, decides_as: null }
+    const connect = { connection_id: 'c', key_id, source: 's', may_send: true, decides_as: null }
     const counts = { sent: 0, marked: 0, read: 0, closing: false }
     feed.add(socket, { ...connect, ...counts, cursor, live_after: cursor === null ? 0 : ENTRIES })
     feed.follow(socket)
@@ -99,9 +99,12 @@ test('a client that never returns a mark is closed once it could hold too much; 
   expect(feed.size).toBe(0)
 })
 
-test('clients that return no mark hold a bounded amount together', async () => {
+test.each([
+  ['of one key', () => 'k', limits.unconfirmed_bytes],
+  ['of many keys', (index: number) => `k${index}`, limits.unconfirmed_bytes_per_scope],
+])('clients %s that return no mark hold a bounded amount together', async (_, keyOf, most) => {
   const { feed, open } = feedOf()
-  const all = Array.from({ length: 40 }, () => open(0))
+  const all = Array.from({ length: 40 }, (_one, index) => open(0, keyOf(index)))
   for (let round = 0; round < 40; round += 1) {
     await vi.advanceTimersByTimeAsync(500)
     for (const { socket } of all) {
@@ -110,9 +113,23 @@ test('clients that return no mark hold a bounded amount together', async () => {
       feed.follow(socket)
     }
   }
-  const sent = all.reduce((sum, { bytes }) => sum + bytes.sent, 0)
-  expect(sent).toBeLessThan(limits.unconfirmed_bytes_per_scope + all.length * (limits.assumed_bytes + limits.unread_bytes + 30_000))
-  expect(all.every(({ close }) => close.mock.calls.length === 1)).toBe(true)
+  const open_ones = all.filter(({ close }) => close.mock.calls.length === 0)
+  const sent = open_ones.reduce((sum, { bytes }) => sum + bytes.sent, 0)
+  expect(sent).toBeLessThan(most + all.length * (limits.assumed_bytes + limits.unread_bytes + 30_000))
+  expect(all.some(({ close }) => close.mock.calls.length === 1)).toBe(true)
+})
+
+test('a client that takes a second for its first mark is sent no more than the limit meanwhile', async () => {
+  const { open } = feedOf()
+  const { bytes, echo, seqs, close } = open(0)
+  await vi.advanceTimersByTimeAsync(900)
+  expect(bytes.sent).toBeLessThan(limits.unread_bytes + 30_000)
+  for (let round = 0; round < 40; round += 1) {
+    echo()
+    await vi.advanceTimersByTimeAsync(100)
+  }
+  expect(seqs()).toEqual(entries.map(({ seq }) => seq))
+  expect(close).not.toHaveBeenCalled()
 })
 
 test('a live socket that falls behind catches up from the log, without gap or repetition', async () => {
