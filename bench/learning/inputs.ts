@@ -8,7 +8,8 @@ import { drawOf, hashOf } from './draw.ts'
 
 /** An event with its context, and the decision that is right. */
 export type Item = { id: string; at: number; source: string; saw: Saw; label: EpisodeAct[] }
-export type Input = { name: string; items: Item[]; trusted: ReadonlySet<string> }
+/** `speaks`: the teacher says in one of several ways that it did what it did. */
+export type Input = { name: string; items: Item[]; trusted: ReadonlySet<string>; speaks?: true }
 
 /** Names are permuted: nothing may be known beforehand. */
 const name = (word: string): string => `x${hashOf(`seed ${word}`).toString(36)}`
@@ -146,6 +147,18 @@ const snips = (directory: string): Input =>
     }),
   )
 
+/** A tool for each intent, and a teacher that speaks after its calls. */
+const talk = (directory: string): Input => ({
+  ...said(
+    'SNIPS, a tool each, then words',
+    lines(directory, 'snips-intents.tsv').map((line) => {
+      const [intent = '', text = ''] = line.split('\t')
+      return { text, label: tool(intent, {}) }
+    }),
+  ),
+  speaks: true,
+})
+
 const snipsCalls = (directory: string): Input =>
   said(
     'SNIPS tool calls',
@@ -223,4 +236,5 @@ export const inputs: Record<string, (directory: string) => Input> = {
   coin,
   changed,
   'snips-calls': snipsCalls,
+  talk,
 }

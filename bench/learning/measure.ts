@@ -2,7 +2,7 @@ import type { EpisodeAct } from '../../src/features/learning/episode.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { drawOf, hashOf } from './draw.ts'
 import type { Input, Item } from './inputs.ts'
-import { same } from '../../src/features/learning/run/policy.ts'
+import { sameActs as same, wordsOf } from './words.ts'
 import { type Ask, LearningScope } from './scope.ts'
 
 /** `decided`: without the teacher; `agreed`: of these, like the label; `calls`: its answers. */
@@ -68,7 +68,12 @@ function count(counts: Counts, { acts, label, calls }: { acts: EpisodeAct[] | nu
 }
 
 /** The label; a share of the answers belongs to another event, drawn for each attempt. */
-function teacherOf({ items }: Input, noise: number): Ask {
+function teacherOf(input: Input, noise: number): Ask {
+  const ask = silentTeacherOf(input, noise)
+  return input.speaks ? (item, attempt) => [...ask(item, attempt), wordsOf(item.id, attempt)] : ask
+}
+
+function silentTeacherOf({ items }: Input, noise: number): Ask {
   return ({ id, label }, attempt) => {
     if (drawOf(`noise ${id} ${attempt}`) >= noise) return label
     for (let step = 0; step < 50; step += 1) {

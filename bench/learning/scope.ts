@@ -1,3 +1,4 @@
+import { sameActs as same } from './words.ts'
 import type { Episode, EpisodeAct } from '../../src/features/learning/episode.ts'
 import { type LearnedReflexes, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
@@ -9,9 +10,9 @@ import {
   majority,
   nextAt,
   offerRefusal,
-  same,
   SETTLINGS,
   STEP,
+  strataOf,
   stratumOfAct,
   withoutForgotten,
   worthAsking,
@@ -168,7 +169,7 @@ export class LearningScope {
     this.learnMs = Math.max(this.learnMs, performance.now() - start)
     this.learned = learned
     this.#covers.push(coverageOf(learned))
-    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length)) return
+    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length, strataOf(learned))) return
     for (const bundle of await bundlesOf(learned)) this.#offer(bundle, index)
   }
 

@@ -9,7 +9,8 @@ const TOOL = 'http_file'
 
 /**
  * A scripted language model behind the common protocol. It files each message as its label says,
- * once, and says nothing. It stands for the expensive model that a reflex is to spare.
+ * and then says that it did, as models do. It stands for the expensive model that a reflex is to
+ * spare.
  */
 export async function startTeacher(messages: readonly Message[]): Promise<Teacher> {
   const labels = new Map(messages.map(({ id, label }) => [id, label]))
@@ -28,13 +29,19 @@ export async function startTeacher(messages: readonly Message[]): Promise<Teache
 
 function completion({ body }: ReceivedRequest, labels: ReadonlyMap<string, string | null>): SentResponse | Streamed {
   const { messages, stream = false }: { messages: Turn[]; stream?: boolean } = JSON.parse(body)
-  const label = messages.at(-1)?.role === 'tool' ? null : (labels.get(latestId(messages)) ?? null)
+  const folder = labels.get(latestId(messages)) ?? null
+  const isFiled = messages.at(-1)?.role === 'tool'
+  const label = isFiled ? null : folder
   const call = {
     id: `call-${latestId(messages)}`,
     type: 'function',
     function: { name: TOOL, arguments: JSON.stringify({ folder: label }) },
   }
-  const message = { role: 'assistant', content: '', ...(label !== null && { tool_calls: [{ index: 0, ...call }] }) }
+  const message = {
+    role: 'assistant',
+    content: isFiled ? `I filed it under ${folder}.` : '',
+    ...(label !== null && { tool_calls: [{ index: 0, ...call }] }),
+  }
   const usage = { prompt_tokens: Math.ceil(body.length / 4), completion_tokens: 20, total_tokens: Math.ceil(body.length / 4) + 20 }
   const finish_reason = label === null ? 'stop' : 'tool_calls'
   const head = { id: 'scripted', created: 0, model: 'scripted' }

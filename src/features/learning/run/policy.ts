@@ -10,6 +10,8 @@ const GROWTH = 1.25
 export const STEP = 75
 /** A first version is proved once it would take this share of decisions, or after this number. */
 const WORTH = 0.95
+/** Each stratum has a proof of its own, so that many take long: they are proved earlier. */
+const MANY = { strata: 4, worth: 0.9 } as const
 const LONG = { episodes: 2500, covers: 0.7 } as const
 const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
 const LEAST_FORECAST = 0.15
@@ -46,6 +48,10 @@ export function offersOf({ reflexes, judged }: Pick<LearnedReflexes, 'reflexes' 
 export const nextAt = (decisions: number, has_taken_over: boolean): number =>
   has_taken_over ? decisions + STEP : Math.ceil(decisions * GROWTH)
 
+/** The number of strata among the decisions that were judged. */
+export const strataOf = ({ judged }: Pick<LearnedReflexes, 'judged'>): number =>
+  new Set(judged.map(({ decision }) => stratumOf(decision))).size
+
 /** The share of all newer decisions that what was learned would have taken rightly. */
 export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number {
   const taken = judged.reduce((sum, { held_out }) => sum + held_out.agreed, 0)
@@ -56,11 +62,12 @@ export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number 
  * True if a first version is proved now, false to wait for a better one: a second is proved on what
  * the first leaves over, which is little. `covers`: of each learning so far, the last one included.
  */
-export function isWorthProof(covers: readonly number[], episodes: number): boolean {
+export function isWorthProof(covers: readonly number[], episodes: number, strata = 1): boolean {
   const last = covers.at(-1) ?? 0
   const earlier = covers.at(-1 - FLAT.slices) ?? 0
   if (last > FLAT.covers && earlier > FLAT.covers && last < earlier + FLAT.gain) return true
-  return last > (episodes < LONG.episodes ? WORTH : LONG.covers)
+  const worth = strata < MANY.strata ? WORTH : MANY.worth
+  return last > (episodes < LONG.episodes ? worth : LONG.covers)
 }
 
 /** The reason not to prove an offer. `known`: forecasts of its versions that are being proved. */

@@ -4,7 +4,18 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Correction } from '../episodes/people.ts'
 import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
-import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, majority, same, stratumOfAct, withoutForgotten } from './policy.ts'
+import {
+  coverageOf,
+  isWorthProof,
+  strataOf,
+  nextAt,
+  SETTLINGS,
+  worthAsking,
+  majority,
+  same,
+  stratumOfAct,
+  withoutForgotten,
+} from './policy.ts'
 import { withoutWords } from '../reflexes/classes.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
@@ -325,7 +336,7 @@ export class RunSteps {
     // Learning again in the same run replaces its own figure.
     const before = run.round === 0 ? store.policy.covers : store.policy.covers.slice(0, -1)
     const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
-    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
+    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length, strataOf(learned))
     const known = store.settled()
     const disputed =
       run.round < SETTLINGS
