@@ -11,6 +11,8 @@ export const ended = (run: LearningRun, status: 'done' | 'failed', answer: strin
   progress: { ...run.progress, phase: 'done' },
 })
 
+/** With fewer decisions, their number is the reason. */
+const LEAST = 40
 /** Nothing is learned from one sender alone, which could teach what it likes. */
 const LARGEST_SHARE = 1 / 3
 
@@ -20,7 +22,7 @@ export function crowdIn(
   { trusted_sources: trusts }: Pick<LearningRun, 'trusted_sources'>,
 ): Crowd | undefined {
   const [most] = Array.from(Map.groupBy(episodes, ({ source }) => source)).sort(([, one], [, other]) => other.length - one.length)
-  if (!most || trusts.includes(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE) return undefined
+  if (!most || episodes.length < LEAST || trusts.includes(most[0]) || most[1].length <= episodes.length * LARGEST_SHARE) return undefined
   return { sender: most[0], n: most[1].length, trusts: [...trusts, most[0]] }
 }
 
