@@ -42,7 +42,7 @@ export function reflex({ agents: listed, features = all }: Listed): Deployment {
     static readonly agents = listed
 
     constructor(context: DurableObjectState, env: Env) {
-      super(context, env, agents)
+      super(context, env, { agents, features })
       hideInOutput(deploymentHider(env))
     }
   }

@@ -3,7 +3,7 @@ import type { LearnedReflexes } from '../../src/features/learning/reflexes/learn
 import { actsOfAction } from '../../src/features/learning/episodes/decided.ts'
 import { offersOf } from '../../src/features/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
-import type { AuditPace } from '../../src/features/proof/evidence/draw.ts'
+import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
 import { countAudit, doubt, emptyCusum, type Cusum } from '../../src/features/proof/evidence/drift.ts'
 import { type Bar, barFor } from '../../src/features/proof/evidence/sprt.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'

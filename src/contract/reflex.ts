@@ -223,3 +223,7 @@ function actOf(action: Action, identify: KeyOf): Act {
   }
   return other(action)
 }
+
+/** Opens the id of a decision model as the author of an action. No reflex has such an id. */
+export const DECISION_ID = 'decision:'
+export const isDecisionId = (id: string): boolean => id.startsWith(DECISION_ID)

@@ -150,8 +150,41 @@ export type KeyedOutput = { output: string | null; output_bytes: number; at: num
 /** `free`: the work did not succeed and does not run, so that other work may take its key. */
 export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'done' } & KeyedOutput)
 
+/** Calls that features answer. */
+export interface FeatureCalls {
+  /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
+  adopt(learned: LearnedVersion): Promise<Adoption>
+  /** Returns SkillGrounds as JSON. */
+  skillGrounds(): Promise<string>
+  /** Registers a mined skill, JSON of LearnedSkill, as a candidate. Idempotent. */
+  adoptSkill(learned: string): Promise<SkillAdoption>
+  /**
+   * Hands the scope a decision that D1 has taken. It is applied once: a scope that no longer asks
+   * ignores it. Without a verdict, the scope looks in D1 for decisions that it missed.
+   */
+  approvalDecided(id: string, verdict?: ApprovalVerdict): Promise<void>
+  /** The reason why a question about a reflex is outdated; null: it is not. */
+  approvalOutdated(id: string): Promise<string | null>
+  /**
+   * Asks the slow path again, without effects, about events that turns decided on: JSON of
+   * `AskedAgain[]`, at most `MOST_ASKED` events.
+   */
+  askAgain(event_ids: string[]): Promise<string>
+  /** A person's judgement of the decision on an event. `by` is a name. */
+  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
+  /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
+  raise(alert: Alert): Promise<boolean>
+  /**
+   * The Ledger's push after a commit: the scope's part of the market, and what happened. Each event
+   * is accepted once. `accepted` is false if the inbox is full: the Ledger repeats the push.
+   */
+  marketChanged(view: MarketView, events: MarketEvent[]): Promise<{ accepted: boolean }>
+  /** Serves a call under a contract, once per `invocation_id`: JSON of `Served`. */
+  serve(call: ServiceCall): Promise<string>
+}
+
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
-export interface ScopeApi {
+export interface ScopeApi extends FeatureCalls {
   accept(events: Clean<Event>[], via: Via): Promise<Accepted>
   /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */
   outcomes(ids: string[], timeout_ms: number, sender?: string): Promise<Waited>
@@ -210,12 +243,6 @@ export interface ScopeApi {
   discard(ids: string[], by: string, traceparent?: string): Promise<string[]>
   /** Notifies the scope that these reflexes have a new version or state. */
   reflexesChanged(ids: string[]): Promise<void>
-  /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
-  adopt(learned: LearnedVersion): Promise<Adoption>
-  /** Returns SkillGrounds as JSON. */
-  skillGrounds(): Promise<string>
-  /** Registers a mined skill, JSON of LearnedSkill, as a candidate. Idempotent. */
-  adoptSkill(learned: string): Promise<SkillAdoption>
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
   recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
   /** The identity of each tool call, as for the scope's effects. */
@@ -234,33 +261,10 @@ export interface ScopeApi {
   skills(page: SkillsPageOf): Promise<string>
   /** The ids of all skills that fit here. */
   skillIds(): Promise<string[]>
-  /**
-   * Hands the scope a decision that D1 has taken. It is applied once: a scope that no longer asks
-   * ignores it. Without a verdict, the scope looks in D1 for decisions that it missed.
-   */
-  approvalDecided(id: string, verdict?: ApprovalVerdict): Promise<void>
-  /** The reason why a question about a reflex is outdated; null: it is not. */
-  approvalOutdated(id: string): Promise<string | null>
-  /**
-   * Asks the slow path again, without effects, about events that turns decided on: JSON of
-   * `AskedAgain[]`, at most `MOST_ASKED` events.
-   */
-  askAgain(event_ids: string[]): Promise<string>
-  /** A person's judgement of the decision on an event. `by` is a name. */
-  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
   /** Calls a tool of the agent. `failed`: it failed, or its outcome is unknown. */
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */
   workState(work: KeyedWork): Promise<WorkState>
-  /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
-  raise(alert: Alert): Promise<boolean>
-  /**
-   * The Ledger's push after a commit: the scope's part of the market, and what happened. Each event
-   * is accepted once. `accepted` is false if the inbox is full: the Ledger repeats the push.
-   */
-  marketChanged(view: MarketView, events: MarketEvent[]): Promise<{ accepted: boolean }>
-  /** Serves a call under a contract, once per `invocation_id`: JSON of `Served`. */
-  serve(call: ServiceCall): Promise<string>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>
   /** Recovers from a lost alarm; returns the next wake-up time in ms. */

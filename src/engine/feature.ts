@@ -1,11 +1,16 @@
 import type { Arrival } from '../contract/event-record.ts'
-import type { ReflexVersion } from '../contract/reflex.ts'
+import type { Act, Decision as Decided, ReflexVersion } from '../contract/reflex.ts'
+import type { ScopeState } from '../contract/scope.ts'
 import type { Event } from '../core/event.ts'
 import type { ReactionDecision, Fire, ReflexStep } from '../reflexes/decide.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
-import type { ArrivedEvent } from './inbox/inbox.ts'
+import type { SessionPorts } from '../skills/session/ports.ts'
+import type { ScopeReport } from '../store/replicate.ts'
+import type { ToolDefinition } from '../tools/define-tool.ts'
+import type { FoundNotice, FoldRecord } from '../traces/entries/kind.ts'
+import type { Claimed, ArrivedEvent } from './inbox/inbox.ts'
 import type { Unit } from './storage/unit.ts'
-import type { Stopped } from './turns/turn.ts'
+import type { Stopped, Turn } from './turns/turn.ts'
 
 /** Work to do after decisions commit. */
 export type Next =
@@ -17,9 +22,15 @@ export type Next =
 /** A decision whose entries and row are written. `asks`: a feature decides on the event later. */
 export type Applied = { decision: ReactionDecision; row: ArrivedEvent; fired_seq: number; arrival: Arrival | null; asks: boolean }
 
+type DecidedEvent = { seq: number; scope: string; id: string; trace_id: string }
+/** A call of a tool that undoes calls of another one. */
+type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
+/** A notice of what happened, with its time in ms. */
+export type Told = FoundNotice & { at: number }
+
 /**
  * The seam between the way of an event and what hangs on it. The loop and `apply` name no feature:
- * they call each phase in the order of the wiring's list. A feature has only the phases that it
+ * they call each phase in the order of the list. A feature has only the phases that it
  * needs. All from `fired` on write in the unit of the decision: an error there fails it.
  */
 export type ScopeFeature = {
@@ -40,6 +51,32 @@ export type ScopeFeature = {
   readonly applied?: (unit: Unit, applied: Applied) => void
   /** Follows a decision that is left to a feature: `asks`. */
   readonly asked?: (unit: Unit, applied: Applied) => Next[]
+  /** Follows decisions of a turn or a decision model; null if neither will decide. */
+  readonly eventsDecided?: (unit: Unit, events: readonly DecidedEvent[], decision: Decided | null, outputs?: Turn['outputs']) => void
+  /** Follows a turn that decided, after `eventsDecided`. */
+  readonly turned?: (unit: Unit, claimed: readonly Claimed[], acts: readonly Act[]) => void
+  /** True if it has to know what a turn shows of its instructions and tools. */
+  readonly watches?: () => boolean
+  /** Gets what a turn that decided has shown, before its decision is followed. */
+  readonly taught?: (unit: Unit, shown: Turn['shown']) => void
+  /** Follows the end of an action. `saves`: it spared a turn. */
+  readonly actionEnded?: (unit: Unit, of: { id: string; version: number }, ended: { ok: boolean; saves: boolean }) => void
+  /** Follows a call of a tool that undoes what another one did. */
+  readonly undone?: (unit: Unit, undoing: Undoing, input: unknown, by: { turn_id: string | null; who: string }) => void
+  /** Notes that a reflex's last action was wrong, by a turn. False without a recent action. */
+  readonly overruled?: (unit: Unit, reflex_id: string, of: { turn_id: string | null; reason: string }) => boolean
   /** When it has work although nothing happens, in ms; null: never. */
   readonly due?: () => number | null
+  /** Follows the deletion of old data, in its unit. */
+  readonly swept?: (unit: Unit) => void
+  /** Fields of the scope's row in D1 that are the feature's. */
+  readonly reports?: () => Partial<ScopeReport>
+  /** Fields of the scope's state that are the feature's. */
+  readonly state?: () => Partial<ScopeState>
+  /** Sums over the turns so far. One feature counts them. */
+  readonly turns?: () => FoldRecord['sums']
+  /** Follows what has no entry of its own in the log, and what webhooks may want to know. */
+  readonly told?: (unit: Unit, told: Told) => void
+  /** Judges runs of skills beside the scope's own policy. */
+  readonly policy?: SessionPorts['controlPlane']
 }

@@ -1,37 +1,36 @@
 import { streamOfLines } from '../traces/recording-lines.ts'
 import type { ActionCall } from '../contract/action.ts'
-import type { AgentRegistry } from '../agent/registry.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
 import type { Clean } from '../base/secrets.ts'
-import type { ApprovalVerdict } from '../features/approvals/contract/approval.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { ConnectedObject } from './live/connected-object.ts'
-import { openScope } from './open.ts'
+import { addCalls } from './installed.ts'
+import { openScope, type Of } from './open.ts'
 import { CALLER } from './upkeep/guard.ts'
 import { OwnWork } from './upkeep/own-work.ts'
 import { reopen } from './inbox/reopen.ts'
 import { rangeOf, recordingOf } from './log/trace-recording.ts'
-import { marketChanged, serve } from '../features/market/scope/market-calls.ts'
 import { chainOf, contextAt, contextOf, metricsOf, stateOf } from './context/state.ts'
-import { judge } from '../features/proof/scope/feedback.ts'
-import { adoptSkill, skillGrounds } from '../features/learning/scope/skill-adoption.ts'
-import { askAgain } from '../features/learning/scope/ask-again.ts'
+
+/** With the calls that features answer: the constructor adds them. */
+const Answering = ConnectedObject as abstract new (context: DurableObjectState, env: Env) => ConnectedObject & api.FeatureCalls
 
 /**
  * A scope: the unit of state and serialization. Delegates each call to its owner, in one unit.
  * G1, G3: Inbox and Loop. G2: Inbox and WorkingMemory. G4: Turns and Effects. G5: Log. G8: Effects.
  */
-export class ScopeObject extends ConnectedObject implements api.ScopeApi {
+export class ScopeObject extends Answering implements api.ScopeApi {
   #parts!: Collaborators
   #own!: OwnWork
-  readonly #agents: AgentRegistry
+  readonly #of: Of
 
-  constructor(context: DurableObjectState, env: Env, agents: AgentRegistry) {
+  constructor(context: DurableObjectState, env: Env, of: Of) {
     super(context, env)
-    this.#agents = agents
+    this.#of = of
+    addCalls(new.target.prototype, (scope) => (scope as ScopeObject).#parts, of.features)
     void context.blockConcurrencyWhile(async () => {
       // Store the failure count before the object is dropped.
       await this.#wake().catch(async (error: unknown) => {
@@ -103,18 +102,6 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     await this.#parts.reflex_sync.refresh()
   }
 
-  async adopt(learned: api.LearnedVersion) {
-    return this.#parts.adopting.adopt(learned)
-  }
-
-  async skillGrounds() {
-    return JSON.stringify(await skillGrounds(this.#parts))
-  }
-
-  async adoptSkill(learned: string) {
-    return adoptSkill(this.#parts, JSON.parse(learned) as api.LearnedSkill)
-  }
-
   async recordings(request: { since: number; after: number; limit: number }) {
     return this.#parts.recordings.read(request)
   }
@@ -153,15 +140,6 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
 
   async skillIds() {
     return this.#parts.views.ids()
-  }
-
-  async approvalDecided(id: string, verdict?: ApprovalVerdict) {
-    const { parked_runs } = this.#parts
-    await (verdict ? parked_runs.decided(id, verdict) : parked_runs.poll())
-  }
-
-  async approvalOutdated(id: string) {
-    return this.#parts.parked_runs.outdated(id)
   }
 
   async claim(request: api.ClaimRequest, by: string) {
@@ -221,14 +199,6 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
     return this.#parts.unit((unit) => this.#parts.inbox.discard(unit, ids, { by, traceparent }).map(({ id }) => id))
   }
 
-  async askAgain(event_ids: string[]) {
-    return JSON.stringify(await askAgain(this.#parts, event_ids))
-  }
-
-  async judge(event_id: string, feedback: api.Feedback, by: string) {
-    return judge(this.#parts, event_id, feedback, by)
-  }
-
   async callTool(call: api.OperatorCall, by: string) {
     return this.#parts.operator_calls.call(call, by)
   }
@@ -239,18 +209,6 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
 
   async workState(work: api.KeyedWork) {
     return this.#parts.runs.stateOf(work)
-  }
-
-  async raise(alert: api.Alert) {
-    return this.#parts.unit((unit) => this.#parts.notices.raise(unit, alert), CALLER)
-  }
-
-  async marketChanged(view: api.MarketView, events: api.MarketEvent[]) {
-    return marketChanged(this.#parts, view, events)
-  }
-
-  async serve(call: api.ServiceCall) {
-    return serve(this.#parts, call)
   }
 
   async poke() {
@@ -266,7 +224,7 @@ export class ScopeObject extends ConnectedObject implements api.ScopeApi {
   }
 
   async #wake(): Promise<void> {
-    this.#parts = openScope(this.ctx, this.env, this.#agents)
+    this.#parts = openScope(this.ctx, this.env, this.#of)
     this.#own = new OwnWork(this.#parts)
     await this.#own.onWaking()
   }

@@ -2,7 +2,6 @@ import { isolateSandbox } from '../reflexes/isolate-sandbox.ts'
 import type { Event } from '../core/event.ts'
 import { cleanEvent } from '../events/parse-event.ts'
 import { existingKeys } from '../store/access/keys.ts'
-import type { ScopeFeature } from './feature.ts'
 import { keepingPrograms } from './log/log-parts.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
@@ -14,7 +13,6 @@ import { SocketMessages } from './live/socket-messages.ts'
 import { Sockets } from './live/sockets.ts'
 import { Streams } from './live/sse.ts'
 import { ExpiredEntries } from './log/expired-entries.ts'
-import { Adopting } from '../features/learning/scope/adoption.ts'
 import { Loop } from './loop.ts'
 import { Actions } from './reflexes/actions.ts'
 import { handleActions } from './reflexes/perform-action.ts'
@@ -31,6 +29,7 @@ import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
 import type { Unit } from './storage/unit.ts'
 import { DecisionModelCalls } from '../features/decisions/scope/decisions.ts'
+import { MiddleProof } from '../features/decisions/scope/middle-proof.ts'
 import { turnDeps } from './turns/deps.ts'
 import { Audits } from '../features/proof/scope/audits.ts'
 import { handleAudits } from '../features/proof/scope/audit-jobs.ts'
@@ -68,21 +67,24 @@ type Live = Skilled & ReturnType<typeof composeLive>
 function composeLoop(parts: Live) {
   const { skills, turns, alarm } = parts
   const actions = new Actions(parts)
-  const decisions = new DecisionModelCalls({ ...parts, actions })
+  const middle_proof = new MiddleProof(parts)
+  const decisions = new DecisionModelCalls({ ...parts, actions, middle_proof })
   const audits = new Audits(parts)
-  const features: ScopeFeature[] = [
+  const { features } = parts
+  features.push(
     parts.market_feature,
     actions.queueing,
     // Before an action changes what a turn would have seen.
     audits,
     actions.atOnce,
     parts.shadow_trials,
+    middle_proof,
     keepingPrograms(parts.log_parts),
     decisions,
     parts.parked_runs,
-  ]
+  )
   for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
-  const loop = new Loop({ ...parts, features, situation: composeSituation({ ...parts, features }) })
+  const loop = new Loop({ ...parts, situation: composeSituation(parts) })
   const clean = (event: Event) => cleanEvent(event, parts.hider)
   handleActions({
     ...parts,
@@ -94,7 +96,7 @@ function composeLoop(parts: Live) {
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
   turns.handle((turn) => turnDeps({ ...parts, event_store: events, waits }, turn))
-  return { loop, pull, events, decisions }
+  return { loop, pull, events, decisions, middle_proof }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
@@ -121,7 +123,6 @@ function composeEntrances(parts: Looped) {
   parts.effects.onAnchored((call, why, place) => parked_runs.askCall({ call }, why, place))
   handleCalls(parts, marketTools({ ...trader, settings: () => approvedSettings(parts.settings()) }))
   toolbox.offer(own, { ...marketTools(trader), 'genesis_store.read': own.read_reflex })
-  const adopting = new Adopting({ ...parts, rechain })
   const kept = composeArchive(parts)
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
@@ -130,7 +131,6 @@ function composeEntrances(parts: Looped) {
   return {
     configuration,
     dry_turns,
-    adopting,
     ...kept,
     retention,
     socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),

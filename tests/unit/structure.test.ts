@@ -113,6 +113,64 @@ describe('the dashboard', () => {
   })
 })
 
+describe('the features', () => {
+  /** Files of the engine that import a feature still. The list only shrinks. */
+  const NAMING: readonly string[] = [
+    'engine/context/state.ts',
+    'engine/live/socket-messages.ts',
+    'engine/reflexes/actions.ts',
+    'engine/reflexes/may-act.ts',
+    'engine/reflexes/recordings.ts',
+    'engine/reflexes/wiring.ts',
+    'engine/replication/market-setting.ts',
+    'engine/replication/outbox.ts',
+    'engine/skills/run-jobs.ts',
+    'engine/skills/runs.ts',
+    'engine/skills/sessions.ts',
+    'engine/skills/wiring.ts',
+    'engine/wiring.ts',
+  ]
+  test('are named by no file of the engine, types included, except those that still do', () => {
+    const isFeature = (target: string): boolean => target.startsWith('features/')
+    const naming = files.filter((file) => file.startsWith('engine/') && importsOf(file).some(isFeature))
+    expect(naming.toSorted()).toEqual(NAMING)
+  })
+
+  /** Files outside a feature that import it, its line in the list aside: they only become fewer. */
+  const IMPORTERS: Readonly<Record<string, number>> = {
+    approvals: 30,
+    archive: 2,
+    'control-plane': 5,
+    decisions: 18,
+    hooks: 2,
+    learning: 20,
+    market: 41,
+    notices: 6,
+    proof: 30,
+    protocols: 0,
+    replay: 16,
+    statistics: 14,
+    traces: 3,
+  }
+  test('are deleted by deleting a folder and a line, except for so many files each', () => {
+    const roots = ['src', 'cli', 'client', 'dashboard/src', 'testing', 'examples']
+    const importers = new Map<string, Set<string>>()
+    for (const root of roots)
+      for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((one) => /\.tsx?$/.test(one))) {
+        const file = path.join(root, name)
+        if (file === 'src/features/index.ts' || file.includes('node_modules')) continue
+        for (const [, target = ''] of readFileSync(file, 'utf8').matchAll(/from '(\.{1,2}\/[^']+)'/g)) {
+          const [, feature = ''] = /^src\/features\/([\w-]+)\//.exec(path.join(path.dirname(file), target)) ?? []
+          if (feature && !file.startsWith(`src/features/${feature}/`))
+            importers.set(feature, (importers.get(feature) ?? new Set()).add(file))
+        }
+      }
+    const folders = readdirSync('src/features', { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    const more = folders.filter(({ name }) => (importers.get(name)?.size ?? 0) > (IMPORTERS[name] ?? 0))
+    expect(more.map(({ name }) => [name, ...(importers.get(name) ?? [])])).toEqual([])
+  })
+})
+
 describe('the tables of a scope', () => {
   test('are written by one folder each', () => {
     const written = /\b(?:INTO|UPDATE|DELETE FROM) "?([a-z_]+)"?/g

@@ -57,3 +57,9 @@ export const evaluation = z
   })
   .meta({ id: 'Evaluation' })
 export type EvaluationReport = Omit<z.infer<typeof evaluation>, 'truncated'>
+
+/**
+ * The audits of the acts of one kind since its proof, which `proof` identifies. `unaudited`: acts
+ * since the last audit.
+ */
+export type AuditPace = { proof: number; acts: number; unaudited: number }

@@ -20,3 +20,6 @@ export const anchorsSetting = setting(
     'to case. A call that matches waits for an approval. See docs/skills.md.',
   [{ name: 'the production database', match: ['db-prod-*', '*://prod.example.com/*'], tools: ['db.*', 'http.*'] }],
 )
+
+/** A call of any tool that needs a person because its input touches `anchors`, by name. */
+export type AnchoredCall = { tool: string; input: Record<string, unknown>; anchors: string[] }

@@ -4,11 +4,17 @@ import { blackboard, blackboardLayers } from './blackboard.ts'
 import { limits } from '../../base/limits.ts'
 import { eventTypes } from './event-types.ts'
 import { decisionModelSetting } from '../../features/decisions/contract/setting.ts'
-import { marketPatch, marketSetting, mergeMarket } from '../../features/market/contract/setting.ts'
+import { effectiveMarket, marketPatch, marketSetting, mergeMarket } from '../../features/market/contract/setting.ts'
 import { outsideTools } from './outside-tools.ts'
 import { reflexReference } from '../reflex.ts'
-import { defaultLearning, learningPatch, learningSettings, mergeLearning } from '../../features/learning/contract/setting.ts'
-import { defaultRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
+import {
+  defaultLearning,
+  effectiveLearning,
+  learningPatch,
+  learningSettings,
+  mergeLearning,
+} from '../../features/learning/contract/setting.ts'
+import { defaultRetry, effectiveRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
 import { fitsBytes } from '../../base/json.ts'
 import { overlap, whenFunctions, whenWindows } from './when.ts'
 import { setting } from '../setting.ts'
@@ -291,4 +297,10 @@ export const defaultSettings: Settings = {
 export function mergeSettings(current: SettingsPatch, patch: SettingsPatch): SettingsPatch {
   const merged = { ...current, ...patch, ...mergeRetry(current, patch), ...mergeLearning(current, patch), ...mergeMarket(current, patch) }
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined))
+}
+
+/** The settings that are groups of their own: of each field, the last one that is given. */
+export function effectiveGroups(given: readonly SettingsPatch[]) {
+  const retry = effectiveRetry(given)
+  return { retry, max_attempts: retry.max_attempts, learning: effectiveLearning(given), market: effectiveMarket(given) }
 }

@@ -3,7 +3,7 @@ import type { Refused, Result } from '../../base/result.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { PastContext } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
-import type { ScopeHistory } from '../../features/archive/scope/history.ts'
+import type { Past } from '../log/past.ts'
 import type { Ground } from '../storage/wiring.ts'
 import { CHANGES, isWhole, rolled, type Places } from '../../traces/held-context.ts'
 import { toRanges } from '../../traces/ranges.ts'
@@ -12,7 +12,7 @@ import { toRanges } from '../../traces/ranges.ts'
 const CHUNK = 1000
 const MOST_READ = 50_000
 
-type PastContextParts = Pick<Ground, 'scope' | 'database' | 'log' | 'memory'> & { history: ScopeHistory }
+type PastContextParts = Pick<Ground, 'scope' | 'database' | 'log' | 'memory'> & { history: Past }
 type Page = { limit: number; before?: number | undefined }
 
 /** The context as it was after the entry `at` of the log, without redacted values. */
@@ -64,7 +64,7 @@ async function entriesUpTo({ history }: PastContextParts, at: number): Promise<R
     const first = Math.max(1, last - CHUNK + 1)
     const chunk: LogEntry[] = []
     for (let after: number | null = first - 1; after !== null;) {
-      const page: Awaited<ReturnType<ScopeHistory['log']>> = await history.log(after, CHUNK, last + 1)
+      const page: Awaited<ReturnType<Past['log']>> = await history.log(after, CHUNK, last + 1)
       if (page.unavailable !== undefined) return { ok: false, reason: 'unavailable', detail: page.unavailable }
       chunk.push(...page.entries.map((text) => JSON.parse(text) as LogEntry))
       // Retention has deleted the rest.

@@ -1,6 +1,5 @@
 import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
 import type { Event } from '../../core/event.ts'
-import { fireShare } from '../../features/statistics/contract/statistics.ts'
 import { namedTypes } from '../../core/filter.ts'
 import { decisionModelName } from '../../features/decisions/models/resolve.ts'
 import { modelName } from '../../models/resolve-model.ts'
@@ -20,40 +19,37 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     log,
     sockets,
     outbox,
-    spans,
     guard,
     memory,
     budget,
     outage,
     secret_settings,
+    features,
     now,
   } = parts
   const turn = turns.current
-  return {
+  const state: ScopeState = {
     scope,
     agent: store.agent().name,
     settings: await secret_settings.settled(store.settings()),
     inbox: view.depth(now()),
     context: { events: memory.count },
     counters: counters.counts,
-    fired: firedOf(parts),
+    fired: NONE_FIRED,
     turn: turn?.held ? { turn_id: turn.turn_id, since: new Date(turn.since).toISOString(), events: turn.claimed.length } : null,
     llm_tokens_remaining: budget.remaining(),
     waiting_for_model: outage.state,
     sockets: sockets.count,
     outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
-    spans: spans?.state ?? null,
+    spans: null,
     archive: archive && { files: history.newest, last_error: archive.lastError },
     parked: guard.list(),
     last_seq: log.last,
   }
+  return Object.assign(state, ...features.map((feature) => feature.state?.())) as ScopeState
 }
 
-/** From the statistics that D1 has, too, so that no page disagrees with another. */
-function firedOf({ statistics }: Collaborators): ScopeState['fired'] {
-  const { decided = 0, model_calls = 0 } = statistics.values('scope', 'all')[''] ?? {}
-  return { share: fireShare(decided, model_calls), decided, model_calls }
-}
+const NONE_FIRED: ScopeState['fired'] = { share: null, decided: 0, model_calls: 0 }
 
 /** Without redacted values. */
 export function contextOf({ scope, memory, log, hider }: Collaborators, limit: number, before?: number): ContextView {

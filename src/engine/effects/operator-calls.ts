@@ -10,7 +10,7 @@ import type { SkillRuns } from '../skills/runs.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
 import type { Lanes } from './wiring.ts'
 
-type OperatorCallsParts = Pick<Lanes, 'database' | 'effects' | 'shadow_trials' | 'unit' | 'agent' | 'settings' | 'memory'> & {
+type OperatorCallsParts = Pick<Lanes, 'database' | 'effects' | 'features' | 'unit' | 'agent' | 'settings' | 'memory'> & {
   skills: Skills
   runs: SkillRuns
 }
@@ -27,7 +27,7 @@ export class OperatorCalls {
   }
 
   async call({ tool, input, key, trace }: OperatorCall, by: string): Promise<{ ok: true } | Refused<'no_tool' | 'failed'>> {
-    const { effects, shadow_trials, unit, agent, settings } = this.#parts
+    const { effects, features, unit, agent, settings } = this.#parts
     const { name, tools } = agent()
     const given = Object.hasOwn(tools, tool) ? tools[tool] : undefined
     if (!given) return { ok: false, reason: 'no_tool', detail: `the agent ${name}, which serves this scope, has no tool ${tool}` }
@@ -57,7 +57,10 @@ export class OperatorCalls {
       return { ok: false, reason: 'failed', detail: messageOf(error) }
     }
     const { undoes } = definition
-    if (undoes) unit((unit) => shadow_trials.undone(unit, { tool, undoes }, input, { turn_id: null, who: by }))
+    if (undoes)
+      unit((unit) => {
+        for (const feature of features) feature.undone?.(unit, { tool, undoes }, input, { turn_id: null, who: by })
+      })
     return { ok: true }
   }
 

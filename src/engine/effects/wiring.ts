@@ -3,11 +3,8 @@ import { EventOutcomes } from '../inbox/event-outcomes.ts'
 import { Settlement, Waiters } from '../inbox/settlement.ts'
 import { TurnRows } from '../inbox/inbox.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
-import { MiddleProof } from '../../features/decisions/scope/middle-proof.ts'
 import { composeModelAccess } from '../turns/model-access.ts'
 import { Turns } from '../turns/turn-lane.ts'
-import { Notices } from '../../features/notices/scope/notices.ts'
-import { handleNotices } from '../../features/notices/scope/send-notice.ts'
 import { Timers } from '../upkeep/timers.ts'
 import { DoneKeys, EffectJournal } from './effect-journal.ts'
 import { EffectLane } from './effect-lane.ts'
@@ -25,13 +22,10 @@ export function composeLanes(parts: Reflexes) {
   const journal = new EffectJournal({ database, done_keys })
   const global_keys = new GlobalKeys(parts)
   const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks() })
-  const middle_proof = new MiddleProof(parts)
-  const turns = new Turns({ ...parts, ...access, middle_proof, rows: new TurnRows(database), settlement, effects })
+  const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
-  const notices = new Notices(parts)
-  handleNotices({ ...parts, notices })
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
-  return { ...access, waiters, settlement, done_keys, global_keys, effects, middle_proof, turns, timers, outcomes, notices }
+  return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
 }

@@ -5,7 +5,7 @@ import type { NewEntry } from '../../contract/log-entry.ts'
 import { eventHead } from '../log/spans.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
-type SettlementParts = Pick<Reflexes, 'inbox' | 'memory' | 'settings' | 'random' | 'shadow_trials'> & {
+type SettlementParts = Pick<Reflexes, 'inbox' | 'memory' | 'settings' | 'random' | 'features'> & {
   waiters: Waiters
 }
 
@@ -26,11 +26,11 @@ export class Settlement {
 
   /** Records events that the inbox ended. */
   ended(unit: Unit, rows: readonly SettledEvent[], how: End): void {
-    const { memory, waiters, shadow_trials } = this.#parts
+    const { memory, waiters, features } = this.#parts
     const { status, outcome, leaves = false } = how
     const seqs = rows.map(({ seq }) => seq)
     const left = memory.ended(unit, seqs, leaves || status === 'cancelled' || status === 'dead_lettered')
-    if (outcome.by !== 'turn' && outcome.by !== 'reflex') shadow_trials.decided(unit, rows, null)
+    if (outcome.by !== 'turn' && outcome.by !== 'reflex') for (const feature of features) feature.eventsDecided?.(unit, rows, null)
     unit.log(...endedEntries(rows, how, left))
     unit.count({ [status]: rows.length })
     waiters.settled(rows.map(({ id }) => id))
@@ -46,14 +46,14 @@ export class Settlement {
   /** Records events that the inbox requeued or dead-lettered. */
   failed(unit: Unit, rows: readonly Failed[], { error, log_seq }: Pick<Failure, 'error' | 'log_seq'>): void {
     if (rows.length === 0) return
-    const { memory, waiters, shadow_trials } = this.#parts
+    const { memory, waiters, features } = this.#parts
     const dead = rows.filter(({ status }) => status === 'dead_lettered')
     memory.ended(
       unit,
       dead.map(({ seq }) => seq),
       true,
     )
-    shadow_trials.decided(unit, dead, null)
+    for (const feature of features) feature.eventsDecided?.(unit, dead, null)
     unit.log(...failedEntries(rows, { by: 'failure', reason: error, ...(log_seq !== undefined && { log_seq }) }))
     unit.count({ dead_lettered: dead.length, retried: rows.length - dead.length })
     waiters.settled(dead.map(({ id }) => id))

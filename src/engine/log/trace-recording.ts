@@ -7,7 +7,7 @@ import { joined, placesIn, toRanges } from '../../traces/ranges.ts'
 import type { Database } from '../storage/unit.ts'
 import { serving } from '../storage/serving.ts'
 import type { Recordings } from '../reflexes/recordings.ts'
-import type { ScopeHistory } from '../../features/archive/scope/history.ts'
+import type { Past } from './past.ts'
 import type { Ground } from '../storage/wiring.ts'
 
 /** Entries and event bytes of one recording: it is sent as one message. */
@@ -18,7 +18,7 @@ const MOST_CONTEXT_BYTES = 8_000_000
 const PARTS_AT_ONCE = 32
 
 type TraceRecordingParts = Pick<Ground, 'scope' | 'database' | 'log' | 'log_parts' | 'settings' | 'agent' | 'env'> & {
-  history: ScopeHistory
+  history: Past
   recordings: Pick<Recordings, 'rebuilt'>
 }
 

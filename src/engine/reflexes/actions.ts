@@ -4,7 +4,7 @@ import type { Action, LaneWork } from '../../contract/action.ts'
 import { isAsked } from '../../features/decisions/contract/event.ts'
 import type { Json } from '../../base/json.ts'
 import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
-import type { Risk } from '../../features/proof/contract/certificate.ts'
+import type { Risk } from '../../contract/risk.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
 import type { ScopeFeature, Next } from '../feature.ts'
 import type { Stored } from '../inbox/inbox.ts'
@@ -12,7 +12,7 @@ import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
-import { riskIn } from '../../features/decisions/agent/middle.ts'
+import { riskIn } from '../../agent/risk.ts'
 
 /** An action as stored in its job. */
 export type LaneAction = {

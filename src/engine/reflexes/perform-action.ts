@@ -2,11 +2,11 @@ import type { Outcome } from '../../contract/event-record.ts'
 import type { ActionEnd, LogEntry } from '../../contract/log-entry.ts'
 import { endOfFailure, REUSED } from '../../agent/action-end.ts'
 import type { Job } from '../jobs.ts'
-import { isMiddle } from '../../features/decisions/agent/middle.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
 import { performAct, type Performed } from './perform-act.ts'
 import { ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
+import { isDecisionId } from '../../contract/reflex.ts'
 
 type Of<Kind extends LogEntry['kind']> = Extract<LogEntry, { kind: Kind }>
 
@@ -55,7 +55,7 @@ function mayHaveHappened({ effects }: PerformActionParts, id: string): boolean {
 /** Writes the event's outcome, or returns it to the slow path. */
 function settle(job: Job<LaneAction>, { status, error, close, withheld }: Performed, parts: PerformActionParts): void {
   const { key: id, payload } = job
-  const { action_keys, inbox, memory, shadow_trials, agent, effects, settlement, turns } = parts
+  const { action_keys, inbox, memory, features, agent, effects, settlement, turns } = parts
   const { seq, reflex_id, version, idempotence_key, work, head, action_type, log_seq, consume } = payload
   const ok = status === 'ok' || status === 'reused'
   parts.unit(
@@ -68,9 +68,10 @@ function settle(job: Job<LaneAction>, { status, error, close, withheld }: Perfor
       for (const owner of owners) effects.forgetTurn(owner)
       // A turn that follows finds in the journal what the sequence had done.
       if (!ok && work.kind === 'sequence') inbox.remember(ending, seq, owners)
-      if (status !== 'reused' && !withheld) shadow_trials.actionEnded(ending, { id: reflex_id, version }, { ok, saves: true })
+      if (status !== 'reused' && !withheld)
+        for (const feature of features) feature.actionEnded?.(ending, { id: reflex_id, version }, { ok, saves: true })
       if (ok) {
-        const outcome: Outcome = isMiddle(reflex_id)
+        const outcome: Outcome = isDecisionId(reflex_id)
           ? { by: 'decision', log_seq }
           : { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
         settlement.end(ending, [seq], { status: 'completed', outcome, leaves: consume })

@@ -197,7 +197,7 @@ function changing(parts: ReflexToolsParts) {
       description: 'Marks an action of a reflex in your chain as wrong. A reflex that is overruled too often is deactivated.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {
-        const noted = unit((unit) => parts.shadow_trials.overruled(unit, id, { turn_id: turn_id(), reason }))
+        const noted = unit((unit) => parts.features.some((feature) => feature.overruled?.(unit, id, { turn_id: turn_id(), reason })))
         return noted
           ? { noted: true }
           : { noted: false, reason: `no reflex ${id} of your chain has a recent action that is not overruled yet` }

@@ -2,7 +2,6 @@ import type { Certificate } from '../../features/proof/contract/certificate.ts'
 import { tellCertificates } from '../../features/proof/store/certificates.ts'
 import { isolateSandbox } from '../../reflexes/isolate-sandbox.ts'
 import type { ReflexSituation } from '../../reflexes/decide.ts'
-import type { ScopeFeature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Budget } from '../turns/budget.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
@@ -43,7 +42,7 @@ export function composeReflexes(parts: Ground) {
   const tell = (all: readonly Certificate[]) => tellCertificates(parts.db, scope, all, parts.now())
   parts.outbox.source({ send: () => certificates.report(tell) })
   const market_feature = marketFeature({ licence_use, market, owned, savings: () => savingsOf(parts) })
-  const may_act = new MayAct({ ...parts, programs, features: [market_feature], certificates, toolbox })
+  const may_act = new MayAct({ ...parts, programs, certificates, toolbox })
   const promotions = new Promotions({ ...parts, licence_use, programs, reflex_sync, certificates, teacher_watch, may_act })
   const judgements = new Judgements({
     ...parts,
@@ -73,11 +72,7 @@ export function composeReflexes(parts: Ground) {
   }
 }
 
-type SituationLayer = Reflexes & {
-  features: readonly ScopeFeature[]
-  budget: Budget
-  turns: { readonly current: { since: number } | null }
-}
+type SituationLayer = Reflexes & { budget: Budget; turns: { readonly current: { since: number } | null } }
 
 /** The inputs of decisions. The sandbox is created when the first reflex runs. */
 export function composeSituation(parts: SituationLayer): (now: number, fuel: number) => ReflexSituation {

@@ -15,7 +15,6 @@ import { replicateMarket, type MarketSetting } from './market-setting.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Guard } from '../upkeep/guard.ts'
-import type { SpanExport } from '../../features/traces/scope/span-export.ts'
 import type { Database, Unit, UnitOfWork } from '../storage/unit.ts'
 import type { EventReplica } from './event-replica.ts'
 
@@ -99,19 +98,18 @@ type Reported = {
   agent: Agent
   inbox: Inbox
   guard: Guard
-  spans: SpanExport | null
 }
 
 /** The scope's row in D1, beside what its model does. */
-export const reportOf = ({ scope, database, settings, agent, inbox, guard, spans }: Reported) => ({
+export const reportOf = ({ scope, database, settings, agent, inbox, guard }: Reported) => ({
   scope,
   agent: agent.name,
   open: inbox.open,
   turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
   parked: guard.count,
   learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
-  spans_exported: spans?.state.exported ?? 0,
-  spans_dropped: spans?.state.dropped ?? 0,
+  spans_exported: 0,
+  spans_dropped: 0,
 })
 
 /** `due`: when it has to be sent although nothing else changes. */

@@ -9,10 +9,14 @@ import { marketToolNames } from '../../contract/genesis.ts'
 import type { Refused } from '../../base/result.ts'
 import type { BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { HttpToolSetting } from '../../contract/settings/outside-tools.ts'
-import { effectiveLearning } from '../../features/learning/contract/setting.ts'
-import { effectiveMarket } from '../../features/market/contract/setting.ts'
-import { effectiveRetry } from '../../contract/settings/retry.ts'
-import { defaultSettings, mergeSettings, settings, type Settings, type SettingsPatch } from '../../contract/settings/settings.ts'
+import {
+  defaultSettings,
+  effectiveGroups,
+  mergeSettings,
+  settings,
+  type Settings,
+  type SettingsPatch,
+} from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { modelProblem } from '../../models/resolve-model.ts'
 import type { Database, Unit } from '../storage/unit.ts'
@@ -118,11 +122,7 @@ export class SettingsStore {
 
   #effective(set: SettingsPatch): [Agent, Settings] {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
-    const retry = effectiveRetry([agent.settings ?? {}, set])
-    const learning = effectiveLearning([agent.settings ?? {}, set])
-    const market = effectiveMarket([agent.settings ?? {}, set])
-    const { max_attempts } = retry
-    const merged = { ...defaultSettings, ...agent.settings, ...set, max_attempts, retry, learning, market, agent: agent.name }
+    const merged = { ...defaultSettings, ...agent.settings, ...set, ...effectiveGroups([agent.settings ?? {}, set]), agent: agent.name }
     return [agent, settings.parse(merged)]
   }
 }

@@ -28,6 +28,7 @@ import type { RunAsker, SkillRuns } from './runs.ts'
 import { SessionLog } from './session-log.ts'
 import { ScopeSession } from './scope-session.ts'
 import type { SkillCache } from './skill-cache.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { Env } from '../../env.ts'
 import { askParser } from '../../skills/model/ask-parser.ts'
@@ -53,7 +54,7 @@ type SessionsParts = CountedParts &
     runs: SkillRuns
     parked_runs: ParkedRuns
     layers: BlackboardLayers
-    policy: Pick<SessionPorts, 'controlPlane'>
+    features: readonly Pick<ScopeFeature, 'policy'>[]
   }
 
 /** Gated skills in a scope. Each turn, action or call has its own session. */
@@ -117,9 +118,10 @@ export class Skills {
   }
 
   #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
-    const { skill_cache, runs, policy, toolbox, agent, log, unit, now } = this.#parts
+    const { skill_cache, runs, features, toolbox, agent, log, unit, now } = this.#parts
     const session_log = new SessionLog({ ...this.#parts, shown: () => skill_cache.shown(), goodsOf: (of) => skill_cache.goodsOf(of) }, head)
     const { append } = session_log
+    const policy = features.find((feature) => feature.policy)?.policy
     return {
       registry: {
         index: () => skill_cache.index(),
@@ -133,7 +135,7 @@ export class Skills {
       approvals: {
         park: (run, entry) => this.#parts.parked_runs.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))),
       },
-      ...policy,
+      ...(policy && { controlPlane: policy }),
       tools: () => toolbox.allowed,
       absence: (tool) => {
         const found = toolbox.forPlan(tool)

@@ -1,5 +1,4 @@
 import type { Lanes } from '../effects/wiring.ts'
-import { composePolicy } from '../../features/control-plane/scope/control-plane.ts'
 import { BlackboardLayers } from './blackboard-layers.ts'
 import { ParkedRuns } from '../../features/approvals/scope/approvals.ts'
 import { ApprovalDecisions } from '../../features/approvals/scope/approval-decisions.ts'
@@ -20,7 +19,7 @@ export function composeSkills(parts: Lanes) {
   })
   const parked_runs = new ParkedRuns(parts)
   const layers = new BlackboardLayers(parts)
-  const skills = new Skills({ ...parts, skill_cache, runs, parked_runs, layers, policy: composePolicy(parts, skill_cache) })
+  const skills = new Skills({ ...parts, skill_cache, runs, parked_runs, layers })
   handleRuns({ ...parts, skills, runs })
   const views = new SkillViews({ ...parts, skill_cache, layers, runs })
   const approval_decisions = new ApprovalDecisions({ ...parts, parked_runs })

@@ -16,15 +16,14 @@ import { LogFollower } from '../log/follower.ts'
 import { Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/trace-marks.ts'
 import { basisOf, LogParts } from '../log/log-parts.ts'
-import { Records } from '../../features/proof/scope/stats.ts'
+import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
 import { Outbox, reportOf, topicsOf } from '../replication/outbox.ts'
-import { SpanExport } from '../../features/traces/scope/span-export.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
-import { Statistics } from '../../features/statistics/scope/statistics.ts'
 import { modelReport, askAtIn } from '../turns/model-outage.ts'
 import { Alarm } from '../upkeep/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
+import type { ScopeFeature } from '../feature.ts'
 import { ScopeCounters, type Database, Deferred, unitOfWork } from './unit.ts'
 
 export type ScopeHost = {
@@ -38,30 +37,28 @@ export type ScopeHost = {
 }
 export type Ground = ReturnType<typeof composeGround>
 
-type Copied = ScopeHost & { db: D1Database; now: () => number; fetch: typeof fetch; settings: () => Settings; agent: () => Agent } & {
+type Copied = ScopeHost & { db: D1Database; now: () => number; settings: () => Settings; agent: () => Agent } & {
   log: Log
   alarm: Alarm
   guard: Guard
   inbox: Inbox
+  features: readonly ScopeFeature[]
 }
 
-/** Wires what follows the log, to copy it or what it counts. */
+/** Wires what follows the log, to copy it. */
 function composeCopies(parts: Copied) {
-  const { scope, database, now, log, alarm, guard, inbox, agent } = parts
-  const target = otlpTargetOf(parts.env)
-  const spans = target && new SpanExport({ target, scope, database, log, alarm, fetch: parts.fetch, now })
-  const trace_marks = new TraceMarksOf(database, target?.ratio ?? 1)
+  const { scope, database, now, log, alarm, guard, inbox, agent, features } = parts
+  const trace_marks = new TraceMarksOf(database, otlpTargetOf(parts.env)?.ratio ?? 1)
   const model = () => modelReport(database, inbox.open > 0 ? askAtIn(database) : null)
-  const reported = () => ({ ...reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard, spans }), ...model() })
+  const own = () => reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard })
+  const reported = () => Object.assign(own(), model(), ...features.map((feature) => feature.reports?.())) as Reported
   const replica = new EventReplica({ database, log, db: parts.db, now, scope: reported, wake: () => alarm.next(), guard })
   const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env: parts.env, scope, now }) })
-  const statistics = new Statistics({ database, log, db: parts.db, scope, now, agent })
-  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
-  if (spans) outbox.source({ send: async () => spans.start(), due: () => spans.due() })
   const follower = new LogFollower({ log, scope })
-  for (const one of [statistics, replica, spans]) if (one) follower.add(one)
-  return { spans, trace_marks, replica, outbox, statistics, follower }
+  follower.add(replica)
+  return { trace_marks, replica, outbox, follower }
 }
+type Reported = ReturnType<typeof reportOf> & ReturnType<typeof modelReport>
 
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
 export function composeGround(host: ScopeHost) {
@@ -81,7 +78,8 @@ export function composeGround(host: ScopeHost) {
   const inbox = new Inbox(database)
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
-  const copies = composeCopies({ ...host, db, now, fetch: outbound, log, alarm, guard, inbox, settings, agent })
+  const features: ScopeFeature[] = []
+  const copies = composeCopies({ ...host, db, now, log, alarm, guard, inbox, settings, agent, features })
   const { follower, outbox } = copies
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
@@ -104,6 +102,7 @@ export function composeGround(host: ScopeHost) {
     inbox,
     view: new InboxView(database),
     records,
+    features,
     ...copies,
     memory,
     deferred,

@@ -16,7 +16,7 @@ import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 type TurnDepsParts = ModelParts &
-  Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'shadow_trials'> & {
+  Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'features'> & {
     event_store: EventStore
     sockets: Sockets
     /** True if a reflex's call under this key waits for the effect lane. */
@@ -49,7 +49,7 @@ export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps[
  * nothing.
  */
 export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
-  const { env, settings, effects, unit, toolbox, shadow_trials, waits, hide } = parts
+  const { env, settings, effects, unit, toolbox, features, waits, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -66,7 +66,10 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
     const keys = toolbox.keyOf(name, input)
     if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
     const { undoes } = definition
-    if (undoes) unit((unit) => shadow_trials.undone(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' }))
+    if (undoes)
+      unit((unit) => {
+        for (const feature of features) feature.undone?.(unit, { tool: name, undoes }, input, { turn_id, who: 'a turn' })
+      })
     return output
   }
   const call = followed(turn, perform)

@@ -4,12 +4,10 @@ import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
-import type { Promotions } from '../../features/proof/scope/promotions.ts'
-import type { ShadowTrials } from '../../features/proof/scope/shadow.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Claimed, Inbox, DueEvent, TurnRows } from '../inbox/inbox.ts'
 import type { Unit, Deferred } from '../storage/unit.ts'
 import type { ModelOutage } from './model-outage.ts'
-import type { MiddleProof } from '../../features/decisions/scope/middle-proof.ts'
 import { type Turn, keep, nothingYet, noUsage, type Readings, type TurnRecord } from './turn.ts'
 import type { TurnEnding } from '../../agent/turn-ending.ts'
 import { v7 as uuidv7 } from 'uuid'
@@ -23,10 +21,8 @@ import type { Reflexes } from '../reflexes/wiring.ts'
 const PARKED_MS = 86_400_000
 
 export type LedgerParts = ClaimParts & {
-  middle_proof: MiddleProof
   inbox: Inbox
-  shadow_trials: ShadowTrials
-  promotions: Promotions
+  features: readonly ScopeFeature[]
   outage: ModelOutage
   parking: Parking
 }
@@ -63,7 +59,7 @@ export class TurnLedger {
   }
 
   #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
-    const { memory, settlement, inbox, rows, shadow_trials, promotions, outage } = this.#parts
+    const { memory, settlement, inbox, rows, features, outage } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
@@ -71,15 +67,12 @@ export class TurnLedger {
       case 'none': {
         const how = this.#claims.end(unit, turn)
         // Before the comparison, which is with this teacher.
-        promotions.taught(unit, turn.shown)
+        for (const feature of features) feature.taught?.(unit, turn.shown)
         turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
-        shadow_trials.decided(
-          unit,
-          claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id })),
-          { by: 'turn', acts: turn.acts },
-          turn.outputs,
-        )
-        this.#parts.middle_proof.decided(unit, claimed, turn.acts)
+        const { acts } = turn
+        const events = claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }))
+        for (const feature of features) feature.eventsDecided?.(unit, events, { by: 'turn', acts }, turn.outputs)
+        for (const feature of features) feature.turned?.(unit, claimed, acts)
         const seqs = seqsOf(claimed)
         const acted = ending.status === 'result'
         const cleared = acted ? memory.clearable(seen.seqs, seqs) : []

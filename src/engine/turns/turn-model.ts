@@ -3,18 +3,18 @@ import { wrapLanguageModel } from 'ai'
 import { withDoneCalls } from '../../agent/done-calls.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { canonicalJson } from '../../base/json.ts'
-import { hashOf, linesOf } from '../../features/proof/evidence/identity.ts'
+import { hashOf, linesOf } from '../../base/prompt-lines.ts'
 import { modelForSession } from '../../skills/model/model.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
 import type { Event } from '../../core/event.ts'
 import type { ProposalSession } from '../../skills/session/session.ts'
 import type { SessionFor, Skills } from '../skills/sessions.ts'
-import type { Promotions } from '../../features/proof/scope/promotions.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Turn } from './turn.ts'
 
 /** `open` returns what runs a proposal, or only records it. */
 type TurnSkills = Pick<Skills, 'any' | 'agentRoles'> & { open: (owner: SessionFor) => Promise<ProposalSession> }
-export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills; promotions: Pick<Promotions, 'watches'> }
+export type ModelParts = CountedParts & { settings: () => Settings; skills: TurnSkills; features: readonly Pick<ScopeFeature, 'watches'>[] }
 export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'signal' | 'acts' | 'usage' | 'model'> & {
   claimed: readonly { event: Event }[]
   failed_runs?: Turn['failed_runs']
@@ -35,7 +35,7 @@ export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 
     middleware: {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {
-        if (parts.promotions.watches) witness(turn, params)
+        if (parts.features.some((feature) => feature.watches?.())) witness(turn, params)
         return params
       },
       wrapGenerate: async ({ params }) => (await ready()).doGenerate(params),

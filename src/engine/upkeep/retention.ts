@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { ExpiredEvents } from '../inbox/expired-events.ts'
 import type { ExpiredEntries } from '../log/expired-entries.ts'
-import type { Archive } from '../../features/archive/scope/archive.ts'
+import type { Archiving } from '../log/past.ts'
 import { together } from './guard.ts'
 import type { SkillRuns } from '../skills/runs.ts'
 import type { Unit } from '../storage/unit.ts'
@@ -17,7 +17,7 @@ type RetentionParts = Lanes & {
   runs: SkillRuns
   old_events: ExpiredEvents
   old_entries: ExpiredEntries
-  archive: Archive | null
+  archive: Archiving | null
 }
 
 /**
@@ -55,7 +55,7 @@ export class Retention {
     memory.expire(unit, before)
     this.#parts.guard.forget(before)
     this.#parts.counters.snapshot(unit, this.#parts.log)
-    unit.write(...this.#parts.statistics.snapshot())
+    for (const feature of this.#parts.features) feature.swept?.(unit)
     const kept = replica.unreplicated
     const gone = [
       // Events that D1 does not have yet are kept, and so is the log that names them.

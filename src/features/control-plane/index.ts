@@ -1,11 +1,16 @@
 import type { Feature } from '../../feature.ts'
 import { followControlPlane } from './follow.ts'
 import { controlPlaneRoutes } from './http/routes.ts'
+import { policyOf } from './scope/control-plane.ts'
 import { forgetTelemetry } from './store/telemetry.ts'
 
 /** A deployment whose skills and policy others follow, and those that follow it. */
 export const controlPlane: Feature = {
   name: 'control-plane',
+  inScope: (scope) => {
+    const policy = policyOf(scope)
+    return policy ? { name: 'control-plane', policy } : null
+  },
   routes: () => [controlPlaneRoutes],
   scheduled: followControlPlane,
   forgets: [{ name: 'telemetry', forget: forgetTelemetry }],

@@ -1,4 +1,9 @@
+import type { Configuration } from '../../engine/settings/change.ts'
 import type { Feature } from '../../feature.ts'
+import { Adopting } from './scope/adoption.ts'
+import { askAgain } from './scope/ask-again.ts'
+import { adoptSkill, skillGrounds } from './scope/skill-adoption.ts'
+import type { LearnedSkill } from './contract/learner-api.ts'
 import { learnAgain } from './events/learning.ts'
 import { learnRoutes } from './http/runs.ts'
 import { forgetRuns } from './store/learn-runs.ts'
@@ -7,6 +12,15 @@ import { forgetRuns } from './store/learn-runs.ts'
 export const learning: Feature = {
   name: 'learning',
   routes: () => [learnRoutes],
+  calls: {
+    adopt: (scope, learned) => {
+      const rechain: Configuration['rechain'] = (change, by) => scope.configuration.rechain(change, by)
+      return new Adopting({ ...scope, rechain }).adopt(learned)
+    },
+    skillGrounds: async (scope) => JSON.stringify(await skillGrounds(scope)),
+    adoptSkill: (scope, learned) => adoptSkill(scope, JSON.parse(learned) as LearnedSkill),
+    askAgain: async (scope, event_ids) => JSON.stringify(await askAgain(scope, event_ids)),
+  },
   sweeps: [{ name: 'starting to learn', run: learnAgain }],
   forgets: [{ name: 'learning runs', kept: 'a year', forget: forgetRuns }],
 }

@@ -6,6 +6,7 @@ import { prometheusRoutes } from './http/prometheus.ts'
 import { statisticsRoutes } from './http/statistics.ts'
 import { storeOf } from '../../store/store.ts'
 import { crowdedOwners, evictSkills, MANY_VERSIONS } from './store/evict-skills.ts'
+import { countStatistics } from './scope/statistics.ts'
 import { forgetStatistics, sumEnded } from './store/sums.ts'
 
 /** Buckets of statistics; a minute ends three of them. */
@@ -15,6 +16,7 @@ const MINUTE_MS = 60_000
 /** Counts of what scopes did, per scope, reflex and skill. */
 export const statistics: Feature = {
   name: 'statistics',
+  inScope: countStatistics,
   routes: () => [costRoutes, statisticsRoutes, prometheusRoutes],
   sweeps: [
     { name: 'summing statistics', run: (env, now) => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE) },

@@ -1,8 +1,10 @@
 import type { Feature } from '../../feature.ts'
+import { exportSpans } from './scope/span-export.ts'
 import { traceRoutes } from './http/traces.ts'
 
 /** Traces of what followed from an event, and their export as spans. */
 export const traces: Feature = {
   name: 'traces',
+  inScope: exportSpans,
   routes: () => [traceRoutes],
 }

@@ -3,7 +3,7 @@ import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { mergeMetrics } from '../../reflexes/metrics.ts'
 import { promotable } from '../../reflexes/promotion.ts'
 import { certificatesOf } from '../../features/proof/store/certificates.ts'
-import { metricsOf } from '../../features/proof/store/reflex-metrics.ts'
+import { metricsOf } from '../../store/artifacts/reflex-metrics.ts'
 import { conflict } from '../problems/refusals.ts'
 
 /** Demands that a version of an agent is proven before a person activates it. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { certificate as schema, type Certificate, type Risk, type Teacher } from '../../../src/features/proof/contract/certificate.ts'
+import { certificate as schema, type Certificate, type Teacher } from '../../../src/features/proof/contract/certificate.ts'
+import type { Risk } from '../../../src/contract/risk.ts'
 import {
   allow,
   idleSince,

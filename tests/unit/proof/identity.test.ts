@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { beginIdentity, linesOf, showIdentity, type Identity, type ShownToModel } from '../../../src/features/proof/evidence/identity.ts'
+import { beginIdentity, showIdentity, type Identity, type ShownToModel } from '../../../src/features/proof/evidence/identity.ts'
+import { linesOf } from '../../../src/base/prompt-lines.ts'
 
 /** The changes, by the number of the turn at which each was noticed. */
 function changesOf(turns: readonly ShownToModel[]): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Risk } from '../../../src/features/proof/contract/certificate.ts'
+import type { Risk } from '../../../src/contract/risk.ts'
 import { barFor, sprt, type Bar } from '../../../src/features/proof/evidence/sprt.ts'
 import { seededRandom } from '../../support/random.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Certificate, Risk } from '../../../src/features/proof/contract/certificate.ts'
+import type { Certificate } from '../../../src/features/proof/contract/certificate.ts'
+import type { Risk } from '../../../src/contract/risk.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
 import { openCertificate, proceed } from '../../../src/features/proof/evidence/certificate.ts'
 import { agreementsNeeded, promotable as promotableBy, riskOf, shouldDemote, wayToAct } from '../../../src/reflexes/promotion.ts'

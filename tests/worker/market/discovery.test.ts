@@ -6,7 +6,7 @@ import type { ReflexRecording, ReflexVersion } from '../../../src/contract/refle
 import { emptyMetrics } from '../../../src/reflexes/metrics.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { tellCertificates } from '../../../src/features/proof/store/certificates.ts'
-import { tellReflexMetrics } from '../../../src/features/proof/store/reflex-metrics.ts'
+import { tellReflexMetrics } from '../../../src/store/artifacts/reflex-metrics.ts'
 import { provenCertificate } from '../../support/certificates.ts'
 import { call, callWith, keyFor, problem } from '../../support/http.ts'
 import { buildListing, listed } from '../../support/market.ts'

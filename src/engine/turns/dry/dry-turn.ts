@@ -6,13 +6,13 @@ import { withDeadline } from '../../../base/deadline.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
 import { endingOf, endingOfError, endingWithCalls, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { resultOf } from '../../../agent/turn-result.ts'
-import type { DryAct, DryEnd, DryView } from '../../../features/proof/contract/audit.ts'
+import type { DryAct, DryEnd, DryView } from '../../../contract/dry-turn.ts'
 import type { EntryHead, NewEntry, Usage } from '../../../contract/log-entry.ts'
 import type { Act } from '../../../contract/reflex.ts'
 import { placesIn } from '../../../traces/ranges.ts'
 import { eventsAt } from '../../context/past-context.ts'
 import { scratchActs, scratchChanges } from '../../context/scratch.ts'
-import type { ScopeHistory } from '../../../features/archive/scope/history.ts'
+import type { Past } from '../../log/past.ts'
 import type { Unit } from '../../storage/unit.ts'
 import { nothingYet, noUsage } from '../turn.ts'
 import { dryDeps, type DryParts, type DryTurn } from './deps.ts'
@@ -45,10 +45,10 @@ export const isDecided = ({ status }: Pick<DryAnswer, 'status'>): boolean => sta
  * asks its model for more than a turn and a dry turn.
  */
 export class DryTurns {
-  readonly #parts: DryParts & { history: ScopeHistory }
+  readonly #parts: DryParts & { history: Past }
   readonly #locks = new ScopedLocks()
 
-  constructor(parts: DryParts & { history: ScopeHistory }) {
+  constructor(parts: DryParts & { history: Past }) {
     this.#parts = parts
   }
 
@@ -70,7 +70,7 @@ export class DryTurns {
     const said = { status, error, result: clean.result, acts: clean.acts, did: clean.did, usage, ...(warnings.length > 0 && { warnings }) }
     const entry: NewEntry = { ...head, duration_ms, kind: 'dry-turn-ended', why, turn_id, agent: agent().name, ...view, saw, ...said }
     // A scope whose reflexes take all events has no other turns that show a changed slow path.
-    if (isDecided(answer)) this.#parts.promotions.taught(unit, answer.shown ?? null)
+    if (isDecided(answer)) for (const feature of this.#parts.features) feature.taught?.(unit, answer.shown ?? null)
     return unit.log(entry)
   }
 

@@ -1,6 +1,6 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
-import { canonicalJson, sameJson } from '../../../base/json.ts'
+import { canonicalJson, sameJson, type Json } from '../../../base/json.ts'
 import { warn } from '../../../base/warn.ts'
 import { verdictOf, type ApprovalRequest, type ApprovalVerdict } from '../contract/approval.ts'
 import { parkedBefore } from '../../../skills/session/approval.ts'
@@ -13,7 +13,7 @@ import { tellApproval, type HeldRun } from './approval-events.ts'
 import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
-import { hashOf } from '../../proof/evidence/identity.ts'
+import { hashOf } from '../../../base/prompt-lines.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 
@@ -279,7 +279,10 @@ export class ParkedRuns implements ScopeFeature {
 
   #put(unit: Unit, request: ApprovalRequest): void {
     this.#parts.outbox.put(unit, 'approvals', request.id, request)
-    this.#parts.notices.approvalRequested(unit, request)
+    const { id, scope: _scope, requested_key: _key, created_at, expires_at, ...asked } = request
+    const times = { created_at: new Date(created_at).toISOString(), expires_at: new Date(expires_at).toISOString() }
+    const data = { approval_id: id, ...asked, ...times } as Record<string, Json>
+    for (const feature of this.#parts.features) feature.told?.(unit, { type: 'approval.requested', data, at: unit.now })
   }
 
   #pollIn(ms: number): void {

@@ -3,6 +3,7 @@ import { iso } from '../../../base/time.ts'
 import { ARCHIVE_SCHEMA, encodeArchive, idHash, type ArchiveKind, type EncodedFile, type ArchiveLine } from '../file/archive-file.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
+import type { Archiving, Expired } from '../../../engine/log/past.ts'
 import type { ExpiredEntries } from '../../../engine/log/expired-entries.ts'
 import { cleanedJson, type Log } from '../../../engine/log/log.ts'
 import type { LogParts } from '../../../engine/log/log-parts.ts'
@@ -17,8 +18,6 @@ const MOST_FILES = 8
 const PUT_MS = 30_000
 
 export type ArchiveBucket = Pick<R2Bucket, 'put' | 'get' | 'delete'>
-/** `kept`: ids of events that D1 does not have, or null if only the log names them. */
-export type Expired = { before: number; kept: readonly string[] | null; floor: number; mark: number }
 
 export type File = { number: number; kind: ArchiveKind; day: string }
 /** A file that the bucket has, as in the manifest. */
@@ -51,7 +50,7 @@ type ArchiveParts = {
  * file before the file is written, so a process that dies writes it again under the same name. Rows
  * are deleted in the transaction that completes the manifest, after both formats have arrived.
  */
-export class Archive {
+export class Archive implements Archiving {
   readonly #parts: ArchiveParts
   #error: string | null = null
 

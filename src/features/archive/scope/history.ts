@@ -9,6 +9,7 @@ import type { EventRecord } from '../../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../../contract/scope.ts'
 import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../file/archive-file.ts'
+import type { Past } from '../../../engine/log/past.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
 import type { Database } from '../../../engine/storage/unit.ts'
@@ -30,7 +31,7 @@ type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload:
 type ScopeHistoryParts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
 
 /** Reads what the scope has, and from the archive what retention has deleted. */
-export class ScopeHistory {
+export class ScopeHistory implements Past {
   readonly #parts: ScopeHistoryParts
 
   constructor(parts: ScopeHistoryParts) {

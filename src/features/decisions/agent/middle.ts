@@ -1,32 +1,17 @@
-import {
-  readsOutputs,
-  toolCallOf,
-  parseAction,
-  withoutOutputs,
-  type Action,
-  type Permission,
-  type Permitted,
-} from '../../../contract/action.ts'
+import { parseAction, type Action, type Permission, type Permitted } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
 import type { DecisionModelAnswers } from '../contract/wire.ts'
-import type { ReflexVersion } from '../../../contract/reflex.ts'
-import { risks, type Risk } from '../../proof/contract/certificate.ts'
+import { DECISION_ID, type ReflexVersion } from '../../../contract/reflex.ts'
 import type { DecisionModelSetting } from '../contract/setting.ts'
 import type { Event } from '../../../core/event.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import type { JsonFields } from '../../../base/json.ts'
 import { fillSlots } from '../../../tools/slot-text.ts'
-import { riskOf } from '../../../reflexes/promotion.ts'
-import type { Toolbox } from '../../../agent/toolbox.ts'
 import { likeliest } from './answers.ts'
-
-/** No reflex can have such an id. */
-const PREFIX = 'decision:'
-export const isMiddle = (id: string): boolean => id.startsWith(PREFIX)
 
 /** The decision as the author of its actions, in the place of a reflex. */
 export const authorOf = ({ name }: DecisionModelSetting, version: number, hash: string): ReflexVersion => ({
-  id: PREFIX + name,
+  id: DECISION_ID + name,
   version,
   hash,
   code: '',
@@ -78,26 +63,6 @@ export function judge(answers: DecisionModelAnswers, { setting, event, threshold
   if (threshold === null) return { ...judged, left: 'threshold', detail: 'no threshold was chosen yet' }
   if (score < threshold) return { ...judged, left: 'threshold', detail: `the probability is below ${threshold}` }
   return { ...judged, left: null, detail: null }
-}
-
-/** The risk of an action, by what the tools say about it. */
-export function riskIn(toolbox: Pick<Toolbox, 'all' | 'keyOf'>, action: Action): Risk {
-  if (action.action_type === 'sequence') {
-    const all = new Set(action.acts.map((act) => (readsOutputs(act) ? riskOfOpen : riskIn)(toolbox, withoutOutputs(act))))
-    return risks.findLast((risk) => all.has(risk)) ?? 'inside'
-  }
-  const call = toolCallOf(action)
-  if (!call) return riskOf(action, { keyed: false, undoable: false })
-  const keyed = (toolbox.keyOf(call.tool, call.args)?.idempotence_key ?? null) !== null
-  const undoable = Object.values(toolbox.all).some(({ undoes }) => undoes?.tool === call.tool)
-  return riskOf(action, { keyed, undoable })
-}
-
-/** Its key depends on outputs that are not known yet: a tool that has keys will have one. */
-function riskOfOpen(toolbox: Pick<Toolbox, 'all' | 'keyOf'>, action: Action): Risk {
-  const call = toolCallOf(action)
-  const keyed = call !== null && toolbox.all[call.tool]?.idempotence_key !== undefined
-  return keyed ? riskOf(action, { keyed, undoable: false }) : riskIn(toolbox, action)
 }
 
 const leave = (score: number, left: Left, detail: string): MiddleJudgement => ({ score, left, detail, action: null, permitted: null })

@@ -133,7 +133,7 @@ export class DecisionModelCalls implements ScopeFeature {
       const log_seq = recordDecision(ending, { event, call, middle: null }, this.#parts)
       this.#done(ending, job)
       const { scope, id, meta } = event
-      shadow_trials.decided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
+      shadow_trials.eventsDecided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
       settlement.end(ending, [seq], { status: 'completed', outcome: { by: 'decision', log_seq } })
     })
   }

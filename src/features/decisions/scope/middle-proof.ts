@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { authorOf, riskIn } from '../agent/middle.ts'
+import { authorOf } from '../agent/middle.ts'
+import { riskIn } from '../../../agent/risk.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
 import type { Act, ReflexVersion } from '../../../contract/reflex.ts'
-import type { Risk } from '../../proof/contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
 import type { DecisionModelSetting } from '../contract/setting.ts'
 import type { Event } from '../../../core/event.ts'
 import { decisionModelName } from '../models/resolve.ts'
@@ -15,6 +16,7 @@ import { agreedIn } from '../../../reflexes/agreement.ts'
 import { eventHead } from '../../../engine/log/spans.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
 import type { Claimed } from '../../../engine/inbox/inbox.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 
 /** Candidate thresholds, fixed in advance: 0.50, 0.51, … 0.99. */
@@ -39,7 +41,8 @@ type MiddleProofParts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certif
  * on later events only, are evidence for a certificate, as for a reflex. After a refutation
  * the choice begins again. Once it acts, a share of the events is left to the turn, as an audit.
  */
-export class MiddleProof {
+export class MiddleProof implements ScopeFeature {
+  readonly name = 'decision proof'
   readonly #parts: MiddleProofParts
   #proof: Proof
   /** By the place of the event. Lost in a crash: then its decision is not compared. */
@@ -83,7 +86,7 @@ export class MiddleProof {
   }
 
   /** Compares with the acts of a turn, unless it considered several events. */
-  decided(unit: Unit, claimed: readonly Claimed[], acts: readonly Act[]): void {
+  turned(unit: Unit, claimed: readonly Claimed[], acts: readonly Act[]): void {
     const found = claimed.flatMap(({ seq, event }) => {
       const waiting = this.#waiting.get(seq)
       this.#waiting.delete(seq)

@@ -12,6 +12,7 @@ import { decisionModelName, resolveDecisionModel } from '../models/resolve.ts'
 import { ownPricesOf } from '../../../models/own-prices.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
+import type { MiddleProof } from './middle-proof.ts'
 import type { Sockets } from '../../../engine/live/sockets.ts'
 import { childHead, reflexHead } from '../../../engine/log/spans.ts'
 import type { Actions } from '../../../engine/reflexes/actions.ts'
@@ -24,7 +25,7 @@ const TIMEOUT_MS = 5000
 const AWAY_MS = 10_000
 const RECENT = { max_events: 20, max_chars: 4000 }
 
-export type MiddleParts = Lanes & { agents: AgentRegistry; actions: Actions; sockets: Pick<Sockets, 'reply'> }
+export type MiddleParts = Lanes & { agents: AgentRegistry; actions: Actions; sockets: Pick<Sockets, 'reply'>; middle_proof: MiddleProof }
 type MiddleQuestion = { stored: Stored; setting: DecisionModelSetting; author: ReflexVersion; state: JsonFields }
 type MiddleDecided = MiddleQuestion & { call: DecisionCall; judged: MiddleJudgement }
 

@@ -1,13 +1,14 @@
 import { v7 as uuidv7 } from 'uuid'
-import { type AskedAgain, type DryView, MOST_ASKED } from '../../proof/contract/audit.ts'
+import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
+import type { DryView } from '../../../contract/dry-turn.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead, LogEntry } from '../../../contract/log-entry.ts'
-import type { ScopeHistory } from '../../archive/scope/history.ts'
+import type { Past } from '../../../engine/log/past.ts'
 import { childHead } from '../../../engine/log/spans.ts'
 import type { DryParts } from '../../../engine/turns/dry/deps.ts'
 import { type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
-type AskAgainParts = Pick<DryParts, 'database' | 'unit' | 'now'> & { history: ScopeHistory; dry_turns: DryTurns }
+type AskAgainParts = Pick<DryParts, 'database' | 'unit' | 'now'> & { history: Past; dry_turns: DryTurns }
 type Refused = Extract<AskedAgain, { ok: false }>
 type AskAgainAnswer = Pick<Refused, 'reason' | 'detail'> | Omit<Extract<AskedAgain, { ok: true }>, 'event_id'>
 

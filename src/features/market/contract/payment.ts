@@ -3,6 +3,3 @@
  * account gives away for the amount; without it the account pays the amount.
  */
 export type Payment = { tool: string; input: Record<string, unknown>; to: string; amount: number; gives?: string }
-
-/** A call of any tool that needs a person because its input touches `anchors`, by name. */
-export type AnchoredCall = { tool: string; input: Record<string, unknown>; anchors: string[] }

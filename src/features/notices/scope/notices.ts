@@ -1,4 +1,3 @@
-import type { ApprovalRequest } from '../../approvals/contract/approval.ts'
 import { type Json, byteLength } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import { hopsOfSender, noticeId, type Alert, type Notice } from '../contract/notice.ts'
@@ -7,7 +6,8 @@ import { noticesOf } from '../../../traces/entries/table.ts'
 import { inBackground } from '../../../engine/log/failures.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { StateWrite, Unit } from '../../../engine/storage/unit.ts'
+import type { ScopeFeature, Told } from '../../../engine/feature.ts'
+import type { Database, StateWrite, Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
 /** More notices of a scope do not wait; the rest is counted as dropped. */
@@ -34,7 +34,7 @@ type NoticesParts = Pick<Ground, 'scope' | 'database' | 'log' | 'follower' | 'jo
  * commit, in one unit with the mark up to which the log is reported: each entry is reported once.
  * `send-notice.ts` delivers them.
  */
-export class Notices implements Follows {
+export class Notices implements Follows, ScopeFeature {
   readonly name = 'notices'
   readonly from: number
   readonly #parts: NoticesParts
@@ -85,21 +85,9 @@ export class Notices implements Follows {
     return [KEY, { ...this.#kept(), seq: this.#seq }]
   }
 
-  /** Called in the unit that asks. Of the questions, only runs have a log entry. */
-  approvalRequested(unit: Unit, { id, created_at, expires_at, ...request }: ApprovalRequest): void {
-    const { scope: _scope, requested_key: _key, ...asked } = request
-    const times = { created_at: new Date(created_at).toISOString(), expires_at: new Date(expires_at).toISOString() }
-    const data = { approval_id: id, ...asked, ...times } as Record<string, Json>
-    this.#add(unit, { type: 'approval.requested', data, at: unit.now })
-  }
-
-  /** Logs and reports an alert once. False if it was raised before. */
-  raise(unit: Unit, { id, ...alert }: Alert): boolean {
-    const kept = this.#kept()
-    if (kept.alerts.includes(id)) return false
-    unit.write(KEY, { ...kept, alerts: [...kept.alerts, id].slice(-MOST_ALERTS) })
-    unit.log({ ...scopeHead(), kind: 'alert-raised', alert_id: id, ...alert })
-    return true
+  /** Called in the unit of what happened. */
+  told(unit: Unit, told: Told): void {
+    this.#add(unit, told)
   }
 
   /** Number of notices dropped since the last call. */
@@ -135,8 +123,19 @@ export class Notices implements Follows {
   }
 
   #kept(): Kept {
-    return { ...NOTHING_KEPT, ...this.#parts.database.read<Partial<Kept>>(KEY, {}) }
+    return keptIn(this.#parts.database)
   }
+}
+
+const keptIn = (database: Database): Kept => ({ ...NOTHING_KEPT, ...database.read<Partial<Kept>>(KEY, {}) })
+
+/** Logs an alert once, which is reported as the log is. False if it was raised before. */
+export function raise(unit: Unit, database: Database, { id, ...alert }: Alert): boolean {
+  const kept = keptIn(database)
+  if (kept.alerts.includes(id)) return false
+  unit.write(KEY, { ...kept, alerts: [...kept.alerts, id].slice(-MOST_ALERTS) })
+  unit.log({ ...scopeHead(), kind: 'alert-raised', alert_id: id, ...alert })
+  return true
 }
 
 /** The notices that stand behind the event. */

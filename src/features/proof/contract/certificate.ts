@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { risk, type Risk } from '../../../contract/risk.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Decision, ReflexState, ComparisonTerms } from '../../../contract/reflex.ts'
 
@@ -18,14 +19,6 @@ export const teacher = z
   })
   .meta({ id: 'Teacher' })
 export type Teacher = z.infer<typeof teacher>
-
-export const risks = ['inside', 'outside', 'final'] as const
-export const risk = z
-  .enum(risks)
-  .describe(
-    '`inside`: a reply, a note or nothing. `outside`: the effect can be undone or repeated. `final`: neither; a person must allow it.',
-  )
-export type Risk = z.infer<typeof risk>
 
 const taught = z.record(text, count)
 const values = z

@@ -1,4 +1,5 @@
-import type { Certificate, Risk, Stratum, Teacher } from '../contract/certificate.ts'
+import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
 import { countAudit, countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
 import { type Bar, barFor, type SequentialProof, sprt } from './sprt.ts'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { AuditOccasion } from '../contract/audit.ts'
-import type { Risk } from '../contract/certificate.ts'
+import type { AuditPace } from '../../../contract/reports/reflex-report.ts'
+import type { Risk } from '../../../contract/risk.ts'
 
 /** A number in [0, 1) that depends on the text alone: the same in a replay. */
 export const unitHash = (text: string): number =>
@@ -13,11 +14,6 @@ export const unitHash = (text: string): number =>
 export const isAudited = (event_id: string, { share, salt }: { share: number; salt: string }): boolean =>
   unitHash(`${salt}\0${event_id}`) < share
 
-/**
- * The audits of the acts of one kind since its proof, which `proof` identifies. `unaudited`: acts
- * since the last audit.
- */
-export type AuditPace = { proof: number; acts: number; unaudited: number }
 /** The first acts after a proof are all audited, later ones by a share that falls. */
 const FIRST = 5
 /** At least one act is audited in each such number of acts that reach outside. */

@@ -1,4 +1,4 @@
-import type { Risk } from '../contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
 
 export type Compared = { agreed: number; disagreed: number }
 

@@ -1,5 +1,6 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Certificate, CertificateChange, Risk, Teacher } from '../contract/certificate.ts'
+import type { Certificate, CertificateChange, Teacher } from '../contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
   type CertificateMove,

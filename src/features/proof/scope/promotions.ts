@@ -1,5 +1,6 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
-import type { Certificate, Risk, Stratum } from '../contract/certificate.ts'
+import type { Certificate, Stratum } from '../contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
 import type { LicenceUses } from '../../market/scope/licence-use.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'

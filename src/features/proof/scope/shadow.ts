@@ -15,16 +15,17 @@ import type { Stored } from '../../../engine/inbox/inbox.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
 import type { Toolbox } from '../../../agent/toolbox.ts'
 import type { ReflexVersions } from '../../../engine/reflexes/versions.ts'
-import type { Records } from './stats.ts'
+import type { Records } from '../../../engine/reflexes/stats.ts'
 import type { Promotions } from './promotions.ts'
-import { riskIn } from '../../decisions/agent/middle.ts'
+import { riskIn } from '../../../agent/risk.ts'
 import type { UsedLicence } from '../../market/contract/view.ts'
 import type { LicenceUses } from '../../market/scope/licence-use.ts'
 import type { Judgements, JudgedAct } from './judgements.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Turn } from '../../../engine/turns/turn.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
-type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'statistics' | 'agent' | 'log' | 'settings'> & {
+type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'features' | 'agent' | 'log' | 'settings'> & {
   programs: ReflexVersions
   toolbox: Toolbox
   promotions: Promotions
@@ -80,7 +81,7 @@ export class ShadowTrials implements ScopeFeature {
     this.#watch(unit, one, trials, acts && { by: 'reflex', acts }, !acted?.version.by_proof)
     const { event, seq } = one
     const waits = asks || (row.in_context && row.status === 'pending')
-    if (!acts && !waits) this.decided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
+    if (!acts && !waits) this.eventsDecided(unit, [{ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }], null)
   }
 
   /** Counts a run. `refused` actions are those this scope does not allow. */
@@ -101,6 +102,14 @@ export class ShadowTrials implements ScopeFeature {
   #heldBack(of: { id: string; version: number }): void {
     const version = this.#parts.programs.find(of)
     if (version) this.#parts.records.of(version).metrics.held_back += 1
+  }
+
+  watches(): boolean {
+    return this.#parts.promotions.watches
+  }
+
+  taught(unit: Unit, shown: Turn['shown']): void {
+    this.#parts.promotions.taught(unit, shown)
   }
 
   /** Counts an ended action. `saves`: it spared a turn. */
@@ -163,7 +172,7 @@ export class ShadowTrials implements ScopeFeature {
   }
 
   /** Compares shadow actions with a turn's decision; null if no turn will decide. */
-  decided(
+  eventsDecided(
     unit: Unit,
     events: readonly { seq: number; scope: string; id: string; trace_id: string }[],
     decision: Decision | null,
@@ -300,11 +309,14 @@ export class ShadowTrials implements ScopeFeature {
   }
 }
 
+const NO_TURNS = { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 }
+
 /** The average cost of the turns so far, which an action that spares one saves. */
-export function savingsOf({ agent, statistics }: Pick<Ground, 'agent' | 'statistics'>): NonNullable<UsedLicence['saves']> {
+export function savingsOf({ agent, features }: Pick<Ground, 'agent' | 'features'>): NonNullable<UsedLicence['saves']> {
   if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
   // The counters have the model calls of dry turns, too.
-  const { turns, model_calls, tokens, cost_usd } = statistics.turns
+  const counting = features.find((feature) => feature.turns)
+  const { turns, model_calls, tokens, cost_usd } = counting?.turns?.() ?? NO_TURNS
   const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
   return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
 }

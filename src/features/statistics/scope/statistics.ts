@@ -3,6 +3,7 @@ import {
   buckets,
   bucketStarts,
   bucketSteps,
+  fireShare,
   OTHER_LABEL,
   type Bucket,
   type BucketRow,
@@ -14,6 +15,8 @@ import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/e
 import { writeStatistics } from '../store/query.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
+import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { Database, StateWrite } from '../../../engine/storage/unit.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
@@ -200,5 +203,21 @@ function count(open: Open, label: string, changes: readonly [name: string, chang
     if (change === 0) continue
     values[key] = key.startsWith('max_') ? Math.max(values[key] ?? 0, change) : (values[key] ?? 0) + change
     open.changes += 1
+  }
+}
+
+/** Counts in a scope. D1 has the same counts, so that no page disagrees with another. */
+export function countStatistics({ follower, outbox, ...parts }: Ground): ScopeFeature {
+  const statistics = new Statistics(parts)
+  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
+  follower.add(statistics)
+  return {
+    name: 'statistics',
+    swept: (unit) => unit.write(...statistics.snapshot()),
+    state: () => {
+      const { decided = 0, model_calls = 0 } = statistics.values('scope', 'all')[''] ?? {}
+      return { fired: { share: fireShare(decided, model_calls), decided, model_calls } }
+    },
+    turns: () => statistics.turns,
   }
 }

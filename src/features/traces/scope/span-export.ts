@@ -3,10 +3,12 @@ import { messageOf } from '../../../base/error-text.ts'
 import { warn } from '../../../base/warn.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import { otlpRequest, otlpSpan } from '../spans/otlp.ts'
-import { isWanted, type OtlpTarget } from '../../../traces/otlp-target.ts'
+import { isWanted, otlpTargetOf, type OtlpTarget } from '../../../traces/otlp-target.ts'
 import { SpanBuffer, type EndedSpan } from '../spans/span-buffer.ts'
 import type { Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
+import type { ScopeFeature } from '../../../engine/feature.ts'
+import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { Database } from '../../../engine/storage/unit.ts'
 import type { Alarm } from '../../../engine/upkeep/alarm.ts'
 import { retryAfterMs } from '../../../base/faults.ts'
@@ -296,5 +298,19 @@ export class SpanExport implements Follows {
     }
     close()
     return requests
+  }
+}
+
+/** Exports the spans of a scope, if the deployment has a collector. */
+export function exportSpans({ env, outbox, follower, ...parts }: Ground): ScopeFeature | null {
+  const target = otlpTargetOf(env)
+  if (!target) return null
+  const spans = new SpanExport({ ...parts, target })
+  outbox.source({ send: async () => spans.start(), due: () => spans.due() })
+  follower.add(spans)
+  return {
+    name: 'spans',
+    state: () => ({ spans: spans.state }),
+    reports: () => ({ spans_exported: spans.state.exported, spans_dropped: spans.state.dropped }),
   }
 }

@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import type { AgentDeps } from '../../../../src/agent/define-agent.ts'
-import { metricsOf } from '../../../../src/features/proof/store/reflex-metrics.ts'
+import { metricsOf } from '../../../../src/store/artifacts/reflex-metrics.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { acting, calls, did, notes, whileAway, write } from '../../../support/reflex-chain.ts'

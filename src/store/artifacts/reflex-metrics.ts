@@ -1,8 +1,8 @@
 import { desc, eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
+import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
 import { forgetReports, tellReports } from './scope-reports.ts'
-import { reflexMetrics } from '../../../store/artifacts/tables.ts'
+import { reflexMetrics } from './tables.ts'
 
 /** Maximum number of rows read per reflex, from the scopes that reported last. */
 const MOST_ROWS = 5000

@@ -1,4 +1,4 @@
-import { jsonChunks } from '../../../base/json.ts'
+import { jsonChunks } from '../../base/json.ts'
 
 /** A table with a row for each version and scope, and the column that scopes report. */
 type Reports = { table: 'certificates' | 'reflex_metrics'; column: 'certificate' | 'metrics' }

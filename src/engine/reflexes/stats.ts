@@ -1,10 +1,10 @@
-import type { Action } from '../../../contract/action.ts'
-import type { ReflexMetrics } from '../../../contract/reports/reflex-report.ts'
-import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../../reflexes/history.ts'
-import { emptyMetrics } from '../../../reflexes/metrics.ts'
-import type { AuditPace } from '../evidence/draw.ts'
-import { emptyTrial, type Trial } from '../../../reflexes/promotion.ts'
-import type { Database, StateWrite } from '../../../engine/storage/unit.ts'
+import type { Action } from '../../contract/action.ts'
+import type { ReflexMetrics } from '../../contract/reports/reflex-report.ts'
+import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../reflexes/history.ts'
+import { emptyMetrics } from '../../reflexes/metrics.ts'
+import type { AuditPace } from '../../contract/reports/reflex-report.ts'
+import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
+import type { Database, StateWrite } from '../storage/unit.ts'
 
 /** `paces`: how its acts are audited, by kind; missing in older rows. */
 type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }

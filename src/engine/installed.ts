@@ -1,0 +1,37 @@
+import type { ScopeApi } from '../contract/scope-api.ts'
+import type { ScopeFeature } from './feature.ts'
+import type { Collaborators } from './wiring.ts'
+
+/** Calls of a scope from outside that a feature answers, with the parts of the scope. */
+type Calls = {
+  readonly [Name in keyof ScopeApi]?: (scope: Collaborators, ...asked: Parameters<ScopeApi[Name]>) => ReturnType<ScopeApi[Name]>
+}
+
+/** The parts of a feature in a scope. */
+export type FeatureInScope = {
+  readonly calls?: Calls
+  /** Builds its parts from the scope's, when the scope wakes. */
+  readonly inScope?: (scope: Collaborators) => ScopeFeature | null
+}
+
+/** Wires the features into a scope, each after those before it. */
+export function install(scope: Collaborators, features: readonly FeatureInScope[]): void {
+  for (const { inScope } of features) {
+    const phases = inScope?.(scope)
+    if (!phases) continue
+    scope.features.push(phases)
+    if (phases.due) scope.alarm.source(() => phases.due?.() ?? null)
+  }
+}
+
+/** Adds the calls that features answer to a class of scopes. RPC finds methods of a class only. */
+export function addCalls(prototype: object, partsOf: (scope: object) => Collaborators, features: readonly FeatureInScope[]): void {
+  for (const [name, call] of features.flatMap(({ calls = {} }) => Object.entries(calls))) {
+    if (name in prototype) continue
+    const answer = call as (scope: Collaborators, ...asked: unknown[]) => unknown
+    const value = async function (this: object, ...asked: unknown[]): Promise<unknown> {
+      return answer(partsOf(this), ...asked)
+    }
+    Object.defineProperty(prototype, name, { value, configurable: true, writable: true })
+  }
+}
