@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { call } from '../../../support/http.ts'
 import { acting, did } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, freshScope, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours } from '../../../support/test-agents.ts'
@@ -13,7 +14,29 @@ const chained = returns(
   `{ action_type: 'reply', parts: ['I did ', { output: 1, path: '/did' }, '.'] }`,
 )
 
+/** The recorded trace of an event, decided again. */
+async function replayed(scope: string, { meta }: { meta: { trace_id: string } }) {
+  const { text } = await call(`/v1/traces/${meta.trace_id}/export?scope=${encodeURIComponent(scope)}`)
+  return (await call('/v1/replay', { body: text, type: 'application/json' })).body as object
+}
+const same = { equivalent: true, divergences: [], unknown: [] }
+
 describe('a sequence', () => {
+  test('is replayed act by act, with the outputs that were recorded', async () => {
+    const { scope, stub } = await acting(chained)
+    const event = note(scope, 'a')
+    await sendAndSettle(stub, event)
+    expect(await replayed(scope, event)).toMatchObject(same)
+  })
+
+  test('that failed is replayed up to its failure, with the turn that was shown its calls', async () => {
+    const { scope, stub } = await acting(returns(act(TEXT), act(`'throw'`)))
+    behaviours.set(scope, async (_, deps) => ({ said: await ask(deps, 'continue') }))
+    const event = note(scope, 'a')
+    await sendAndSettle(stub, event)
+    expect(await replayed(scope, event)).toMatchObject(same)
+  })
+
   test('does its acts in order, with what earlier ones returned, as one decision', async () => {
     const { id, scope, stub } = await acting(chained)
     const [record] = await sendAndSettle(stub, note(scope, 'a'))
