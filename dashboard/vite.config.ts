@@ -48,7 +48,7 @@ export default defineConfig({
               name: 'shell',
               test: /node_modules|src\/(?:api|app|css|layout|main|pages\/overview|ui\/(?:feedback|links|n|page|sparkline|tabs|text|time))|contract\/address|base\/amounts/,
             },
-            { name: 'parts', test: /src\/ui\/(?!request-form)/ },
+            { name: 'parts', test: /src\/ui\/(?!request-form)|src\/pages\/trace\/(?:report|spans|waterfall)/ },
           ],
         },
       },
