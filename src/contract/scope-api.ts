@@ -185,7 +185,7 @@ export interface FeatureCalls {
 
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi extends FeatureCalls {
-  accept(events: Clean<Event>[], via: Via): Promise<Accepted>
+  accept(events: Event[], via: Via): Promise<Accepted>
   /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */
   outcomes(ids: string[], timeout_ms: number, sender?: string): Promise<Waited>
   state(): Promise<ScopeState>

@@ -3,7 +3,7 @@ import type { ActionCall } from '../contract/action.ts'
 import type { Env } from '../env.ts'
 import type { Event } from '../core/event.ts'
 import { limits } from '../base/limits.ts'
-import type { Clean } from '../base/secrets.ts'
+import { cleanEvent } from '../events/parse-event.ts'
 import type * as api from '../contract/scope-api.ts'
 import type { Collaborators } from './wiring.ts'
 import { ConnectedObject } from './live/connected-object.ts'
@@ -40,9 +40,12 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     })
   }
 
-  async accept(events: Clean<Event>[], via: api.Via): Promise<api.Accepted> {
-    await this.#parts.reflex_sync.ready()
-    return this.#parts.loop.accept(events, via)
+  async accept(events: Event[], via: api.Via): Promise<api.Accepted> {
+    const { hider, loop, reflex_sync } = this.#parts
+    await reflex_sync.ready()
+    // A queue message may be another Worker's, and a secret may be newer than the event.
+    const clean = events.map((event) => cleanEvent(event, hider))
+    return loop.accept(clean, via)
   }
 
   async outcomes(asked: string[], timeout_ms: number, sender?: string): Promise<api.Waited> {

@@ -252,7 +252,11 @@ describe('a list of D1 is paged by bytes', () => {
   test.each([
     ['reflexes', `INSERT INTO artifacts SELECT 'reflex', value, ?2, ?2, ?1, 1 FROM json_each(?3)`, REFLEXES],
     ['skills', `INSERT INTO artifacts SELECT 'skill', value, ?2, ?2, ?1, 1 FROM json_each(?3)`, SKILLS],
-    ['keys', `INSERT INTO keys SELECT value, ?2, '["viewer"]', ?1, 'x', 1 FROM json_each(?3)`, null],
+    [
+      'keys',
+      `INSERT INTO keys (id, name, roles, scopes, hash, created_at) SELECT value, ?2, '["viewer"]', ?1, 'x', 1 FROM json_each(?3)`,
+      null,
+    ],
   ])('%s, and each is listed once', async (what, insert, versions) => {
     const ids = Array.from({ length: A_PAGE + 5 }, () => crypto.randomUUID())
     const listed = JSON.stringify(ids)

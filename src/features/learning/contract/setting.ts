@@ -1,10 +1,10 @@
 import type { Words } from '../../../contract/reflex.ts'
 import { z } from 'zod'
 
-/** The meaning of words in a decision about an event. */
-export function wordsIn(replies: Replies, { meta }: { meta: { heard?: true | undefined } }): Words {
+/** The meaning of words in a decision. An older version recorded events without `meta`, too. */
+export function wordsIn(replies: Replies, { meta }: { meta?: { heard?: true | undefined } }): Words {
   if (replies === 'exact') return 'exact'
-  if (replies === 'ignore' || meta.heard !== true) return 'none'
+  if (replies === 'ignore' || meta?.heard !== true) return 'none'
   return replies === 'by_person' ? 'said' : 'exact'
 }
 
