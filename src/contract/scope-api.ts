@@ -1,5 +1,4 @@
 import type { Refused, Result } from '../base/result.ts'
-import type { Clean } from '../base/secrets.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
 import type { DecidedBy, ApprovalVerdict } from '../features/approvals/contract/approval.ts'

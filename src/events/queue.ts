@@ -8,7 +8,6 @@ import { byteLength } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
-import { cleanEvent } from './parse-event.ts'
 
 /** An event without an outcome after this time may be lost. */
 export const LATE_MS = 30_000
