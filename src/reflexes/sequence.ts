@@ -26,6 +26,12 @@ export function resolveAct(act: SequenceAct, outputs: Outputs): ResolvedAct {
   return { ok: true, action: copy }
 }
 
+/** True if an act uses the output of the act at a place. */
+export function usesOutput(act: SequenceAct, place: number): boolean {
+  if ('parts' in act) return act.parts.some((part) => typeof part !== 'string' && part.output === place)
+  return 'uses' in act && (act.uses ?? []).some(({ output }) => output === place)
+}
+
 function spoken(parts: Extract<SequenceAct, { parts: unknown }>['parts'], outputs: Outputs): ResolvedAct {
   const texts: string[] = []
   for (const part of parts) {

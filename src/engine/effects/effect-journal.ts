@@ -1,3 +1,4 @@
+import { isOfSequence } from './sequence-keys.ts'
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import { type Json, byteLength } from '../../base/json.ts'
 import type { Database, Unit } from '../storage/unit.ts'
@@ -54,8 +55,9 @@ export class EffectJournal {
       phase,
       place,
       tool,
-      // Only calls without a key of their tool are looked up by their arguments.
-      phase === 'call' && (key === null || isCallKey(key)) ? arguments_hash : null,
+      // Only calls without a key of their tool are looked up by their arguments. The turn that
+      // follows a sequence knows no key of its acts.
+      phase === 'call' && (key === null || isCallKey(key) || isOfSequence(owner)) ? arguments_hash : null,
       key,
       log_seq,
       started_at,

@@ -1,4 +1,4 @@
-import { sequenceKey } from './sequence-keys.ts'
+import { sequenceKey } from '../effects/sequence-keys.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
 import { isAsked } from '../../features/decisions/contract/event.ts'
@@ -32,8 +32,8 @@ export type LaneAction = {
   proof: { event_type: string; risk: Risk } | null
 }
 
-/** `output`: null if the act has none, or where it is not kept. */
-export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json }
+/** `output`: null if the act has none, or no later act uses it. `asks`: a person was asked. */
+export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json; asks?: true }
 
 type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 

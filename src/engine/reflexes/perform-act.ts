@@ -77,13 +77,10 @@ async function callTool({ tool, input }: Work<'tool'>, { owner, key, payload, si
   const held = await parts.effects.hold(request).catch(waiting)
   // As with a skill: the reflex has done its part when a person was asked.
   if (held === null) return { ...ACTED, asks: true }
-  if (!held.thrown) return { ...ACTED, close: held.close, output: jsonOf(held.output) }
+  if (!held.thrown) return { ...ACTED, close: held.close, output: held.result.output as Json }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: owner })
   throw held.thrown.error
 }
-
-/** As the journal keeps it. */
-const jsonOf = (output: unknown): Json => JSON.parse(JSON.stringify(output ?? null)) as Json
 
 function waiting(error: unknown): null {
   if (error instanceof AwaitsPerson) return null

@@ -2,13 +2,15 @@ import { endOfAct, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import { permit } from '../../agent/permit.ts'
 import { parseAction, type Action, type LaneWork, type SequenceAct } from '../../contract/action.ts'
 import type { Event } from '../../core/event.ts'
-import { resolveAct } from '../../reflexes/sequence.ts'
+import { resolveAct, usesOutput } from '../../reflexes/sequence.ts'
 import type { Job } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
 import type { Sockets } from '../live/sockets.ts'
 import type { Unit } from '../storage/unit.ts'
-import { kindOf, type LaneAction } from './actions.ts'
-import { actOwner } from './sequence-keys.ts'
+import { limits } from '../../base/limits.ts'
+import { sha256 } from '../../base/json.ts'
+import { kindOf, type DoneAct, type LaneAction } from './actions.ts'
+import { actOwner } from '../effects/sequence-keys.ts'
 import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
 
 export type SequenceParts = ActParts & {
@@ -38,11 +40,12 @@ export async function performSequence(
 ): Promise<Performed> {
   const { unit, jobs } = parts
   for (let done = job.payload.done ?? []; done.length < acts.length; done = job.payload.done ?? []) {
+    // A person was asked before the death.
+    if (done.at(-1)?.asks) break
     const act = acts[done.length] as SequenceAct
     const { ending, write, follow } = await performDue(act, job, parts, signal)
     if (ending.status !== 'ok' && ending.status !== 'reused') return told(ending, job)
-    const { action_type } = act
-    const next = { ...job.payload, done: [...done, { action_type, status: ending.status, output: ending.output ?? null }] }
+    const next = { ...job.payload, done: [...done, doneAct(act, ending, { acts, done })] }
     unit(
       (progress) => {
         ending.close?.(progress)
@@ -58,6 +61,17 @@ export async function performSequence(
   return job.payload.done?.every(({ status }) => status === 'reused') ? REUSED : { status: 'ok', error: null }
 }
 
+/** A row of the jobs has room for so many outputs: a later act that uses another one fails. */
+function doneAct(
+  { action_type }: SequenceAct,
+  ending: Performed,
+  { acts, done }: { acts: readonly SequenceAct[]; done: DoneAct[] },
+): DoneAct {
+  const output = acts.slice(done.length + 1).some((act) => usesOutput(act, done.length)) ? (ending.output ?? null) : null
+  const fits = JSON.stringify([...done, output]).length <= limits.sql_json_bytes
+  return { action_type, status: ending.status, output: fits ? output : null, ...(ending.asks && { asks: true as const }) }
+}
+
 /** The ending of the sequence, which names the act that failed. */
 export function told<Ending extends ActionEnding>(ending: Ending, { payload }: Job<LaneAction>): Ending {
   if (payload.work.kind !== 'sequence') return ending
@@ -70,8 +84,12 @@ type Done = { ending: Performed; write?: (unit: Unit) => void; follow?: () => vo
 async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Done> {
   const { payload } = job
   const owner = ownerOf(job)
-  const failed = (error: string): Done => ({ ending: { status: 'failed', error, ...(payload.done ? {} : { withheld: true as const }) } })
-  const lacks = hasBegun(owner, parts) ? null : parts.obstacle(payload)
+  const begun = hasBegun(owner, parts)
+  const last = parts.effects.journal.lastOf(owner)?.status
+  // An attempt before a death may have happened, although the act is refused now.
+  const status = last === 'unknown' || last === 'started' ? 'unknown' : 'failed'
+  const failed = (error: string): Done => ({ ending: { status, error, ...(!payload.done && !begun && { withheld: true as const }) } })
+  const lacks = begun ? null : parts.obstacle(payload)
   if (lacks !== null) return failed(lacks)
   const resolved = resolveAct(
     act,
@@ -79,7 +97,7 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   )
   if (!resolved.ok) return failed(resolved.detail)
   const event = eventOf(payload, parts)
-  const parsed = parseAction({ ...resolved.action, ...keyFor(resolved.action, payload, event) })
+  const parsed = parseAction({ ...resolved.action, ...(await keyFor(resolved.action, payload, event)) })
   if (!parsed.ok) return failed(parsed.error)
   const { scope, agents, toolbox, agent, memory, now } = parts
   const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id }, has_trigger: agent().trigger !== null }
@@ -98,8 +116,13 @@ const hasBegun = (owner: string, { effects, database }: SequenceParts): boolean 
   effects.journal.lastOf(owner) !== undefined || database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', owner) !== undefined
 
 /** The id of an event that is sent is made from its key: each act of a sequence has its own. */
-function keyFor({ action_type }: Action, { idempotence_key, done = [] }: LaneAction, { id }: Event): { idempotence_key?: string } {
-  return action_type === 'emit_event' ? { idempotence_key: `${(idempotence_key ?? id).slice(0, 120)} ${done.length}` } : {}
+async function keyFor(
+  { action_type }: Action,
+  { idempotence_key, done = [] }: LaneAction,
+  { id }: Event,
+): Promise<{ idempotence_key?: string }> {
+  if (action_type !== 'emit_event') return {}
+  return { idempotence_key: await sha256(JSON.stringify(['sequence', idempotence_key ?? id, done.length])) }
 }
 
 /** An act that changes only this scope is done in the unit that ends it. */

@@ -108,6 +108,38 @@ describe('a sequence', () => {
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['ok', 'failed', 'reused'])
   })
 
+  test('with a key of its own that fails leaves its event to a turn, which does nothing twice', async () => {
+    const acts = `[${act(TEXT)}, ${act(`'throw'`)}]`
+    const { scope, stub } = await acting(`return { action_type: 'sequence', acts: ${acts}, idempotence_key: 'k' }`)
+    behaviours.set(scope, async (_, deps) => deps.call('act', { text: 'a' }))
+    const [record] = await sendAndSettle(stub, note(scope, 'a'))
+    expect(record).toMatchObject({ outcome: { by: 'turn', result: { did: 'a' } } })
+    expect(did(scope)).toEqual(['a', 'throw'])
+  })
+
+  test('sends an event of its own for each event, however alike their ids are', async () => {
+    const { scope, stub } = await acting(
+      `if (context.event.text === 'sent') return null
+      return { action_type: 'sequence', acts: [${act(TEXT)}, { action_type: 'emit_event', event: { type: 'test.note', text: 'sent' } }], consume: true }`,
+    )
+    behaviours.set(scope, async () => ({ done: true }))
+    const long = 'x'.repeat(120)
+    await sendAndSettle(stub, { ...note(scope, 'a'), id: `${long}1` }, { ...note(scope, 'b'), id: `${long}2` })
+    const ended = await entriesOf(stub, 'action-ended')
+    expect(ended).toMatchObject([{ status: 'ok' }, { status: 'ok' }])
+    expect(await entriesOf(stub, 'event-accepted')).toHaveLength(4)
+  })
+
+  test.each([
+    ['JSON does not have', 'bigint'],
+    ['is more than the journal keeps', 'large'],
+  ])('whose tool returns what %s ends, and holds no later call', async (_, text) => {
+    const { scope, stub } = await acting(returns(act(TEXT), act(`'next'`)))
+    const [record] = await sendAndSettle(stub, note(scope, text))
+    expect(record).toMatchObject({ status: 'completed', outcome: { by: 'reflex' } })
+    expect(did(scope)).toEqual([text, 'next'])
+  })
+
   test('whose outcome is unknown in the middle becomes a dead letter, and its first act is not repeated', async () => {
     const scope = freshScope()
     const { stub } = await acting(returns(act(TEXT), act(`'hang'`), `{ action_type: 'reply', content: 'done' }`), {}, scope)
