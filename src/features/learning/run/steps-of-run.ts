@@ -150,7 +150,8 @@ function actsOf(answer: AskedAgain): EpisodeAct[] | null {
   if (!answer.ok || answer.event_ids.length > 1) return null
   return answer.did.map(({ kind, name, input }) => ({
     kind,
-    name,
+    // The log of a turn gives replies no name.
+    name: kind === 'reply' ? '' : name,
     input: isJsonFields(input) ? input : {},
     ok: true,
     cost_usd: 0,
