@@ -1,4 +1,3 @@
-import { isOfSequence } from './sequence-keys.ts'
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import { type Json, byteLength } from '../../base/json.ts'
 import type { Database, Unit } from '../storage/unit.ts'
@@ -8,6 +7,14 @@ import type { ToolDefinition } from '../../tools/define-tool.ts'
 import { isGlobalKey } from '../../tools/tool-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import { createHash } from 'node:crypto'
+
+const SEQUENCE = 'sequence:'
+
+/** The key of the job of a sequence, by the log entry of its firing. */
+export const sequenceKey = (log_seq: number): string => `${SEQUENCE}${log_seq}`
+/** The owner of the journal rows of an act of a sequence. */
+export const actOwner = (key: string, place: number): string => `${key}:${place}`
+export const isOfSequence = (owner: string): boolean => owner.startsWith(SEQUENCE)
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
 type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
@@ -57,7 +64,7 @@ export class EffectJournal {
       tool,
       // Only calls without a key of their tool are looked up by their arguments. The turn that
       // follows a sequence knows no key of its acts.
-      phase === 'call' && (key === null || isCallKey(key) || isOfSequence(owner)) ? arguments_hash : null,
+      phase === 'call' && (key === null || isCallKey(key) || owner.startsWith(SEQUENCE)) ? arguments_hash : null,
       key,
       log_seq,
       started_at,

@@ -1,4 +1,4 @@
-import { sequenceKey } from '../effects/sequence-keys.ts'
+import { sequenceKey } from '../effects/effect-journal.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
 import { isAsked } from '../../features/decisions/contract/event.ts'

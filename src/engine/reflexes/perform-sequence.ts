@@ -10,7 +10,7 @@ import type { Unit } from '../storage/unit.ts'
 import { limits } from '../../base/limits.ts'
 import { sha256 } from '../../base/json.ts'
 import { kindOf, type DoneAct, type LaneAction } from './actions.ts'
-import { actOwner } from '../effects/sequence-keys.ts'
+import { actOwner } from '../effects/effect-journal.ts'
 import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
 
 export type SequenceParts = ActParts & {

@@ -1,5 +1,5 @@
 import type { DoneCall } from '../../agent/done-calls.ts'
-import { isOfSequence } from '../effects/sequence-keys.ts'
+import { isOfSequence } from '../effects/effect-journal.ts'
 import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'

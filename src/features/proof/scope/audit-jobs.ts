@@ -1,4 +1,4 @@
-import { actOwner, sequenceKey } from '../../../engine/effects/sequence-keys.ts'
+import { actOwner, sequenceKey } from '../../../engine/effects/effect-journal.ts'
 import { DECISION_ASKED } from '../../decisions/contract/event.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
