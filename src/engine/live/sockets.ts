@@ -140,7 +140,6 @@ export type Attachment = Omit<Connect, 'after'> & {
   assumed?: number
   closing: boolean
 }
-type FedEntry = { seq: number; text: string }
 type SocketFeedParts = { log: Log; now: () => number }
 
 const PAGE = 500
@@ -218,7 +217,7 @@ export class SocketFeed {
   }
 
   /** Sends new entries of the log to all sockets that have caught up with it. */
-  push(entries: readonly FedEntry[]): void {
+  push(entries: readonly SocketEntry[]): void {
     for (const [socket, attachment] of this.#attachments) {
       // A socket that is catching up reads these entries itself.
       if (attachment.cursor !== null) continue

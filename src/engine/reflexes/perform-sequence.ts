@@ -84,8 +84,8 @@ type Done = { ending: Performed; write?: (unit: Unit) => void; follow?: () => vo
 async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Done> {
   const { payload } = job
   const owner = ownerOf(job)
-  const begun = hasBegun(owner, parts)
   const last = parts.effects.journal.lastOf(owner)?.status
+  const begun = last !== undefined || isRun(owner, parts)
   // An attempt before a death may have happened, although the act is refused now.
   const status = last === 'unknown' || last === 'started' ? 'unknown' : 'failed'
   const failed = (error: string): Done => ({ ending: { status, error, ...(!payload.done && !begun && { withheld: true as const }) } })
@@ -112,8 +112,8 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   return { ending: await performAct(sent, { owner, key, payload, signal }, parts) }
 }
 
-const hasBegun = (owner: string, { effects, database }: SequenceParts): boolean =>
-  effects.journal.lastOf(owner) !== undefined || database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', owner) !== undefined
+const isRun = (cause: string, { database }: SequenceParts): boolean =>
+  database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', cause) !== undefined
 
 /** The id of an event that is sent is made from its key: each act of a sequence has its own. */
 async function keyFor(
