@@ -6,6 +6,10 @@ export const limits = {
   event_bytes: 100_000,
   /** The code of a reflex. */
   code_bytes: 64 * 1024,
+  /** Maximum size of a program's weights; its text has them in base64. */
+  weights_bytes: 256 * 1024,
+  /** Maximum length of a program's text, its weights included. */
+  program_bytes: 64 * 1024 + 350_000,
   idempotence_key: 512,
   events_per_request: 1000,
   /** Queues bill per 64 kB of a message. A single event may be larger. */

@@ -1,6 +1,7 @@
 import { parse, type AnyNode, type FunctionDeclaration, type Position, type Program, type Token } from 'acorn'
 import { sha256, byteLength } from '../base/json.ts'
 import { sandboxLimits } from './sandbox.ts'
+import { partsOf } from './weights.ts'
 
 /** Line and column count from 1. */
 export type CodeError = { line: number; column: number; message: string }
@@ -13,13 +14,15 @@ export async function checkReflex(code: string): Promise<CodeCheck> {
 }
 
 /** The hash of what runs: other spaces, comments, quotes and semicolons do not change it. */
-export function hashProgram(code: string): Promise<string> {
+export function hashProgram(text: string): Promise<string> {
+  const parts = partsOf(text)
+  if (!parts.ok) return sha256(text)
   try {
-    const parsed = parseCode(code)
-    return sha256('error' in parsed ? code : JSON.stringify(parsed.program, withoutWriting))
+    const parsed = parseCode(parts.code)
+    return sha256('error' in parsed ? text : `${JSON.stringify(parsed.program, withoutWriting)}${parts.weights ?? ''}`)
   } catch (error) {
     // Nested too deeply for JSON.
-    if (error instanceof RangeError) return sha256(code)
+    if (error instanceof RangeError) return sha256(text)
     throw error
   }
 }
@@ -32,7 +35,10 @@ function withoutWriting(name: string, value: unknown): unknown {
   return typeof value === 'bigint' ? `${value}n` : value
 }
 
-function errorsOf(code: string): CodeError[] {
+function errorsOf(text: string): CodeError[] {
+  const parts = partsOf(text)
+  const { code } = parts
+  if (!parts.ok) return [{ line: code.split('\n').length + 1, column: 1, message: parts.error }]
   const bytes = byteLength(code)
   if (bytes > sandboxLimits.code_bytes) {
     return [{ line: 1, column: 1, message: `the code is ${bytes} bytes long; ${sandboxLimits.code_bytes} are allowed` }]

@@ -105,7 +105,10 @@ export const register = operators('post /v1/reflexes', 'registerReflex', 'Regist
     'for a reflex that reads fields of its own event type. The same code and description as the newest version change nothing. Only the owner and admins add versions.',
   body: z.strictObject({
     id: newReflexId,
-    code: plainText(limits.code_bytes).optional().meta({ description: 'JavaScript with a function reflex(context) at the top level.' }),
+    code: plainText(limits.program_bytes).optional().meta({
+      description:
+        'JavaScript with a function reflex(context) at the top level, 64 kB at most. A last line `// weights: BASE64` is the constant `weights`.',
+    }),
     template: z.string().min(1).max(128).optional(),
     params: z.record(z.string(), z.unknown()).optional(),
     description: plainText(1000).optional(),

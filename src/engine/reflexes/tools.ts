@@ -14,6 +14,7 @@ import { presentMetrics } from '../../reflexes/metrics.ts'
 import { wayToAct } from '../../reflexes/promotion.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { dryRun, runReflex } from '../../reflexes/run-reflex.ts'
+import { readableProgram } from '../../reflexes/weights.ts'
 import type { Sandbox } from '../../reflexes/sandbox.ts'
 import { checkReflex } from '../../reflexes/static-check.ts'
 import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
@@ -225,7 +226,7 @@ const present = ({
   version,
   owner,
   description,
-  code: reads ? source : null,
+  code: reads ? readableProgram(source) : null,
   ...(!reads && { withheld: 'it is for sale: buy a licence or a copy' }),
   state,
   state_reason,

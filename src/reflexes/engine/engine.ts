@@ -1,5 +1,6 @@
 import type { ContextJson } from '../context/context-json.ts'
-import type { sandboxLimits } from '../sandbox.ts'
+import { sandboxLimits } from '../sandbox.ts'
+import { partsOf } from '../weights.ts'
 import { ImagedMemory, type MemoryImage, type Layout } from './memory-image.ts'
 
 type Address = number
@@ -119,18 +120,26 @@ export class Engine {
   }
 
   /** Compiles a program. Errors are answers of the realm or endings. */
-  compile(code: string): EngineAnswer & { compiled: CompiledReflex | null } {
+  compile(text: string): EngineAnswer & { compiled: CompiledReflex | null } {
+    const parts = partsOf(text)
+    if (!parts.ok) return { ending: { kind: 'answer', text: `error ${parts.error}` }, fuel: 0, compiled: null }
+    const { code, weights } = parts
     this.#memory.restore(this.#realm)
     const { code_bytes, data_bytes, compile_fuel } = this.#limits
     let compiled: CompiledReflex | null = null
     const answer = this.#metered(compile_fuel, () => {
       const { context, input, file_name } = this.#module.addresses
-      const program = this.#put(code, this.#put(BEFORE, input).end, code_bytes)
+      const program = this.#put(code, this.#put(weights === null ? BEFORE : BEFORE_WEIGHTED, input).end, code_bytes)
       if (!program.whole) return { kind: 'too_large', what: 'program', bytes: code_bytes }
-      const source = this.#put(AFTER, program.end).end - input
-      const reflex = this.#module.functions.QTS_Eval(context, input, source, file_name, 0, STRICT)
+      const source = this.#put(weights === null ? AFTER : AFTER_WEIGHTED, program.end).end - input
+      let reflex = this.#module.functions.QTS_Eval(context, input, source, file_name, 0, STRICT)
       const failure = this.#failureOf(reflex)
       if (failure !== null) return failure
+      if (weights !== null) {
+        reflex = this.#call(reflex, ...piecesOf(weights).map((piece) => this.#newString(piece)))
+        const late = this.#failureOf(reflex)
+        if (late !== null) return late
+      }
       const image = this.#memory.takeSince(this.#realm)
       if (image.size > data_bytes) return { kind: 'too_large', what: 'data that the program keeps', bytes: data_bytes }
       compiled = { image, reflex }
@@ -231,3 +240,10 @@ const STRICT = 1 << 3
  */
 const BEFORE = "(function () { 'use strict'; "
 const AFTER = "\n;return typeof reflex === 'function' ? reflex : undefined })()"
+/** The same, for a program with weights: they are the function's arguments, piece by piece. */
+const BEFORE_WEIGHTED = "(function () { const weights = [...arguments].join(''); "
+const AFTER_WEIGHTED = "\n;return typeof reflex === 'function' ? reflex : undefined })"
+/** A character takes up to two bytes where it is handed over. */
+const PIECE = sandboxLimits.context_bytes / 2
+const piecesOf = (weights: string): string[] =>
+  Array.from({ length: Math.ceil(weights.length / PIECE) }, (_, index) => weights.slice(index * PIECE, (index + 1) * PIECE))

@@ -12,6 +12,7 @@ import { resource } from '../../../http/describe/describe.ts'
 import { serve } from '../../../http/describe/operation.ts'
 import { listed } from '../../../http/describe/paging.ts'
 import { forbidden, notFound, unavailable } from '../../../http/problems/refusals.ts'
+import { readableProgram } from '../../../reflexes/weights.ts'
 
 export const learnRoutes = resource().openapiRoutes([
   serve(start, async ({ env, var: { principal } }, { body: request }) => {
@@ -55,7 +56,7 @@ const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }:
 async function withVersion(db: D1Database, found: StoredCandidate, principal: Principal): Promise<Candidate> {
   if (found.kind === 'reflex') {
     const seen = await lookUpReflex(db, { id: found.id, version: Number(found.version) }, { key: principal })
-    return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { code: seen.version.code }) }
+    return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { code: readableProgram(seen.version.code) }) }
   }
   const seen = await lookUpSkill(db, found, { key: principal })
   return { ...found, state: seen?.version.state ?? 'deleted', ...(seen?.reads && { manifest: seen.version.manifest }) }
