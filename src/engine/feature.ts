@@ -9,6 +9,7 @@ import type { ScopeReport } from '../store/replicate.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 import type { FoundNotice, FoldRecord } from '../traces/entries/kind.ts'
 import type { Claimed, ArrivedEvent } from './inbox/inbox.ts'
+import type { Archived, Archiving } from './log/past.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Stopped, Turn } from './turns/turn.ts'
 
@@ -67,6 +68,10 @@ export type ScopeFeature = {
   readonly overruled?: (unit: Unit, reflex_id: string, of: { turn_id: string | null; reason: string }) => boolean
   /** When it has work although nothing happens, in ms; null: never. */
   readonly due?: () => number | null
+  /** Has what retention deleted. One feature does. */
+  readonly archived?: Archived
+  /** Takes expired rows before they are deleted. One feature does. */
+  readonly archiving?: Archiving
   /** Follows the deletion of old data, in its unit. */
   readonly swept?: (unit: Unit) => void
   /** Fields of the scope's row in D1 that are the feature's. */

@@ -21,6 +21,8 @@ export function install(scope: Collaborators, features: readonly FeatureInScope[
     if (!phases) continue
     scope.features.push(phases)
     if (phases.due) scope.alarm.source(() => phases.due?.() ?? null)
+    if (phases.archived) scope.history.readBy(phases.archived)
+    if (phases.archiving) scope.retention.archiveBy(phases.archiving)
   }
 }
 

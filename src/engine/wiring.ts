@@ -18,8 +18,7 @@ import { Actions } from './reflexes/actions.ts'
 import { handleActions } from './reflexes/perform-action.ts'
 import { reflexTools } from './reflexes/tools.ts'
 import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
-import { Archive } from '../features/archive/scope/archive.ts'
-import { ScopeHistory } from '../features/archive/scope/history.ts'
+import { Past } from './log/past.ts'
 import { Configuration } from './settings/change.ts'
 import { handleApprovalEvents } from '../features/approvals/scope/approval-events.ts'
 import { approvedSettings, handleCalls } from '../features/approvals/scope/held-calls.ts'
@@ -27,7 +26,6 @@ import type { TraderParts } from '../features/market/tools/trader.ts'
 import { marketTools } from '../features/market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
-import type { Unit } from './storage/unit.ts'
 import { DecisionModelCalls } from '../features/decisions/scope/decisions.ts'
 import { MiddleProof } from '../features/decisions/scope/middle-proof.ts'
 import { turnDeps } from './turns/deps.ts'
@@ -100,16 +98,6 @@ function composeLoop(parts: Live) {
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
-/** Wires the data that retention deletes, and the archive that gets it first, if it is bound. */
-function composeArchive(parts: Looped) {
-  const { env, log, counters } = parts
-  const old_events = new ExpiredEvents(parts)
-  const old_entries = new ExpiredEntries(parts)
-  const beforeLoss = (unit: Unit) => counters.snapshot(unit, log)
-  const archive = env.ARCHIVE ? new Archive({ ...parts, bucket: env.ARCHIVE, events: old_events, entries: old_entries, beforeLoss }) : null
-  return { old_events, old_entries, archive, history: new ScopeHistory({ ...parts, bucket: env.ARCHIVE }) }
-}
-
 /** Wires what calls from outside reach, and what runs by itself. */
 function composeEntrances(parts: Looped) {
   const { log, loop, turns, toolbox, secret_settings, alarm } = parts
@@ -123,7 +111,7 @@ function composeEntrances(parts: Looped) {
   parts.effects.onAnchored((call, why, place) => parked_runs.askCall({ call }, why, place))
   handleCalls(parts, marketTools({ ...trader, settings: () => approvedSettings(parts.settings()) }))
   toolbox.offer(own, { ...marketTools(trader), 'genesis_store.read': own.read_reflex })
-  const kept = composeArchive(parts)
+  const kept = { old_events: new ExpiredEvents(parts), old_entries: new ExpiredEntries(parts), history: new Past(parts.log) }
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
   const dry_turns = new DryTurns({ ...parts, ...kept })

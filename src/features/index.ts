@@ -1,5 +1,6 @@
 import type { Feature } from '../feature.ts'
 import { approvals } from './approvals/index.ts'
+import { archive } from './archive/index.ts'
 import { controlPlane } from './control-plane/index.ts'
 import { decisions } from './decisions/index.ts'
 import { hooks } from './hooks/index.ts'
@@ -15,6 +16,7 @@ import { traces } from './traces/index.ts'
 /** The features of a deployment, in the order in which they act. `reflex` takes all by default. */
 export const features: readonly Feature[] = [
   notices,
+  archive,
   approvals,
   statistics,
   market,

@@ -8,25 +8,7 @@ import type { Collaborators } from '../wiring.ts'
 export { contextAt } from './past-context.ts'
 
 export async function stateOf(parts: Collaborators): Promise<ScopeState> {
-  const {
-    archive,
-    history,
-    scope,
-    view,
-    counters,
-    turns,
-    store,
-    log,
-    sockets,
-    outbox,
-    guard,
-    memory,
-    budget,
-    outage,
-    secret_settings,
-    features,
-    now,
-  } = parts
+  const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, features, now } = parts
   const turn = turns.current
   const state: ScopeState = {
     scope,
@@ -42,7 +24,7 @@ export async function stateOf(parts: Collaborators): Promise<ScopeState> {
     sockets: sockets.count,
     outbox: { waiting: outbox.waiting, last_error: outbox.lastError },
     spans: null,
-    archive: archive && { files: history.newest, last_error: archive.lastError },
+    archive: null,
     parked: guard.list(),
     last_seq: log.last,
   }

@@ -17,7 +17,6 @@ type RetentionParts = Lanes & {
   runs: SkillRuns
   old_events: ExpiredEvents
   old_entries: ExpiredEntries
-  archive: Archiving | null
 }
 
 /**
@@ -28,6 +27,7 @@ type RetentionParts = Lanes & {
 export class Retention {
   readonly #parts: RetentionParts
   #earliest = 0
+  #archive: Archiving | null = null
   #archiving: Promise<void> | null = null
   /** Expired events or entries may be left for the archive. */
   #to_archive = false
@@ -36,19 +36,25 @@ export class Retention {
     this.#parts = parts
   }
 
+  /** Has an archive take what is deleted. */
+  archiveBy(archive: Archiving): void {
+    this.#archive = archive
+  }
+
   /** Time at which the oldest entry expires, so that a sleeping scope wakes once, not hourly. */
   nextDue(): number | null {
-    const { log, guard, done_keys, archive } = this.#parts
+    const { log, guard, done_keys } = this.#parts
     if (this.#archiving || guard.parkedAt(together('retention')) !== null) return null
     const oldest = log.oldest()
-    const logged = oldest !== null && archive ? dayAfter(oldest) : oldest
+    const logged = oldest !== null && this.#archive ? dayAfter(oldest) : oldest
     const due = [dueOf(logged, this.#retained()), dueOf(done_keys.oldest(), this.#promised())].filter((at) => at !== null)
     return due.length === 0 ? null : Math.max(this.#earliest, Math.min(...due))
   }
 
   /** Deletes one batch. If expired data is left, the next batch follows after a second. */
   sweep(unit: Unit): void {
-    const { memory, done_keys, action_keys, replica, runs, archive, old_events, old_entries } = this.#parts
+    const { memory, done_keys, action_keys, replica, runs, old_events, old_entries } = this.#parts
+    const archive = this.#archive
     const due = this.nextDue()
     if (due === null || unit.now < due) return
     const before = unit.now - this.#retained()
@@ -75,14 +81,15 @@ export class Retention {
   archive(): Promise<void> {
     if (!this.#to_archive) return this.#archiving ?? Promise.resolve()
     this.#to_archive = false
-    return (this.#archiving ??= this.#archive().finally(() => {
+    return (this.#archiving ??= this.#toArchive().finally(() => {
       this.#archiving = null
       this.#parts.alarm.rearm()
     }))
   }
 
-  async #archive(): Promise<void> {
-    const { archive, unit, now, memory, replica } = this.#parts
+  async #toArchive(): Promise<void> {
+    const { unit, now, memory, replica } = this.#parts
+    const archive = this.#archive
     const expired = () => {
       const before = dayOf(now() - this.#retained())
       return { before, kept: replica.unreplicated, floor: memory.floor, mark: replica.mark }

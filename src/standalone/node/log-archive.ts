@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
-import { decodeArchive, encodeArchive, idHash, type ArchiveLine } from '../../features/archive/file/archive-file.ts'
+import { decodeArchive, encodeArchive, idHash, type ArchiveLine } from '../../traces/archive-file.ts'
 import type { StandaloneRow, LogStore, StandaloneSql } from '../rows.ts'
 
 /** Entries of days before the last `keep_days` are moved to files in `folder`. */

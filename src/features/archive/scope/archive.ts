@@ -1,6 +1,13 @@
 import { withDeadline } from '../../../base/deadline.ts'
 import { iso } from '../../../base/time.ts'
-import { ARCHIVE_SCHEMA, encodeArchive, idHash, type ArchiveKind, type EncodedFile, type ArchiveLine } from '../file/archive-file.ts'
+import {
+  ARCHIVE_SCHEMA,
+  encodeArchive,
+  idHash,
+  type ArchiveKind,
+  type EncodedFile,
+  type ArchiveLine,
+} from '../../../traces/archive-file.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
 import type { Archiving, Expired } from '../../../engine/log/past.ts'

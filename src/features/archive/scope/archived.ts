@@ -8,8 +8,8 @@ import type { Event } from '../../../core/event.ts'
 import type { EventRecord } from '../../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../../contract/scope.ts'
-import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../file/archive-file.ts'
-import type { Past } from '../../../engine/log/past.ts'
+import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../../../traces/archive-file.ts'
+import { nextAfter, type Archived } from '../../../engine/log/past.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
 import type { Database } from '../../../engine/storage/unit.ts'
@@ -28,28 +28,23 @@ type Found<Row> = { rows: Row[]; complete: boolean }
 
 type EventLine = Omit<EventRecord, 'event' | 'waiting'> & { id: string; payload: Event }
 
-type ScopeHistoryParts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
+type ArchivedRowsParts = { bucket: ArchiveBucket | undefined; scope: string; database: Database; log: Log }
 
-/** Reads what the scope has, and from the archive what retention has deleted. */
-export class ScopeHistory implements Past {
-  readonly #parts: ScopeHistoryParts
+/** Reads what retention has moved to the archive. */
+export class ArchivedRows implements Archived {
+  readonly #parts: ArchivedRowsParts
 
-  constructor(parts: ScopeHistoryParts) {
+  constructor(parts: ArchivedRowsParts) {
     this.#parts = parts
   }
 
   /** Reads one file at most: a page may be shorter than `limit`. */
-  async log(after: number, limit: number, before = Number.MAX_SAFE_INTEGER, only: LogFilter = {}): Promise<LogRead> {
+  async log(after: number, limit: number, before: number, only: LogFilter): Promise<LogRead | null> {
     const { bucket, database, log } = this.#parts
     const { last } = log
-    const matches = entryFilter(only)
-    const nextAfter = (reached: number) => (reached < Math.min(last, before - 1) ? reached : null)
     const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq > ? AND first_seq < ? ORDER BY last_seq LIMIT 1`
     const file = bucket && database.first<StoredFile>(sql, after, before)
-    if (!file) {
-      const { found, reached } = log.find(matches, { after, limit, before, contexts: only.contexts })
-      return { entries: found.map(({ text }) => text), last_seq: last, next: nextAfter(reached) }
-    }
+    if (!file) return null
     const read = await this.#read(file)
     if (!read.ok)
       return {
@@ -58,6 +53,7 @@ export class ScopeHistory implements Past {
         next: file.last_seq,
         unavailable: `${read.detail}; ?after=${file.last_seq} reads the entries after it`,
       }
+    const matches = entryFilter(only)
     const start = Math.max(0, after + 1 - file.first_seq)
     const entries: string[] = []
     let size = 0
@@ -69,7 +65,7 @@ export class ScopeHistory implements Past {
       size += byteLength(line)
       entries.push(log.shown(line))
     }
-    return { entries, last_seq: last, next: nextAfter(reached) }
+    return { entries, last_seq: last, next: nextAfter(reached, { last, before }) }
   }
 
   /** An event that retention has deleted. */
