@@ -3,7 +3,7 @@ import path from 'node:path'
 
 /**
  * A small change that breaks the code. `from` is found without regard to spaces and line breaks.
- * `worker`: test files in workerd that run where the unit tests notice nothing.
+ * `worker`: test files in workerd that run before the unit tests, which may notice nothing.
  */
 export type Break = { id: string; file: string; what: string; from: string; to: string; worker?: readonly string[] }
 

@@ -22,14 +22,6 @@ export const breaks: readonly Break[] = [
     what: 'of two equal ids in one batch the last wins',
     from: 'if (!byId.has(event.id)) byId.set(event.id, event)',
     to: 'byId.set(event.id, event)',
-    worker: [
-      'tests/worker/http/skills/routes.test.ts',
-      'tests/worker/http/reflexes/routes.test.ts',
-      'tests/worker/http/scopes/routes.test.ts',
-      'tests/worker/http/routes.test.ts',
-      'tests/worker/events/queue.test.ts',
-      'tests/worker/scope/reflexes/batches.test.ts',
-    ],
   },
   {
     id: 'g2',
@@ -506,8 +498,8 @@ export const breaks: readonly Break[] = [
     id: 's1',
     file: 'src/base/secrets.ts',
     what: 'secret three JSON levels deep not hidden',
-    from: 'const ESCAPES = 3',
-    to: 'const ESCAPES = 2',
+    from: 'const ESCAPES = 4',
+    to: 'const ESCAPES = 3',
   },
   {
     id: 's2',

@@ -89,18 +89,18 @@ function ended({ request, facts, results, score }: Deciding, { verdict, needs }:
 
 function notJson(request: GateRequest, message: string): GateDecision {
   const failed: StageResult = { stage: 'preconditions', status: 'failed', checks: [{ check: 'json', passed: false, detail: message }] }
-  const stages = withUnreached([{ stage: 'compat', status: 'not_reached', checks: [] }, failed])
-  const needs: Need[] = [{ need: 'json', message }]
-  const rest = { score: null, questions: [], parsable: [], probes: [] }
   return {
     ...headOf(request),
     verdict: 'refused',
     stage: 'preconditions',
     reason: `preconditions: ${message}`,
-    stages,
-    needs,
+    stages: withUnreached([failed]),
+    score: null,
+    needs: [{ need: 'json', message }],
     to_pass: [message],
-    ...rest,
+    questions: [],
+    parsable: [],
+    probes: [],
   }
 }
 

@@ -9,7 +9,7 @@ const SHORTEST = 4
 const LONGEST_SHOWN = 200
 const LONGEST_MASKED = 20_000
 
-export type SecretMask = { value(value: Json): Json; text(text: string): string }
+export type SecretMask = { value: (value: Json) => Json; text: (text: string) => string }
 
 /** Masks the values of secret inputs, and values that look like secrets, in logs and reports. */
 export function maskOf(manifest: Manifest, inputs: JsonFields): SecretMask {

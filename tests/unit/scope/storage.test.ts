@@ -67,6 +67,12 @@ describe('the inbox', () => {
     return judged.map(({ stored }) => stored.seq)
   }
 
+  test('takes the first of two events of a batch that have the same id', () => {
+    const { inbox } = open()
+    const sent = ['one', 'two'].map((source) => cleanEvent(event({ id: 'a', type: 'test.note', source }), hidesNothing))
+    expect(inbox.fresh(sent).map((stored) => [stored.seq, stored.event.source])).toEqual([[1, 'one']])
+  })
+
   test('counts an event as ended once, however often it is asked to end it', () => {
     const { inbox, unit } = open()
     const [first = 0, second = 0] = accept(inbox, unit, 'a', 'b')

@@ -204,6 +204,64 @@ describe('the gate', () => {
     expect(decide(gateRequest({ goal_labels: [], text: 'nothing' })).to_pass[0]).toContain('se a keyword in `why` (')
   })
 
+  test('says of too few points which cues would add more, with a few of their words', () => {
+    const words = ['a', 'b', 'c', 'd', 'e', 'f']
+    const changes = { 'activation.goal_labels': words, 'activation.keywords_any': words, 'activation.entity_types': words }
+    const weights = { 'activation.score_weights': { goal_label: 3, keyword_hit: 1, entity_type: 0.5, recent_success: 1.5 } }
+    const nothing = { goal_labels: [], text: 'nothing' }
+    const hint = (more: Record<string, unknown>) => decide(gateRequest({ ...withManifest({ ...weights, ...more }), ...nothing })).to_pass
+    expect(hint(changes)).toEqual([
+      'Score 0, needs 3.5. Set goal_labels: ["a","b","c","d","e"] or use a keyword in `why` (a, b, c, d, e)' +
+        ' or name an entity of the type a, b, c, d, e or run it with success, which counts for a while.',
+    ])
+    const none = { 'activation.goal_labels': [], 'activation.keywords_any': [], 'activation.entity_types': [] }
+    expect(hint(none)).toEqual(['Score 0, needs 3.5. Run it with success, which counts for a while.'])
+    expect(hint({ ...none, 'activation.score_weights': { recent_success: 0 } })).toEqual([
+      'Score 0, needs 3.5. No cue of this skill adds more: its tau is too high.',
+    ])
+  })
+
+  test('has in its check of the score what each cue gave', () => {
+    const scoreCheck = (changes: Partial<GateRequest>) => decide(gateRequest(changes)).stages.find(({ stage }) => stage === 'score')?.checks
+    const detail = '4 of 3.5 points: goal_label 3, keyword_hit 1, entity_type 0 of 0, recent_success 0 of 1.5'
+    expect(scoreCheck({})).toEqual([{ check: 'score', passed: true, detail }])
+    expect(scoreCheck({ named: true, goal_labels: [], text: '' })).toEqual([
+      {
+        check: 'score',
+        passed: true,
+        detail:
+          'a contract names the skill; 0 of 3.5 points: goal_label 0 of 3, keyword_hit 0 of 1, entity_type 0 of 0, recent_success 0 of 1.5',
+      },
+    ])
+  })
+
+  test('refuses inputs that are no JSON before it looks at anything else', () => {
+    const decision = decide(gateRequest({ inputs: { app_name: undefined as unknown as string }, tools: [] }))
+    const [message = ''] = decision.to_pass
+    expect(message).toContain('the inputs are not plain JSON: ')
+    const unreached = (stage: string) => ({ stage, status: 'not_reached', checks: [] })
+    expect(decision).toEqual({
+      skill_id: 'deploy.container.appservice',
+      version: '1.3.0',
+      verdict: 'refused',
+      stage: 'preconditions',
+      reason: `preconditions: ${message}`,
+      stages: [
+        unreached('compat'),
+        { stage: 'preconditions', status: 'failed', checks: [{ check: 'json', passed: false, detail: message }] },
+        unreached('score'),
+        unreached('policy'),
+      ],
+      score: null,
+      needs: [{ need: 'json', message }],
+      to_pass: [message],
+      questions: [],
+      parsable: [],
+      probes: [],
+      decided_at: NOW,
+    })
+  })
+
   test('passes a score that is exactly the threshold', () => {
     expect(decide(gateRequest(withManifest({ 'activation.tau': 4 }))).verdict).toBe('allow')
     expect(decide(gateRequest(withManifest({ 'activation.tau': 4.000001 }))).stage).toBe('score')

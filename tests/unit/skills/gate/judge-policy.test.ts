@@ -86,13 +86,17 @@ describe('the control plane', () => {
     expect(by("inputs.app_name == 'prod-web'")).toBe('allow')
   })
 
-  test.each(["ctx.subscription != 'blue'", "risk_scan(args) != 'low'", 'size(args) == 2', 'app_name != env.region', '('])(
-    'leaves %s to the gate of whoever asks',
-    (expression) => {
-      const inputs = { app_name: 'web', image_tag: 'a:b' }
-      expect(judge({ inputs }, { changes: { 'policy.deny_if': [expression] } }).verdict).toBe('allow')
-    },
-  )
+  test.each([
+    "ctx.subscription != 'blue'",
+    "risk_scan(args) != 'low'",
+    "risk_scan(inputs.app_name) != 'low'",
+    'size(args) == 2',
+    'app_name != env.region',
+    '(',
+  ])('leaves %s to the gate of whoever asks', (expression) => {
+    const inputs = { app_name: 'web', image_tag: 'a:b' }
+    expect(judge({ inputs }, { changes: { 'policy.deny_if': [expression] } }).verdict).toBe('allow')
+  })
 
   test('leaves approvals and the residency to that gate, too', () => {
     const changes = { 'policy.needs_approval_if': ['true'], 'policy.residency': ['eu'] }
