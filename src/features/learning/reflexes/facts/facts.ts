@@ -4,10 +4,10 @@ import type { Condition, ContextPath } from './condition.ts'
 import { beginningOf, wordsOf } from './text.ts'
 
 /** Fields of an event that name it, not what happened. */
-const NAMING = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
-const LONGEST_VALUE = 64
-const MOST_DEPTH = 4
-const MOST_ITEMS = 256
+export const NAMING = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
+export const LONGEST_VALUE = 64
+export const MOST_DEPTH = 4
+export const MOST_ITEMS = 256
 
 export type Leaf = { path: ContextPath; value: string | number | boolean | null }
 export type List = { path: ContextPath; items: readonly (string | number)[] }
