@@ -55,7 +55,7 @@ export function fieldSpansOf(episodes: readonly Episode[]): FieldSpan[] {
 }
 
 /** Null if there are few values, or if the ranges of older episodes do not hold for newer ones. */
-function spanOf(read: readonly (readonly number[])[]): NumberRange | null {
+export function spanOf(read: readonly (readonly number[])[]): NumberRange | null {
   const cut = Math.floor(read.length * OLDER)
   const older = read.slice(0, cut).flat()
   const newer = read.slice(cut).flat()
