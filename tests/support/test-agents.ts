@@ -14,6 +14,7 @@ type Behaviour = (context: DecisionContext, deps: AgentDeps) => Promise<unknown>
 export const behaviours = new Map<string, Behaviour>()
 /** Every effect that really ran, in order. */
 export const effects: { scope: string; text: string; key: string | null; started: number; ended: number }[] = []
+/** By scope, or by scope and text. */
 export const effectGates = new Map<string, Promise<void>>()
 
 /** The answers of the model's provider, by prompt: an error fails the call. */
@@ -32,7 +33,7 @@ const perform = async (
   if (text === 'hang, then throw' && timesOf(scope, text) > 1) throw new Error('the tool failed')
   if (text.startsWith('hang')) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   if (text === 'deaf') await scheduler.wait(300)
-  await effectGates.get(scope)
+  await (effectGates.get(scope) ?? effectGates.get(`${scope} ${text}`))
   await scheduler.wait(5)
   record.ended = performance.now()
   if (text === 'bigint') return { did: text, exact: 1n }

@@ -2,9 +2,11 @@ import { Client as ModernClient, StreamableHTTPClientTransport as ModernTranspor
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { describe, expect, test } from 'vitest'
+import { blocksOf } from '../../../../src/http/scopes/sse-blocks.ts'
 import { adminKey, keyFor, problem, workerFetch } from '../../../support/http.ts'
 import { ask, askModern } from '../../../support/mcp.ts'
 import { entriesOf, freshScope, stubOf } from '../../../support/scopes.ts'
+import { effectGates } from '../../../support/test-agents.ts'
 import { skill, twoSteps } from '../../../support/two-step-skill.ts'
 
 const nameOf = (id: string): string => id.replaceAll('.', '__')
@@ -37,15 +39,25 @@ describe.each(Object.entries(clients))('a client of the version %s that wants pr
   test('hears of each step once, as it ends, before the result', async () => {
     const scope = freshScope()
     const { plan } = twoSteps('x')
-    const steps = [...plan.steps.slice(0, 1), { tool: 'act', args: { text: 'hang' }, timeout_ms: 1500 }]
+    const timed = (text: string, timeout_ms: number) => ({ tool: 'act', args: { text }, timeout_ms })
+    const steps = [...plan.steps.slice(0, 1), timed('second', 20_000), timed('hang', 50)]
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(`${scope} second`, gate.promise)
     const heard: { progress: Progress; applied: Promise<number> }[] = []
     const onprogress = (progress: Progress) =>
-      void heard.push({ progress, applied: entriesOf(stubOf(scope), 'skill-applied').then(({ length }) => length) })
+      void heard.push({
+        progress,
+        applied: entriesOf(stubOf(scope), 'skill-applied').then(({ length }) => {
+          gate.resolve()
+          return length
+        }),
+      })
     const result = await callTool(scope, { name: nameOf(await skill({ plan: { ...plan, steps } })), arguments: given, onprogress })
-    expect(result.structuredContent).toMatchObject({ steps: [{ status: 'ok' }, { status: 'timeout' }] })
+    expect(result.structuredContent).toMatchObject({ steps: [{ status: 'ok' }, { status: 'ok' }, { status: 'timeout' }] })
     expect(heard.map(({ progress }) => progress)).toMatchObject([
-      { progress: 1, total: 2, message: 'act: ok' },
-      { progress: 2, total: 2, message: 'act: timeout' },
+      { progress: 1, total: 3, message: 'act: ok' },
+      { progress: 2, total: 3, message: 'act: ok' },
+      { progress: 3, total: 3, message: 'act: timeout' },
     ])
     // The run was not at its end when the first step was heard of.
     expect(await heard[0]?.applied).toBe(0)
@@ -65,6 +77,17 @@ describe.each(Object.entries(clients))('a client of the version %s that wants pr
       [1, 2],
     ])
   })
+})
+
+test('a stream that is followed no longer is left at once, though nothing comes of it', async () => {
+  const { readable, writable } = new IdentityTransformStream()
+  const stop = new AbortController()
+  const blocks = blocksOf(new Response(readable), stop.signal)
+  const next = blocks.next()
+  stop.abort()
+  expect(await next).toEqual({ done: true, value: undefined })
+  // Its source hears of it.
+  await expect(writable.getWriter().write(new Uint8Array(1))).rejects.toBeDefined()
 })
 
 describe.each([
