@@ -4,7 +4,7 @@ import type { Saw } from '../../../../src/features/learning/episode.ts'
 import type { TreeNode } from '../../../../src/features/learning/reflexes/scorer/grow.ts'
 import type { TreeColumn } from '../../../../src/features/learning/reflexes/scorer/numbers.ts'
 import { packTrees, treesSource } from '../../../../src/features/learning/reflexes/scorer/tree-pack.ts'
-import { addTreePoints, binsIn, type Trees } from '../../../../src/features/learning/reflexes/scorer/trees.ts'
+import { addTreePoints, binsIn, NO_TREES, type Trees } from '../../../../src/features/learning/reflexes/scorer/trees.ts'
 import { QuickJsSandbox } from '../../../../src/reflexes/quickjs-sandbox.ts'
 import { type ReflexContext, sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../../../src/reflexes/run-reflex.ts'
@@ -117,7 +117,9 @@ test('trees give the same points here and in the sandbox, to any context', () =>
 })
 
 test('the packed trees have no character that is 0 or above 255', () => {
-  const root: TreeNode = { column: 200, bin: 63, equal: true, fails: { points: -127 }, passes: { points: 127 } }
-  const packed = packTrees({ columns: [], trees: [{ own: 59, root }], shares: [], taught: [], spans: [] })
-  expect(Array.from(packed, (character) => character.charCodeAt(0))).toEqual([61, 7, 202, 191, 2, 1, 1, 1, 255, 1])
+  const values = Array.from({ length: 62 }, (_, value) => `v${value}`)
+  const columns = Array.from({ length: 200 }, (): TreeColumn => ({ source: { is: 'category', path: ['event', 'country'] }, at: values }))
+  const root: TreeNode = { column: 199, bin: 63, equal: true, fails: { points: -127 }, passes: { points: 127 } }
+  const packed = packTrees({ ...NO_TREES, columns, trees: [{ own: 59, root }] })
+  expect(Array.from(packed, (character) => character.charCodeAt(0))).toEqual([61, 3, 53, 51, 1, 2, 1, 1, 1, 255, 1])
 })

@@ -7,36 +7,44 @@ import type { Trees } from './trees.ts'
 
 /** Stands for a leaf, and for the end. No character is 0. */
 const MARK = 1
-const FIRST_CLASS = 2
-const FIRST_COLUMN = 2
+const FIRST = 2
 const ZERO_POINTS = 128
-/** From here on, a test is for one bin; below, for a bin and the ones above. */
-const EQUAL = 128
+const BASE = 250
 
 /**
- * The trees as characters from 1 to 255, to be read where they are. A tree: its class, its length,
- * its root. A test: its column, its bin, the length of the node for events that fail it, that node,
- * and the node for events that pass. A leaf: a mark, its points. A mark ends the trees.
+ * The trees as characters from 1 to 255. A tree: its class, its nodes; first a node, then the ones
+ * for events that fail its test, then the ones for events that pass. A test: two digits of its
+ * slot, its bin, the distance to the node for events that pass. A leaf: a mark, its points. A class
+ * that is a mark ends the trees. A number has a slot with its bin, a category one for each bin.
  */
-export function packTrees({ trees }: Trees): string {
+export function packTrees({ columns, trees }: Trees): string {
+  const slots = slotsOf(columns)
   const characters = trees.flatMap(({ own, root }) => {
-    const packed = packNode(root)
-    return [own + FIRST_CLASS, packed.length, ...packed]
+    const nodes = nodesOf(root, slots)
+    return [own + FIRST, nodes.length, ...nodes.flat()]
   })
   return [...characters, MARK].map((character) => String.fromCharCode(character)).join('')
 }
 
-function packNode(node: TreeNode): number[] {
-  if (!('fails' in node)) return [MARK, node.points + ZERO_POINTS]
-  const fails = packNode(node.fails)
-  return [node.column + FIRST_COLUMN, node.bin + (node.equal ? EQUAL : 0), fails.length, ...fails, ...packNode(node.passes)]
+function nodesOf(node: TreeNode, slots: readonly number[]): number[][] {
+  if (!('fails' in node)) return [[MARK, node.points + ZERO_POINTS]]
+  const { column, bin, equal } = node
+  const slot = (slots[column] ?? 0) + (equal ? bin : 0)
+  const fails = nodesOf(node.fails, slots)
+  const test = [Math.floor(slot / BASE) + FIRST, (slot % BASE) + FIRST, equal ? 1 : bin, fails.length + 1]
+  return [test, ...fails, ...nodesOf(node.passes, slots)]
 }
+
+/** The first slot of each column, and the number of all. */
+const slotsOf = (columns: readonly TreeColumn[]): number[] =>
+  columns.reduce((slots, column) => [...slots, (slots.at(-1) ?? 0) + (isCategory(column) ? column.at.length + 2 : 1)], [0])
 
 /**
  * JavaScript with `addTrees(context, points)`, which adds the points of the trees that begin at
  * `start` of `weights`. It returns false, and adds nothing, for a context unlike the taught ones.
  */
 export function treesSource({ columns, taught, spans }: Trees, start: number): string {
+  const slots = slotsOf(columns)
   const parts = [
     `// The thresholds of the numbers, and the values, that the trees ask about.
 const ASKED = [
@@ -48,10 +56,12 @@ ${columns.map(({ source }) => `  ${partCode(source)},`).join('\n')}
 // Where a part may be missing, and where a value may be another than the listed ones.
 const MISSING = ${flagsCode(taught.map(({ missing }) => missing))}
 const OTHER = ${flagsCode(taught.map(({ other }) => other))}
+const SLOTS = [${slots.join(', ')}]
 
 function isUntaught(context) {
   return ${spans.map(({ path, span: [low, high] }) => `isOutside(${readCode(path)}, ${low}, ${high})`).join(' ||\n    ') || 'false'}
 }`,
+    BINS_SOURCE,
     WALK_SOURCE.replace('START', String(start)),
     ...helpersFor(columns, spans),
   ]
@@ -61,48 +71,60 @@ function isUntaught(context) {
 const valueCode = (value: string | number | boolean | null): string => (typeof value === 'string' ? quote(value) : JSON.stringify(value))
 const flagsCode = (flags: readonly boolean[]): string => `[${flags.map((flag) => (flag ? 1 : 0)).join(', ')}]`
 
-/** Trees are walked by the numbers of bins, as in `addTreePoints`. */
-const WALK_SOURCE = `function binsOf(context) {
-  const bins = [0, 0]
+/** As `binsIn`. A bin is kept as 256 of it, as tests have it. */
+const BINS_SOURCE = `function slotsIn(context) {
+  const slots = new Array(SLOTS[SLOTS.length - 1]).fill(0)
   const parts = partsOf(context)
   for (let column = 0; column < parts.length; column += 1) {
     const part = parts[column]
     const asked = ASKED[column]
-    let bin = 0
+    const slot = SLOTS[column]
     if (typeof part === 'number') {
-      let high = asked.length
-      while (bin < high) {
+      let bin = 0
+      for (let high = asked.length; bin < high;) {
         const middle = (bin + high) >> 1
         if (part >= asked[middle]) bin = middle + 1
         else high = middle
       }
-      bin += 1
+      slots[slot] = (bin + 1) << 8
     } else if (part !== undefined) {
       const place = asked.indexOf(part)
       if (place < 0 && OTHER[column] === 0) return null
-      bin = 1 + (place < 0 ? asked.length : place)
+      slots[slot + 1 + (place < 0 ? asked.length : place)] = 256
     } else if (MISSING[column] === 0) return null
-    bins.push(bin)
+    else if (SLOTS[column + 1] > slot + 1) slots[slot] = 256
   }
-  return bins
+  return slots
+}`
+
+/** As `addTreePoints`. A node is a number: a leaf is negative, a test has slot, bin, distance. */
+const WALK_SOURCE = `const NODES = []
+const ROOTS = []
+for (let at = START; weights.charCodeAt(at) !== ${MARK};) {
+  ROOTS.push([weights.charCodeAt(at) - ${FIRST}, NODES.length])
+  const end = NODES.length + weights.charCodeAt(at + 1)
+  at += 2
+  while (NODES.length < end) {
+    const first = weights.charCodeAt(at)
+    const second = weights.charCodeAt(at + 1)
+    if (first === ${MARK}) NODES.push(second - ${2 * ZERO_POINTS})
+    else NODES.push((((first - ${FIRST}) * ${BASE} + second - ${FIRST}) << 16) | (weights.charCodeAt(at + 2) << 8) | weights.charCodeAt(at + 3))
+    at += first === ${MARK} ? 2 : 4
+  }
 }
 
 function addTrees(context, points) {
-  if (isUntaught(context)) return false
-  const bins = binsOf(context)
-  if (bins === null) return false
-  let at = START
-  for (let own = weights.charCodeAt(at); own !== ${MARK}; own = weights.charCodeAt(at)) {
-    const end = at + 2 + weights.charCodeAt(at + 1)
-    at += 2
-    for (let column = weights.charCodeAt(at); column !== ${MARK}; column = weights.charCodeAt(at)) {
-      const bin = bins[column]
-      const asked = weights.charCodeAt(at + 1)
-      at += 3
-      if (asked < ${EQUAL} ? bin >= asked : bin === asked - ${EQUAL}) at += weights.charCodeAt(at - 1)
+  const slots = isUntaught(context) ? null : slotsIn(context)
+  if (slots === null) return false
+  const nodes = NODES
+  for (const [own, root] of ROOTS) {
+    let at = root
+    let node = nodes[at]
+    while (node >= 0) {
+      at += slots[node >> 16] >= (node & 65280) ? node & 255 : 1
+      node = nodes[at]
     }
-    points[own - ${FIRST_CLASS}] += weights.charCodeAt(at + 1) - ${ZERO_POINTS}
-    at = end
+    points[own] += node + ${ZERO_POINTS}
   }
   return true
 }`

@@ -21,11 +21,17 @@ export const NO_TREES: Trees = { columns: [], trees: [], shares: [], taught: [],
 /** Trees whose points are logits, and the logits of each class before anything is seen. */
 export type FittedTrees = Trees & { bias: readonly number[] }
 
-export type TreeSettings = Omit<Growth, 'rate'> & { rate: number | null; patience: number; pairs: number }
-export const TREES: TreeSettings = { depth: 4, decay: 1, leastCurve: 1, leastGain: 0.1, rate: null, patience: 12, pairs: 8 }
+export type TreeSettings = Omit<Growth, 'rate'> & {
+  /** Null: as fast as the number of trees asks for. */
+  rate: number | null
+  patience: number
+  /** Numbers of which the ratios and the differences are asked about. */
+  pairs: number
+  /** Trees of all classes, times the tests on the way to a leaf and one. */
+  most: number
+}
+export const TREES: TreeSettings = { depth: 4, decay: 1, leastCurve: 1, leastGain: 0.1, rate: null, patience: 12, pairs: 8, most: 1200 }
 
-/** The trees of all classes: a run of a reflex may cost so much. */
-const MOST_TREES = 300
 const MOST_CLASSES = 60
 const OLDER = 0.85
 const LEAST_TAUGHT = 40
@@ -61,7 +67,7 @@ export function* fitTrees(lesson: TreeLesson, settings: TreeSettings = TREES): S
     columns = [...columns, ...(yield* pairsOf(older, paths, PAIR_THRESHOLDS))]
     binned = yield* binnedOf(saws, columns)
   }
-  const rounds = Math.floor(MOST_TREES / sizeOf(lesson))
+  const rounds = roundsOf(lesson, settings)
   const tried = yield* boost(lesson, binned, { settings, cut, rounds, watched: true })
   if (tried.best === 0) return none
   const { trees, gains } = yield* boost(lesson, binned, { settings, cut: saws.length, rounds: tried.best, watched: false })
@@ -118,7 +124,7 @@ function* boost(lesson: TreeLesson, binned: Binned, { settings, cut, rounds, wat
   const logits = new Float64Array(end * size)
   const bias = biasOf({ ...lesson, classOf: Array.from(classOf).slice(0, cut) })
   for (let at = 0; at < logits.length; at += 1) logits[at] = bias[at % size] ?? bias.at(-1)! - 9
-  const growth = { ...settings, rate: settings.rate ?? rateFor(size) }
+  const growth = { ...settings, rate: settings.rate ?? rateFor(roundsOf(lesson, settings)) }
   const gains = new Float64Array(binned.from.length - 1)
   const trees: BoostedTree[] = []
   const slopes = Array.from({ length: size }, () => ({ slope: new Float64Array(cut), curve: new Float64Array(cut) }))
@@ -147,7 +153,9 @@ function* boost(lesson: TreeLesson, binned: Binned, { settings, cut, rounds, wat
 const sum = (values: Float64Array): number => values.reduce((all, value) => all + value, 0)
 
 /** Few rounds have to go further. */
-const rateFor = (size: number): number => Math.max(0.1, Math.min(0.35, (10 * size) / MOST_TREES))
+const rateFor = (rounds: number): number => Math.max(0.1, Math.min(0.35, 10 / rounds))
+
+const roundsOf = (lesson: TreeLesson, { most, depth }: TreeSettings): number => Math.floor(most / (depth + 1) / sizeOf(lesson))
 
 function isClearlyLess(losses: Float64Array, before: Float64Array): boolean {
   const saved = before.map((loss, at) => loss - losses[at]!)
