@@ -10,7 +10,7 @@ import {
   fitTrees,
   type FittedTrees,
   mostPoints,
-  quantised,
+  quantisedTrees,
   TREES,
   type TreeSettings,
 } from '../../src/features/learning/reflexes/scorer/trees.ts'
@@ -113,7 +113,7 @@ function learn(rows: readonly Row[], classes: number): Known {
     if (!step.done) continue
     const scale = Math.max(SCALES[0], Math.min(SCALES[1], MOST_POINTS / mostPoints(step.value)))
     const bias = step.value.bias.map((logit) => Math.round(logit * scale))
-    return { trees: quantised(step.value, scale), bias, ms: cpuMs() - start, longest }
+    return { trees: quantisedTrees(step.value, scale), bias, ms: cpuMs() - start, longest }
   }
 }
 
@@ -150,7 +150,7 @@ function reflex(context) {
   return null
 }
 ${treesSource(trees, 0)}`
-  const sandbox = new QuickJsSandbox(wasm)
+  const sandbox = new QuickJsSandbox(wasm, { now: () => 0 })
   const contexts = rows.map(({ saw }) => ContextJson.of({ ...sampleContext, ...saw }))
   sandbox.run({ code, hash: 'trees' }, contexts[0])
   const start = cpuMs()

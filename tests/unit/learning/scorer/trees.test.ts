@@ -3,7 +3,13 @@ import { drawOf } from '../../../../bench/learning/draw.ts'
 import { atOnce } from '../../../../src/base/steps.ts'
 import type { JsonFields } from '../../../../src/base/json.ts'
 import type { Saw } from '../../../../src/features/learning/episode.ts'
-import { addTreePoints, binsIn, fitTrees, type FittedTrees, quantised } from '../../../../src/features/learning/reflexes/scorer/trees.ts'
+import {
+  addTreePoints,
+  binsIn,
+  fitTrees,
+  type FittedTrees,
+  quantisedTrees,
+} from '../../../../src/features/learning/reflexes/scorer/trees.ts'
 import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 
 const saw = (fields: JsonFields): Saw => {
@@ -100,7 +106,7 @@ test('the same episodes have the same trees', () => {
 })
 
 test('quantised trees have integer points that fit into a character', () => {
-  const { trees } = quantised(taught(orders, isLarge), 500)
+  const { trees } = quantisedTrees(taught(orders, isLarge), 500)
   const points = [...JSON.stringify(trees).matchAll(/"points":(-?[\d.]+)/g)].map(([, text]) => Number(text))
   expect(points.filter((one) => !Number.isInteger(one) || Math.abs(one) > 127)).toEqual([])
   expect(points.length).toBeGreaterThan(10)

@@ -10,6 +10,8 @@ export type TreeNode = { points: number } | (TreeTest & { fails: TreeNode; passe
  */
 export type Binned = { cells: Int32Array; from: Int32Array; isEqual: readonly boolean[] }
 export type Growth = { depth: number; decay: number; leastCurve: number; leastGain: number; rate: number }
+/** `rows`: the episodes to learn from. `mayAsk`: 1 for each column that a test may be about. */
+export type Drawn = { rows: Int32Array; mayAsk: Uint8Array }
 
 /** Additions of one step. */
 const STEP = 150_000
@@ -20,9 +22,9 @@ type Node = { rows: Int32Array; sums: Float64Array; slope: number; curve: number
 type Slopes = { slope: Float64Array; curve: Float64Array }
 
 /** A tree of second order, as XGBoost has, for one class. `gains`: by column, is added to. */
-export function* growTree(binned: Binned, rows: Int32Array, slopes: Slopes, growth: Growth, gains: Float64Array): Steps<TreeNode> {
+export function* growTree(binned: Binned, { rows, mayAsk }: Drawn, slopes: Slopes, growth: Growth, gains: Float64Array): Steps<TreeNode> {
   const grow = function* (node: Node, depth: number): Steps<TreeNode> {
-    const best = depth < growth.depth ? bestSplit(binned, node, growth) : null
+    const best = depth < growth.depth ? bestSplit(binned, node, growth, mayAsk) : null
     yield
     if (best === null) return { points: (-growth.rate * node.slope) / (node.curve + growth.decay) }
     gains[best.column] = (gains[best.column] ?? 0) + best.gain
@@ -71,12 +73,18 @@ const restOf = (node: Node, rows: Int32Array, { sums, slope, curve }: Node): Nod
   curve: node.curve - curve,
 })
 
-function bestSplit({ from, isEqual }: Binned, { sums, slope, curve }: Node, growth: Growth): (TreeTest & { gain: number }) | null {
+function bestSplit(
+  { from, isEqual }: Binned,
+  { sums, slope, curve }: Node,
+  growth: Growth,
+  mayAsk: Uint8Array,
+): (TreeTest & { gain: number }) | null {
   const { decay, leastCurve } = growth
   const whole = (slope * slope) / (curve + decay)
   let best: (TreeTest & { gain: number }) | null = null
   let most = growth.leastGain
   for (let column = 0; column + 1 < from.length; column += 1) {
+    if (mayAsk[column] === 0) continue
     const start = from[column]!
     const equal = isEqual[column] === true
     let slopeIn = 0

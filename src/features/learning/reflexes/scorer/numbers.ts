@@ -32,7 +32,7 @@ const LISTED = 0.5
 const OLDER = 0.7
 const MOST_OUTSIDE = 0.5
 /** Episodes of one step. */
-const STEP = 200
+const STEP = 50
 export const HOUR = /^\d{4}-\d\d-\d\d[T ](\d\d):\d\d/
 
 /** The part of a context that a number or a category has; undefined: missing. */
@@ -56,8 +56,16 @@ export function* partsOf(source: NumberSource, saws: readonly Saw[]): Steps<Taug
 }
 
 function numberAt(path: ContextPath, saw: Saw): number | undefined {
-  const value = path[0] === REPEATS ? repeatsOf(saw).find((leaf) => leaf.path[1] === path[1])?.value : valueAt(saw, path)
+  const value = path[0] === REPEATS ? repeatsIn(path[1] ?? '', saw) : valueAt(saw, path)
   return typeof value === 'number' ? value : undefined
+}
+
+/** The repeats of one field: each costs a search in the recent events. */
+function repeatsIn(name: string, saw: Saw): unknown {
+  const { id, type, source, timestamp, scope, meta } = saw.event
+  return repeatsOf({ ...saw, event: { id, type, source, timestamp, scope, meta, [name]: saw.event[name] } }).find(
+    ({ path }) => path[1] === name,
+  )?.value
 }
 
 function combined(is: 'ratio' | 'difference', one: number | undefined, other: number | undefined): number | undefined {

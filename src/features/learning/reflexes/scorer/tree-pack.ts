@@ -36,8 +36,11 @@ function nodesOf(node: TreeNode, slots: readonly number[]): number[][] {
 }
 
 /** The first slot of each column, and the number of all. */
-const slotsOf = (columns: readonly TreeColumn[]): number[] =>
-  columns.reduce((slots, column) => [...slots, (slots.at(-1) ?? 0) + (isCategory(column) ? column.at.length + 2 : 1)], [0])
+function slotsOf(columns: readonly TreeColumn[]): number[] {
+  const slots = [0]
+  for (const column of columns) slots.push((slots.at(-1) ?? 0) + (isCategory(column) ? column.at.length + 2 : 1))
+  return slots
+}
 
 /**
  * JavaScript with `addTrees(context, points)`, which adds the points of the trees that begin at

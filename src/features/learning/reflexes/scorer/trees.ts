@@ -2,7 +2,7 @@ import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey } from '../facts/condition.ts'
 import { type FieldSpan, spanOf } from '../ranges.ts'
-import { type Binned, type Growth, growTree, pointsAt, type TreeNode } from './grow.ts'
+import { type Binned, type Drawn, type Growth, growTree, pointsAt, type TreeNode } from './grow.ts'
 import { binOf, columnsOf, isCategory, type NumberSource, pairsOf, partOf, partsOf, type TreeColumn } from './numbers.ts'
 
 /** A tree gives points to the class `own`. `columns`: the ones that a tree asks about. */
@@ -18,7 +18,10 @@ export type Trees = {
 }
 export const NO_TREES: Trees = { columns: [], trees: [], shares: [], taught: [], spans: [] }
 
-/** Trees whose points are logits, and the logits of each class before anything is seen. */
+/**
+ * Trees whose points are logits, and the logits of each class before anything is seen. The last
+ * class stands for the decisions that cannot be learned.
+ */
 export type FittedTrees = Trees & { bias: readonly number[] }
 
 export type TreeSettings = Omit<Growth, 'rate'> & {
@@ -27,10 +30,24 @@ export type TreeSettings = Omit<Growth, 'rate'> & {
   patience: number
   /** Numbers of which the ratios and the differences are asked about. */
   pairs: number
+  /** Shares of the episodes and of the columns that a tree is grown from. */
+  rowShare: number
+  columnShare: number
   /** Trees of all classes, times the tests on the way to a leaf and one. */
   most: number
 }
-export const TREES: TreeSettings = { depth: 4, decay: 1, leastCurve: 1, leastGain: 0.1, rate: null, patience: 12, pairs: 8, most: 1200 }
+export const TREES: TreeSettings = {
+  depth: 4,
+  decay: 1,
+  leastCurve: 0.3,
+  leastGain: 0.1,
+  rate: null,
+  patience: 12,
+  pairs: 8,
+  rowShare: 0.7,
+  columnShare: 0.8,
+  most: 1200,
+}
 
 const MOST_CLASSES = 60
 const OLDER = 0.85
@@ -78,17 +95,16 @@ export function* fitTrees(lesson: TreeLesson, settings: TreeSettings = TREES): S
 /** Classes, and one for decisions that none of them stands for. */
 const sizeOf = ({ classes, classOf }: TreeLesson): number => classes + (Array.prototype.includes.call(classOf, -1) ? 1 : 0)
 
-function biasOf({ classOf, classes }: TreeLesson): number[] {
-  const counts = new Float64Array(classes).fill(1)
-  let others = 1
-  for (let index = 0; index < classOf.length; index += 1) {
-    const own = classOf[index] ?? -1
-    if (own < 0) others += 1
-    else counts[own] = (counts[own] ?? 0) + 1
+function biasOf({ classOf, classes }: TreeLesson, until = classOf.length): number[] {
+  const counts = Array.from({ length: classes + 1 }, () => 1)
+  for (let index = 0; index < until; index += 1) {
+    const own = rowClass(classOf[index], classes)
+    counts[own] = (counts[own] ?? 0) + 1
   }
-  const logits = Array.from(counts, (count) => Math.log(count))
-  return others > 1 ? [...logits, Math.log(others)] : logits
+  return counts.map((count) => Math.log(count))
 }
+
+const rowClass = (own = -1, classes: number): number => (own < 0 ? classes : own)
 
 function numbersByGain(columns: readonly TreeColumn[], gains: Float64Array): ContextPath[] {
   const found = columns.flatMap(({ source }, column) =>
@@ -118,12 +134,11 @@ type Boosted = { trees: BoostedTree[]; gains: Float64Array; best: number }
 function* boost(lesson: TreeLesson, binned: Binned, { settings, cut, rounds, watched }: Boosting): Steps<Boosted> {
   const { saws, classOf } = lesson
   const size = sizeOf(lesson)
-  const classAt = Int32Array.from(saws, (_, row) => ((classOf[row] ?? -1) < 0 ? size - 1 : (classOf[row] ?? 0)))
+  const classAt = Int32Array.from(saws, (_, row) => rowClass(classOf[row], lesson.classes))
   const end = watched ? saws.length : cut
-  const rows = Int32Array.from({ length: cut }, (_, row) => row)
   const logits = new Float64Array(end * size)
-  const bias = biasOf({ ...lesson, classOf: Array.from(classOf).slice(0, cut) })
-  for (let at = 0; at < logits.length; at += 1) logits[at] = bias[at % size] ?? bias.at(-1)! - 9
+  const bias = biasOf(lesson, cut)
+  for (let at = 0; at < logits.length; at += 1) logits[at] = bias[at % size]!
   const growth = { ...settings, rate: settings.rate ?? rateFor(roundsOf(lesson, settings)) }
   const gains = new Float64Array(binned.from.length - 1)
   const trees: BoostedTree[] = []
@@ -134,7 +149,8 @@ function* boost(lesson: TreeLesson, binned: Binned, { settings, cut, rounds, wat
   for (let round = 1; round <= rounds; round += 1) {
     yield* slopesOf(logits, classAt, slopes)
     for (let own = 0; own < size; own += 1) {
-      const root = yield* growTree(binned, rows, slopes[own]!, growth, gains)
+      const drawn = drawnFor(round * size + own, settings, { rows: cut, columns: gains.length })
+      const root = yield* growTree(binned, drawn, slopes[own]!, growth, gains)
       if (!('fails' in root)) continue
       trees.push({ own, root })
       for (let row = 0; row < end; row += 1) {
@@ -148,6 +164,18 @@ function* boost(lesson: TreeLesson, binned: Binned, { settings, cut, rounds, wat
     else if (round - best >= settings.patience) break
   }
   return { trees, gains, best: isClearlyLess(least, start) ? best : 0 }
+}
+
+/** Each tree learns from its own draw, the same in each run: their mistakes differ. */
+function drawnFor(tree: number, { rowShare, columnShare }: TreeSettings, { rows, columns }: { rows: number; columns: number }): Drawn {
+  const isDrawn = (index: number, share: number): boolean => {
+    let mixed = Math.imul(index + 1, 0x9e3779b1) ^ Math.imul(tree + 1, 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0xc2b2ae35)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0x27d4eb2f)
+    return (mixed ^ (mixed >>> 16)) >>> 0 < share * 2 ** 32
+  }
+  const mayAsk = Uint8Array.from({ length: columns }, (_, column) => (isDrawn(rows + column, columnShare) ? 1 : 0))
+  return { rows: Int32Array.from({ length: rows }, (_, row) => row).filter((row) => isDrawn(row, rowShare)), mayAsk }
 }
 
 const sum = (values: Float64Array): number => values.reduce((all, value) => all + value, 0)
@@ -295,7 +323,7 @@ export function addTreePoints({ columns, trees }: Trees, bins: readonly number[]
 }
 
 /** Trees with integer points, of which `scale` are a logit. */
-export function quantised<Fitted extends Trees>(fitted: Fitted, scale: number): Fitted {
+export function quantisedTrees<Fitted extends Trees>(fitted: Fitted, scale: number): Fitted {
   const rounded = (node: TreeNode): TreeNode =>
     'fails' in node
       ? { ...node, fails: rounded(node.fails), passes: rounded(node.passes) }
