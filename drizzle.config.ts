@@ -12,6 +12,7 @@ export default process.env['REFLEX_SCHEMA'] === 'scope'
         './src/store/schema.ts',
         './src/store/artifacts/tables.ts',
         './src/features/*/store/*tables.ts',
+        './src/features/*/store.ts',
         './examples/agents/*/tables.ts',
       ],
       out: './migrations',

@@ -20,6 +20,7 @@ import { addTest } from './project/test.ts'
 import { addPush, addReflex, addSwitches } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
+import { resources } from './features.ts'
 import { addResource } from './operation.ts'
 import { addStats } from './stats.ts'
 import { addTrace } from './trace/commands.ts'
@@ -69,6 +70,7 @@ export function reflexProgram(): Command {
     (of) => addResource(of, policy),
     addLedger,
     addKeys,
+    ...resources.map((resource) => (of: Command) => addResource(of, resource)),
   ]
   for (const add of [
     addInit,

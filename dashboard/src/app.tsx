@@ -4,6 +4,7 @@ import { session } from './api/session.ts'
 import { Layout } from './layout/layout.tsx'
 import { NotFound } from './layout/not-found.tsx'
 import { SignIn } from './layout/sign-in.tsx'
+import { declaredPages } from './declared-pages.ts'
 import Overview from './pages/overview/page.tsx'
 import { later } from './ui/page.tsx'
 
@@ -29,6 +30,9 @@ const PAGES: Readonly<Record<string, ComponentType>> = {
   '/dead-letters': later(operating, 'DeadLetters'),
   '/incidents': later(operating, 'Incidents'),
   '/keys': later(operating, 'Keys'),
+  ...Object.fromEntries(
+    declaredPages.map((page) => [page.path, later(async () => ({ page: (await operating()).listPage(page) }), 'page')]),
+  ),
 }
 
 /** Links to other paths, such as the API's own page, leave the dashboard. */

@@ -9,6 +9,7 @@ import type { OfflineRule } from '../models/offline-model.ts'
 import type { RetentionStep } from '../events/retention.ts'
 import type { LearningSettings } from '../features/learning/contract/setting.ts'
 import type { RetrySettings } from '../contract/settings/retry.ts'
+import type { Change } from '../contract/change.ts'
 import type { Principal } from '../contract/principal.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
@@ -34,7 +35,14 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
 }
 
 /** Variables of every API route: the caller, whose key was checked, and the deployment's agents. */
-export type RouteEnv = { Bindings: Env; Variables: { principal: Principal; scope: string; agents: AgentRegistry } }
+export type RouteEnv = { Bindings: Env; Variables: RouteVariables }
+type RouteVariables = {
+  principal: Principal
+  scope: string
+  agents: AgentRegistry
+  /** Tells the features of a change that the request has made. */
+  changed: (change: Change) => Promise<void>
+}
 
 /** Returns a JSON result, or null if there was nothing to do. */
 export type AgentTrigger<E extends Event> = (

@@ -28,6 +28,8 @@ type Shared = {
   roles: readonly [BaseRole, ...BaseRole[]] | null
   /** The key must cover the scope of the path, or of the query. */
   scoped?: true | 'query'
+  /** Features are told of a change. Unset: it is one if it is no `get`, and for operators or admins. */
+  change?: boolean
 }
 type Described<Answered extends OperationAnswers, Status extends number> = {
   mcp?: OfferedMcpTool
@@ -130,6 +132,20 @@ export type ItemList<Item> = {
   columns: readonly Column<Item>[]
 }
 
+/**
+ * A list with a page of its own on the dashboard, whose filters are the options of its command. The
+ * file `page.ts` of a feature exports one as `page`.
+ */
+export type ListPage<Item> = ItemList<Item> & {
+  path: `/${string}`
+  title: string
+  needs: BaseRole
+  says: string
+  flags: readonly Flag[]
+  /** Said where there is no item. */
+  empty: string
+}
+
 /** The fields of a request, without the parameters of the path. */
 export type OperationFields = Readonly<Record<string, unknown>>
 
@@ -181,5 +197,8 @@ export type CommandOf<Answer> = {
   failed?: (answer: Answer) => boolean
 }
 
-/** A noun of the command line with its verbs, in this order. */
+/**
+ * A noun of the command line with its verbs, in this order. The file `resources.ts` of a feature
+ * exports them as `resources`: commands, tools over MCP and the typed client come from there.
+ */
 export type Resource = { noun: string; help: string; verbs: readonly AnyOperation[] }

@@ -1,6 +1,7 @@
 import type { Feature } from '../feature.ts'
 import { approvals } from './approvals/index.ts'
 import { archive } from './archive/index.ts'
+import { audit } from './audit/index.ts'
 import { controlPlane } from './control-plane/index.ts'
 import { decisions } from './decisions/index.ts'
 import { hooks } from './hooks/index.ts'
@@ -28,4 +29,5 @@ export const features: readonly Feature[] = [
   protocols,
   replay,
   traces,
+  audit,
 ]

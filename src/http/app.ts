@@ -1,6 +1,9 @@
 import { deploymentHider } from '../base/secrets.ts'
 import { hideInOutput } from '../base/warn.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
+import type { Change } from '../contract/change.ts'
+import type { Resource } from '../contract/operation.ts'
+import type { Env } from '../env.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import { artifactListRoutes } from './artifacts/list.ts'
@@ -32,15 +35,24 @@ export type FeatureRoutes = {
   /** Their requests need no key. */
   readonly open?: readonly Routes[]
   /** `api`: the interface itself, for routes that make requests of it. */
-  readonly routes?: (api: () => { fetch: Routes['fetch'] }) => readonly Routes[]
+  readonly routes?: (api: () => ApiOfFeatures) => readonly Routes[]
+  /** What the frames render besides: commands, tools over MCP, the typed client. */
+  readonly resources?: readonly Resource[]
+  /** Is told of each change that a request with a key has made. */
+  readonly changed?: (env: Env, change: Change) => Promise<void>
 }
+/** `resources`: those that features declare. */
+export type ApiOfFeatures = { fetch: Routes['fetch']; resources: readonly Resource[] }
 
 /** The API of a deployment: routes of its features, the platform and its agents. */
 export function createApp(agents: AgentRegistry, features: readonly FeatureRoutes[]) {
+  const listeners = features.flatMap(({ changed }) => changed ?? [])
+  const resources = features.flatMap((feature) => feature.resources ?? [])
   const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
   base.use('*', (c, next) => {
     hideInOutput(deploymentHider(c.env))
     c.set('agents', agents)
+    c.set('changed', async (change) => void (await Promise.all(listeners.map((listen) => listen(c.env, change)))))
     return next()
   })
   // These need no key and cost more than a fixed answer.
@@ -59,7 +71,8 @@ export function createApp(agents: AgentRegistry, features: readonly FeatureRoute
   for (const path of ['/v1/*', '/health/*', '/metrics']) open.use(path, authenticated(keySource), rateLimited)
 
   // Before the platform's: some have a name where those have an id.
-  for (const routes of features.flatMap((feature) => feature.routes?.(() => app) ?? [])) open.route('/', routes)
+  for (const routes of features.flatMap((feature) => feature.routes?.(() => ({ fetch: app.fetch, resources })) ?? []))
+    open.route('/', routes)
   const app = open
     .route('/', healthReportRoutes)
     .route('/', eventRoutes)

@@ -28,10 +28,12 @@ const FLOORS = [
   ['base'],
   ['core'],
 ]
-/** Folders of a feature, with their room. `scope`: what runs in the object of a scope. */
+/** Folders and files of a feature, with their room. `scope`: what runs in the object of a scope. */
 const STOREYS: Readonly<Record<string, string>> = {
   contract: 'contract',
   operations: 'contract',
+  resources: 'contract',
+  page: 'contract',
   store: 'store',
   events: 'events',
   scope: 'engine',
@@ -40,10 +42,11 @@ const STOREYS: Readonly<Record<string, string>> = {
   models: 'models',
 }
 function roomOf(file: string): string {
-  const [first = '', feature = '', part = ''] = file.split('/')
+  const [first = '', feature = '', last = ''] = file.split('/')
   if (first !== 'features') return first
   // The declarations of the features, and their list.
   if (/^features\/(?:[\w-]+\/)?index\.ts$/.test(file)) return 'features/index.ts'
+  const part = last.replace(/\.ts$/, '')
   const own = `features/${feature}/${part}`
   return STOREYS[part] ?? (floorOf(own) >= 0 ? own : `features/${feature}`)
 }
@@ -89,7 +92,8 @@ describe('the dashboard', () => {
   const sources = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(?:tsx?|css)$/.test(name))
   const textOf = (file: string): string => readFileSync(path.join(root, file), 'utf8')
 
-  const SENT = /^(?:contract\/(?:lists\/[\w-]+|address)|features\/[\w-]+\/contract\/lists|traces\/entries\/sentences|base\/amounts)\.ts$/
+  const SENT =
+    /^(?:contract\/(?:lists\/[\w-]+|address)|features\/[\w-]+\/(?:contract\/lists|page)|traces\/entries\/sentences|base\/amounts)\.ts$/
   test('imports types of the contract from the Worker, and lists and sentences: no other code of it is sent to a browser', () => {
     const importing = sources.filter((file) => {
       const imports = [...textOf(file).matchAll(/^import (type )?[^']*?from '(?:\.\.\/)+src\/([^']+)'/gm)]

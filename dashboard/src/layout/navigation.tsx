@@ -1,4 +1,5 @@
 import { useLocation } from 'preact-iso'
+import { declaredPages } from '../declared-pages.ts'
 
 const entries: { path: string; text: string }[] = [
   { path: '/', text: 'Overview' },
@@ -13,6 +14,7 @@ const entries: { path: string; text: string }[] = [
   { path: '/dead-letters', text: 'Dead letters' },
   { path: '/incidents', text: 'Incidents' },
   { path: '/keys', text: 'Keys' },
+  ...declaredPages.map(({ path, title }) => ({ path, text: title })),
 ]
 
 export function Navigation() {

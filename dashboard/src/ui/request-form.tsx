@@ -5,10 +5,12 @@ import { address, post } from '../api/index.ts'
 import { submitted, useAction } from '../api/use-action.ts'
 import { ErrorBox } from './feedback.tsx'
 
-type Field = { name: string; help: string; is: 'text' | 'whole' | 'words'; required: boolean }
+type Field = { name: string; help: string; is: 'text' | 'whole' | 'words' | 'instant'; required: boolean }
+
+type FormOf = Pick<CommandForm, 'usage' | 'flags'> & { at: string }
 
 /** The fields of a command: its arguments that are not in the path, and its options. */
-function fieldsOf({ at, usage, flags }: CommandForm): Field[] {
+export function fieldsOf({ at, usage, flags }: FormOf): Field[] {
   const words = usage.match(/<[^>]+>/g) ?? []
   const further = words.slice(at.split('{').length - 1)
   return [...further.map((word) => ({ name: word.slice(1, -1), help: '', is: 'text' as const, required: true })), ...flags.map(fieldOf)]
@@ -19,7 +21,7 @@ function fieldOf([text, help, { field, is, required } = {}]: Flag): Field {
   return {
     name: field ?? option.replaceAll('-', '_'),
     help,
-    is: value.endsWith('...>') ? 'words' : is === 'whole' ? 'whole' : 'text',
+    is: value.endsWith('...>') ? 'words' : is === 'whole' || is === 'instant' ? is : 'text',
     required: required === true,
   }
 }
@@ -57,11 +59,8 @@ export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormPr
   }
   return (
     <form class="filters" onSubmit={(event) => void submit(event)}>
-      {fields.map(({ name, help, is, required }) => (
-        <label key={name} class="inline">
-          {labelOf(name)}{' '}
-          <input name={name} placeholder={help} required={required} {...(is === 'whole' && { type: 'number' as const, min: 1 })} />
-        </label>
+      {fields.map((field) => (
+        <FormField key={field.name} field={field} />
       ))}
       <button type="submit" class="primary" disabled={busy}>
         {verb}
@@ -71,6 +70,31 @@ export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormPr
   )
 }
 
-const parsed = (text: string, is: Field['is']) => (is === 'whole' ? Number(text) : is === 'words' ? (text.match(/\S+/g) ?? []) : text)
+export const FormField = ({ field: { name, help, is, required }, value }: { field: Field; value?: string }) => (
+  <label class="inline">
+    {labelOf(name)}{' '}
+    <input
+      name={name}
+      placeholder={help}
+      title={help}
+      required={required}
+      defaultValue={is === 'instant' ? localTime(value) : value}
+      {...(is === 'whole' && { type: 'number' as const, min: 1 })}
+      {...(is === 'instant' && { type: 'datetime-local' as const })}
+    />
+  </label>
+)
+
+/** A time as the field of a browser has it: of its own zone, which the text does not say. */
+function localTime(instant = ''): string {
+  const at = new Date(instant)
+  return Number.isNaN(at.getTime()) ? '' : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
+
+const parsed = (text: string, is: Field['is']) =>
+  is === 'whole' ? Number(text) : is === 'words' ? (text.match(/\S+/g) ?? []) : textOf(text, is)
+/** The text of a field as a query has it. */
+export const textOf = (text: string, is: Field['is']): string => (is === 'instant' && text !== '' ? new Date(text).toISOString() : text)
+
 const pick = (given: Record<string, string>, names: readonly string[]) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)))

@@ -5,6 +5,7 @@ import type { AnswerOf, OperationAnswers, AnyOperation, Method } from '../../con
 import { described, plainSchema } from '../../contract/plain-schema.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
 import { refuseInvalid } from '../problems/refusals.ts'
+import { isChange, tellChange } from './changes.ts'
 import { accessOf, problemsOf, type ProblemResponse } from './describe.ts'
 
 type Present<Part> = [NonNullable<Part>] extends [never] ? undefined : NonNullable<Part>
@@ -75,8 +76,10 @@ export function serve(
     const body = op.recursive ? parsed(await req.text(), op.body) : req.valid('json')
     const asked = { params: req.valid('param'), query: req.valid('query'), headers: req.valid('header'), body }
     const given = await run(c, asked as never)
-    if (given instanceof Response) return given
-    const [status, answer] = statuses.length === 1 ? [statuses[0], given] : (given as [number, unknown])
+    const own = given instanceof Response ? given : null
+    const [status, answer] = own ? [own.status] : statuses.length === 1 ? [statuses[0], given] : (given as [number, unknown])
+    if (isChange(op) && own?.ok !== false) await tellChange(c, op, { body, answer })
+    if (own) return own
     return op.answers[status ?? 200]?.[0] === null ? c.body(null, 204) : c.json(answer as object, status as ContentfulStatusCode)
   }
   return { route: routeOf(op, middleware), handler }

@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, inArray, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { matchesScope, patternMatchesSql } from '../../contract/scope-pattern.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
@@ -29,7 +29,7 @@ type KeyQuery = { limit: number; before?: PagePosition | undefined; patterns: re
 export async function listKeys(database: D1Database, page: KeyQuery): Promise<PageOf<ListedKey>> {
   const { hash: _hash, ...listed } = getTableColumns(keys)
   const { limit, before, patterns } = page
-  const where = and(coveredBy(patterns), olderThan(before, keys.created_at, keys.id))
+  const where = and(areCovered(keys.scopes, patterns), olderThan(before, keys.created_at, keys.id))
   const bytes = bytesOf(keys.name, keys.roles, keys.scopes)
   const rows = await drizzle(database)
     .select({ ...listed, bytes })
@@ -53,10 +53,10 @@ export async function anyKey(database: D1Database): Promise<boolean> {
   return (await drizzle(database).select({ id: keys.id }).from(keys).limit(1)).length > 0
 }
 
-/** True for keys whose patterns are within these, matched as text. */
-function coveredBy(patterns: readonly string[]): SQL | undefined {
+/** True for rows whose patterns, a JSON array, are all within these, matched as text. */
+export function areCovered(column: Column, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
   const matches = sql.raw(patternMatchesSql('own.value'))
   const isCovered = sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(patterns)}) WHERE ${matches})`
-  return sql`NOT EXISTS (SELECT 1 FROM json_each(${keys.scopes}) AS own WHERE NOT ${isCovered})`
+  return sql`NOT EXISTS (SELECT 1 FROM json_each(${column}) AS own WHERE NOT ${isCovered})`
 }

@@ -22,6 +22,7 @@ export const send = operation('post /v1/ledger/transfers', 'sendTransfers', 'Tra
     'An id from before the retention of the ledger fails with `id_used_long_ago`. ' +
     'The key must be the one whose account pays, or an operator of the scope that pays; with `void`, that is paid.',
   roles: ['publisher'],
+  change: true,
   body: z.union([newTransfer, z.array(newTransfer).min(1).max(MOST_TRANSFERS)]),
   example: { id: 'invoice-17', debit: 'scope:shop', credit: 'scope:cook', amount: 5 },
   agent: {

@@ -75,6 +75,7 @@ export const tryOut = operation(lists.trial.at, 'tryListing', 'Try listed goods 
     'Runs a reflex, or asks the gate of a skill, on what a scope recorded, without acting, and compares it with the decisions made at the time. Shows neither its code nor the arguments of its actions. ' +
     'At most 5 trials an hour and 20 a day for each scope and listing. Its account pays the fee if there is one, which needs the role `operator`.',
   roles: ['viewer'],
+  change: true,
   params: idPath,
   body: newTrial,
   example: { scope: 'shop/berlin', since: '2026-11-21T00:00:00Z' },

@@ -1,4 +1,4 @@
-import type { AnyOperation } from '../../../../../contract/operation.ts'
+import type { AnyOperation, Resource } from '../../../../../contract/operation.ts'
 import * as dead_letters from '../../../../../contract/operations/dead-letters.ts'
 import { findInScope } from '../../../../../contract/operations/events.ts'
 import * as health from '../../../../../contract/operations/health.ts'
@@ -11,8 +11,8 @@ import { replay } from '../../../../replay/operations/replay.ts'
 import * as statistics from '../../../../statistics/http/statistics.ts'
 import * as traces from '../../../../traces/operations/traces.ts'
 
-/** Requests that only read, and that the server of inspections offers as tools. */
-export const inspections: readonly AnyOperation[] = [
+/** The order in which models have always seen them. */
+const inspections: readonly AnyOperation[] = [
   scopes.list,
   scopes.state,
   scopes.context,
@@ -30,3 +30,9 @@ export const inspections: readonly AnyOperation[] = [
   approvals.list,
   dead_letters.list,
 ]
+
+/** Requests that only read, and that the server of inspections offers as tools. */
+export function inspectionsOf(declared: readonly Resource[]): readonly AnyOperation[] {
+  const further = declared.flatMap(({ verbs }) => verbs).filter((op) => op.mcp && !inspections.includes(op))
+  return [...inspections, ...further]
+}
