@@ -46,9 +46,9 @@ export default defineConfig({
             // The shell has what the overview needs; the parts have what the other pages share.
             {
               name: 'shell',
-              test: /node_modules|src\/(?:api|app|css|layout|main|pages\/overview|ui\/(?:feedback|links|n|page|sparkline|tabs|text|time))|contract\/address|base\/amounts/,
+              test: /node_modules|src\/(?:api|app|css|pages\.ts|layout|main|pages\/overview|ui\/(?:feedback|links|n|page|sparkline|tabs|text|time))|contract\/address|base\/amounts/,
             },
-            { name: 'parts', test: /src\/ui\/(?!request-form)|src\/pages\/trace\/(?:report|spans|waterfall)/ },
+            { name: 'parts', test: /src\/ui\/(?!request-form|filters|list-page)|src\/pages\/trace\/(?:report|spans|waterfall)/ },
           ],
         },
       },

@@ -132,16 +132,13 @@ export type ItemList<Item> = {
   columns: readonly Column<Item>[]
 }
 
-/**
- * A list with a page of its own on the dashboard, whose filters are the options of its command. The
- * file `page.ts` of a feature exports one as `page`.
- */
-export type ListPage<Item> = ItemList<Item> & {
+/** The options of its command are the filters of its page. */
+export type FilteredList<Item> = ItemList<Item> & { flags: readonly Flag[] }
+/** A list with a page of its own on the dashboard: what `page.ts` of a feature exports as `page`. */
+export type ListPage<Item> = FilteredList<Item> & {
   path: `/${string}`
   title: string
   needs: BaseRole
-  says: string
-  flags: readonly Flag[]
   /** Said where there is no item. */
   empty: string
 }

@@ -1,7 +1,8 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
 import type { deadLetter } from '../../../src/contract/event-record.ts'
-import { discard, filter, list } from '../../../src/contract/operations/dead-letters.ts'
+import { dead_letters } from '../../../src/contract/lists/deployment.ts'
+import { discard, list } from '../../../src/contract/operations/dead-letters.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { counted } from '../../lib/text.ts'
 import { addNoun, addOperation } from '../operation.ts'
@@ -22,7 +23,7 @@ export function addDeadLetters(program: Command): void {
   addOperation(dlq, list)
   dlq.command('show <id>').description('Show a dead letter with its event and stack trace').action(handler(show))
   const retried = dlq.command('retry [ids...]').description('Return events to their scopes; exit with 1 if one could not be')
-  for (const [flags, help] of filter) retried.option(flags, help)
+  for (const [flags, help] of dead_letters.flags) retried.option(flags, help)
   retried
     .option('--all', 'the newest dead letters, as many as --limit')
     .addOption(new Option('--limit <n>', 'the largest number, at most 1000').default(100).argParser(wholeNumber))

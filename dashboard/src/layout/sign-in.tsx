@@ -32,7 +32,7 @@ export function SignIn() {
           Sign in
         </button>
       </form>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       <p class="quiet">
         The key stays in this tab and is forgotten when the tab is closed. <code>npm run dev</code> prints the key of a local server.
       </p>

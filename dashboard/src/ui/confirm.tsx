@@ -41,7 +41,7 @@ export function Confirm<Value>({ title, verb, act, done, onClose, onDone, reason
             <input name="reason" maxLength={1000} autocomplete="off" />
           </label>
         )}
-        {problem && <ErrorBox problem={problem} />}
+        <ErrorBox problem={problem} />
         <DialogActions verb={verb} dangerous={dangerous} isBusy={busy} onClose={onClose} />
       </form>
     </Dialog>

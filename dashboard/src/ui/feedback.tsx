@@ -3,8 +3,9 @@ import type { ApiProblem } from '../api/problem.ts'
 import type { Pages } from '../api/use-pages.ts'
 import { Text } from './text.tsx'
 
-/** A problem in the words of the API, with the parts of the input that are invalid. */
-export function ErrorBox({ problem, onRetry }: { problem: ApiProblem; onRetry?: () => void }) {
+/** A problem in the words of the API, with the parts of the input that are invalid; null: none. */
+export function ErrorBox({ problem, onRetry }: { problem: ApiProblem | null; onRetry?: () => void }) {
+  if (!problem) return null
   const { title, detail, status, errors = [] } = problem
   return (
     <div class="error" role="alert">
@@ -43,7 +44,7 @@ type LoadedProps<Value> = { data: Loadable<Value>; children: (value: Value) => C
 export function Loaded<Value>({ data: { value, problem, reload }, children }: LoadedProps<Value>) {
   return (
     <>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
+      <ErrorBox problem={problem} onRetry={reload} />
       {value === undefined ? !problem && <Loading /> : children(value)}
     </>
   )
@@ -52,8 +53,8 @@ export function Loaded<Value>({ data: { value, problem, reload }, children }: Lo
 type ListProps<Item> = { pages: Pages<Item>; empty: ComponentChildren; children: (items: Item[]) => ComponentChildren }
 
 /** A list by pages; `empty` takes the place of its items if there are none. */
-export function LoadedList<Item>({ pages: { items, more, problem, reload }, empty, children }: ListProps<Item>) {
-  return <Loaded data={{ value: items, problem, reload }}>{(found) => (found.length === 0 && !more ? empty : children(found))}</Loaded>
+export function LoadedList<Item>({ pages, empty, children }: ListProps<Item>) {
+  return <Loaded data={{ ...pages, value: pages.items }}>{(found) => (found.length === 0 && !pages.more ? empty : children(found))}</Loaded>
 }
 
 export const Loading = () => (

@@ -7,16 +7,14 @@ import { ErrorBox } from './feedback.tsx'
 
 type Field = { name: string; help: string; is: 'text' | 'whole' | 'words' | 'instant'; required: boolean }
 
-type FormOf = Pick<CommandForm, 'usage' | 'flags'> & { at: string }
-
 /** The fields of a command: its arguments that are not in the path, and its options. */
-export function fieldsOf({ at, usage, flags }: FormOf): Field[] {
+function fieldsOf({ at, usage, flags }: CommandForm): Field[] {
   const words = usage.match(/<[^>]+>/g) ?? []
   const further = words.slice(at.split('{').length - 1)
   return [...further.map((word) => ({ name: word.slice(1, -1), help: '', is: 'text' as const, required: true })), ...flags.map(fieldOf)]
 }
 
-function fieldOf([text, help, { field, is, required } = {}]: Flag): Field {
+export function fieldOf([text, help, { field, is, required } = {}]: Flag): Field {
   const [, option = '', value = ''] = /^--([\w-]+) ?(.*)$/.exec(text) ?? []
   return {
     name: field ?? option.replaceAll('-', '_'),
@@ -65,36 +63,34 @@ export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormPr
       <button type="submit" class="primary" disabled={busy}>
         {verb}
       </button>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </form>
   )
 }
 
-export const FormField = ({ field: { name, help, is, required }, value }: { field: Field; value?: string }) => (
+export const FormField = ({ field: { name, help, is, required }, value }: { field: Field; value?: string | undefined }) => (
   <label class="inline">
     {labelOf(name)}{' '}
     <input
       name={name}
       placeholder={help}
-      title={help}
       required={required}
       defaultValue={is === 'instant' ? localTime(value) : value}
-      {...(is === 'whole' && { type: 'number' as const, min: 1 })}
-      {...(is === 'instant' && { type: 'datetime-local' as const })}
+      {...(is === 'whole' && { type: 'number', min: 1 })}
+      {...(is === 'instant' && { type: 'datetime-local' })}
     />
   </label>
 )
 
-/** A time as the field of a browser has it: of its own zone, which the text does not say. */
-function localTime(instant = ''): string {
-  const at = new Date(instant)
-  return Number.isNaN(at.getTime()) ? '' : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
+/** A time as the field of a browser has it: Swedes write it so. What is no time leaves it empty. */
+const localTime = (instant = ''): string => new Date(instant).toLocaleString('sv').slice(0, 16)
 
-const parsed = (text: string, is: Field['is']) =>
-  is === 'whole' ? Number(text) : is === 'words' ? (text.match(/\S+/g) ?? []) : textOf(text, is)
-/** The text of a field as a query has it. */
-export const textOf = (text: string, is: Field['is']): string => (is === 'instant' && text !== '' ? new Date(text).toISOString() : text)
+/** The value of a field whose text is not empty. */
+export function parsed(text: string, is: Field['is']): string | number | string[] {
+  if (is === 'whole') return Number(text)
+  if (is === 'words') return text.match(/\S+/g) ?? []
+  return is === 'instant' ? new Date(text).toISOString() : text
+}
 
 const pick = (given: Record<string, string>, names: readonly string[]) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)))

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { deadLetter } from '../event-record.ts'
-import type { ItemList } from '../operation.ts'
+import type { FilteredList, ItemList } from '../operation.ts'
 import type { key } from '../principal.ts'
 
 export const dead_letters = {
@@ -14,7 +14,11 @@ export const dead_letters = {
     { title: 'Tries', of: ({ attempts }) => attempts, kind: 'count' },
     { title: 'Error', of: ({ error }) => error, colour: () => 'red' },
   ],
-} as const satisfies ItemList<z.infer<typeof deadLetter>>
+  flags: [
+    ['--scope <scope>', 'of one scope'],
+    ['--type <type>', 'of one type of event'],
+  ],
+} as const satisfies FilteredList<z.infer<typeof deadLetter>>
 
 export const keys = {
   at: 'get /v1/keys',

@@ -2,16 +2,12 @@ import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
 import { deadLetter } from '../event-record.ts'
 import { dead_letters } from '../lists/deployment.ts'
-import { operations, type Flag } from '../operation.ts'
+import { operations } from '../operation.ts'
 import { byAge, paged } from '../paging.ts'
 import { idPath, toolPage, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Dead letters', roles: ['operator'] })
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
-export const filter: readonly Flag[] = [
-  ['--scope <scope>', 'of one scope'],
-  ['--type <type>', 'of one type of event'],
-]
 
 export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead letters, newest first', {
   description: 'Messages without a scope are listed only for keys that cover every scope.',
@@ -25,7 +21,7 @@ export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead let
   answers: { 200: [paged(deadLetter), 'A page.'] },
   command: {
     usage: 'list',
-    flags: filter,
+    flags: dead_letters.flags,
     table: {
       columns: dead_letters.columns,
       empty: 'There are no dead letters.',

@@ -13,7 +13,7 @@ export const action = z
     scope: z.string().nullable().describe('The scope that was changed; null for what belongs to no one scope, such as a key.'),
     target: z.string().nullable().describe('The id or name of what was changed, where the request or its answer names one.'),
     trace_id: z.string().nullable(),
-    nth: z.int().describe('The number of this action among those of its key: a gap means that a record is missing.'),
+    nth: z.int().describe('The number of this action among those of its key: a record that was deleted leaves a gap.'),
   })
   .meta({ id: 'PersonAction' })
 export type PersonAction = z.infer<typeof action>

@@ -55,6 +55,22 @@ test('a key is shown once, works, and does not after it was revoked', async () =
   await page.context().close()
 })
 
+test('what people did is listed, and filtered by the address', async () => {
+  const { page, faults } = await dashboard.open('/audit')
+  const list = page.getByRole('region', { name: 'Audit' })
+  await list.getByRole('row', { name: 'deleteKey' }).first().waitFor()
+  await page.getByLabel('Action').fill('createKey')
+  await page.getByLabel('Since').fill('2020-01-01T00:00')
+  await page.getByRole('button', { name: 'Filter' }).click()
+  await list.getByRole('row', { name: 'deleteKey' }).first().waitFor({ state: 'detached' })
+  await list.getByRole('row', { name: 'createKey' }).first().waitFor()
+  expect(new URL(page.url()).searchParams.get('since')).toMatch(/^20(?:19-12-31|20-01-01)T.*Z$/)
+  expect(await page.getByLabel('Since').inputValue()).toBe('2020-01-01T00:00')
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('many dead letters are discarded and retried at once', async () => {
   const scope = 'demo/bulk'
   const set = (body: object) => ask(dashboard.url, scopePath(scope), { method: 'PATCH', body })

@@ -137,6 +137,7 @@ const views: View[] = [
   { path: '/incidents', ready: '203.0.113.45', open: click(/^Details of the block/), opened: 'Lift the block' },
   { path: '/incidents?tab=open', ready: 'Close the incident' },
   { path: '/keys', ready: 'You are signed in with' },
+  { path: '/audit', ready: 'createKey' },
   { path: '/keys', ready: 'You are signed in with', open: click('Create a key'), opened: 'Further roles, for policies of skills' },
   { path: '/keys', ready: 'You are signed in with', open: click('Revoke'), opened: 'Revoke maker?' },
   { path: '/no/such/page', ready: 'There is no page at this address.' },

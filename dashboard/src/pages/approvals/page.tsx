@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { approvals } from '../../../../src/features/approvals/contract/lists.ts'
 import type { Pages } from '../../api/use-pages.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { columnsOf } from '../../ui/column.tsx'
 import { useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -50,13 +50,7 @@ function Inbox() {
     'status',
   )
   const pages = useList<ShownApproval>(approvals, { status, limit: 200 }, EVERY_MS)
-  const { items, problem, reload } = pages
-  return (
-    <>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {items === undefined ? !problem && <Loading /> : <List items={items} status={status} pages={pages} />}
-    </>
-  )
+  return <Loaded data={{ ...pages, value: pages.items }}>{(items) => <List items={items} status={status} pages={pages} />}</Loaded>
 }
 
 type ListProps = { items: ShownApproval[]; status: string; pages: Pages<ShownApproval> }

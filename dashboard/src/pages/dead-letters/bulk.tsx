@@ -6,7 +6,7 @@ import { ErrorBox } from '../../ui/feedback.tsx'
 import { notify } from '../../ui/notices.tsx'
 import { discard, retry, type ListedDeadLetter } from './calls.ts'
 
-export type DeadLetterFilter = { scope: string | undefined; type: string | undefined }
+export type DeadLetterFilter = Readonly<Record<string, string | undefined>>
 
 type BulkProps = {
   letters: ListedDeadLetter[]
@@ -54,7 +54,7 @@ export function Bulk({ letters, all, more, filter, onChoose, onDone }: BulkProps
           </button>
         )}
       </div>
-      {retryAll.problem && <ErrorBox problem={retryAll.problem} />}
+      <ErrorBox problem={retryAll.problem} />
       {asking.value && (
         <Confirm
           verb={asking.value}
@@ -100,7 +100,7 @@ function Confirm({ verb, letters, onClose, onDone }: ConfirmProps) {
           ? 'Their events return to their scopes, with their attempts reset.'
           : 'They leave this list. Their events stay in their scopes, as dead letters.'}
       </p>
-      {problem.value && <ErrorBox problem={problem.value} />}
+      <ErrorBox problem={problem.value} />
       <p role="status">{isBusy.value && `${done.value} of ${letters.length}`}</p>
       <DialogActions
         verb={verb === 'retry' ? 'Retry' : 'Discard'}

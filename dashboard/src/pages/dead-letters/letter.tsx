@@ -46,7 +46,7 @@ function EditCopy({ letter, event, onClose, onDone }: EditProps) {
           <input type="checkbox" checked={isDiscarded} onChange={({ currentTarget }) => (isDiscarded.value = currentTarget.checked)} />
           Discard the dead letter once the copy is accepted
         </label>
-        {shown && <ErrorBox problem={shown} />}
+        <ErrorBox problem={shown} />
         <DialogActions verb="Send the copy" isBusy={busy} onClose={onClose} />
       </form>
     </Dialog>
@@ -135,7 +135,7 @@ function Actions({ letter, onEdit, onDone }: ActionsProps) {
           Discard
         </button>
       </div>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </>
   )
 }

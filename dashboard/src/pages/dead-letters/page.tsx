@@ -1,11 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { dead_letters } from '../../../../src/contract/lists/deployment.ts'
-import { useLocation } from 'preact-iso'
-import { query } from '../../api/index.ts'
-import { submitted } from '../../api/use-action.ts'
 import type { Pages } from '../../api/use-pages.ts'
-import { Empty, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, Loaded } from '../../ui/feedback.tsx'
 import { columnsOf } from '../../ui/column.tsx'
+import { useFilters } from '../../ui/filters.tsx'
 import { useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
@@ -17,43 +15,18 @@ import { Letter } from './letter.tsx'
 export default function DeadLettersPage() {
   return (
     <Page title="Dead letters" needs="operator">
-      <Filters />
       <Letters />
     </Page>
   )
 }
 
-/** The filters are in the address. */
-function Filters() {
-  const { path, query: asked, route } = useLocation()
-  const submit = (event: SubmitEvent) => {
-    const of = submitted(event)
-    route(`${path}${query({ scope: of('scope'), type: of('type') })}`)
-  }
-  return (
-    <search>
-      <form class="actions" onSubmit={submit} key={`${asked['scope']} ${asked['type']}`}>
-        <label class="inline">
-          Scope <input name="scope" defaultValue={asked['scope'] ?? ''} />
-        </label>
-        <label class="inline">
-          Event type <input name="type" defaultValue={asked['type'] ?? ''} />
-        </label>
-        <button type="submit">Filter</button>
-      </form>
-    </search>
-  )
-}
-
 function Letters() {
-  const { query: asked } = useLocation()
-  const filter = { scope: asked['scope'], type: asked['type'] }
+  const { given: filter, form } = useFilters(dead_letters.flags)
   const pages = useList<ListedDeadLetter>(dead_letters, { ...filter, limit: 200 }, 10_000)
-  const { items, problem, reload } = pages
   return (
     <>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {items === undefined ? !problem && <Loading /> : <List items={items} pages={pages} filter={filter} />}
+      {form}
+      <Loaded data={{ ...pages, value: pages.items }}>{(items) => <List items={items} pages={pages} filter={filter} />}</Loaded>
     </>
   )
 }
@@ -76,7 +49,7 @@ function List({ items, pages, filter }: ListProps) {
   }
   if (items.length === 0)
     return (
-      <Empty title={filter.scope || filter.type ? 'No dead letter matches the filter.' : 'There is no dead letter.'}>
+      <Empty title={filter['scope'] || filter['type'] ? 'No dead letter matches the filter.' : 'There is no dead letter.'}>
         <p class="quiet">An event becomes one when all its attempts failed. Nothing is lost: it can be inspected and retried here.</p>
       </Empty>
     )

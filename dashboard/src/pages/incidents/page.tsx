@@ -1,6 +1,6 @@
 import { useGet, hasRole, part, query, request, post } from '../../api/index.ts'
 import type { ServerHealth } from '../../api/health.ts'
-import { Empty, Loaded, ErrorBox, Loading } from '../../ui/feedback.tsx'
+import { Empty, Loaded, LoadedList, ErrorBox } from '../../ui/feedback.tsx'
 import { Page, NeedsRole } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { useSignal } from '@preact/signals'
@@ -27,21 +27,22 @@ type Incident = {
 }
 
 function Incidents({ state }: { state: string }) {
-  const { items, more, problem, loadMore, reload } = usePages<Incident>(`/v1/incidents${query({ state, limit: 100 })}`)
+  const pages = usePages<Incident>(`/v1/incidents${query({ state, limit: 100 })}`)
   return (
-    <>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {items === undefined && !problem && <Loading />}
-      {items?.length === 0 && <Empty title={`There is no ${state} incident.`} />}
-      {items?.map((incident) => (
-        <Card key={incident.id} incident={incident} onClosed={reload} />
-      ))}
-      {more && (
-        <button type="button" onClick={loadMore}>
-          More
-        </button>
+    <LoadedList pages={pages} empty={<Empty title={`There is no ${state} incident.`} />}>
+      {(items) => (
+        <>
+          {items.map((incident) => (
+            <Card key={incident.id} incident={incident} onClosed={pages.reload} />
+          ))}
+          {pages.more && (
+            <button type="button" onClick={pages.loadMore}>
+              More
+            </button>
+          )}
+        </>
       )}
-    </>
+    </LoadedList>
   )
 }
 
@@ -95,7 +96,7 @@ function Close({ incident: { id, title }, onClosed }: { incident: Incident; onCl
       <button type="submit" disabled={busy}>
         Close the incident
       </button>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </form>
   )
 }
@@ -106,39 +107,39 @@ type Block = { id: string; scope: string; address: string; reason: string; block
 function Blocks() {
   const search = useSignal('')
   const opened = useSignal<Block | null>(null)
-  const { items, more, problem, loadMore, reload } = usePages<Block>(`/v1/blocks${query({ limit: 500 })}`, { every_ms: 10_000 })
-  const found = items?.filter(({ address, scope, reason }) =>
-    [address, scope, withTimes(reason)].some((text) => text.includes(search.value)),
-  )
+  const pages = usePages<Block>(`/v1/blocks${query({ limit: 500 })}`, { every_ms: 10_000 })
+  const isFound = ({ address, scope, reason }: Block) => [address, scope, withTimes(reason)].some((text) => text.includes(search.value))
   return (
     <>
-      {problem && <ErrorBox problem={problem} onRetry={reload} />}
-      {found === undefined && !problem && <Loading />}
-      {items?.length === 0 && (
-        <Empty title="No address is blocked.">
-          <p class="quiet">The SSH guard blocks addresses that guess passwords. Send it the lines of an auth log, or run npm run demo.</p>
-        </Empty>
-      )}
-      {found && items && items.length > 0 && (
-        <>
-          <label class="inline">
-            Search <input type="search" value={search} onInput={({ currentTarget }) => (search.value = currentTarget.value)} />
-          </label>
-          <Table
-            label="Blocks"
-            rows={found}
-            columns={columns((block) => (opened.value = block))}
-            keyOf={({ id }) => id}
-            onEnd={more ? loadMore : undefined}
-          />
-        </>
-      )}
+      <LoadedList
+        pages={pages}
+        empty={
+          <Empty title="No address is blocked.">
+            <p class="quiet">The SSH guard blocks addresses that guess passwords. Send it the lines of an auth log, or run npm run demo.</p>
+          </Empty>
+        }
+      >
+        {(items) => (
+          <>
+            <label class="inline">
+              Search <input type="search" value={search} onInput={({ currentTarget }) => (search.value = currentTarget.value)} />
+            </label>
+            <Table
+              label="Blocks"
+              rows={items.filter(isFound)}
+              columns={columns((block) => (opened.value = block))}
+              keyOf={({ id }) => id}
+              onEnd={pages.more ? pages.loadMore : undefined}
+            />
+          </>
+        )}
+      </LoadedList>
       {opened.value && (
         <Details
           block={opened.value}
           onClose={() => {
             opened.value = null
-            reload()
+            pages.reload()
           }}
         />
       )}
@@ -178,7 +179,7 @@ function Details({ block, onClose }: { block: Block; onClose: () => void }) {
       {hasRole('operator') ? (
         <>
           <p class="quiet">Lifting notifies the firewall, and overrules a reflex that blocked it. A new attack can be blocked again.</p>
-          {problem && <ErrorBox problem={problem} />}
+          <ErrorBox problem={problem} />
           <button type="button" class="danger" disabled={busy} onClick={() => void lift()}>
             Lift the block
           </button>
@@ -196,10 +197,11 @@ const NEWEST = Number.MAX_SAFE_INTEGER
 /** The effect that blocked it, in the log of its scope: who caused it, and the trace. */
 function DecidedBy({ block: { scope, address } }: { block: Block }) {
   const path = `/v1/scopes/${part(scope)}/log${query({ kind: 'effect-started', before: NEWEST, limit: 1000 })}`
-  const { value, problem } = useGet<{ items: Effect[] }>(path)
-  if (problem) return <ErrorBox problem={problem} />
-  if (!value) return <Loading />
-  const effect = value.items.findLast(({ tool, input }) => tool.startsWith('block') && Object.values(input ?? {}).includes(address))
+  return <Loaded data={useGet<{ items: Effect[] }>(path)}>{({ items }) => <Decider effects={items} address={address} />}</Loaded>
+}
+
+function Decider({ effects, address }: { effects: Effect[]; address: string }) {
+  const effect = effects.findLast(({ tool, input }) => tool.startsWith('block') && Object.values(input ?? {}).includes(address))
   if (!effect) return <p class="quiet">The log of the scope does not show it any more.</p>
   const { cause, trace_id, span_id } = effect
   return (

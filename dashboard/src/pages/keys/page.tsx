@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { z } from 'zod'
 import { keys } from '../../../../src/contract/lists/deployment.ts'
 import type { key } from '../../../../src/contract/principal.ts'
-import { own, part, request, post, type Role } from '../../api/index.ts'
+import { hasRole, own, part, request, post, type Role } from '../../api/index.ts'
 import { useAction, submitted } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/feedback.tsx'
@@ -71,7 +71,7 @@ function Form({ onCreated, onClose }: { onCreated: (key: Created) => void; onClo
         <input type="checkbox" name="teaches" value="yes" />
         teaches <span class="quiet">its scopes may learn from its events alone: for a person or a system of yours</span>
       </label>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       <DialogActions verb="Create" isBusy={busy} onClose={onClose} />
     </form>
   )
@@ -107,7 +107,7 @@ export default function KeysPage() {
       title="Keys"
       needs="admin"
       actions={
-        own.value?.base_roles.includes('admin') && (
+        hasRole('admin') && (
           <button type="button" class="primary" onClick={() => (creating.value = true)}>
             Create a key …
           </button>

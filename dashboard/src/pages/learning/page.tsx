@@ -133,7 +133,7 @@ function Start({ scope: first }: { scope: string }) {
           {busy ? 'Starting …' : 'Learn'}
         </button>
       </form>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </Section>
   )
 }

@@ -41,7 +41,7 @@ function Trust({ run: { scope, episodes }, onTrusted }: { run: Crowded; onTruste
           Trust {visible(sender)} and learn
         </button>
       )}
-      {trust.problem && <ErrorBox problem={trust.problem} />}
+      <ErrorBox problem={trust.problem} />
     </div>
   )
 }

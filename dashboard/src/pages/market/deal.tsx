@@ -61,7 +61,7 @@ function Scope({ scope, id }: { scope: string; id: string }) {
               </>
             )}
           </p>
-          {problem && <ErrorBox problem={problem} />}
+          <ErrorBox problem={problem} />
         </>
       )}
     </Loaded>

@@ -43,7 +43,7 @@ export function Decide({ path, verbs, onDone }: DecideProps) {
           </button>
         ))}
       </form>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </>
   )
 }

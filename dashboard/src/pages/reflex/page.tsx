@@ -87,7 +87,7 @@ function Evaluate({ version, scope, window }: { version: string; scope: string; 
         </button>
       }
     >
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       {report.value ? (
         <Evaluated report={report.value} />
       ) : (
@@ -157,7 +157,7 @@ function Change({ reflex, scope, range }: { reflex: ShownReflex; scope: string; 
           {busy ? 'Deciding again …' : 'Decide again'}
         </button>
       </form>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       {reports.value.map((report, index) => (
         <RangeView key={index} report={report} part={reports.value.length === 1 && report.next_cursor === null ? null : index + 1} />
       ))}

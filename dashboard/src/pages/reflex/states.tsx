@@ -116,7 +116,7 @@ export function Change({ kind, id, version, step, onClose, reload }: ChangeProps
           required={step.to === 'retired' || force.value}
           onInput={(text) => (reason.value = text)}
         />
-        {problem && <ErrorBox problem={problem} />}
+        <ErrorBox problem={problem} />
         {problem?.status === 409 && step.to === 'active' && (
           <label class="inline">
             <input type="checkbox" checked={force} onChange={({ currentTarget }) => (force.value = currentTarget.checked)} />

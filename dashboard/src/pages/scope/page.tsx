@@ -51,7 +51,7 @@ function ModelAway({ waits: { since, until, tries, detail }, path, onAsked }: Aw
           Ask now
         </button>
       </p>
-      {ask.problem && <ErrorBox problem={ask.problem} />}
+      <ErrorBox problem={ask.problem} />
     </div>
   )
 }

@@ -62,7 +62,7 @@ export function SendEvent({ scope, onClose }: { scope: string; onClose: () => vo
             Its fields, as JSON
             <textarea name="fields" rows={8} spellcheck={false} defaultValue={JSON.stringify(EXAMPLE, null, 2)} />
           </label>
-          {send.problem && <ErrorBox problem={send.problem} />}
+          <ErrorBox problem={send.problem} />
           <div>
             <button class="primary" disabled={send.busy}>
               Send
@@ -86,7 +86,7 @@ function Sent({ path, receipt: { id, trace_id, status } }: { path: string; recei
       <p>
         Receipt: {status}, id <code>{id}</code>. <TraceLink id={trace_id} text="Trace" />
       </p>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       {record && (
         <p>
           <Status status={record.status} /> <Fate record={record} />

@@ -23,7 +23,7 @@ export function Timers({ scope }: { scope: string }) {
   }
   return (
     <>
-      {remove.problem && <ErrorBox problem={remove.problem} />}
+      <ErrorBox problem={remove.problem} />
       <Rows
         of={lists.timers}
         label="Timers"
@@ -93,7 +93,7 @@ function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
           {label}
           <input name="when" required placeholder={placeholder ?? ''} {...types[kind.value]} />
         </label>
-        {save.problem && <ErrorBox problem={save.problem} />}
+        <ErrorBox problem={save.problem} />
         <div>
           <button class="primary" disabled={save.busy}>
             Set the timer

@@ -50,7 +50,7 @@ function Tests({ id, version }: { id: string; version: string }) {
           )
         }
       >
-        {test.problem && <ErrorBox problem={test.problem} />}
+        <ErrorBox problem={test.problem} />
         {untested ? (
           <Empty title="It has not been tested.">
             <p>A test runs its cases and mutations of them through the gate and the plan. No tool is called.</p>
@@ -99,7 +99,7 @@ function Promotions({ id }: { id: string }) {
   const list = usePages<Promotion>(`/v1/promotions${query({ skill_id: id, limit: 50 })}`)
   return (
     <Section title="Promotions to environments">
-      {list.problem && <ErrorBox problem={list.problem} onRetry={list.reload} />}
+      <ErrorBox problem={list.problem} onRetry={list.reload} />
       {list.items?.length === 0 && <p class="quiet">No promotion was asked for.</p>}
       {list.items?.map(({ id: key, version, from_env, to_env, status, created_at, requested_by, decided_by, reports }) => (
         <div class="card" key={key}>

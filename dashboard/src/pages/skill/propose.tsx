@@ -51,7 +51,7 @@ export function Propose({ id, version, manifest }: Props) {
         ))}
         <Field label="Why: keywords are matched in it" required value={why.value} onInput={(text) => (why.value = text)} />
         {wrong.value !== null && <p role="alert">{wrong.value}</p>}
-        {problem && <ErrorBox problem={problem} />}
+        <ErrorBox problem={problem} />
         <div class="actions">
           <button type="submit" class="primary" value="dry" disabled={busy}>
             Dry run

@@ -170,7 +170,7 @@ function Prompt({ trace_id, scope, parts }: { trace_id: string; scope: string; p
       <button type="button" disabled={busy} onClick={() => void run(undefined)}>
         Show the prompt ({parts.length} messages)
       </button>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
     </div>
   )
 }

@@ -107,7 +107,7 @@ function Shown({ trace }: { trace: TraceReport }) {
           Export
         </button>
       </div>
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       {report.value && <Report report={report.value} onSelect={select} />}
       {event && <Chain event={event} onSelect={select} />}
       {event &&

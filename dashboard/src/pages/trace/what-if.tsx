@@ -80,7 +80,7 @@ function Form({ trace, onClose, onReport, settings }: WhatIfProps & WhatIfState)
         onInput={(value) => (text.value = value)}
       />
       {wrong.value !== null && <p role="alert">{wrong.value}</p>}
-      {problem && <ErrorBox problem={problem} />}
+      <ErrorBox problem={problem} />
       <AddedChanges added={added} />
       <div class="actions">
         <button type="submit" class="primary" disabled={busy}>

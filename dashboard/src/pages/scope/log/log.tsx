@@ -181,7 +181,7 @@ function Story({ scope, kind }: { scope: string; kind: string }) {
           </button>
         )}
       </div>
-      {problem && <ErrorBox problem={problem} onRetry={retry} />}
+      <ErrorBox problem={problem} onRetry={retry} />
       <Rows shown={shown} picked={picked.value} onPick={(seq) => (picked.value = picked.value === seq ? null : seq)} />
       {lines.length === 0 && !shown.loading && <p class="quiet">{nothing(kind)}</p>}
       {picked.value !== null && <Entry key={picked.value} scope={scope} seq={picked.value} onClose={() => (picked.value = null)} />}

@@ -262,7 +262,7 @@ function Fields({ path, settings, properties, disabled }: FieldsProps) {
         )
       })}
       <div class="save">
-        {save.problem && <ErrorBox problem={save.problem} />}
+        <ErrorBox problem={save.problem} />
         <button class="primary" disabled={disabled || changes.length === 0 || save.busy}>
           {changes.length === 0 ? 'Nothing to save' : `Save ${changes.join(', ')}`}
         </button>
@@ -295,7 +295,7 @@ function Raw({ path, settings, disabled }: FormProps & { disabled: boolean }) {
         A merge patch: only what it names changes, and null restores a default
         <textarea name="patch" rows={4} spellcheck={false} disabled={disabled} placeholder='{"context_limit": 200}' />
       </label>
-      {save.problem && <ErrorBox problem={save.problem} />}
+      <ErrorBox problem={save.problem} />
       <div>
         <button class="primary" disabled={disabled || save.busy}>
           Save
