@@ -31,7 +31,7 @@ test('a change is recorded once, with who made it, when and on what', async () =
   expect(action).toEqual({
     id: expect.any(String),
     at: expect.any(String),
-    key_id: key.split('_')[1] ?? expect.any(String),
+    key_id: expect.stringMatching(/^[0-9a-f]{16}$/),
     key_name: name,
     role: 'operator',
     action: 'putTimer',
@@ -102,7 +102,7 @@ test('is filtered by scope pattern, key, action and time, and has pages', async 
   const rest = await call(`/v1/audit?scope=${team}/*&limit=3&cursor=${encodeURIComponent(first.body.next_cursor)}`)
   expect(rest.body.next_cursor).toBeNull()
   const all = [...first.body.items, ...rest.body.items] as Shown[]
-  expect(all.map(({ nth }) => nth).toSorted()).toEqual([1, 2, 3, 4])
+  expect(all.map(({ nth }) => nth).toSorted((one, other) => one - other)).toEqual([1, 2, 3, 4])
   expect((await actionsOf({ scope: `${team}/b` })).map(({ scope }) => scope)).toEqual([`${team}/b`])
   expect((await actionsOf({ key: name, action: 'deleteTimer' })).map(({ scope }) => scope)).toEqual([`${team}/c`])
   expect(await actionsOf({ key: name, until: '2020-01-01T00:00:00Z' })).toEqual([])
