@@ -10,5 +10,5 @@ const files = readdirSync(folder)
   .filter((file) => existsSync(file))
 const declared = await Promise.all(files.map((file) => import(pathToFileURL(file).href) as Promise<{ resources: readonly Resource[] }>))
 
-/** What the features declare in their files `resources.ts`, in the order of their names. */
+/** The resources in the files `resources.ts` of the features, in the order of their names. */
 export const resources: readonly Resource[] = declared.flatMap((module) => module.resources)

@@ -11,7 +11,7 @@ export type Change = {
   method: string
   /** The scope that was changed; null for what belongs to no one scope, such as a key. */
   scope: string | null
-  /** That scope, or else the scopes of the key: who covers them may know of the change. */
+  /** The scope, or else the scopes of the key: a reader of the change covers them all. */
   reach: readonly string[]
   /** The id or name of what was changed; null if the request names none. */
   target: string | null

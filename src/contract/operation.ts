@@ -28,7 +28,7 @@ type Shared = {
   roles: readonly [BaseRole, ...BaseRole[]] | null
   /** The key must cover the scope of the path, or of the query. */
   scoped?: true | 'query'
-  /** Features are told of a change. Unset: it is one if it is no `get`, and for operators or admins. */
+  /** True for a change, which is recorded. Unset: true if it is no `get`, and for operators. */
   change?: boolean
 }
 type Described<Answered extends OperationAnswers, Status extends number> = {
@@ -134,7 +134,7 @@ export type ItemList<Item> = {
 
 /** The options of its command are the filters of its page. */
 export type FilteredList<Item> = ItemList<Item> & { flags: readonly Flag[] }
-/** A list with a page of its own on the dashboard: what `page.ts` of a feature exports as `page`. */
+/** A list with a page of its own on the dashboard. The file `page.ts` of a feature exports it. */
 export type ListPage<Item> = FilteredList<Item> & {
   path: `/${string}`
   title: string

@@ -36,9 +36,9 @@ export type FeatureRoutes = {
   readonly open?: readonly Routes[]
   /** `api`: the interface itself, for routes that make requests of it. */
   readonly routes?: (api: () => ApiOfFeatures) => readonly Routes[]
-  /** What the frames render besides: commands, tools over MCP, the typed client. */
+  /** The frames make commands and tools over MCP from them. */
   readonly resources?: readonly Resource[]
-  /** Is told of each change that a request with a key has made. */
+  /** Receives each change that a request with a key has made. */
   readonly changed?: (env: Env, change: Change) => Promise<void>
 }
 /** `resources`: those that features declare. */

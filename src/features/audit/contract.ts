@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a person changed with a key. */
+/** A change that a person made with a key. */
 export const action = z
   .object({
     id: z.string(),

@@ -13,7 +13,12 @@ export const list = operations({ tag: 'Audit', roles: ['operator'] })(page.at, '
     'Each change that was made with a key, by who, when and on what; never what the request contained. A key sees the changes of scopes that it covers. ' +
     'Changes that belong to no one scope, such as those of keys, are seen by who covers all scopes of the key that made them. ' +
     'Kept for a year, at most the newest 10,000 of each key.',
-  query: byAge({ scope: scopePattern.optional().describe('In scopes that the pattern matches.'), ...names, since: instant.optional(), until: instant.optional() }),
+  query: byAge({
+    scope: scopePattern.optional().describe('In scopes that the pattern matches.'),
+    ...names,
+    since: instant.optional(),
+    until: instant.optional(),
+  }),
   answers: { 200: [paged(action), 'A page.'] },
   mcp: {
     name: 'who_changed_what',

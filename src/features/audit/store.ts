@@ -6,7 +6,7 @@ import { areCovered } from '../../store/access/keys.ts'
 import { within } from '../../store/events.ts'
 import { listByAge, type AgeQuery, type PageOf } from '../../store/page-by-bytes.ts'
 
-/** What people changed with their keys. `nth` numbers the actions of a key. */
+/** The changes that people made with their keys. `nth` numbers the actions of a key. */
 export const actions = sqliteTable(
   'actions',
   {
@@ -30,7 +30,7 @@ export const actions = sqliteTable(
 /** Kept of each key: nobody can push out what another key did. */
 const MOST_OF_A_KEY = 10_000
 
-/** Numbers the action within those of its key. Repeating it changes nothing. */
+/** Gives the action the next number of its key. Repeating it changes nothing. */
 export async function insertAction(db: D1Database, { reach, ...action }: Change & { id: string }): Promise<void> {
   const row = { ...action, reach: JSON.stringify(reach) }
   const names = Object.keys(row)

@@ -14,7 +14,7 @@ import type { AuthEnv } from '../auth/middleware.ts'
 /** The longest target; ids are shorter. */
 const MOST_CHARACTERS = 256
 
-/** What viewers and publishers may send changes nothing for others, unless it says so. */
+/** True for requests of operators that do not only read, and for those that say so. */
 export const isChange = ({ at, roles, change }: AnyOperation): boolean =>
   change ?? (!at.startsWith('get ') && roles !== null && roles.every((role) => role === 'operator' || role === 'admin'))
 
@@ -60,7 +60,7 @@ function scopeIn(principal: Principal, places: readonly Fields[]): string | null
   return found !== undefined && coversScope(principal, found) ? found : null
 }
 
-/** What the path names below the scope, or the id and version of what was made. */
+/** The last part of the path below the scope, or the id and version that the answer has. */
 function targetIn({ scope: _scope, ...path }: Record<string, string>, answered: Fields): string | null {
   const [last] = Object.values(path).toReversed()
   if (last !== undefined) return last
