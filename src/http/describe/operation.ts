@@ -71,6 +71,7 @@ export function serve(
   ...middleware: MiddlewareHandler<AuthEnv>[]
 ): { route: unknown; handler: unknown } {
   const statuses = Object.keys(op.answers).map(Number)
+  const changes = isChange(op)
   const handler = async (c: Context<AuthEnv, string, Valid>) => {
     const { req } = c
     const body = op.recursive ? parsed(await req.text(), op.body) : req.valid('json')
@@ -78,7 +79,7 @@ export function serve(
     const given = await run(c, asked as never)
     const own = given instanceof Response ? given : null
     const [status, answer] = own ? [own.status] : statuses.length === 1 ? [statuses[0], given] : (given as [number, unknown])
-    if (isChange(op) && own?.ok !== false) await tellChange(c, op, { body, answer })
+    if (changes && own?.ok !== false) await tellChange(c, op, { body, answer })
     if (own) return own
     return op.answers[status ?? 200]?.[0] === null ? c.body(null, 204) : c.json(answer as object, status as ContentfulStatusCode)
   }
