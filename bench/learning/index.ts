@@ -5,12 +5,15 @@ import { compile } from '../../cli/sandbox/compile.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'
+import { type Labels, measureTable, tableNames, TABLE_HEADER } from './tables.ts'
 
 const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
 
 Serves public inputs in time order to a scope that learns reflexes (docs/learning.md). DIR holds the files.
   --input NAME    ${Object.keys(inputs).join(', ')}; all unless set
   --noise SHARE   of the teacher's answers that are wrong; 0, 0.01 and 0.03 unless set
+  --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
+  --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
   --json          everything
   --code          the code of the reflexes that act at the end, too
   --history       promotions, drifts and refusals, too`
@@ -21,6 +24,8 @@ const { values: options } = parseArgs({
     input: { type: 'string', multiple: true, default: Object.keys(inputs) },
     noise: { type: 'string', multiple: true, default: ['0', '0.01', '0.03'] },
     audit: { type: 'string', default: '0.02' },
+    table: { type: 'string', multiple: true },
+    labels: { type: 'string', default: 'real' },
     json: { type: 'boolean', default: false },
     code: { type: 'boolean', default: false },
     history: { type: 'boolean', default: false },
@@ -30,9 +35,15 @@ const { values: options } = parseArgs({
 const HEADER = `| input | noise | no teacher needed | agreement | calls per 100 before | after | exact cache | masked cache | run | learning |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |`
 
-const { data } = options
+const { data, table } = options
 if (data === undefined) console.log(usage)
+else if (table) runTables(data, table)
 else await run(data)
+
+function runTables(directory: string, names: readonly string[]): void {
+  console.log(TABLE_HEADER)
+  for (const name of names) console.log(measureTable(name, directory, options.labels as Labels))
+}
 
 async function run(directory: string): Promise<void> {
   const wasm = compile(readFileSync(join(import.meta.dirname, '../../src/reflexes/engine/sandbox.wasm')))

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { compile } from '../../cli/sandbox/compile.ts'
 import type { Saw } from '../../src/features/learning/episode.ts'
 import { packTrees, treesSource } from '../../src/features/learning/reflexes/scorer/tree-pack.ts'
@@ -11,22 +10,12 @@ import {
   type FittedTrees,
   mostPoints,
   quantisedTrees,
-  TREES,
-  type TreeSettings,
 } from '../../src/features/learning/reflexes/scorer/trees.ts'
 import { learnThenTest, thresholdGrid } from '../../src/features/proof/evidence/learn-then-test.ts'
 import { ContextJson } from '../../src/reflexes/context/context-json.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { hashOf } from './draw.ts'
-
-const usage = `node bench/learning/tables.ts --data DIR [--table NAME]… [--label real|chance|swapped] [--set JSON]
-
-Teaches trees 3,200 rows of a public table, and measures them on 1,200 more. DIR holds the files.
-A row is an event with meaningless names of fields; its label is a tool, or nothing is done.
-  --label   chance: labels without a reason. swapped: from the last 600 rows on, the two most
-            frequent labels change places
-  --set     settings of the trees`
 
 /** `label`: its column, from the end if negative. `nothing`: its value if nothing is done. */
 type Table = { file: string; label: number; header: boolean; drop?: readonly number[]; nothing?: string }
@@ -41,17 +30,12 @@ const TABLES: Readonly<Record<string, Table>> = {
   adult: { file: 'adult.csv', label: -1, header: false, nothing: '<=50K' },
   bank: { file: 'bank.csv', label: 0, header: true, nothing: '0' },
   credit: { file: 'credit.csv', label: -1, header: true, drop: [0], nothing: '0' },
-  letter: { file: 'letter.csv', label: 0, header: false },
+  letter: { file: 'letter.csv', label: 0, header: true },
 }
 
-const { values: options } = parseArgs({
-  options: {
-    data: { type: 'string' },
-    table: { type: 'string', multiple: true, default: Object.keys(TABLES) },
-    label: { type: 'string', default: 'real' },
-    set: { type: 'string', default: '{}' },
-  },
-})
+/** `chance`: without a reason. `swapped`: later, the two most frequent ones change places. */
+export type Labels = 'real' | 'chance' | 'swapped'
+export const tableNames = Object.keys(TABLES)
 
 const TAUGHT = 3200
 const LATER = 1200
@@ -64,7 +48,7 @@ const SCALES = [20, 100] as const
 
 type Row = { saw: Saw; own: number }
 
-function rowsOf(name: string, directory: string): { rows: Row[]; classes: number } {
+function rowsOf(name: string, directory: string, kind: Labels): { rows: Row[]; classes: number } {
   const table = TABLES[name]
   if (!table) throw new Error(`there is no table ${name}`)
   const lines = readFileSync(join(directory, table.file), 'utf8').trim().split(/\r?\n/)
@@ -83,14 +67,14 @@ function rowsOf(name: string, directory: string): { rows: Row[]; classes: number
     const { content: _, ...sample } = sampleContext.event
     const event = { ...sample, ...Object.fromEntries(fieldsIn(parts)), id: `e${index}`, type: 'row' }
     const saw = { event, recent_events: [event], window: sampleContext.window, scratch: {}, recent_actions: [] }
-    return { saw, own: labelled(labels.indexOf(parts[labelAt] ?? ''), index, labels.length) }
+    return { saw, own: labelled(labels.indexOf(parts[labelAt] ?? ''), index, { classes: labels.length, kind }) }
   })
   return { rows, classes: labels.length }
 }
 
-function labelled(own: number, index: number, classes: number): number {
-  if (options.label === 'chance') return hashOf(`label ${index}`) % classes
-  return options.label === 'swapped' && index >= TAUGHT + LATER / 2 && own < 2 ? 1 - own : own
+function labelled(own: number, index: number, { classes, kind }: { classes: number; kind: Labels }): number {
+  if (kind === 'chance') return hashOf(`label ${index}`) % classes
+  return kind === 'swapped' && index >= TAUGHT + LATER / 2 && own < 2 ? 1 - own : own
 }
 
 /** Time of this thread alone: others may share the machine. */
@@ -102,9 +86,8 @@ const cpuMs = (): number => {
 type Known = { trees: FittedTrees; bias: number[]; ms: number; longest: number }
 
 function learn(rows: readonly Row[], classes: number): Known {
-  const settings = { ...TREES, ...(JSON.parse(options.set) as Partial<TreeSettings>) }
   const start = cpuMs()
-  const steps = fitTrees({ saws: rows.map(({ saw }) => saw), classOf: rows.map(({ own }) => own), classes }, settings)
+  const steps = fitTrees({ saws: rows.map(({ saw }) => saw), classOf: rows.map(({ own }) => own), classes })
   let longest = 0
   for (;;) {
     const from = cpuMs()
@@ -163,8 +146,12 @@ ${treesSource(trees, 0)}`
 
 const escaped = (character: string): string => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
 
-function measureTable(name: string, directory: string): string {
-  const { rows, classes } = rowsOf(name, directory)
+/**
+ * Teaches trees 3,200 rows of a public table, and measures them on 1,200 more. A row is an event
+ * with meaningless names of fields; its label is a tool, or nothing is done.
+ */
+export function measureTable(name: string, directory: string, kind: Labels): string {
+  const { rows, classes } = rowsOf(name, directory, kind)
   const taught = rows.slice(0, TAUGHT)
   const verdicts = FORWARD.slice(1).flatMap((to, block) => {
     const from = Math.floor(TAUGHT * (FORWARD[block] ?? 1))
@@ -202,11 +189,5 @@ function measureTable(name: string, directory: string): string {
 
 const percent = (part: number, of: number): string => (of === 0 ? '–' : `${((part / of) * 100).toFixed(1)} %`)
 
-const HEADER = `| table | classes | right of all | decided | right | at best | untaught | trees of columns | learning | longest step | run | fuel | code |
+export const TABLE_HEADER = `| table | classes | right of all | decided | right | at best | untaught | trees of columns | learning | longest step | run | fuel | code |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |`
-
-if (options.data === undefined) console.log(usage)
-else {
-  console.log(HEADER)
-  for (const name of options.table) console.log(measureTable(name, options.data))
-}

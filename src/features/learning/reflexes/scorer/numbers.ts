@@ -18,7 +18,7 @@ export type TreeColumn = { source: NumberSource; at: readonly number[] | readonl
 
 export const MOST_BINS = 64
 const MOST_COLUMNS = 160
-const MOST_PATHS = 1000
+const MOST_PATHS = 300
 /** Thresholds of all columns: they stand in the code. */
 const MOST_THRESHOLDS = 2400
 const LEAST_THRESHOLDS = 15
