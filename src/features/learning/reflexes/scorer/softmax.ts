@@ -25,10 +25,13 @@ const LEAST_SUPPORT = 2
 const LEAST_OF_WEIGHT = 3
 const MOST_FEATURES = 40_000
 const MOST_PRODUCTS = 4_000_000
-const ROUNDS = 8
+const ROUNDS = 6
 /** Rounds with the weights that are kept. */
 const LAST_ROUNDS = 3
-const RATE = 0.1
+/** Logits by which the pieces of an episode move at first, together. */
+const RATE = 2
+/** Logits by which a weight moves at first, at most. */
+const MOST_RATE = 0.4
 const DECAY = 1e-4
 const LEAST_ERROR = 1e-3
 /** Products and sums of one step. */
@@ -57,7 +60,7 @@ export function quantised({ bias, pieces }: PieceWeights, scale: number): Pick<S
 }
 
 /** Features are pieces that recur; `rows` has the features of each episode. */
-type Table = { hashes: Uint32Array; support: Int32Array; rows: readonly Int32Array[] }
+type Table = { hashes: Uint32Array; support: Int32Array; rows: readonly Int32Array[]; rate: number }
 
 function* tableOf({ rows, classes }: Lesson): Steps<Table> {
   const counts = new Map<number, number>()
@@ -89,7 +92,10 @@ function* tableOf({ rows, classes }: Lesson): Steps<Table> {
       yield
     }
   }
-  return { hashes: Uint32Array.from(chosen, ([piece]) => piece), support: Int32Array.from(chosen, ([, support]) => support), rows: found }
+  const support = Int32Array.from(chosen, ([, episodes]) => episodes)
+  const held = support.reduce((sum, episodes) => sum + episodes, 0)
+  const rate = Math.min(MOST_RATE, (RATE * rows.length) / Math.max(1, held))
+  return { hashes: Uint32Array.from(chosen, ([piece]) => piece), support, rows: found, rate }
 }
 
 /** `weights`, `slopes`: of a feature and a class, at feature × classes + class. */
@@ -104,7 +110,7 @@ const emptyFit = ({ hashes }: Table, classes: number): Fit => ({
 })
 
 /** `kept`: 1 for each weight that may change; the others are 0. */
-function* pass({ rows }: Table, { classOf, base }: Lesson, fit: Fit, kept?: Uint8Array): Steps<void> {
+function* pass({ rows, rate }: Table, { classOf, base }: Lesson, fit: Fit, kept?: Uint8Array): Steps<void> {
   const { classes } = fit
   const scores = new Float64Array(classes)
   let work = 0
@@ -118,7 +124,7 @@ function* pass({ rows }: Table, { classOf, base }: Lesson, fit: Fit, kept?: Uint
     if (given) for (let own = 0; own < given.length; own += 1) scores[own] = scores[own]! + given[own]!
     addWeights(row, fit, scores)
     errorsOf(scores, classOf[episode]! < 0 ? classes - 1 : classOf[episode]!)
-    learn(row, fit, scores, kept)
+    learn(row, fit, { errors: scores, rate, kept })
   }
 }
 
@@ -138,33 +144,36 @@ function errorsOf(scores: Float64Array, right: number): void {
   for (let own = 0; own < scores.length; own += 1) scores[own] = scores[own]! / sum - (own === right ? 1 : 0)
 }
 
-function learn(row: Int32Array, { classes, bias, biasSlopes, weights, slopes }: Fit, errors: Float64Array, kept?: Uint8Array): void {
+type Lessening = { errors: Float64Array; rate: number; kept: Uint8Array | undefined }
+
+function learn(row: Int32Array, { classes, bias, biasSlopes, weights, slopes }: Fit, { errors, rate, kept }: Lessening): void {
   for (let own = 0; own < classes; own += 1) {
     const error = errors[own]!
     if (error < LEAST_ERROR && error > -LEAST_ERROR) continue
     biasSlopes[own] = biasSlopes[own]! + error * error
-    bias[own] = bias[own]! - (RATE * error) / Math.sqrt(biasSlopes[own]!)
+    bias[own] = bias[own]! - (rate * error) / Math.sqrt(biasSlopes[own]!)
     for (let at = 0; at < row.length; at += 1) {
       const place = row[at]! * classes + own
       if (kept && kept[place] === 0) continue
       const slope = error + DECAY * weights[place]!
       const steep = slopes[place]! + slope * slope
       slopes[place] = steep
-      weights[place] = weights[place]! - (RATE * slope) / Math.sqrt(steep)
+      weights[place] = weights[place]! - (rate * slope) / Math.sqrt(steep)
     }
   }
 }
 
 /** The weights that matter most and fit; the others become 0. */
-function* keep(table: Table, lesson: Lesson, { classes, weights }: Fit): Steps<Uint8Array> {
-  const { support, rows } = table
+function* keep({ support, rows }: Table, lesson: Lesson, { classes, weights }: Fit): Steps<Uint8Array> {
   const may = yield* mayWeigh(rows, support, lesson.crowd)
   const value = new Float32Array(weights.length)
   for (let feature = 0; feature < support.length; feature += 1) {
+    if (feature % 100 === 0) yield
     if (may[feature] === 0) continue
-    const root = Math.sqrt(support[feature]!)
-    for (let own = 0; own < classes; own += 1) value[feature * classes + own] = Math.abs(weights[feature * classes + own]!) * root
-    if (feature % 1000 === 0) yield
+    const own = weights.subarray(feature * classes, (feature + 1) * classes)
+    centre(own)
+    const worth = support[feature]! ** 0.25
+    for (let at = 0; at < classes; at += 1) value[feature * classes + at] = Math.abs(own[at]!) * worth
   }
   const bytes = (lesson.bytes ?? MOST_WEIGHTS) - sizeOfEmpty(classes)
   const least = yield* thresholdFor(value, classes, bytes)
@@ -175,6 +184,12 @@ function* keep(table: Table, lesson: Lesson, { classes, weights }: Fit): Steps<U
     if (place % STEP === 0) yield
   }
   return kept
+}
+
+/** Classes differ by the same when all have the same less; most of a piece's weights are alike. */
+function centre(weights: Float32Array): void {
+  const median = weights.slice().sort()[weights.length >>> 1]!
+  for (let at = 0; at < weights.length; at += 1) weights[at] = weights[at]! - median
 }
 
 function* mayWeigh(rows: readonly Int32Array[], support: Int32Array, crowd?: (support: Bits) => boolean): Steps<Uint8Array> {
