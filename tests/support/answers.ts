@@ -2,6 +2,52 @@ const at = '2026-11-22T05:00:00.000Z'
 const later = '2026-11-23T05:00:00.000Z'
 const trace = 'a'.repeat(32)
 
+const action = {
+  id: 'action-1',
+  at,
+  key_id: '0123456789abcdef',
+  key_name: 'ci\u001b',
+  role: 'operator',
+  action: 'putTimer',
+  method: 'PUT',
+  scope: 'shop/berlin',
+  target: 'poll',
+  trace_id: trace,
+  nth: 7,
+}
+const state = {
+  scope: 'shop/berlin',
+  agent: 'chat',
+  settings: { instructions: 'Be\u001bkind.', webhooks: [] },
+  inbox: { pending: 1, processing: 2, delayed: 3 },
+  context: { events: 4 },
+  counters: { accepted: 9, cancelled: 0 },
+  turn: { turn_id: 'turn-1', since: at, events: 1 },
+  waiting_for_model: { since: at, until: later, tries: 2, detail: 'it is away' },
+  sockets: 1,
+  outbox: { waiting: 5, last_error: 'D1 is away' },
+  archive: { files: 2, last_error: 'R2 is away' },
+  parked: [{ kind: 'turn', id: '7', deaths: 3, reason: 'it\u001bcrashed', parked_at: at }],
+  last_seq: 12,
+}
+const context = {
+  scope: 'shop/berlin',
+  created_at: at,
+  last_action_at: null,
+  count: 3,
+  scratch: { mood: { of: 'a\u001bday' } },
+  events: [{ id: 'event-1', type: 'ws.message', content: 'hi\u001b' }],
+  next_cursor: null,
+}
+const template = {
+  name: 'keyword',
+  description: 'Fires on\u001bwords',
+  params: {
+    type: 'object',
+    properties: { words: { type: 'array' }, how: { enum: ['any', 'all'], default: 'any' }, then: { oneOf: [] }, else: {} },
+    required: ['words'],
+  },
+}
 const key = { id: '0123456789abcdef', name: 'ci', roles: ['publisher', 'viewer'], scopes: ['team-a/*'], created_at: at }
 const timer = { name: 'poll', schedule: { every_s: 60 }, next_at: later, fired: 3 }
 const contract = {
@@ -286,6 +332,21 @@ export const answers: Readonly<Record<string, unknown>> = {
   'GET /v1/learn/runs': page(run, { ...run, status: 'done', answer: 'it learned' }),
   'GET /v1/traces': page(summary, { ...summary, first_event: null, duration_ms: null }),
   'GET /v1/events': page(logged, { ...logged, partial: false, error: 'it failed' }),
+  'GET /v1/audit': page(action, { ...action, scope: null, target: null, trace_id: null }),
+  'GET /v1/events/event-1': { ...logged, error: 'it\u001bfailed', event: { type: 'order.new', note: 'a\u009bb' } },
+  'GET /v1/scopes/shop%2Fberlin': state,
+  'GET /v1/scopes/new': {
+    ...state,
+    scope: 'new',
+    last_seq: 0,
+    turn: null,
+    waiting_for_model: null,
+    archive: null,
+    parked: [],
+    counters: {},
+  },
+  'GET /v1/scopes/shop%2Fberlin/context': context,
+  'GET /v1/reflexes/templates': page(template),
   'DELETE /v1/dlq/letter-1': null,
   'DELETE /v1/dlq/letter-2': null,
 }

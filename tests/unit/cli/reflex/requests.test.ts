@@ -77,6 +77,17 @@ dlq retry --all --limit 2
 dlq retry --scope shop/berlin
 dlq retry
 dlq discard letter-1 letter-2
+events show event-1
+events show event-1 --scope shop/berlin
+scope show shop/berlin
+scope show new
+scope context shop/berlin
+scope context shop/berlin --limit 2 --at 7
+scope context shop/berlin --at soon
+reflex templates
+ledger pay scope:shop scope:cook many
+ledger void order-17 --debit scope:shop
+audit list --scope shop/* --key ci --action createKey --since 2026-11-20 --limit 2
 scope list
 scope list --state open --limit 3
 scope cancel shop/berlin
