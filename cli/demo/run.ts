@@ -11,7 +11,8 @@ import { wholeLog } from '../lib/follow-log.ts'
 import type { LocalServer } from '../lib/local-server.ts'
 import { packageFolder } from '../lib/package.ts'
 import { count, counted } from '../lib/text.ts'
-import { route } from '../reflex/pages.ts'
+import { ask, requestOf } from '../reflex/ask.ts'
+import { configure, state } from '../../src/contract/operations/scopes.ts'
 import { type AuthLog, readAuthLog } from './read-log.ts'
 import { type DemoDeadLetter, summarise, type DemoSummary, type WaitingApproval } from './summary.ts'
 
@@ -79,11 +80,12 @@ export async function leaveDemo(server: Demo['server'], key: string): Promise<De
 
 /** Registers the reflex, whose dry run needs a log line, and sets it as the chain of each scope. */
 async function setReflex(api: Api, scopes: readonly string[], signal: AbortSignal): Promise<void> {
+  const asking = { api: () => api, signal }
   const line = 'Mar  9 06:45:18 web-1 sshd[4711]: Failed password for root from 203.0.113.7 port 4242 ssh2'
   const sample = { type: 'log.line', host: 'web-1', line }
   const description = 'Blocks a public address that guesses passwords.'
   await api.json('/v1/reflexes', { method: 'POST', body: { id: REFLEX, code: await ours(REFLEX_FILE), description, sample }, signal })
-  for (const scope of scopes) await api.json(route(['scopes', scope]), { method: 'PATCH', body: { reflexes: [{ id: REFLEX }] }, signal })
+  for (const scope of scopes) await ask(asking, configure, { path: [scope], fields: { reflexes: [{ id: REFLEX }] } })
 }
 
 /** Registers the skills and activates them: otherwise the gate would ask for their promotion. */
@@ -99,9 +101,10 @@ const ours = (file: string): Promise<string> => readFile(join(packageFolder, fil
 
 /** Creates a scope whose condition cannot be evaluated, and sends it one event. */
 async function sendToFail(api: Api, signal: AbortSignal): Promise<void> {
+  const asking = { api: () => api, signal }
   const instructions = 'Say whether messages arrive that nobody asked for.'
   const settings = { instructions, when: FAILING_CONDITION, max_attempts: FAILING_ATTEMPTS }
-  await api.json(route(['scopes', FAILING_SCOPE]), { method: 'PATCH', body: settings, signal })
+  await ask(asking, configure, { path: [FAILING_SCOPE], fields: settings })
   const event = { id: 'fails-on-purpose', type: 'ws.message', source: 'demo', connection_id: 'demo', content: 'hello' }
   await api.json('/v1/events', { method: 'POST', body: { ...event, scope: FAILING_SCOPE }, signal })
 }
@@ -127,8 +130,10 @@ type Settling = Pick<Demo, 'log' | 'timeout_s' | 'say' | 'signal'>
 async function settled(api: Api, { log, timeout_s, say, signal }: Settling): Promise<ScopeState[]> {
   const expected = (scope: string) => log.events.filter((event) => event.scope === scope).length
   for (let [moved_at, last] = [performance.now(), '']; ; await wait(POLL_MS, undefined, { signal })) {
-    const states = await Promise.all(log.scopes.map((scope) => api.json<ScopeState>(route(['scopes', scope]), { signal })))
-    const open = states.filter((state) => !isSettled(state, expected(state.scope)))
+    const states = await Promise.all(
+      log.scopes.map((scope) => api.json<ScopeState>(requestOf(state, { path: [scope] }).address, { signal })),
+    )
+    const open = states.filter((one) => !isSettled(one, expected(one.scope)))
     if (open.length === 0) return states
     say(`waiting for the outcomes of ${counted(open.length, 'scope')}`)
     const now = states.map(({ last_seq }) => last_seq).join(' ')
@@ -152,11 +157,12 @@ export function isSettled({ counters, turn }: Pick<ScopeState, 'counters' | 'tur
 
 /** The dead letters of the scope that fails, once D1 has them. */
 async function deadLetters(api: Api, signal: AbortSignal): Promise<DemoDeadLetter[]> {
+  const asking = { api: () => api, signal }
   for (const until = performance.now() + MOST_REPLICATION_MS; ; await wait(POLL_MS, undefined, { signal })) {
     const { items } = await api.json<Page<DemoDeadLetter>>(`/v1/dlq?scope=${encodeURIComponent(FAILING_SCOPE)}`, { signal })
     if (items.length > 0) return items
     if (performance.now() < until) continue
-    const { inbox } = await api.json<ScopeState>(route(['scopes', FAILING_SCOPE]), { signal })
+    const { inbox } = await ask(asking, state, { path: [FAILING_SCOPE] })
     const waited = `after ${MOST_REPLICATION_MS / 1000} s: ${JSON.stringify(inbox)}`
     throw new CliError(`The event that fails on purpose is not among the dead letters ${waited}`)
   }

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { policy, promotions } from '../../src/features/control-plane/operations/promotions.ts'
 import { timers } from '../../src/contract/operations/timers.ts'
 import { version } from '../lib/package.ts'
 import { addKeys } from './access/keys.ts'
@@ -9,9 +8,7 @@ import { addCompletion } from './completion.ts'
 import { addEvents } from './events/commands.ts'
 import { addApprovals } from './operations/approvals.ts'
 import { addDeadLetters } from './operations/dead-letters.ts'
-import { addLedger } from './ledger/commands.ts'
 import { addLearn } from './learn/commands.ts'
-import { addMarket } from './market/commands.ts'
 import { addDeploy } from './project/deploy.ts'
 import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
@@ -63,12 +60,8 @@ export function reflexProgram(): Command {
     addReflex,
     addSkill,
     addLearn,
-    addMarket,
     addBulletin,
     addApprovals,
-    (of) => addResource(of, promotions),
-    (of) => addResource(of, policy),
-    addLedger,
     addKeys,
     ...resources.map((resource) => (of: Command) => addResource(of, resource)),
   ]

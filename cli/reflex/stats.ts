@@ -4,7 +4,7 @@ import { buckets, families, type Bucket, type statistics, bucketStart } from '..
 import { metrics, type Metric, type MetricSums } from '../../src/features/statistics/http/statistics-metrics.ts'
 import { CliError, UsageError } from '../lib/cli-error.ts'
 import { dollars, duration, money } from '../lib/text.ts'
-import { route } from './pages.ts'
+import { requestOf } from './ask.ts'
 import { handler, type Session } from './session.ts'
 import { table, written } from './table.ts'
 import { timeOption } from './values.ts'
@@ -120,7 +120,7 @@ async function stats({ api, print, signal }: Session, metric: string, { file, ..
   const answer =
     file !== undefined
       ? await fileStatistics(file, metric, query)
-      : await api().json<ShownStatistics>(route(['stats'], { metric, ...query }), { signal })
+      : await api().json<ShownStatistics>(requestOf({ at: 'get /v1/stats' }, { fields: { metric, ...query } }).address, { signal })
   const columns = [
     { title: 'OF', of: ({ label }: ShownStatistics['series'][number]) => label ?? 'total' },
     { title: metric.toUpperCase(), of: (series: ShownStatistics['series'][number]) => costOrAmount(series, answer.unit) },

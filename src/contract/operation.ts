@@ -155,7 +155,7 @@ type FlagDetails = {
   field?: string
   is?: 'whole' | 'whole_or_any' | 'instant' | 'time'
   choices?: readonly string[]
-  standard?: string | readonly string[]
+  standard?: string | number | readonly string[]
   required?: true
 }
 
@@ -165,7 +165,12 @@ export type CommandForm = { at: `post /${string}`; usage: string; flags: readonl
 type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
 
 /** A line, a line of coloured parts, or values by their names, each on a line with its name. */
-export type PrintedValue = string | readonly (string | { colour: Colour; text: string })[] | Readonly<Record<string, Cell>>
+export type PrintedValue = string | readonly (string | { colour: Colour; text: string })[] | PrintedBlock
+type PrintedBlock =
+  | (Readonly<Record<string, Cell>> & { as?: undefined })
+  | { as: 'json'; value: unknown; indent?: number }
+  | { as: 'text'; value: string }
+  | { as: 'table'; rows: readonly unknown[]; columns: readonly Column<never>[] }
 
 /** A command that sends one operation and prints what it answers. */
 export type CommandOf<Answer> = {
@@ -173,6 +178,8 @@ export type CommandOf<Answer> = {
   usage: string
   /** The summary, if unset. */
   help?: string
+  /** The help of arguments, and what they are. */
+  arguments?: Readonly<Record<string, readonly [help: string, is?: FlagDetails['is']]>>
   flags?: readonly Flag[]
   /** A field that gets a new id where none is given. */
   fills?: string
@@ -188,6 +195,8 @@ export type CommandOf<Answer> = {
     limit?: number
   }
   shows?: (answer: Answer, path: readonly string[]) => readonly PrintedValue[]
+  /** Further lines, beside the output: what to do next. */
+  notes?: (answer: Answer, given: OperationFields) => readonly string[]
   /** The last part of the path is printed under this name, as JSON, in place of the answer. */
   done?: string
   /** The command exits with 1. */
@@ -198,4 +207,5 @@ export type CommandOf<Answer> = {
  * A noun of the command line with its verbs, in this order. The file `resources.ts` of a feature
  * exports them as `resources`: commands, tools over MCP and the typed client come from there.
  */
-export type Resource = { noun: string; help: string; verbs: readonly AnyOperation[] }
+export type Resource = { noun: string; help: string; examples?: string; verbs: readonly (AnyOperation | Resource)[] }
+export const verbsOf = ({ verbs }: Resource): AnyOperation[] => verbs.flatMap((verb) => ('noun' in verb ? verbsOf(verb) : verb))

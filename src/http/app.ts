@@ -2,7 +2,7 @@ import { deploymentHider } from '../base/secrets.ts'
 import { hideInOutput } from '../base/warn.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import type { Change } from '../contract/change.ts'
-import type { Resource } from '../contract/operation.ts'
+import type { AnyOperation } from '../contract/operation.ts'
 import type { Env } from '../env.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
@@ -36,18 +36,18 @@ export type FeatureRoutes = {
   readonly open?: readonly Routes[]
   /** `api`: the interface itself, for routes that make requests of it. */
   readonly routes?: (api: () => ApiOfFeatures) => readonly Routes[]
-  /** The frames make commands and tools over MCP from them. */
-  readonly resources?: readonly Resource[]
+  /** The requests that are tools over MCP. */
+  readonly operations?: readonly AnyOperation[]
   /** Receives each change that a request with a key has made. */
   readonly changed?: (env: Env, change: Change) => Promise<void>
 }
-/** `resources`: those that features declare. */
-export type ApiOfFeatures = { fetch: Routes['fetch']; resources: readonly Resource[] }
+/** `operations`: what all features declare. */
+export type ApiOfFeatures = { fetch: Routes['fetch']; operations: readonly AnyOperation[] }
 
 /** The API of a deployment: routes of its features, the platform and its agents. */
 export function createApp(agents: AgentRegistry, features: readonly FeatureRoutes[]) {
   const listeners = features.flatMap(({ changed }) => changed ?? [])
-  const resources = features.flatMap((feature) => feature.resources ?? [])
+  const operations = features.flatMap((feature) => feature.operations ?? [])
   const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
   base.use('*', (c, next) => {
     hideInOutput(deploymentHider(c.env))
@@ -71,7 +71,7 @@ export function createApp(agents: AgentRegistry, features: readonly FeatureRoute
   for (const path of ['/v1/*', '/health/*', '/metrics']) open.use(path, authenticated(keySource), rateLimited)
 
   // Before the platform's: some have a name where those have an id.
-  for (const routes of features.flatMap((feature) => feature.routes?.(() => ({ fetch: app.fetch, resources })) ?? []))
+  for (const routes of features.flatMap((feature) => feature.routes?.(() => ({ fetch: app.fetch, operations })) ?? []))
     open.route('/', routes)
   const app = open
     .route('/', healthReportRoutes)

@@ -266,7 +266,7 @@ const summary = {
   trace_id: trace,
   scopes: ['shop/berlin', 'shop/paris'],
   agents: ['chat'],
-  status: 'completed',
+  status: 'partial',
   started_at: at,
   ended_at: later,
   duration_ms: 1234,

@@ -1,12 +1,10 @@
 import { Option, type Command } from 'commander'
-import type { z } from 'zod'
-import { keys, list, remove } from '../../../src/contract/operations/keys.ts'
-import type { key } from '../../../src/contract/principal.ts'
+import { create as createKey, keys, list, remove } from '../../../src/contract/operations/keys.ts'
+import { ask } from '../ask.ts'
 import { addNoun, addOperation } from '../operation.ts'
 import { writePrivate } from '../profiles.ts'
 import { handler, type Session } from '../session.ts'
 
-type Created = Omit<z.infer<typeof key>, 'created_at'> & { key: string }
 type Wanted = { role: string[]; scope: string[]; teaches?: true; output?: string }
 
 export function addKeys(program: Command): void {
@@ -24,8 +22,8 @@ export function addKeys(program: Command): void {
 }
 
 async function create({ api, print, signal }: Session, name: string, { role, scope, teaches, output }: Wanted): Promise<void> {
-  const body = { name, roles: role, scopes: scope, ...(teaches && { teaches }) }
-  const { key, ...about } = await api().json<Created>('/v1/keys', { method: 'POST', body, signal })
+  const fields = { name, roles: role, scopes: scope, teaches }
+  const { key, ...about } = await ask({ api, signal }, createKey, { fields })
   if (output !== undefined) writePrivate(output, `${key}\n`)
   print.result(output === undefined ? { ...about, key } : { ...about, output }, () => [
     `Created ${about.id} (${about.name}): ${about.roles.join(', ')} on ${about.scopes.join(', ')}.`,

@@ -1,31 +1,22 @@
 import type { Command } from 'commander'
-import { judge, eventFlags, list } from '../../../src/contract/operations/events.ts'
+import { judge, eventFlags, find, list, replay as replayed } from '../../../src/contract/operations/events.ts'
 import { addOperation, optionOf } from '../operation.ts'
 import { addSend } from './send.ts'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { EventListing } from '../../../src/store/events.ts'
-import { refused, type Api } from '../../lib/api.ts'
+import type { AnswerOf } from '../../../src/contract/operation.ts'
+import { refused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
-import { pages, route } from '../pages.ts'
+import { askPages, requestOf } from '../ask.ts'
 import { handler, type Session } from '../session.ts'
-import { escaped, fields, safeJson, written } from '../table.ts'
+import { escaped, safeJson, written } from '../table.ts'
 import { timeOption } from '../values.ts'
 
 type Filter = { scope?: string; type?: string; status?: string; partial?: boolean; since?: string; until?: string }
 
 function addList(events: Command): void {
   addOperation(events, list)
-  events
-    .command('show <id>')
-    .description('Show an event')
-    .option('--scope <scope>', 'its scope: ids are unique in one scope')
-    .action(
-      handler(async ({ api, print, signal }, id: string, { scope }: Filter) => {
-        const { event, ...about } = await api().json<EventListing>(route(['events', id], { scope }), { signal })
-        print.result({ ...about, event }, (paint) => [...fields(about, paint), '', safeJson(event, 2)])
-      }),
-    )
+  addOperation(events, find)
   const tailed = events.command('tail').description('Show events as they come, until Ctrl-C').action(handler(tail))
   for (const flag of eventFlags) tailed.addOption(optionOf(flag))
   events
@@ -38,6 +29,8 @@ function addList(events: Command): void {
     .action(handler(replay))
 }
 
+type EventListing = AnswerOf<typeof list.answers>['items'][number]
+
 const POLL_MS = 1000
 /** The list is about a second behind the scopes, and clocks differ. */
 const WINDOW_MS = 60_000
@@ -47,8 +40,9 @@ async function tail({ api, print, signal }: Session, filter: Filter): Promise<vo
   const seen = new Map<string, number>()
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     const now = Date.now()
-    const listed = await recent(api(), filter, new Date(now - WINDOW_MS).toISOString(), signal)
-    for (const event of listed.toReversed()) {
+    const fields = { ...filter, since: new Date(now - WINDOW_MS).toISOString() }
+    const { items } = await askPages({ api, signal }, list, { fields, limit: 10_000, most: 1000 })
+    for (const event of items.toReversed()) {
       if (seen.has(nameOf(event))) continue
       seen.set(nameOf(event), now)
       if (!isFirst) print.item(event, (paint) => lineOf(event, paint))
@@ -60,11 +54,6 @@ async function tail({ api, print, signal }: Session, filter: Filter): Promise<vo
 
 const nameOf = ({ scope, id }: EventListing): string => `${scope} ${id}`
 
-async function recent(api: Api, filter: Filter, since: string, signal: AbortSignal): Promise<EventListing[]> {
-  const page = await pages<EventListing>(api, { parts: ['events'], query: { ...filter, since }, limit: 10_000, most: 1000, signal })
-  return page.items
-}
-
 function lineOf({ timestamp, scope, type, id, event }: EventListing, paint: Paint): string {
   const { id: _id, type: _type, scope: _scope, source: _source, timestamp: _time, meta: _meta, ...own } = event
   return `${paint('dim', written(timestamp))}  ${paint('cyan', written(scope))}  ${written(type)}  ${written(id)}  ${safeJson(own)}`
@@ -73,7 +62,7 @@ function lineOf({ timestamp, scope, type, id, event }: EventListing, paint: Pain
 type Span = { scope?: string; types?: string; since?: string; until?: string }
 
 async function replay({ api, signal }: Session, { since, until, ...query }: Span): Promise<void> {
-  const path = route(['events', 'replay'], { ...query, start: since, end: until })
+  const { address: path } = requestOf(replayed, { fields: { ...query, start: since, end: until } })
   const response = await api().open(path, {}, signal)
   if (!response.ok || !response.body) throw await refused(response, `GET ${path}`)
   const decoder = new TextDecoder()

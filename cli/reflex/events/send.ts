@@ -5,13 +5,13 @@ import { batches } from '../../lib/batches.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { isTerminal, type Paint } from '../../lib/paint.ts'
 import { count, counted } from '../../lib/text.ts'
-import { route } from '../pages.ts'
+import { requestOf } from '../ask.ts'
 import { statePath } from '../profiles.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { jsonObject, wholeNumber } from '../values.ts'
 import { readFiles, type SentEvent } from './read-events.ts'
 import { advanced, confirmed, freshPlace, memoryOf, noMemory, type Memory, type SendPosition } from './resume.ts'
-import { statusColour } from '../../../src/contract/operations/events.ts'
+import { publish, publishInScope, statusColour } from '../../../src/contract/operations/events.ts'
 import { linesOf, safeJson, written } from '../table.ts'
 
 /** The status, then the result or the reason. */
@@ -149,8 +149,9 @@ export function completed(event: SentEvent, number: number, { prefix, scope, typ
 }
 
 function post({ api, signal }: Session, body: SentEvent[], { wait, scope, timeout }: SendOptions): Promise<SendAnswer> {
-  const path = wait && scope !== undefined ? route(['scopes', scope, 'events'], { wait: 'outcome', timeout_ms: timeout }) : '/v1/events'
-  return api().json<SendAnswer>(path, { method: 'POST', body, signal })
+  const direct = { path: [scope ?? ''], fields: { wait: 'outcome', timeout_ms: timeout } }
+  const { address } = wait ? requestOf(publishInScope, direct) : requestOf(publish, {})
+  return api().json<SendAnswer>(address, { method: 'POST', body, signal })
 }
 
 type Unsent = { batch: readonly { number: number }[]; place: SendPosition; again: boolean }

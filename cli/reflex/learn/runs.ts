@@ -1,12 +1,13 @@
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import { evidenceParts, type evidencePlace, type learnRun, type startedRun } from '../../../src/features/learning/contract/runs.ts'
-import { list as runs } from '../../../src/features/learning/operations/learn-runs.ts'
+import { evidenceParts, type evidencePlace, type learnRun } from '../../../src/features/learning/contract/runs.ts'
+import { evidence as listEvidence, find, list as runs, start } from '../../../src/features/learning/operations/learn-runs.ts'
+import { find as findReflex } from '../../../src/contract/operations/reflexes.ts'
 import { RequestRefused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
 import { addOperation } from '../operation.ts'
-import { pages, route } from '../pages.ts'
+import { ask, askPages } from '../ask.ts'
 import { proofLines, type ShownProof } from '../reflex/show.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { written, type Column } from '../table.ts'
@@ -57,15 +58,14 @@ const POLL_MS = 1000
 type Snapshot = { window?: number; trust?: string[]; wait: boolean }
 
 async function snapshot({ api, print, signal }: Session, scope: string, { window, trust, wait }: Snapshot): Promise<ExitOutcome> {
-  const body = { scope, ...(window !== undefined && { window }), ...(trust && { trusted_sources: trust }) }
-  const started = await api().json<z.infer<typeof startedRun>>(route(['learn']), { method: 'POST', body, signal })
+  const started = await ask({ api, signal }, start, { fields: { scope, window, trusted_sources: trust } })
   if (!wait) {
     const state = started.already_running ? 'was running already' : 'has begun'
     print.result(started, () => [`The run ${written(started.run_id)} ${state}.`])
     return
   }
   for (;;) {
-    const run = await api().json<ShownRun>(route(['learn', 'runs', started.run_id]), { signal })
+    const run = await ask({ api, signal }, find, { path: [started.run_id] })
     if (run.status === 'running') await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     else {
       print.result(run, (paint) => runLines(run, paint))
@@ -84,7 +84,7 @@ const places: Column<Place>[] = [
 type Show = { evidence?: string; limit: number }
 
 async function show({ api, print, signal }: Session, id: string, of: string | undefined, { evidence, limit }: Show): Promise<ExitOutcome> {
-  const run = await api().json<ShownRun>(route(['learn', 'runs', id]), { signal })
+  const run = await ask({ api, signal }, find, { path: [id] })
   const candidate = of === undefined ? undefined : run.candidates.find((one) => one.id === of)
   if (of === undefined && evidence === undefined) {
     print.result(run, (paint) => runLines(run, paint))
@@ -109,8 +109,8 @@ async function show({ api, print, signal }: Session, id: string, of: string | un
     ])
     return
   }
-  const query = { candidate: candidate.id, part: evidence }
-  const found = await pages<Place>(api(), { parts: ['learn', 'runs', id, 'evidence'], query, limit, most: 1000, signal })
+  const fields = { candidate: candidate.id, part: evidence }
+  const found = await askPages({ api, signal }, listEvidence, { path: [id], fields, limit, most: 1000 })
   print.page(found, places, 'None.')
 }
 
@@ -126,18 +126,16 @@ async function aboutOf(
 ): Promise<About> {
   const proofs = async (): Promise<ShownProof[]> => {
     if (candidate.kind !== 'reflex') return []
-    const { certificates } = await api().json<{ certificates: ShownProof[] }>(route(['reflexes', candidate.id]), { signal })
+    const { certificates } = await ask({ api, signal }, findReflex, { path: [candidate.id] })
     return certificates.filter(({ version }) => String(version) === candidate.version)
   }
   const traces = evidenceParts.map(async (part) => {
-    const query = { candidate: candidate.id, part, limit: MOST_TRACES }
+    const fields = { candidate: candidate.id, part, limit: MOST_TRACES }
     // The decisions of old runs are not kept.
-    const page = await api()
-      .json<{ items: Place[]; next_cursor: string | null }>(route(['learn', 'runs', run.run_id, 'evidence'], query), { signal })
-      .catch((error: unknown) => {
-        if (error instanceof RequestRefused && error.status === 404) return { items: [], next_cursor: null }
-        throw error
-      })
+    const page = await ask({ api, signal }, listEvidence, { path: [run.run_id], fields }).catch((error: unknown) => {
+      if (error instanceof RequestRefused && error.status === 404) return { items: [], next_cursor: null }
+      throw error
+    })
     return { part, first: page.items, more: page.next_cursor !== null }
   })
   return { certificates: await proofs(), traces: await Promise.all(traces) }

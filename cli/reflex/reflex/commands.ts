@@ -1,28 +1,31 @@
 import { basename, extname } from 'node:path'
 import { Option, type Command } from 'commander'
-import type { z } from 'zod'
-import type { AnswerOf } from '../../../src/contract/operation.ts'
-import { actsText, changesText, list, off, type rollBack, type setState } from '../../../src/contract/operations/reflexes.ts'
-import { reflexStates, type reflex as reflexSchema, type registeredReflex, type ReflexState } from '../../../src/contract/reflex.ts'
+import {
+  actsText,
+  changesText,
+  find,
+  list,
+  listTemplates,
+  off,
+  register,
+  rollBack,
+  setState,
+} from '../../../src/contract/operations/reflexes.ts'
+import { reflexStates, type ReflexState } from '../../../src/contract/reflex.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { harmless } from '../../lib/text.ts'
 import { addOperation } from '../operation.ts'
-import { route } from '../pages.ts'
-import type { Page } from '../../../src/contract/scope-api.ts'
+import { ask } from '../ask.ts'
 import { handler, type Session } from '../session.ts'
-import { linesOf, safeJson, written } from '../table.ts'
+import { linesOf, written } from '../table.ts'
 import { fileText, jsonObject, writeOutput } from '../values.ts'
 import { show } from './show.ts'
 import { addReflexTests } from './test.ts'
 
-type Reflex = z.infer<typeof reflexSchema>
-type Registered = z.infer<typeof registeredReflex>
-type Template = { name: string; description: string; params: Record<string, unknown> }
-
 export function addReflex(program: Command): void {
   const reflex = program.command('reflex').description('Register, test, evaluate and promote reflexes')
   addOperation(reflex, list)
-  reflex.command('templates').description('List templates with their parameters').action(handler(templates))
+  addOperation(reflex, listTemplates)
   addPush(reflex)
   reflex
     .command('pull <ref>')
@@ -68,32 +71,10 @@ export function addSwitches(program: Command): void {
 type Rollback = { reason?: string; force?: true }
 
 async function rollback({ api, print, signal }: Session, id: string, { reason, force }: Rollback): Promise<void> {
-  const { acts } = await api().json<Reflex>(route(['reflexes', id]), { signal })
-  const body = { reason, ...(acts !== null && { from: acts }), ...(force && { force }) }
-  const done = await api().json<AnswerOf<typeof rollBack.answers>>(route(['reflexes', id, 'rollback']), { method: 'POST', body, signal })
+  const { acts } = await ask({ api, signal }, find, { path: [id] })
+  const done = await ask({ api, signal }, rollBack, { path: [id], fields: { reason, from: acts ?? undefined, force } })
   print.result(done, () => changesText(done).map(harmless))
 }
-
-async function templates({ api, print, signal }: Session): Promise<void> {
-  const page = await api().json<Page<Template>>(route(['reflexes', 'templates']), { signal })
-  print.result(page, (paint) =>
-    page.items.flatMap(({ name, description, params }) => [
-      `${paint('bold', written(name))}  ${written(description)}`,
-      ...parameterLines(params).map((line) => paint('dim', line)),
-    ]),
-  )
-}
-
-/** A line for each parameter. `--json` has their whole schemas. */
-export function parameterLines(params: Record<string, unknown>): string[] {
-  const { properties = {}, required = [] } = params as { properties?: Record<string, Parameter>; required?: string[] }
-  return Object.entries(properties).map(([name, { type, enum: values, oneOf, default: standard }]) => {
-    const kind = values ? values.map((value) => safeJson(value)).join(' or ') : (type ?? (oneOf ? 'object' : 'JSON'))
-    const rest = standard !== undefined ? `, ${safeJson(standard)} by default` : required.includes(name) ? ', required' : ''
-    return `  ${written(name)}: ${written(kind + rest)}`
-  })
-}
-type Parameter = { type?: string; enum?: unknown[]; oneOf?: unknown[]; default?: unknown }
 
 type Push = { id?: string; template?: string; params?: string; description?: string; state: string; sample?: string }
 
@@ -108,7 +89,7 @@ async function push({ api, print, signal }: Session, file: string | undefined, o
     ...(description !== undefined && { description }),
     ...(sample !== undefined && { sample: jsonObject(sample, '--sample') }),
   }
-  const reflex = await api().json<Registered>(route(['reflexes']), { method: 'POST', body: { id, ...source, state, ...more }, signal })
+  const reflex = await ask({ api, signal }, register, { fields: { id, ...source, state, ...more } })
   print.result(reflex, () => [
     `${written(reflex.id)}@${reflex.version} is ${reflex.state}.`,
     ...(reflex.next === null ? [] : [written(reflex.next)]),
@@ -116,7 +97,7 @@ async function push({ api, print, signal }: Session, file: string | undefined, o
 }
 
 async function pull({ api, print, signal }: Session, ref: string, { output }: { output?: string }): Promise<void> {
-  const reflex = await api().json<Reflex>(route(['reflexes', ref]), { signal })
+  const reflex = await ask({ api, signal }, find, { path: [ref] })
   const { id, version, code } = reflex
   if (code === null) throw new CliError(`${id}@${version} is for sale, and this key may not read its code.`, 'Buy a licence or a copy.')
   if (output !== undefined) writeOutput(output, code)
@@ -129,15 +110,10 @@ type Promotion = { state?: ReflexState; reason?: string; force?: true }
 const next: Partial<Record<ReflexState, ReflexState>> = { draft: 'shadow', shadow: 'active' }
 
 async function promote({ api, print, signal }: Session, ref: string, { state, reason, force }: Promotion): Promise<void> {
-  const { id, version, state: from } = await api().json<Reflex>(route(['reflexes', ref]), { signal })
+  const { id, version, state: from } = await ask({ api, signal }, find, { path: [ref] })
   const to = state ?? next[from]
   if (to === undefined) throw new UsageError(`${id}@${version} is ${from}; name the new state with --state.`)
-  const body = { state: to, ...(reason !== undefined && { reason }), ...(force && { force }) }
-  const changed = await api().json<AnswerOf<typeof setState.answers>>(route(['reflexes', `${id}@${version}`, 'state']), {
-    method: 'POST',
-    body,
-    signal,
-  })
+  const changed = await ask({ api, signal }, setState, { path: [`${id}@${version}`], fields: { state: to, reason, force } })
   const what = changed.changed ? `was ${from} and is ${changed.state}.` : `was ${changed.state} already: nothing changed.`
   const instead = to === 'active' && changed.acts !== version ? ` To let ${version} act, run reflex rollback ${written(id)}.` : ''
   print.result(changed, () => [`${written(id)}@${version} ${what}`, `${harmless(actsText(id, changed.acts))}${instead}`])

@@ -1,25 +1,16 @@
-import type { Certificate } from '../../../src/features/proof/contract/certificate.ts'
-import { route } from '../pages.ts'
-import type { Page } from '../../../src/contract/scope-api.ts'
+import type { AnswerOf } from '../../../src/contract/operation.ts'
+import { find, scopes as listScopes } from '../../../src/contract/operations/reflexes.ts'
+import { ask } from '../ask.ts'
 import type { Session } from '../session.ts'
 import { written } from '../table.ts'
 
-type ShownVersion = { version: number; state: string; state_reason: string | null }
-export type ShownProof = { version: number; scope: string; certificate: Certificate; why: string[] }
-type Idle = { since: string | null; reason: string }
-type Where = { scope: string; acts: number | null; reason: string | null }
-type Shown = { version: number; acts: number | null; idle?: Idle } & {
-  id: string
-  owner: string
-  description: string
-  versions: ShownVersion[]
-  certificates: ShownProof[]
-}
+export type ShownProof = Shown['certificates'][number]
+type Shown = AnswerOf<typeof find.answers>
 
 /** Prints the versions of a reflex, each with its certificates. */
 export async function show({ api, print, signal }: Session, ref: string): Promise<void> {
-  const reflex = await api().json<Shown>(route(['reflexes', ref]), { signal })
-  const scopes = await api().json<Page<Where>>(route(['reflexes', reflex.id, 'scopes']), { signal })
+  const reflex = await ask({ api, signal }, find, { path: [ref] })
+  const scopes = await ask({ api, signal }, listScopes, { path: [reflex.id] })
   print.result({ ...reflex, acts_in: scopes.items }, (paint) => [
     `${paint('bold', written(reflex.id))}  ${written(reflex.owner)}  ${written(reflex.description)}`,
     `acts: ${actsText(reflex)}`,

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Option, type Command } from 'commander'
 import type { z } from 'zod'
-import type { EvaluationReport } from '../../../src/contract/reports/reflex-report.ts'
+import { evaluate as evaluateReflex, run as runReflex } from '../../../src/contract/operations/reflexes.ts'
 import type { reflexRun, ReflexRun } from '../../../src/contract/reflex.ts'
 import { CliError } from '../../lib/cli-error.ts'
 import { cut } from '../../lib/text.ts'
-import { route } from '../pages.ts'
+import { ask } from '../ask.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { fileText, jsonArgument, jsonObject, share } from '../values.ts'
@@ -99,7 +99,7 @@ async function fileRun(file: string, context: Record<string, unknown>): Promise<
 }
 
 const remoteRun = ({ api, signal }: Session, ref: string, context: Record<string, unknown>): Promise<TestRun> =>
-  api().json<TestRun>(route(['reflexes', ref, 'run']), { method: 'POST', body: { context }, signal })
+  ask({ api, signal }, runReflex, { path: [ref], fields: { context } })
 
 /** True if an object has at least the wanted fields, at every depth. */
 export function matches(value: unknown, wanted: unknown): boolean {
@@ -111,8 +111,7 @@ export function matches(value: unknown, wanted: unknown): boolean {
 type Evaluate = { scope: string; window: string; minAgreement?: number }
 
 async function evaluate({ api, print, signal }: Session, ref: string, { scope, window, minAgreement }: Evaluate): Promise<ExitOutcome> {
-  type Report = EvaluationReport & { truncated: boolean }
-  const report = await api().json<Report>(route(['reflexes', ref, 'evaluate']), { method: 'POST', body: { scope, window }, signal })
+  const report = await ask({ api, signal }, evaluateReflex, { path: [ref], fields: { scope, window } })
   const { contexts, fires, agreement, missed, errors, disagreements, truncated } = report
   const ok = minAgreement === undefined || (agreement.rate !== null && agreement.rate >= minAgreement)
   print.result({ ok, ...report }, (paint) => [

@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
+import { configure } from '../../../src/contract/operations/scopes.ts'
 import { UsageError } from '../../lib/cli-error.ts'
-import { route } from '../pages.ts'
+import { ask } from '../ask.ts'
 import { handler, type Session } from '../session.ts'
 import { fields, safeJson } from '../table.ts'
 import { fileText, jsonObject } from '../values.ts'
-
-type SettingsAnswer = { scope: string; settings: Record<string, unknown> }
 
 const HELP = `
 A value is JSON, or else text; null restores the default; name=@file reads the text of a file.
@@ -28,8 +27,9 @@ export function addSet(scope: Command): void {
 async function set({ api, print, signal }: Session, scope: string, pairs: string[], { from }: { from?: string }): Promise<void> {
   const patch = { ...(from !== undefined && jsonObject(`@${from}`, from)), ...settingsIn(pairs) }
   if (Object.keys(patch).length === 0) throw new UsageError('Name a setting: name=value, or --from FILE.')
-  const answer = await api().json<SettingsAnswer>(route(['scopes', scope]), { method: 'PATCH', body: patch, signal })
-  const changed = Object.keys(patch).map((name) => [name, safeJson(answer.settings[name])])
+  const answer = await ask({ api, signal }, configure, { path: [scope], fields: patch })
+  const settings: Record<string, unknown> = answer.settings
+  const changed = Object.keys(patch).map((name) => [name, safeJson(settings[name])])
   print.result(answer, (paint) => fields(Object.fromEntries(changed), paint))
 }
 

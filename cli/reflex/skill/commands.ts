@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { list, setState, showBulletin, skillColumns } from '../../../src/contract/operations/skills.ts'
 import type { registeredSkill } from '../../../src/contract/skill.ts'
 import { addOperation } from '../operation.ts'
-import { route } from '../pages.ts'
+import { requestOf } from '../ask.ts'
 import { handler, type Session } from '../session.ts'
 import { openStandalone } from '../standalone-file.ts'
 import { written } from '../table.ts'
@@ -33,8 +33,8 @@ async function fromFile({ print }: Session, { file }: { file?: string }): Promis
 async function push({ api, print, signal }: Session, files: string[], { anyTools }: { anyTools?: true }): Promise<void> {
   for (const file of files) {
     const body = jsonObject(`@${file}`, file)
-    const path = route(['skills'], { tools: anyTools ? 'any' : undefined })
-    const skill = await api().json<z.infer<typeof registeredSkill>>(path, { method: 'POST', body, signal })
+    const { address } = requestOf({ at: 'post /v1/skills' }, { fields: { tools: anyTools ? 'any' : undefined } })
+    const skill = await api().json<z.infer<typeof registeredSkill>>(address, { method: 'POST', body, signal })
     print.item(skill, () => `${written(skill.id)}@${written(skill.version)} is ${skill.state}.`)
   }
 }

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { z } from 'zod'
-import type { ProposalReport, skill as skillSchema } from '../../../src/contract/skill.ts'
+import type { OperationFields } from '../../../src/contract/operation.ts'
+import { find } from '../../../src/contract/operations/skills.ts'
+import type { ProposalReport } from '../../../src/contract/skill.ts'
 import { isJsonFields } from '../../../src/base/json.ts'
 import { parseJson, type FieldError } from '../../../src/base/check-json.ts'
-import type { CiReport, skillTest } from '../../../src/contract/reports/skill-test.ts'
+import type { CiReport } from '../../../src/contract/reports/skill-test.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import type { Paint } from '../../lib/paint.ts'
-import { route } from '../pages.ts'
+import { ask, type Asking } from '../ask.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { fields, safeJson, written } from '../table.ts'
 import { jsonObject } from '../values.ts'
@@ -79,7 +80,7 @@ async function test(session: Session, ref: string, options: Test): Promise<ExitO
   const { cases, needed } = await casesOf(session, ref, inputs)
   let passed = 0
   for (const { name, inputs } of cases) {
-    const report = await ask(session, scope, { skill_id: ref, inputs, why, dry_run: true })
+    const report = await proposed(session, scope, { skill_id: ref, inputs, why, dry_run: true })
     if (report.status === 'ok') passed += 1
     session.print.item({ case: name, ...report }, (paint) => [paint('bold', name), ...reportLines(report, paint)].join('\n'))
   }
@@ -116,7 +117,8 @@ async function testLocally(body: unknown, sent: readonly unknown[], seed: string
 
 async function testRegistered({ api, print, signal }: Session, ref: string, { cases, seed }: Test): Promise<ExitOutcome> {
   const body = { seed, cases: sentCases(cases) }
-  const report = await api().json<z.infer<typeof skillTest>>(route(['skills', ref, 'test']), { method: 'POST', body, signal })
+  const { runTest } = await import('../../../src/skills/operations.ts')
+  const report = await ask({ api, signal }, runTest, { path: [ref], fields: body })
   print.result(report, (paint) => testLines(`${report.skill_id}@${report.version}`, report, paint))
   return report.passed ? undefined : 1
 }
@@ -137,7 +139,7 @@ const testLines = (name: string, { passed, cases, unit, fuzz, seed, failures }: 
 /** `needed`: the share that must pass. */
 async function casesOf({ api, signal }: Session, ref: string, inputs: string | undefined): Promise<{ cases: Case[]; needed: number }> {
   if (inputs !== undefined) return { cases: [{ name: ref, inputs: jsonObject(inputs, '--inputs') }], needed: 1 }
-  const { manifest } = await api().json<z.infer<typeof skillSchema>>(route(['skills', ref]), { signal })
+  const { manifest } = await ask({ api, signal }, find, { path: [ref] })
   const tests = manifest?.['tests'] as { unit_cases?: unknown[]; expected?: { pass_rate_unit: number } } | undefined
   const cases = (tests?.unit_cases ?? []).flatMap((one, index): Case[] =>
     isJsonFields(one) ? [{ name: `unit case ${index + 1}`, inputs: isJsonFields(one['inputs']) ? one['inputs'] : one }] : [],
@@ -147,13 +149,17 @@ async function casesOf({ api, signal }: Session, ref: string, inputs: string | u
 }
 
 async function propose(session: Session, scope: string, skill_id: string, { inputs = '{}', why, dryRun }: Proposed): Promise<ExitOutcome> {
-  const report = await ask(session, scope, { skill_id, inputs: jsonObject(inputs, '--inputs'), why, dry_run: dryRun ?? false })
+  const body = { skill_id, inputs: jsonObject(inputs, '--inputs'), why, dry_run: dryRun ?? false }
+  const report = await proposed(session, scope, body)
   session.print.result(report, (paint) => reportLines(report, paint))
   return report.status === 'ok' ? undefined : 1
 }
 
-const ask = ({ api, signal }: Session, scope: string, body: object): Promise<ProposalReport> =>
-  api().json<ProposalReport>(route(['scopes', scope, 'skills', 'propose']), { method: 'POST', body, signal })
+/** Loaded on use, as `manifestErrors` is. */
+async function proposed(asking: Asking, scope: string, fields: OperationFields): Promise<ProposalReport> {
+  const { propose: op } = await import('../../../src/skills/operations.ts')
+  return ask(asking, op, { path: [scope], fields })
+}
 
 /** The end, then how each stage of the gate and each step went, and what a refused one needs. */
 function reportLines({ status, reason, decision, ...report }: ProposalReport, paint: Paint): string[] {

@@ -10,7 +10,6 @@ const marks: Record<TraceStatus | SpanStatus, { mark: string; colour: Colour }> 
   error: { mark: '✗', colour: 'red' },
   running: { mark: '…', colour: 'yellow' },
 }
-export const traceColour = (status: TraceStatus): Colour => marks[status].colour
 
 /** The width of a reason if no terminal gives one. */
 const NOTE_WIDTH = 120

@@ -10,7 +10,7 @@ import { refused } from '../../lib/api.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
 import { count, counted } from '../../lib/text.ts'
-import { route } from '../pages.ts'
+import { requestOf } from '../ask.ts'
 import type { Printer } from '../printer.ts'
 import type { ExitOutcome, Session } from '../session.ts'
 import { rangeLines } from './replay-report.ts'
@@ -26,7 +26,7 @@ export async function replayRange({ api, print, signal }: Session, body: Body, {
   let cursor: string | null = null
   do {
     const asked = { ...body, budget: leftOf(body.budget, total?.spent), since, until, ...(cursor !== null && { cursor }) }
-    const request = { path: route(['scopes', scope, 'replay']), body: asked, signal }
+    const request = { path: requestOf({ at: 'post /v1/scopes/{scope}/replay' }, { path: [scope] }).address, body: asked, signal }
     const before: RangeReport | null = total
     const part = await followRange(api(), request, (progress) => progressed(print, before, progress))
     total = total === null ? part : together(total, part)

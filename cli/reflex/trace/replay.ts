@@ -2,8 +2,9 @@ import path from 'node:path'
 import { Option, type Command } from 'commander'
 import { isJsonFields } from '../../../src/base/json.ts'
 import type { ReplayReport } from '../../../src/features/replay/contract/replay.ts'
+import { replay as replayTrace, replayFile } from '../../../src/features/replay/operations/replay.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
-import { route } from '../pages.ts'
+import { ask } from '../ask.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { isStandaloneFile } from '../standalone-file.ts'
 import { fileText, jsonArgument, jsonObject, positive, timeOption, wholeNumber } from '../values.ts'
@@ -67,11 +68,10 @@ async function replay(session: Session, id: string | undefined, flags: Flags): P
   if (id === undefined && file === undefined) throw new UsageError('Name a trace, an exported file, or a scope with --since.')
   if (file !== undefined && scope !== undefined)
     throw new UsageError('--scope is for a trace of the server: a file is replayed as a whole.')
-  const asked =
+  const report =
     file === undefined
-      ? { path: route(['traces', id ?? '', 'replay'], { scope: flags.scope }), body }
-      : { path: route(['replay']), body: { ...body, recording: recordingIn(file) } }
-  const report = await session.api().json<ReplayReport>(asked.path, { method: 'POST', body: asked.body, signal: session.signal })
+      ? await ask(session, replayTrace, { path: [id ?? ''], fields: { ...body, scope: flags.scope } })
+      : await ask(session, replayFile, { fields: { ...body, recording: recordingIn(file) } })
   session.print.result(report, (paint) => reportLines(report, paint))
   return report.mode === 'what_if' || report.equivalent !== false ? undefined : 1
 }

@@ -33,6 +33,16 @@ export const find = operation('get /v1/dlq/{id}', 'getDeadLetter', 'Get a dead l
   params: idPath,
   answers: { 200: [deadLetter, 'The dead letter.'] },
   problems: [404],
+  command: {
+    usage: 'show <id>',
+    help: 'Show a dead letter with its event and stack trace',
+    shows: ({ event, payload, stack, ...about }) => [
+      about,
+      ...(stack === null ? [] : ['', { as: 'text' as const, value: stack }]),
+      '',
+      event === undefined ? { as: 'text', value: payload ?? '' } : { as: 'json', value: event, indent: 2 },
+    ],
+  },
 })
 
 const failure = z.object({ id: z.string(), reason: z.string() })

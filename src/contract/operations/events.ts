@@ -131,6 +131,12 @@ export const find = operation('get /v1/events/{id}', 'getEvent', 'Get one event'
   query: z.object({ scope: scopeName.optional() }),
   answers: { 200: [loggedEvent, 'The event.'] },
   problems: [404, 503],
+  command: {
+    usage: 'show <id>',
+    help: 'Show an event',
+    flags: [['--scope <scope>', 'its scope: ids are unique in one scope']],
+    shows: ({ event, ...about }) => [about, '', { as: 'json', value: event, indent: 2 }],
+  },
 })
 
 export const publishInScope = inScope('post /v1/scopes/{scope}/events', 'publishScopeEvents', 'Send events directly to one scope', {

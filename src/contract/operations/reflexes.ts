@@ -73,6 +73,18 @@ export const list = operation(lists.reflexes.at, 'listReflexes', 'List reflexes,
   },
 })
 
+type Parameter = { type?: string; enum?: unknown[]; oneOf?: unknown[]; default?: unknown }
+
+/** A line for each parameter of a template. */
+export function parameterLines(params: Record<string, unknown>): string[] {
+  const { properties = {}, required = [] } = params as { properties?: Record<string, Parameter>; required?: string[] }
+  return Object.entries(properties).map(([name, { type, enum: values, oneOf, default: standard }]) => {
+    const kind = values ? values.map((value) => JSON.stringify(value)).join(' or ') : (type ?? (oneOf ? 'object' : 'JSON'))
+    const rest = standard !== undefined ? `, ${JSON.stringify(standard)} by default` : required.includes(name) ? ', required' : ''
+    return `  ${name}: ${kind}${rest}`
+  })
+}
+
 const template = z.object({
   name: z.string(),
   description: z.string(),
@@ -81,6 +93,15 @@ const template = z.object({
 export const listTemplates = operation('get /v1/reflexes/templates', 'listReflexTemplates', 'List templates', {
   description: 'Reflexes for common needs: register one with its `template` and `params` in place of code.',
   answers: { 200: [whole(template), 'All of them.'] },
+  command: {
+    usage: 'templates',
+    help: 'List templates with their parameters',
+    shows: ({ items }) =>
+      items.flatMap(({ name, description, params }) => [
+        [{ colour: 'bold' as const, text: name }, `  ${description}`],
+        ...parameterLines(params).map((text) => [{ colour: 'dim' as const, text }]),
+      ]),
+  },
 })
 
 export const find = operation('get /v1/reflexes/{ref}', 'getReflex', 'Get a reflex', {

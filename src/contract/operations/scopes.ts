@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { counted } from '../../base/amounts.ts'
 import * as lists from '../lists/scopes.ts'
-import { operations } from '../operation.ts'
+import { operations, type PrintedValue } from '../operation.ts'
 import { paged, pageLimit, search } from '../paging.ts'
 import { limits } from '../../base/limits.ts'
 import { logEntry } from '../log-entry.ts'
@@ -39,6 +39,36 @@ export const list = onAll(lists.scopes.at, 'listScopes', 'List scopes, by name',
   },
 })
 
+const stored = ({ last_error }: { last_error: string | null }): string => (last_error === null ? '' : `; ${last_error}`)
+const inJson = (values: object): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]))
+
+function stateLines(shown: z.infer<typeof scopeState>): PrintedValue[] {
+  const { scope, agent, inbox, turn, waiting_for_model: waiting, outbox, archive: files, parked, counters } = shown
+  const used = Object.entries(counters).filter(([, value]) => value !== 0)
+  const title = (text: string): PrintedValue => [{ colour: 'bold', text }]
+  return [
+    {
+      scope,
+      agent,
+      inbox: `${inbox.pending} pending, ${inbox.processing} processing, ${inbox.delayed} delayed`,
+      turn: turn && `${turn.turn_id} since ${turn.since}, ${counted(turn.events, 'event')}`,
+      model: waiting ? `waiting until ${waiting.until}: ${waiting.detail}` : 'reachable',
+      context: counted(shown.context.events, 'event'),
+      outbox: `${outbox.waiting} waiting${stored(outbox)}`,
+      parked: parked.length === 0 ? 'nothing' : undefined,
+      archive: files ? `${counted(files.files, 'file')}${stored(files)}` : undefined,
+      sockets: shown.sockets,
+      log: `${shown.last_seq} entries`,
+    },
+    ...parked.map(({ kind, id, reason }) => [{ colour: 'red' as const, text: `parked ${kind} ${id}: ${reason}` }]),
+    ...(used.length > 0 ? ['', title('Counters'), Object.fromEntries(used)] : []),
+    '',
+    title('Settings'),
+    inJson(shown.settings),
+  ]
+}
+
 export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scope's state", {
   description: 'Inbox depths, the turn in flight, counters and settings. A scope without events is empty; it is never reported as missing.',
   params: scopePath,
@@ -49,6 +79,15 @@ export const state = operation('get /v1/scopes/{scope}', 'getScope', "Get a scop
     input: { scope: toolScope },
   },
   answers: { 200: [scopeState, 'The state.'] },
+  command: {
+    usage: 'show <scope>',
+    help: "Show a scope's inbox, turn, counters and settings",
+    shows: stateLines,
+    // A mistyped name would look like a scope that is idle.
+    failed: ({ last_seq }) => last_seq === 0,
+    notes: ({ scope, last_seq }) =>
+      last_seq === 0 ? [`There is no scope ${scope} yet: nothing was sent to it or set. It would begin like this.`] : [],
+  },
 })
 
 export const configure = operation('patch /v1/scopes/{scope}', 'updateScopeSettings', "Change a scope's settings", {
@@ -134,6 +173,21 @@ export const context = operation('get /v1/scopes/{scope}/context', 'getContext',
   },
   answers: { 200: [contextView, 'The context.'] },
   problems: [404, 503],
+  command: {
+    usage: 'context <scope>',
+    help: 'Show the working memory: the events since the last action, and the scratch',
+    flags: [
+      ['--limit <n>', 'the largest number of rows', { is: 'whole', standard: 50 }],
+      ['--at <seq>', 'as it was after this entry of the log', { is: 'whole' }],
+    ],
+    // The API gives the newest page first, and the events of a page oldest first.
+    shows: ({ scope, created_at, last_action_at, count, scratch, events }) => [
+      { scope, since: created_at, 'last action': last_action_at, events: count },
+      inJson(Object.fromEntries(Object.entries(scratch).map(([name, value]) => [`scratch.${name}`, value]))),
+      ...(events.length < count ? [[{ colour: 'dim' as const, text: `The newest ${events.length}; --limit shows more.` }]] : []),
+      ...events.map((value) => ({ as: 'json' as const, value })),
+    ],
+  },
 })
 
 export const archive = operation(

@@ -1,13 +1,13 @@
 import type { Feature } from '../../feature.ts'
 import { storeOf } from '../../store/store.ts'
 import { auditRoutes } from './http.ts'
-import { resources } from './resources.ts'
+import { list } from './resources.ts'
 import { forgetActions, insertAction } from './store.ts'
 
 /** The changes that people make with their keys: who, when, what. */
 export const audit: Feature = {
   name: 'audit',
-  resources,
+  operations: [list],
   routes: () => [auditRoutes],
   changed: (env, change) => insertAction(storeOf(env), { ...change, id: crypto.randomUUID() }),
   forgets: [{ name: 'audit', kept: 'a year', forget: forgetActions }],

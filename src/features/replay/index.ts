@@ -1,8 +1,10 @@
 import type { Feature } from '../../feature.ts'
 import { replayRoutes } from './http/routes.ts'
+import { replay as replayTrace } from './operations/replay.ts'
 
 /** Decides again from a recording, as it was or with changes. */
 export const replay: Feature = {
   name: 'replay',
+  operations: [replayTrace],
   routes: () => [replayRoutes],
 }

@@ -3,7 +3,7 @@ import type { Env } from '../../env.ts'
 import type { Feature } from '../../feature.ts'
 import { costRoutes } from './http/cost.ts'
 import { prometheusRoutes } from './http/prometheus.ts'
-import { statisticsRoutes } from './http/statistics.ts'
+import { read, statisticsRoutes } from './http/statistics.ts'
 import { storeOf } from '../../store/store.ts'
 import { crowdedOwners, evictSkills, MANY_VERSIONS } from './store/evict-skills.ts'
 import { countStatistics } from './scope/statistics.ts'
@@ -17,6 +17,7 @@ const MINUTE_MS = 60_000
 export const statistics: Feature = {
   name: 'statistics',
   inScope: countStatistics,
+  operations: [read],
   routes: () => [costRoutes, statisticsRoutes, prometheusRoutes],
   sweeps: [
     { name: 'summing statistics', run: (env, now) => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE) },

@@ -1,13 +1,17 @@
-import { readdirSync } from 'node:fs'
+import { globSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { Option } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { AnyOperation, Resource } from '../../../src/contract/operation.ts'
+import { verbsOf, type AnyOperation, type Resource } from '../../../src/contract/operation.ts'
 
 const folder = path.resolve('src/contract/operations')
-const modules = await Promise.all(readdirSync(folder).map((file) => import(path.join(folder, file)) as Promise<Record<string, unknown>>))
-const exported = modules.flatMap((module) => Object.values(module))
+const files = [
+  ...readdirSync(folder).map((file) => path.join(folder, file)),
+  ...globSync(path.resolve('src/features/*/{operations/*,resources}.ts')),
+]
+const modules = await Promise.all(files.map((file) => import(file) as Promise<Record<string, unknown>>))
+const exported = modules.flatMap((module) => Object.values(module).flat())
 const isOperation = (value: unknown): value is AnyOperation => typeof value === 'object' && value !== null && 'at' in value
 const operations = exported.filter(isOperation)
 
@@ -42,5 +46,5 @@ describe.each(operations.flatMap((op) => (op.command ? [[op.id, op, op.command] 
 test('each verb of a noun has a command', () => {
   const resources = exported.filter((value): value is Resource => typeof value === 'object' && value !== null && 'verbs' in value)
   expect(resources.length).toBeGreaterThan(0)
-  for (const { verbs } of resources) expect(verbs.filter((op) => !op.command)).toEqual([])
+  for (const resource of resources) expect(verbsOf(resource).filter((op) => !op.command)).toEqual([])
 })

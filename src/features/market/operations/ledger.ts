@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { account, ledgerAudit, ledgerReport, reportGroups } from '../contract/account.ts'
+import { account, ledgerAudit, ledgerReport, reportGroups, type LedgerReport } from '../contract/account.ts'
 import { accountId, amount, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
+import { remediesFor } from '../contract/remedies.ts'
 import { accounts, statement as statements } from '../contract/lists.ts'
-import { operations } from '../../../contract/operation.ts'
+import { operations, type Column, type Flag, type OperationFields, type Resource } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 
 const operation = operations({ tag: 'Ledger', roles: ['viewer'] })
@@ -15,6 +16,20 @@ const pageQuery = z.object({
 })
 const results = z.object({ results: z.array(transferResult) })
 const time = z.iso.datetime({ offset: true }).optional()
+
+type Results = z.infer<typeof results>
+/** Each command that pays says how it ended, and exits with 1 if the transfer failed. */
+const paid = {
+  fills: 'id',
+  shows: ({ results: [result] }: Results) => [{ id: result?.id, status: result?.status, reason: result?.reason ?? undefined }],
+  failed: ({ results: [result] }: Results) => result?.status === 'failed',
+  notes: ({ results: [result] }: Results, { id }: OperationFields) =>
+    result?.status === 'failed' ? remediesFor(result.reason, { is_own_id: id !== undefined }) : [],
+}
+const once: Flag = ['--id <id>', 'your id of the transfer: repeating it pays no second time']
+const memo: Flag = ['--memo <text>', 'a note']
+const whose: Flag = ['--debit <account>', 'the account that pays it, if several have this id']
+const inScrip = ['in scrip', 'whole'] as const
 
 export const send = operation('post /v1/ledger/transfers', 'sendTransfers', 'Transfer scrip', {
   description:
@@ -42,6 +57,14 @@ export const mint = operation('post /v1/ledger/mint', 'mintScrip', 'Make new scr
   example: { id: 'mint-1', to: 'scope:shop', amount: 1000 },
   answers: { 200: [results, 'The result.'] },
   problems: [404],
+  command: {
+    ...paid,
+    usage: 'mint <account> <amount>',
+    help: 'Make new scrip, as an admin',
+    arguments: { account: ['scope:NAME, key:NAME or key:ID'], amount: inScrip },
+    flags: [once, memo],
+    asks: ({ account: to, ...rest }) => ({ ...rest, to }),
+  },
 })
 
 export const list = operation(accounts.at, 'listAccounts', 'List accounts', {
@@ -96,6 +119,19 @@ export const report = operation('get /v1/ledger/accounts/{id}/report', 'getLedge
   }),
   answers: { 200: [ledgerReport, 'The sums.'] },
   problems: [404],
+  command: {
+    usage: 'report <id>',
+    help: 'Sum the payments of an account, as D1 has them',
+    flags: [
+      ['--by <group>', 'what the sums are grouped by', { choices: reportGroups, standard: 'day' }],
+      ['--since <time>', 'paid at or after a time: 10m ago, or an ISO time', { is: 'instant' }],
+      ['--until <time>', 'paid before a time: 10m ago, or an ISO time', { is: 'instant' }],
+    ],
+    shows: ({ items, as_of }) => [
+      { as: 'table', rows: items, columns: sumColumns },
+      as_of === null ? 'D1 has no transfer yet.' : `As of transfer ${as_of.seq}, at ${as_of.at}.`,
+    ],
+  },
 })
 
 export const audit = operation('get /v1/ledger/audit', 'auditLedger', 'Recompute the ledger from its history', {
@@ -111,3 +147,69 @@ export const audit = operation('get /v1/ledger/audit', 'auditLedger', 'Recompute
     failed: ({ ok }) => !ok,
   },
 })
+
+const sumColumns: readonly Column<LedgerReport['items'][number]>[] = [
+  { title: 'Paid', of: ({ debits }) => debits },
+  { title: 'Received', of: ({ credits }) => credits },
+  { title: 'Transfers', of: ({ transfers }) => transfers },
+  { title: 'Of', of: ({ group }) => group },
+]
+
+const pay = {
+  ...send,
+  command: {
+    ...paid,
+    usage: 'pay <from> <to> <amount>',
+    help: 'Transfer scrip',
+    arguments: { from: ['the account that pays'], to: ['the account that is paid'], amount: inScrip },
+    flags: [
+      once,
+      memo,
+      ['--code <code>', 'the kind of payment, for reports'],
+      ['--pending', 'only reserve the amount, until it is posted or voided'],
+      ['--timeout <seconds>', 'with --pending: it is voided after this time', { is: 'whole', field: 'timeout_s' }],
+    ],
+    wrong: ({ timeout_s, pending }) =>
+      timeout_s !== undefined && !pending ? '--timeout is for --pending: other transfers are paid at once.' : null,
+    asks: ({ from: debit, to: credit, ...rest }) => ({ ...rest, debit, credit }),
+  },
+} satisfies typeof send
+
+const post = {
+  ...send,
+  command: {
+    ...paid,
+    usage: 'post <pending>',
+    help: 'Pay a pending transfer',
+    flags: [once, whose, ['--amount <scrip>', 'a part; the rest returns', { is: 'whole' }]],
+    asks: ({ pending: pending_id, amount: part, ...rest }) => ({ ...rest, pending_id, post: part ?? true }),
+  },
+} satisfies typeof send
+
+const withdraw = {
+  ...send,
+  command: {
+    ...paid,
+    usage: 'void <pending>',
+    help: 'Return a pending transfer',
+    flags: [once, whose],
+    asks: ({ pending: pending_id, ...rest }) => ({ ...rest, pending_id, void: true }),
+  },
+} satisfies typeof send
+
+const examples = `
+Accounts are scope:NAME, key:NAME (key:ID where several keys have the name), genesis and escrow.
+
+Examples:
+  reflex ledger mint scope:shop/berlin 1000
+  reflex ledger pay scope:shop/berlin scope:shop/paris 5 --memo "for the reflex"
+  reflex ledger pay scope:shop/berlin scope:shop/paris 5 --pending --timeout 3600 --id order-17
+  reflex ledger post order-17 --amount 3
+  reflex ledger statement scope:shop/berlin`
+
+export const ledger: Resource = {
+  noun: 'ledger',
+  help: 'Accounts and transfers of scrip',
+  examples,
+  verbs: [list, find, statement, report, audit, mint, pay, post, withdraw],
+}

@@ -1,11 +1,13 @@
 import { z } from 'zod'
-import { operations } from '../../../contract/operation.ts'
+import { duration } from '../../../base/amounts.ts'
+import { operations, type Colour } from '../../../contract/operation.ts'
 import { instant, toolPage, toolScope, toolTime, traceId } from '../../../contract/operations/shared.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
-import { spanKinds, trace, traceStatuses, traceSummary } from '../../../contract/reports/trace.ts'
+import { spanKinds, trace, traceStatuses, traceSummary, type TraceStatus } from '../../../contract/reports/trace.ts'
 import { scopeName } from '../../../core/event.ts'
 
 const operation = operations({ tag: 'Traces', roles: ['viewer'] })
+const traceColours: Readonly<Record<TraceStatus, Colour>> = { ok: 'green', partial: 'yellow', error: 'red', running: 'yellow' }
 
 export const list = operation('get /v1/traces', 'listTraces', 'List traces, newest first', {
   description:
@@ -27,6 +29,34 @@ export const list = operation('get /v1/traces', 'listTraces', 'List traces, newe
       .optional(),
   }),
   answers: { 200: [paged(traceSummary), 'A page.'] },
+  command: {
+    usage: 'list',
+    help: 'List traces, newest first',
+    flags: [
+      ['--scope <scope>', 'of one scope'],
+      ['--agent <agent>', 'of one agent'],
+      ['--kind <kind>', 'with a span of a kind, such as turn, model, gate or effect'],
+      ['--skill <id>', 'with a decision on a skill'],
+      ['--status <status>', 'in one state', { choices: traceStatuses }],
+      ['--min-duration <ms>', 'that took at least as long', { is: 'whole', field: 'min_duration_ms' }],
+      ['--since <time>', 'at or after a time: 10m ago, or an ISO time', { is: 'instant' }],
+      ['--until <time>', 'before a time: 10m ago, or an ISO time', { is: 'instant' }],
+    ],
+    table: {
+      columns: [
+        { title: 'Started', of: ({ started_at }) => started_at },
+        { title: 'Status', of: ({ status }) => status, colour: ({ status }) => traceColours[status] },
+        { title: 'Took', of: ({ duration_ms }) => (duration_ms === null ? null : duration(duration_ms)) },
+        { title: 'Trace', of: ({ trace_id }) => trace_id },
+        { title: 'Scopes', of: ({ scopes }) => scopes.join(' ') },
+        { title: 'Event', of: ({ first_event }) => first_event?.type ?? '-' },
+        { title: 'Kinds', of: ({ kinds, skills }) => [...kinds, ...skills].join(' ') },
+      ],
+      empty: 'No trace matches.',
+      most: 100,
+      limit: 20,
+    },
+  },
   mcp: {
     name: 'list_traces',
     title: 'Traces',

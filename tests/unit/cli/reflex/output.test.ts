@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../../../cli/lib/cli-error.ts'
+import { requestOf } from '../../../../cli/reflex/ask.ts'
 import { completions } from '../../../../cli/reflex/completion.ts'
 import { checksOf, type DoctorHealth } from '../../../../cli/reflex/doctor/checks.ts'
-import { route } from '../../../../cli/reflex/pages.ts'
 import { reflexProgram } from '../../../../cli/reflex/program.ts'
 import { matches } from '../../../../cli/reflex/reflex/test.ts'
 import { settingsIn } from '../../../../cli/reflex/scope/set.ts'
@@ -62,7 +62,8 @@ test('an action matches if it has the wanted fields', () => {
 })
 
 test('parts of a path are encoded', () => {
-  expect(route(['scopes', 'a/b c'], { limit: 5, cursor: undefined, q: 'ü&' })).toBe('/v1/scopes/a%2Fb%20c?limit=5&q=%C3%BC%26')
+  const fields = { limit: 5, cursor: undefined, q: 'ü&' }
+  expect(requestOf({ at: 'get /v1/scopes/{scope}' }, { path: ['a/b c'], fields }).address).toBe('/v1/scopes/a%2Fb%20c?limit=5&q=%C3%BC%26')
 })
 
 describe('completion', () => {

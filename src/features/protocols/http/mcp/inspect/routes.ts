@@ -4,7 +4,7 @@ import type { Context } from 'hono'
 import type { Env } from '../../../../../env.ts'
 import { type Json, isJsonFields, jsonValue } from '../../../../../base/json.ts'
 import { addressOf } from '../../../../../contract/address.ts'
-import { operations, type AnyOperation, type OperationFields, type Resource } from '../../../../../contract/operation.ts'
+import { operations, type AnyOperation, type OperationFields } from '../../../../../contract/operation.ts'
 import { hasRole } from '../../../../../contract/principal.ts'
 import type { AuthEnv } from '../../../../../http/auth/middleware.ts'
 import { resource } from '../../../../../http/describe/describe.ts'
@@ -24,7 +24,7 @@ const inspect = operations({ tag: 'Agents', roles: ['viewer'] })('post /v1/mcp/i
 /** The app whose routes answer, and what its features declare. */
 export type WorkerApi = {
   fetch: (request: Request, env: Env, context: Context<AuthEnv>['executionCtx']) => Response | Promise<Response>
-  resources: readonly Resource[]
+  operations: readonly AnyOperation[]
 }
 
 export const inspectRoutes = (api: () => WorkerApi) =>
@@ -40,7 +40,7 @@ function inspector(c: Context<AuthEnv>, api: WorkerApi): McpServer {
     { name: 'reflex-inspect', title: 'Reflex: questions', version: '1' },
     { instructions: INSTRUCTIONS, cacheHints: { 'tools/list': { ttlMs: LIST_MS, cacheScope: 'private' } } },
   )
-  for (const inspection of inspectionsOf(api.resources).filter(({ roles }) => roles?.some((role) => hasRole(c.var.principal, role)))) {
+  for (const inspection of inspectionsOf(api.operations).filter(({ roles }) => roles?.some((role) => hasRole(c.var.principal, role)))) {
     if (!inspection.mcp) throw new Error(`${inspection.at} declares no tool`)
     const { name, title, description, input } = inspection.mcp
     const annotations = { readOnlyHint: true, openWorldHint: false }
