@@ -15,7 +15,10 @@ export const addNoun = (program: Command, { noun, help, examples = '' }: Omit<Re
 
 export function addResource(program: Command, resource: Resource): void {
   const noun = addNoun(program, resource)
-  for (const op of resource.verbs) 'noun' in op ? addResource(noun, op) : addOperation(noun, op)
+  for (const verb of resource.verbs) {
+    if ('noun' in verb) addResource(noun, verb)
+    else addOperation(noun, verb)
+  }
 }
 
 /** Sends no request where it returns true: for options of the command alone. */

@@ -44,7 +44,7 @@ const template = {
   description: 'Fires on\u001bwords',
   params: {
     type: 'object',
-    properties: { words: { type: 'array' }, how: { enum: ['any', 'all'], default: 'any' }, then: { oneOf: [] }, else: {} },
+    properties: { words: { type: 'array' }, how: { enum: ['any', 'all'], default: 'any' }, action: { oneOf: [] }, other: {} },
     required: ['words'],
   },
 }

@@ -1,7 +1,6 @@
 import path from 'node:path'
 import { Option, type Command } from 'commander'
 import { isJsonFields } from '../../../src/base/json.ts'
-import type { ReplayReport } from '../../../src/features/replay/contract/replay.ts'
 import { replay as replayTrace, replayFile } from '../../../src/features/replay/operations/replay.ts'
 import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { ask } from '../ask.ts'
