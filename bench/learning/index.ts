@@ -5,6 +5,7 @@ import { compile } from '../../cli/sandbox/compile.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'
+import { INTENTS_HEADER, intentNames, measureIntents } from './intents.ts'
 import { type Labels, measureTable, tableNames, TABLE_HEADER } from './tables.ts'
 
 const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
@@ -13,6 +14,7 @@ Serves public inputs in time order to a scope that learns reflexes (docs/learnin
   --input NAME    ${Object.keys(inputs).join(', ')}; all unless set
   --noise SHARE   of the teacher's answers that are wrong; 0, 0.01 and 0.03 unless set
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
+  --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
   --json          everything
   --code          the code of the reflexes that act at the end, too
@@ -25,6 +27,7 @@ const { values: options } = parseArgs({
     noise: { type: 'string', multiple: true, default: ['0', '0.01', '0.03'] },
     audit: { type: 'string', default: '0.02' },
     table: { type: 'string', multiple: true },
+    intents: { type: 'string', multiple: true },
     labels: { type: 'string', default: 'real' },
     json: { type: 'boolean', default: false },
     code: { type: 'boolean', default: false },
@@ -35,9 +38,10 @@ const { values: options } = parseArgs({
 const HEADER = `| input | noise | no teacher needed | agreement | calls per 100 before | after | exact cache | masked cache | run | learning |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |`
 
-const { data, table } = options
+const { data, table, intents } = options
 if (data === undefined) console.log(usage)
 else if (table) runTables(data, table)
+else if (intents) runIntents(data, intents)
 else await run(data)
 
 function runTables(directory: string, names: readonly string[]): void {
@@ -45,8 +49,17 @@ function runTables(directory: string, names: readonly string[]): void {
   for (const name of names) console.log(measureTable(name, directory, options.labels as Labels))
 }
 
+function runIntents(directory: string, names: readonly string[]): void {
+  console.log(INTENTS_HEADER)
+  for (const name of names) console.log(measureIntents(name, directory, new QuickJsSandbox(sandboxModule())))
+}
+
+function sandboxModule(): WebAssembly.Module {
+  return compile(readFileSync(join(import.meta.dirname, '../../src/reflexes/engine/sandbox.wasm')))
+}
+
 async function run(directory: string): Promise<void> {
-  const wasm = compile(readFileSync(join(import.meta.dirname, '../../src/reflexes/engine/sandbox.wasm')))
+  const wasm = sandboxModule()
   const results: Result[] = []
   if (!options.json) console.log(HEADER)
   for (const name of options.input) {

@@ -36,6 +36,7 @@ const DECAY = 1e-4
 const LEAST_ERROR = 1e-3
 /** Products and sums of one step. */
 const STEP = 400_000
+const PIECES_OF_STEP = 4000
 
 /** A multinomial logistic regression (AdaGrad, in time order). */
 export function* fitPieces(lesson: Lesson): Steps<PieceWeights> {
@@ -73,12 +74,12 @@ function* tableOf({ rows, classes }: Lesson): Steps<Table> {
     }
   }
   const most = Math.min(MOST_FEATURES, Math.floor(MOST_PRODUCTS / (classes + 1)))
-  const recurring = [...counts].filter(([, support]) => support >= LEAST_SUPPORT)
-  yield
-  recurring.sort(([one, left], [other, right]) => right - left || one - other)
-  const chosen = recurring.slice(0, most)
-  const places = new Map(chosen.map(([piece], feature) => [piece, feature]))
-  yield
+  const chosen = yield* mostFrequent(counts, most)
+  const places = new Map<number, number>()
+  for (const [feature, [piece]] of chosen.entries()) {
+    places.set(piece, feature)
+    if (feature % PIECES_OF_STEP === 0) yield
+  }
   const found: Int32Array[] = []
   for (const row of rows) {
     const features: number[] = []
@@ -96,6 +97,25 @@ function* tableOf({ rows, classes }: Lesson): Steps<Table> {
   const held = support.reduce((sum, episodes) => sum + episodes, 0)
   const rate = Math.min(MOST_RATE, (RATE * rows.length) / Math.max(1, held))
   return { hashes: Uint32Array.from(chosen, ([piece]) => piece), support, rows: found, rate }
+}
+
+/** Pieces that recur, the most frequent first; of two that are level, the one seen first. */
+function* mostFrequent(counts: ReadonlyMap<number, number>, most: number): Steps<(readonly [piece: number, support: number])[]> {
+  const bySupport = new Map<number, number[]>()
+  let read = 0
+  for (const [piece, support] of counts) {
+    if ((read += 1) % PIECES_OF_STEP === 0) yield
+    if (support < LEAST_SUPPORT) continue
+    const level = bySupport.get(support)
+    if (level) level.push(piece)
+    else bySupport.set(support, [piece])
+  }
+  const chosen: (readonly [number, number])[] = []
+  for (const support of [...bySupport.keys()].sort((one, other) => other - one)) {
+    for (const piece of bySupport.get(support) ?? []) if (chosen.length < most) chosen.push([piece, support])
+    yield
+  }
+  return chosen
 }
 
 /** `weights`, `slopes`: of a feature and a class, at feature × classes + class. */
