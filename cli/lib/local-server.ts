@@ -87,6 +87,9 @@ export async function startServer({
   ...options
 }: ServerOptions): Promise<LocalServer> {
   const place = { persist_to, project, config, env }
+  // First: two processes that open the same D1 find it locked.
+  await layD1({ ...place, ...options })
+  options.signal?.throwIfAborted()
   const where = placeOptions(place)
   const port = options.port ?? (await freePort())
   const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
@@ -113,9 +116,6 @@ export async function startServer({
   })
   const url = `http://127.0.0.1:${port}`
   try {
-    // While wrangler bundles the Worker, which opens D1 at its first request.
-    await layD1({ ...place, ...options })
-    options.signal?.throwIfAborted()
     await ready(url, { log, ended, ready_ms: options.ready_ms ?? 60_000 }).catch((error: unknown) => {
       throw new Error(`wrangler dev did not come up: ${error instanceof Error ? error.message : String(error)}\n${log()}`, { cause: error })
     })
