@@ -5,51 +5,60 @@ import { offersOf } from '../../src/features/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
 import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
 import { countAudit, doubt, emptyCusum, type Cusum } from '../../src/features/proof/evidence/drift.ts'
-import { type Bar, barFor } from '../../src/features/proof/evidence/sprt.ts'
+import { barFor } from '../../src/features/proof/evidence/sprt.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Program, Sandbox } from '../../src/reflexes/sandbox.ts'
 import { checkReflex } from '../../src/reflexes/static-check.ts'
 
-export type Audit = { index: number; id: string; agreed: boolean }
-/** Reflexes that were learned together and use the same tool: proved and demoted together. */
+export type Audit = { index: number; id: string; risk: RiskLevel; agreed: boolean }
+type RiskLevel = 'inside' | 'outside'
+/** The proof of a bundle's acts of one risk, as a certificate has a stratum for each. */
+type Proof = { agreed: number; disagreed: number; state: 'open' | 'proven' | 'refuted' }
+/** Reflexes that were learned together and use the same tools: proved and demoted together. */
 export type Bundle = {
-  stratum: string
+  strata: readonly string[]
   reflexes: { reflex: LearnedReflex; program: Program }[]
-  state: 'shadow' | 'active'
-  agreed: number
-  disagreed: number
+  proofs: Record<RiskLevel, Proof>
   audits: Audit[]
-  /** A certificate for each reflex, as in a scope. */
+  /** A certificate for each reflex and risk, as in a scope. */
   audited: Map<string, { cusum: Cusum; pace: AuditPace }>
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number
 }
 
-export const NOTHING = 'nothing'
+const unproven = (): Proof => ({ agreed: 0, disagreed: 0, state: 'open' })
 
 export async function bundlesOf(learned: LearnedReflexes): Promise<Bundle[]> {
   return Promise.all(
-    offersOf(learned).map(async ({ stratum, reflexes, forecast }) => {
+    offersOf(learned).map(async ({ strata, reflexes, forecast }) => {
       const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
-      return { stratum, reflexes: programs, state: 'shadow', agreed: 0, disagreed: 0, forecast, ...notAudited() } as const
+      return { strata, reflexes: programs, proofs: { inside: unproven(), outside: unproven() }, forecast, ...notAudited() }
     }),
   )
 }
 
+export const isActive = ({ proofs }: Bundle): boolean => proofs.inside.state === 'proven' || proofs.outside.state === 'proven'
+export const isRefuted = ({ proofs }: Bundle): boolean =>
+  Object.values(proofs).some(({ state }) => state === 'refuted') &&
+  Object.values(proofs).every(({ state, agreed }) => state !== 'proven' && (state === 'refuted' || agreed === 0))
+
 export const notAudited = (): Pick<Bundle, 'audits' | 'audited'> => ({ audits: [], audited: new Map() })
 
-/** The audits of a reflex's acts since its proof. */
-export const auditsOf = ({ audited }: Bundle, id: string): { cusum: Cusum; pace: AuditPace } =>
-  audited.get(id) ?? { cusum: emptyCusum(), pace: { proof: 0, acts: 0, unaudited: 0 } }
+/** The audits of a reflex's acts of a risk since its proof. */
+export const auditsOf = ({ audited }: Bundle, { id, risk }: Fired): { cusum: Cusum; pace: AuditPace } =>
+  audited.get(`${risk} ${id}`) ?? { cusum: emptyCusum(), pace: { proof: 0, acts: 0, unaudited: 0 } }
+
+export const putAudits = ({ audited }: Bundle, { id, risk }: Fired, known: ReturnType<typeof auditsOf>): void =>
+  void audited.set(`${risk} ${id}`, known)
 
 /** True while it is compared again, since an audit disagreed. */
-export const isDoubted = (bundle: Bundle, id: string): boolean => doubt(auditsOf(bundle, id).cusum, barOf(bundle)) > 0
+export const isDoubted = (bundle: Bundle, fired: Fired): boolean => doubt(auditsOf(bundle, fired).cusum, barFor(fired.risk)) > 0
 
-export function countAudited(bundle: Bundle, audit: Audit): void {
-  const known = auditsOf(bundle, audit.id)
+export function countAudited(bundle: Bundle, fired: Fired, audit: Audit): void {
+  const known = auditsOf(bundle, fired)
   bundle.audits.push(audit)
-  bundle.audited.set(audit.id, { ...known, cusum: countAudit(known.cusum, audit.agreed, barOf(bundle)) })
+  putAudits(bundle, fired, { ...known, cusum: countAudit(known.cusum, audit.agreed, barFor(fired.risk)) })
 }
 
 async function programOf({ code }: LearnedReflex): Promise<Program> {
@@ -58,31 +67,35 @@ async function programOf({ code }: LearnedReflex): Promise<Program> {
   return { hash: checked.hash, code }
 }
 
-export type Fired = { acts: EpisodeAct[]; id: string }
+export type Fired = { acts: EpisodeAct[]; id: string; risk: RiskLevel }
 
 /** The acts of the first reflex that fires, in the sandbox that scopes use; null if none does. */
 export function fire(sandbox: Sandbox, { reflexes }: Bundle, saw: Saw, times: number[] = []): Fired | null {
   for (const { reflex, program } of reflexes) {
     const { action, reason, error, duration_us } = runReflex(sandbox, program, { ...sampleContext, ...saw })
     times.push(duration_us)
-    if (action !== null) return { acts: actsOfAction(action), id: reflex.id }
+    if (action !== null) {
+      const acts = actsOfAction(action)
+      return { acts, id: reflex.id, risk: acts.length === 0 ? 'inside' : 'outside' }
+    }
     if (reason !== 'null') throw new Error(`a learned reflex ended in ${reason}: ${error}\n${program.code}`)
   }
   return null
 }
 
-export const barOf = ({ stratum }: Pick<Bundle, 'stratum'>): Bar => barFor(stratum === NOTHING ? 'inside' : 'outside')
-
-/** The audited event since which a CUSUM test sees more disagreement, or null. */
-export function driftSince({ audits, stratum }: Bundle): number | null {
-  const bar = barOf({ stratum })
-  let state = emptyCusum()
-  let since = audits[0]?.index ?? 0
-  for (const { index, agreed } of audits) {
-    if (state.sum === 0) since = index
-    state = countAudit(state, agreed, bar)
+/** The audited event since which a CUSUM test of a risk sees more disagreement, or null. */
+export function driftSince({ audits }: Bundle): number | null {
+  for (const risk of ['inside', 'outside'] as const) {
+    const own = audits.filter((audit) => audit.risk === risk)
+    let state = emptyCusum()
+    let since = own[0]?.index ?? 0
+    for (const { index, agreed } of own) {
+      if (state.sum === 0) since = index
+      state = countAudit(state, agreed, barFor(risk))
+    }
+    if (state.alarm) return since
   }
-  return state.alarm ? since : null
+  return null
 }
 
 /** The reflexes that the audits since then speak against; all if they do so alike. */

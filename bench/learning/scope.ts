@@ -12,27 +12,27 @@ import {
   offerRefusal,
   SETTLINGS,
   STEP,
-  strataOf,
   stratumOfAct,
   withoutForgotten,
   worthAsking,
 } from '../../src/features/learning/run/policy.ts'
-import { sprt } from '../../src/features/proof/evidence/sprt.ts'
+import { barFor, sprt } from '../../src/features/proof/evidence/sprt.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { countAct, occasionOf } from '../../src/features/proof/evidence/draw.ts'
 import {
   auditsOf,
   countAudited,
-  barOf,
   type Bundle,
   bundlesOf,
   driftedIn,
   driftSince,
   fire,
   type Fired,
+  isActive,
   isDoubted,
-  NOTHING,
+  isRefuted,
   notAudited,
+  putAudits,
 } from './bundle.ts'
 import type { Item } from './inputs.ts'
 
@@ -69,7 +69,7 @@ export class LearningScope {
   }
 
   get active(): LearnedReflex[] {
-    return this.#bundles.filter(({ state }) => state === 'active').flatMap(({ reflexes }) => reflexes.map(({ reflex }) => reflex))
+    return this.#bundles.filter(isActive).flatMap(({ reflexes }) => reflexes.map(({ reflex }) => reflex))
   }
 
   /** Decides on an event, then learns from it. */
@@ -77,7 +77,7 @@ export class LearningScope {
     this.#labels.set(item.id, item.label)
     const first = this.#fireFirst(item)
     // In doubt, the slow path decides, and the reflex is compared with it.
-    const doubted = first !== null && isDoubted(first.bundle, first.id)
+    const doubted = first !== null && isDoubted(first.bundle, first)
     const fired = doubted ? null : first
     this.#recent = [...this.#recent.slice(1 - RECENT), fired === null]
     if (fired !== null && !this.#draws(fired, item)) return { acts: fired.acts, by: 'reflex' }
@@ -85,25 +85,25 @@ export class LearningScope {
     let acts = this.#settings.ask(item, 0)
     if (first !== null) acts = this.#audit(first, { item, index, acts })
     // A version in shadow mode beside an acting one is proved where the acting one passes.
-    else for (const bundle of this.#bundles.filter(({ state }) => state === 'shadow')) acts = this.#compare(bundle, item, acts, index)
+    else for (const bundle of this.#bundles) acts = this.#compare(bundle, item, acts, index)
     this.#episodes.push(episodeOf(item, acts, index))
     const slow = this.#recent.filter(Boolean).length / this.#recent.length
     if (this.#episodes.length >= this.#next && slow > LEAST_SLOW) await this.#learn(index)
     return fired === null ? { acts, by: 'teacher' } : { acts: fired.acts, by: 'reflex' }
   }
 
-  #draws({ bundle, id: reflex_id }: Acted, { id: event_id }: Item): boolean {
-    const risk = bundle.stratum === NOTHING ? 'inside' : 'outside'
-    const known = auditsOf(bundle, reflex_id)
-    const occasion = occasionOf(known.pace, { event_id, salt: reflex_id, share: this.#settings.audit, risk, is_new: false })
-    bundle.audited.set(reflex_id, { ...known, pace: countAct(known.pace, occasion) })
+  #draws(fired: Acted, { id: event_id }: Item): boolean {
+    const known = auditsOf(fired.bundle, fired)
+    const { id: salt, risk } = fired
+    const occasion = occasionOf(known.pace, { event_id, salt, share: this.#settings.audit, risk, is_new: false })
+    putAudits(fired.bundle, fired, { ...known, pace: countAct(known.pace, occasion) })
     return occasion !== null
   }
 
   #fireFirst(item: Item): Acted | null {
     for (const bundle of this.#bundles) {
-      const fired = bundle.state === 'active' ? fire(this.#sandbox, bundle, item.saw, this.runs) : null
-      if (fired !== null) return { ...fired, bundle }
+      const fired = isActive(bundle) ? fire(this.#sandbox, bundle, item.saw, this.runs) : null
+      if (fired !== null && bundle.proofs[fired.risk].state === 'proven') return { ...fired, bundle }
     }
     return null
   }
@@ -116,10 +116,11 @@ export class LearningScope {
     return majority([acts, this.#settings.ask(item, 1), this.#settings.ask(item, 2)])
   }
 
-  #audit({ bundle, acts: own, id }: Acted, { item, index, acts }: { item: Item; index: number; acts: EpisodeAct[] }): EpisodeAct[] {
+  #audit(fired: Acted, { item, index, acts }: { item: Item; index: number; acts: EpisodeAct[] }): EpisodeAct[] {
+    const { bundle, acts: own, id, risk } = fired
     this.#audited.add(item.id)
     const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
-    countAudited(bundle, { index, id, agreed: same(settled, own) })
+    countAudited(bundle, fired, { index, id, risk, agreed: same(settled, own) })
     const since = driftSince(bundle)
     if (since !== null) this.#demote(bundle, since, index)
     return settled
@@ -129,7 +130,7 @@ export class LearningScope {
   #demote(bundle: Bundle, since: number, index: number): void {
     const drifted = driftedIn(bundle, since)
     const audits = bundle.audits.filter((audit) => audit.index >= since).length
-    this.log.push(`${index}: ${bundle.stratum}: drift within ${audits} audits, ${drifted.length} reflexes back to shadow mode`)
+    this.log.push(`${index}: ${bundle.strata.join()}: drift within ${audits} audits, ${drifted.length} reflexes back to shadow mode`)
     const wrong = { ...bundle, reflexes: drifted }
     const fired = this.#episodes.map(({ saw }) => fire(this.#sandbox, wrong, saw))
     this.#episodes = withoutForgotten(
@@ -144,19 +145,19 @@ export class LearningScope {
   }
 
   #compare(bundle: Bundle, item: Item, acts: EpisodeAct[], index: number): EpisodeAct[] {
-    const own = fire(this.#sandbox, bundle, item.saw, this.runs)?.acts
-    if (!own) return acts
-    const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
-    if (same(settled, own)) bundle.agreed += 1
-    else bundle.disagreed += 1
-    const { verdict } = sprt(barOf(bundle), bundle)
+    const fired = fire(this.#sandbox, bundle, item.saw, this.runs)
+    const proof = fired && bundle.proofs[fired.risk]
+    if (!fired || proof?.state !== 'open') return acts
+    const settled = same(acts, fired.acts) ? acts : this.#appeal(item.id, acts)
+    if (same(settled, fired.acts)) proof.agreed += 1
+    else proof.disagreed += 1
+    const { verdict } = sprt(barFor(fired.risk), proof)
     if (verdict === 'open') return settled
-    this.log.push(`${index}: ${bundle.stratum}: ${verdict}, ${bundle.agreed} of ${bundle.agreed + bundle.disagreed} agreed`)
-    if (verdict === 'refuted') this.#bundles = this.#bundles.filter((other) => other !== bundle)
-    else {
-      bundle.state = 'active'
-      this.#tookOver.set(bundle.stratum, index)
-    }
+    proof.state = verdict
+    const named = `${bundle.strata.length === 1 ? bundle.strata[0] : `table of ${bundle.strata.length}`}, ${fired.risk}`
+    this.log.push(`${index}: ${named}: ${verdict}, ${proof.agreed} of ${proof.agreed + proof.disagreed} agreed`)
+    if (isRefuted(bundle)) this.#bundles = this.#bundles.filter((other) => other !== bundle)
+    else if (verdict === 'proven') for (const stratum of bundle.strata) this.#tookOver.set(stratum, index)
     return settled
   }
 
@@ -169,7 +170,7 @@ export class LearningScope {
     this.learnMs = Math.max(this.learnMs, performance.now() - start)
     this.learned = learned
     this.#covers.push(coverageOf(learned))
-    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length, strataOf(learned))) return
+    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length)) return
     for (const bundle of await bundlesOf(learned)) this.#offer(bundle, index)
   }
 
@@ -185,14 +186,14 @@ export class LearningScope {
   }
 
   #offer(bundle: Bundle, index: number): void {
-    const known = this.#bundles.filter(({ stratum, state }) => stratum === bundle.stratum && state === 'shadow')
+    const known = this.#bundles.filter((one) => !isActive(one) && one.strata.some((stratum) => bundle.strata.includes(stratum)))
     const offer = { ...bundle, reflexes: bundle.reflexes.map(({ reflex }) => reflex) }
     const forecasts = known.map(({ forecast }) => forecast)
     if (offerRefusal(offer, forecasts) !== null) return
     this.#bundles = [...this.#bundles.filter((other) => !known.includes(other)), bundle]
     const by = [...new Set(bundle.reflexes.map(({ reflex }) => reflex.by))].join(' and ')
     const share = `${(bundle.forecast * 100).toFixed(1)} %`
-    this.log.push(`${index}: ${bundle.stratum}: ${bundle.reflexes.length} by ${by} in shadow mode, would take ${share}`)
+    this.log.push(`${index}: ${bundle.strata.join()}: ${bundle.reflexes.length} by ${by} in shadow mode, would take ${share}`)
   }
 
   /** Decisions that may be mistakes are asked for again, each once. */

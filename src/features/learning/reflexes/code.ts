@@ -3,18 +3,12 @@ import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS
 import { REPEATS_SOURCE } from './facts/repeats.ts'
 import { NUMBERS_SOURCE } from '../../proof/evidence/numbers.ts'
 import type { ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
-import type { FieldSpan, NumberRange, TextSpans } from './ranges.ts'
+import type { FieldSpan, NumberRange, TextSpans } from './facts/ranges.ts'
 import type { Extractor, ReplySlot } from './slots.ts'
-import { beginningCode, LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
+import { LONGEST_TEXT, quote, WORDS_SOURCE } from './facts/text.ts'
 
 /** A rule as a person reads it: examples are events as JSON. */
 export type ShownRule = { literals: readonly Literal[]; support: number; exceptions: number; examples: readonly string[] }
-export type ShownTable = {
-  bias: number
-  threshold: number
-  weights: readonly { condition: Condition; points: number }[]
-  examples: readonly string[]
-}
 export type RuleGuard =
   | { path: readonly string[]; values: readonly (string | boolean | null)[] }
   | { names: readonly string[]; path: readonly string[] }
@@ -27,61 +21,91 @@ export type RuleProgram = {
   /** The numbers in a text that the conditions ask about. */
   spansIn: (path: readonly string[]) => TextSpans | null
   acts: readonly ActTemplate[]
-  decides: { rules: readonly ShownRule[] } | { table: ShownTable }
+  rules: readonly ShownRule[]
 }
 
 const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-export function codeOf({ title, guards, fields, spansIn, acts, decides }: RuleProgram): string {
-  const conditions =
-    'rules' in decides
-      ? decides.rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
-      : decides.table.weights.map(({ condition }) => condition)
+export function codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): string {
+  const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
     conditions.flatMap((condition) =>
       condition.is === 'says' || condition.is === 'begins' ? [[pathKey(condition.path), condition.path] as const] : [],
     ),
   )
   const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
-  const slots = slotsOf(acts)
   const spans = [...paths.values()].flatMap((path) => spansIn(path) ?? [])
+  const isOfWindow = (condition: Condition): boolean => 'path' in condition && condition.path[0] === 'window'
   const body = [
-    ...guards
-      .filter(
-        (guard) =>
-          guard === 'unheard' || 'values' in guard || conditions.some((condition) => 'path' in condition && condition.path[0] === 'window'),
-      )
-      .map(guardCode),
+    ...guards.filter((guard) => guard === 'unheard' || 'values' in guard || conditions.some(isOfWindow)).map(guardCode),
     ...fields.map(fieldCode),
-    ...('rules' in decides ? rulesCode(decides.rules, texts, paths) : tableCode(decides.table, texts, paths)),
+    ...rulesCode(rules, texts, paths),
   ]
-  const parts = [
+  const own = actCode({ acts, spans, fields: [], unheard: false })
+  return joined([
     title.map((line) => `// ${line}`).join('\n'),
-    'table' in decides ? pointsCode(decides.table, texts) : '',
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
-    actCode(acts, slots, spans),
-    'table' in decides ? SAID_SOURCE : '',
+    own,
     texts.size > 0 ? WORDS_SOURCE : '',
-    spans.length > 0 ? NUMBERS_SOURCE : '',
-    slots.some(({ slot }) => slot.some(({ pattern }) => pattern !== null)) ? PART_SOURCE : '',
+    ...helpersOf([{ acts, spans }]),
     conditions.some((condition) => 'path' in condition && condition.path[0] === REPEATS) ? REPEATS_SOURCE : '',
     conditions.some(({ is }) => is === 'contains') ? HAS_SOURCE : '',
-  ]
-  return `${parts.filter((part) => part !== '').join('\n\n')}\n`
+  ])
 }
 
-const SAID_SOURCE = `function saidIn(words) {
-  const seen = new Set()
-  for (let at = 1; at < words.length; at += 1) {
-    const word = words[at]
-    seen.add(word)
-    seen.add(\`\${words[at - 1]} \${word}\`)
-    ${beginningCode('word')}
-  }
-  return seen
-}`
+const joined = (parts: readonly string[]): string => `${parts.filter((part) => part !== '').join('\n\n')}\n`
+
+/** Functions that acts call. */
+const helpersOf = (all: readonly { acts: readonly ActTemplate[]; spans: readonly TextSpans[] }[]): string[] => [
+  all.some(({ spans }) => spans.length > 0) ? `${UNSEEN_SOURCE}\n\n${NUMBERS_SOURCE}` : '',
+  all.some(({ acts }) => slotsOf(acts).some(({ slot }) => slot.some(({ pattern }) => pattern !== null))) ? PART_SOURCE : '',
+]
+
+/** A decision of a table. `lead`: the points by which it must be ahead. */
+export type CodeDecision = Acting & { own: number; lead: number; title: string; examples: readonly string[] }
+type Acting = { acts: readonly ActTemplate[]; spans: readonly TextSpans[]; fields: readonly FieldSpan[]; unheard: boolean }
+export type ScorerProgram = {
+  title: readonly string[]
+  guards: readonly RuleGuard[]
+  fields: readonly FieldSpan[]
+  decisions: readonly CodeDecision[]
+  classes: number
+  /** The function `tablePoints(context)`, and what it calls. */
+  source: string
+}
+
+/** JavaScript that takes the decision with the most points, if it leads by enough. */
+export function scorerCodeOf({ title, guards, fields, decisions, classes, source }: ScorerProgram): string {
+  const body = [
+    ...guards.filter((guard) => guard !== 'unheard' && 'values' in guard).map(guardCode),
+    ...fields.map(fieldCode),
+    'const points = tablePoints(context)',
+    'if (points === null) return null',
+    'let best = 0',
+    'for (let own = 1; own < points.length; own += 1) if (points[own] > points[best]) best = own',
+    'const others = points.filter((_, own) => own !== best)',
+    'const decision = DECISIONS[best]',
+    'return decision && points[best] - Math.max(...others) >= decision.lead ? decision.act(context) : null',
+  ]
+  const listed = Array.from({ length: classes }, (_, own) => {
+    const decision = decisions.find((one) => one.own === own)
+    return decision ? `  { lead: ${decision.lead}, act: act${own} },` : '  null,'
+  })
+  return joined([
+    title.map((line) => `// ${line}`).join('\n'),
+    `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
+    `// The decisions that have points; \`lead\`: how many more than all others. null: it is left to the slow path.\nconst DECISIONS = [\n${listed.join('\n')}\n]`,
+    ...decisions.map((decision) => {
+      const lines = [`// ${decision.title}`, ...exampleLines(decision.examples)]
+      return `${lines.join('\n')}\n${actCode(decision, `act${decision.own}`)}`
+    }),
+    ...helpersOf(decisions),
+    source,
+  ])
+}
+
 const HAS_SOURCE = 'const has = (list, item) => Array.isArray(list) && list.includes(item)'
 const PART_SOURCE = `// The value that the pattern finds; undefined if it finds nothing, or several values.
 function part(text, pattern) {
@@ -91,6 +115,13 @@ function part(text, pattern) {
     only = found
   }
   return only
+}`
+const UNSEEN_SOURCE = `// True if the text has a number that was not seen: by the word before it, else as all others. null: any; undefined: none.
+function hasUnseen(text, seen, others) {
+  return numbersIn(text).some(({ place, value }) => {
+    const span = Object.hasOwn(seen, place) ? seen[place] : others
+    return span === undefined || (span !== null && (value < span[0] || value > span[1]))
+  })
 }`
 
 function guardCode(guard: RuleGuard): string {
@@ -108,24 +139,9 @@ const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
   `if (!(${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
 
 /** A number that was not taught leaves the event to others. */
-function spansCode({ path, at, others }: TextSpans, index: number): string[] {
-  const name = `seen${index === 0 ? '' : index + 1}`
-  const bounded = at.map(([place, accepted]) => `${quote(place)}: ${spanCode(accepted)}`)
-  const found =
-    others === 'none'
-      ? [`  if (!${name}.has(place)) return true`, `  const span = ${name}.get(place)`]
-      : [`  const span = ${name}.has(place) ? ${name}.get(place) : ${spanCode(others)}`]
-  return [
-    `// The numbers that were seen, by the word before them; null: any. Elsewhere: ${Array.isArray(others) ? others.join(' to ') : String(others)}.`,
-    `const ${name} = new Map(Object.entries({`,
-    ...wrapped(bounded).split('\n'),
-    '}))',
-    `const unseen${index === 0 ? '' : index + 1} = numbersIn(${pathCode(path)}).some(({ place, value }) => {`,
-    ...found,
-    '  return span !== null && (value < span[0] || value > span[1])',
-    '})',
-    `if (unseen${index === 0 ? '' : index + 1}) return null`,
-  ]
+function spansCode({ path, at, others }: TextSpans): string {
+  const seen = fieldsCode(at.map(([place, accepted]) => [place, spanCode(accepted)]))
+  return `if (hasUnseen(${pathCode(path)}, ${seen}, ${others === 'none' ? 'undefined' : spanCode(others)})) return null`
 }
 
 const spanCode = (span: NumberRange | 'any'): string => (span === 'any' ? 'null' : `[${span[0]}, ${span[1]}]`)
@@ -164,56 +180,15 @@ function ifCode(conditions: readonly string[]): string[] {
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-function tableCode({ bias, threshold, weights, examples }: ShownTable, texts: ReadonlyMap<string, string>, paths: Paths): string[] {
-  const others = weights.filter(({ condition }) => condition.is !== 'says' && condition.is !== 'begins')
-  return [
-    ...(others.some(({ condition }) => condition.is === 'follows') ? [TYPES_CODE] : []),
-    `let points = ${bias}`,
-    ...[...texts].flatMap(([key, name]) => [
-      `const ${name} = wordsOf(${pathCode(paths.get(key) ?? [])})`,
-      `for (const said of saidIn(${name})) points += POINTS_OF_${name.toUpperCase()}.get(said) ?? 0`,
-    ]),
-    ...others.map(({ condition, points }) => `if (${conditionCode({ condition, holds: true }, texts)}) points += ${points}`),
-    '// For example:',
-    ...exampleLines(examples),
-    `return points >= ${threshold} ? act(context) : null`,
-  ]
-}
-
-function pointsCode({ weights }: ShownTable, texts: ReadonlyMap<string, string>): string {
-  return [...texts]
-    .map(([key, name]) => {
-      const entries = weights.flatMap(({ condition, points }) => {
-        if ((condition.is !== 'says' && condition.is !== 'begins') || pathKey(condition.path) !== key) return []
-        return [`${condition.is === 'says' ? keyCode(condition.words) : quote(`${condition.letters}-`)}: ${points}`]
-      })
-      return `// Points for words, and for two in a row; \`^\` begins the text, \`#\` is a digit.\nconst POINTS_OF_${name.toUpperCase()} = new Map(Object.entries({\n${wrapped(entries)}\n}))`
-    })
-    .join('\n')
-}
-
-const keyCode = (words: string): string => (/^[a-z]+$/.test(words) ? words : quote(words))
-
-function wrapped(entries: readonly string[]): string {
-  const lines: string[] = []
-  let line = ' '
-  for (const entry of entries) {
-    if (line.length + entry.length > WIDTH) {
-      lines.push(line)
-      line = ' '
-    }
-    line += ` ${entry},`
-  }
-  return [...lines, line].join('\n')
-}
-
-function actCode(acts: readonly ActTemplate[], slots: readonly ReplySlot[], spans: readonly TextSpans[]): string {
+function actCode({ acts, spans, fields, unheard }: Acting, name = 'act'): string {
+  const slots = slotsOf(acts)
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
-  const missing = [...names.values()].map((name) => `${name} === undefined`)
+  const missing = [...names.values()].map((value) => `${value} === undefined`)
   return [
-    'function act(context) {',
-    ...spans.flatMap(spansCode).map((line) => `  ${line}`),
-    ...[...names].map(([{ slot }, name]) => `  const ${name} = ${slot.map(extractorCode).join(' ??\n    ')}`),
+    `function ${name}(context) {`,
+    ...(unheard ? [`  ${guardCode('unheard')}`] : []),
+    ...[...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
+    ...[...names].map(([{ slot }, value]) => `  const ${value} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
     `  return ${decisionCode(acts, names)}`,
     '}',

@@ -1,10 +1,11 @@
-import { and, type Bits, bitsOf, countBoth, hasBit, indexesOf } from './facts/bits.ts'
+import { and, type Bits, bitsOf, bitsIn, countBoth, hasBit, indexesOf } from './facts/bits.ts'
 import type { Steps } from '../../../base/steps.ts'
 import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
-import { pointsOf, type Table, tablesFor } from './table.ts'
+import { fitScorer, POINTS_OF_LOGIT, pointsIn, type ReadEpisode, type TableScorer } from './scorer/fit.ts'
+import { leadOf } from './scorer/scorer.ts'
 import { learnThenTest, thresholdGrid, type Threshold } from '../../proof/evidence/learn-then-test.ts'
 
 /** A history made ready to learn from. */
@@ -14,8 +15,7 @@ export type PreparedEpisodes = {
   crowd: Crowd
   /** For each class, the episodes that it is judged on. */ fair: readonly Bits[]
   /** Their indexes, in order. */ fairIndexes: readonly number[]
-  /** Conditions that a table may weigh. */ usable: (taught: Bits) => (feature: number) => boolean
-  sizeOf: (feature: number) => number
+  /** The parts of each episode that a table sees. */ read: readonly ReadEpisode[]
 }
 
 /**
@@ -32,7 +32,6 @@ const heldOut = (n: number, taken: readonly number[], isRight: (index: number) =
 }
 
 const OLDER = 0.7
-const TABLE_BYTES = 13_000
 
 export function* learnRules(
   { matrix, classes, crowd }: PreparedEpisodes,
@@ -47,20 +46,20 @@ export function* learnRules(
   return rules
 }
 
-export function learnTables(prepared: PreparedEpisodes, taught: Bits): Steps<Table[]> {
-  const { matrix, classes, sizeOf } = prepared
-  const indexes = Array.from({ length: matrix.size }, (_, index) => index).filter(
-    (index) => ((taught[index >>> 5] ?? 0) >>> (index & 31)) & 1,
-  )
-  return tablesFor({
-    matrix,
-    taught: indexes,
-    classOf: classes.of,
+/** A table for all decisions, from the episodes with these indexes, which are in time order. */
+export function learnScorer({ read, classes, crowd, matrix }: PreparedEpisodes, taught: readonly number[]): Steps<TableScorer> {
+  const among = (support: Bits): boolean =>
+    crowd(
+      bitsIn(
+        matrix.size,
+        indexesOf(support).map((place) => taught[place] ?? 0),
+      ),
+    )
+  return fitScorer({
+    read: taught.flatMap((index) => read[index] ?? []),
+    classOf: Int32Array.from(taught, (index) => classes.of[index] ?? -1),
     classes: classes.classes.length,
-    usable: prepared.usable(taught),
-    crowd: prepared.crowd,
-    bytes: TABLE_BYTES,
-    sizeOf,
+    crowd: among,
   })
 }
 
@@ -88,12 +87,13 @@ export function* judgeRules(prepared: PreparedEpisodes): Steps<JudgedRules> {
   return { byClass, disputed }
 }
 
-/** A class without a threshold decides nothing. */
-export type JudgedTables = { thresholds: (number | null)[]; byClass: HeldOut[]; disputed: number[] }
+/** `leads`: the points that each class must be ahead by; a class without decides nothing. */
+export type JudgedScorer = { leads: (number | null)[]; byClass: HeldOut[]; disputed: number[] }
 type Bound = Threshold & { alpha: number }
-const FORWARD = [0.25, 0.4, 0.55, 0.7, 0.85, 1] as const
-/** From so many points on a disagreement may be the teacher's mistake. */
-const CONFIDENT = 100
+/** Parts of the history, in time order: each is judged by a table that the others teach. */
+const FOLDS = 5
+/** Logits from which on a disagreement may be the teacher's mistake. */
+const CONFIDENT = 2
 /** Share of decisions that is worth a looser bound. */
 const ENOUGH = 0.95
 /** Share that is worth the loosest one. */
@@ -102,41 +102,65 @@ const SOME = 0.85
 const LEAST_ALONE = 500
 const STEPS = 100
 const LEAST_COVERED = 0.7
+/** A class of a table needs so many decisions by itself; of few, none may be wrong. */
+const LEAST_OF_CLASS = 5
+const FEW = 25
+const MOST_WRONG_OF_CLASS = 0.04
 
-type RuleVerdict = { index: number; best: number; score: number; agreed: boolean }
+type ScorerVerdict = { index: number; best: number; score: number; agreed: boolean }
 
-/** Each decision is scored by tables that were learned from earlier ones only. */
-export function* judgeTables(
+/**
+ * Each decision is scored by a table that was learned without its part of the history, and so is
+ * about as sure as one that is learned from all of it.
+ */
+export function* judgeScorer(
   prepared: PreparedEpisodes,
   { alphas, delta }: { alphas: readonly number[]; delta: number },
-): Steps<JudgedTables> {
-  const { classes, fair } = prepared
+): Steps<JudgedScorer> {
+  const { classes, fair, matrix } = prepared
   const isFair = (index: number, own: number): boolean => hasBit(fair[own] ?? new Uint32Array(), index)
-  const scored: RuleVerdict[] = []
-  for (const [block, to] of FORWARD.slice(1).entries()) {
-    const from = cut(prepared, FORWARD[block] ?? 1)
-    scored.push(...(yield* scoredBy(prepared, (index) => index < from, { from, to: cut(prepared, to) })))
+  const scored: ScorerVerdict[] = []
+  for (let fold = 0; fold < FOLDS; fold += 1) {
+    const from = Math.floor((matrix.size * fold) / FOLDS)
+    scored.push(...(yield* scoredBy(prepared, [from, Math.floor((matrix.size * (fold + 1)) / FOLDS)])))
   }
-  const start = cut(prepared, FORWARD[0])
-  const earlier = yield* scoredBy(prepared, (index) => index >= start, { from: 0, to: start })
-  const disputed = [...earlier, ...scored].filter(({ agreed, score }) => !agreed && score > CONFIDENT).map(({ index }) => index)
   const judged = scored.filter(({ index, best }) => isFair(index, best))
-  const pooled = strictest(judged, alphas, delta)
-  const found = classes.classes.map((_, own) => {
+  const reaches = classes.classes.map(({ acts }) => acts.some(({ kind }) => kind === 'tool' || kind === 'skill'))
+  // A certificate proves effects outside apart from the rest.
+  const pooledOf = (outside: boolean): Bound | null =>
+    strictest(
+      judged.filter(({ best }) => reaches[best] === outside),
+      alphas,
+      delta,
+    )
+  const pooled = { outside: pooledOf(true), inside: pooledOf(false) }
+  const thresholds = [pooled.outside, pooled.inside].flatMap((bound) => bound?.threshold ?? [])
+  const confident = Math.max(CONFIDENT * POINTS_OF_LOGIT, ...thresholds)
+  const disputed = scored.filter(({ agreed, score }) => !agreed && score >= confident).map(({ index }) => index)
+  const leads = classes.classes.map((_, own) => {
     const taken = judged.filter(({ best }) => best === own)
-    return taken.length < LEAST_ALONE ? pooled : strictest(taken, alphas, delta)
+    const bound = taken.length < LEAST_ALONE ? pooled[reaches[own] === true ? 'outside' : 'inside'] : strictest(taken, alphas, delta)
+    const isTaughtByMany = prepared.crowd(bitsOf(classes.of.length, (index) => classes.of[index] === own))
+    return bound !== null && isTaughtByMany && isGoodAlone(taken.filter(({ score }) => score >= bound.threshold)) ? bound.threshold : null
   })
   const byClass = classes.classes.map((_, own) => {
-    const fired = judged.filter(({ best, score }) => best === own && score >= (found[own]?.threshold ?? Infinity))
+    const fired = judged.filter(({ best, score }) => best === own && score >= (leads[own] ?? Infinity))
     const n = scored.filter(({ index }) => classes.of[index] === own && isFair(index, own)).length
     const taken = fired.map(({ index }) => index)
     return heldOut(n, taken, (index) => classes.of[index] === own)
   })
-  return { thresholds: found.map((one) => one?.threshold ?? null), byClass, disputed }
+  return { leads, byClass, disputed }
+}
+
+/** The bound holds for all decisions of the table together: none may hide behind the others. */
+function isGoodAlone(fired: readonly ScorerVerdict[]): boolean {
+  const wrong = fired.filter(({ agreed }) => !agreed).length
+  if (fired.length < LEAST_OF_CLASS) return false
+  return fired.length < FEW ? wrong === 0 : wrong <= fired.length * MOST_WRONG_OF_CLASS
 }
 
 /** The strictest bound on the share of wrong decisions that leaves enough decisions. */
-function strictest(judged: readonly RuleVerdict[], alphas: readonly number[], delta: number): Bound | null {
+function strictest(judged: readonly ScorerVerdict[], alphas: readonly number[], delta: number): Bound | null {
   // A strict end with few decisions would end the sequence at its first mistake.
   const grid = thresholdGrid(
     judged.map(({ score }) => score),
@@ -151,18 +175,21 @@ function strictest(judged: readonly RuleVerdict[], alphas: readonly number[], de
   return most
 }
 
-function* scoredBy(
-  prepared: PreparedEpisodes,
-  isTaught: (index: number) => boolean,
-  { from, to }: { from: number; to: number },
-): Steps<RuleVerdict[]> {
-  const { matrix, classes } = prepared
-  const tables = yield* learnTables(prepared, bitsOf(matrix.size, isTaught))
-  return Array.from({ length: to - from }, (_, step) => {
-    const index = from + step
-    const points = tables.map((table) => pointsOf(table, matrix.rows[index] ?? new Int32Array()))
-    const score = Math.max(...points)
-    const best = points.indexOf(score)
-    return { index, best, score, agreed: classes.of[index] === best }
-  })
+/** Verdicts on a part of the history of a table that the rest taught, where it decides at all. */
+function* scoredBy(prepared: PreparedEpisodes, [from, to]: readonly [from: number, to: number]): Steps<ScorerVerdict[]> {
+  const { read, classes, matrix } = prepared
+  const all = Array.from({ length: matrix.size }, (_, index) => index)
+  const scorer = yield* learnScorer(prepared, [...all.slice(0, from), ...all.slice(to)])
+  const verdicts: ScorerVerdict[] = []
+  for (const index of all.slice(from, to)) {
+    if (index % EPISODES_OF_STEP === 0) yield
+    const seen = read[index]
+    const points = seen ? pointsIn(scorer, seen) : null
+    if (points === null) continue
+    const { own: best, margin: score } = leadOf(points)
+    if (best < classes.classes.length) verdicts.push({ index, best, score, agreed: classes.of[index] === best })
+  }
+  return verdicts
 }
+
+const EPISODES_OF_STEP = 50

@@ -1,13 +1,15 @@
 import type { Episode } from '../episode.ts'
-import { bitsOf, countBoth, emptyBits, indexesOf, or } from './facts/bits.ts'
+import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
-import { type HeldOut, judgeRules, judgeTables, learnRules, learnTables, NONE, type PreparedEpisodes } from './judge.ts'
+import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, learnScorer, NONE, type PreparedEpisodes } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
+import { limits } from '../../../base/limits.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
 import type { Replies } from '../contract/setting.ts'
+import { partsOf } from '../../../reflexes/weights.ts'
 import { crowdOf } from './sources.ts'
-import { quote } from './facts/text.ts'
-import { type LearnedReflex, rulesReflex, tableReflex } from './write.ts'
+import { MOST_DECISIONS, readOf } from './scorer/fit.ts'
+import { type LearnedReflex, rulesReflex, scorerReflex } from './write.ts'
 
 export type ReflexLearnOptions = {
   /** Senders that a person trusts: one may send more than a third of a rule's support. */
@@ -41,10 +43,10 @@ export type LearnedReflexes = {
 /** The newest are taken. */
 export const MOST_EPISODES = 10_000
 const LEAST_EPISODES = 40
-const MOST_BYTES = 16_384
+const MOST_BYTES = { rules: 16_384, table: limits.code_bytes } as const
 const LEAST_HELD_OUT = 20
-/** Largest shares of newer decisions that may differ. A table's threshold has its own bound. */
-const MOST_WRONG = { rules: 0.01, table: 0.04 } as const
+/** Largest share of newer decisions in which rules may differ. A table has a bound of its own. */
+const MOST_WRONG = 0.01
 /** Rules that cover so much of all decisions need no table beside them. */
 const ENOUGH = 0.97
 
@@ -69,31 +71,20 @@ function reasonAgainst({ classes }: PreparedEpisodes): string | null {
   return new Set(classes.of).size < 2 ? 'all decisions were the same, so nothing separates the events that need another one' : null
 }
 
-const KEY_BYTES = 7
-const BEGINNING_BYTES = 14
-const CONDITION_BYTES = 40
-
 function* prepare(
   episodes: readonly Episode[],
   { trusted = new Set(), fair = () => true, replies }: ReflexLearnOptions,
 ): Steps<PreparedEpisodes> {
-  const matrix = yield* matrixOf(episodes)
-  const sizes = matrix.features.map(({ condition }) => {
-    if (condition.is === 'says') return quote(condition.words).length + KEY_BYTES
-    return condition.is === 'begins' ? BEGINNING_BYTES : JSON.stringify(condition).length + CONDITION_BYTES
-  })
-  const usable: PreparedEpisodes['usable'] = (taught) => {
-    const isSeen = matrix.features.map(({ bits, condition }) => condition.is !== 'at_least' && countBoth(bits, taught) > 0)
-    return (feature) => isSeen[feature] === true
-  }
   const classes = classesOf(episodes, replies)
   yield
+  const matrix = isRuled(classes) ? yield* matrixOf(episodes) : { size: episodes.length, features: [], rows: [] }
   const fairBits = classes.classes.map(({ acts: [act = null] }) =>
     bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)),
   )
   const fairIndexes = indexesOf(fairBits.reduce(or, emptyBits(episodes.length)))
   const crowd = crowdOf(episodes, trusted)
-  return { matrix, classes, crowd, fair: fairBits, fairIndexes, usable, sizeOf: (feature) => sizes[feature] ?? 0 }
+  const read = yield* readOf(episodes.map(({ saw }) => saw))
+  return { matrix, classes, crowd, fair: fairBits, fairIndexes, read }
 }
 
 function* choose(
@@ -102,62 +93,82 @@ function* choose(
   { alphas = [0.0075, 0.01, 0.0125, 0.015], delta = 0.1 }: ReflexLearnOptions,
 ): Steps<LearnedReflexes> {
   const { classes } = prepared
-  const rules = yield* judgeRules(prepared)
-  const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (good(one, MOST_WRONG.rules) && one.agreed >= one.n * ENOUGH))
-  const tables = isEnough ? null : yield* judgeTables(prepared, { alphas, delta })
-  const chosen = classes.classes.map((_, own) => chosenOf(rules.byClass[own] ?? NONE, tables?.byClass[own] ?? NONE))
-  const written = yield* write(episodes, prepared, { chosen, thresholds: tables?.thresholds ?? [] })
-  const disputed = new Set([...rules.disputed, ...(tables?.disputed ?? []), ...written.exceptions])
+  const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
+  const byRules = rules.byClass.map((one) => (isGood(one) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
+  const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (isGood(one) && one.agreed >= one.n * ENOUGH))
+  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, { alphas, delta })
+  // Rules are easier to read.
+  const isTable = table !== null && shareOf(table.byClass) > shareOf(byRules) + BETTER
+  const of = { episodes, prepared }
+  const written = isTable ? yield* writeTable(of, table) : yield* writeRules(of, rules.byClass)
+  const disputed = new Set([...rules.disputed, ...(table?.disputed ?? []), ...written.exceptions])
   return {
     episodes,
     reflexes: written.reflexes,
     refused: [...classes.refused, ...written.refused],
     disputed: [...disputed].sort((one, other) => one - other).map((index) => episodes[index]?.id ?? ''),
-    judged: classes.classes.map(({ key }, own) => ({ decision: key, held_out: chosen[own]?.held_out ?? NONE })),
+    judged: classes.classes.map(({ key }, own) => ({ decision: key, held_out: (isTable ? table.byClass : rules.byClass)[own] ?? NONE })),
   }
 }
 
-type Chosen = { by: 'rules' | 'table' | null; held_out: HeldOut }
-
-/** A table has to be better by so much: rules are easier to read. */
+/** Rules for more decisions take long to grow, and nobody reads them. */
+const MOST_RULED = 24
+const isRuled = ({ classes }: Classes): boolean => classes.length <= MOST_RULED
+const noRules = ({ classes }: PreparedEpisodes): JudgedRules => ({ byClass: classes.classes.map(() => NONE), disputed: [] })
+/** A table has to take so much more of the newer decisions than rules. */
 const BETTER = 0.02
 
-function chosenOf(rules: HeldOut, table: HeldOut): Chosen {
-  const isRules = good(rules, MOST_WRONG.rules)
-  const isBetter = !isRules || table.agreed / table.n > rules.agreed / rules.n + BETTER
-  if (isBetter && good(table, MOST_WRONG.table)) return { by: 'table', held_out: table }
-  if (isRules) return { by: 'rules', held_out: rules }
-  return { by: null, held_out: table.covered > rules.covered ? table : rules }
+function shareOf(byClass: readonly HeldOut[]): number {
+  const all = byClass.reduce((sum, { n }) => sum + n, 0)
+  return byClass.reduce((sum, { agreed }) => sum + agreed, 0) / Math.max(1, all)
 }
 
-const good = ({ covered, agreed }: HeldOut, wrong: number): boolean => covered >= LEAST_HELD_OUT && covered - agreed <= covered * wrong
+const isGood = ({ covered, agreed }: HeldOut): boolean => covered >= LEAST_HELD_OUT && covered - agreed <= covered * MOST_WRONG
 
+type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
 
 /** Learns again, from all episodes, for each decision that was judged good. */
-function* write(
-  episodes: readonly Episode[],
-  prepared: PreparedEpisodes,
-  { chosen, thresholds }: { chosen: readonly Chosen[]; thresholds: readonly (number | null)[] },
-): Steps<Written> {
+function* writeRules({ episodes, prepared }: Of, judged: readonly HeldOut[]): Steps<Written> {
   const { matrix, classes } = prepared
   const all = bitsOf(matrix.size, () => true)
-  const rules = yield* learnRules(prepared, all, (own) => chosen[own]?.by === 'rules')
-  const tables = chosen.some(({ by }) => by === 'table') ? yield* learnTables(prepared, all) : []
+  const rules = yield* learnRules(prepared, all, (own) => isGood(judged[own] ?? NONE))
   const written: Written = { reflexes: [], refused: [], exceptions: [] }
   for (const [own, decision] of classes.classes.entries()) {
     yield
-    const { by, held_out } = chosen[own] ?? { by: null, held_out: NONE }
-    const base = { episodes, prepared, own, decision, held_out }
-    const table = by === 'table' ? tables[own] : undefined
-    const threshold = thresholds[own] ?? Infinity
-    const reflex = table ? tableReflex(base, { ...table, threshold }) : by === 'rules' ? rulesReflex(base, rules[own] ?? []) : null
-    const reason = reflex === null ? reasonOf(held_out) + (vary(decision, classes) ? VARYING : '') : sizeReason(reflex)
+    const held_out = judged[own] ?? NONE
+    const reflex = isGood(held_out) ? rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
+    const reason = reflex === null ? reasonOf(held_out) : sizeReason(reflex)
     if (reflex !== null && reason === null) written.reflexes.push(reflex)
-    else written.refused.push({ decision: decision.key, episodes: classes.of.filter((of) => of === own).length, reason: reason ?? '' })
+    else written.refused.push(refusalOf(prepared, own, reason ?? ''))
     for (const { covered } of rules[own] ?? []) written.exceptions.push(...indexesOf(covered).filter((index) => classes.of[index] !== own))
   }
   return written
+}
+
+/** Writes a table for all decisions that were judged good. */
+function* writeTable(
+  { episodes, prepared }: Of,
+  { leads, byClass }: { leads: readonly (number | null)[]; byClass: readonly HeldOut[] },
+): Steps<Written> {
+  const { matrix, classes } = prepared
+  const scorer = yield* learnScorer(
+    prepared,
+    Array.from({ length: matrix.size }, (_, index) => index),
+  )
+  yield
+  const reflex = scorerReflex({ episodes, prepared, held_out: byClass }, { scorer, leads })
+  const reason = sizeReason(reflex)
+  const refused = classes.classes.flatMap((_, own) =>
+    leads[own] == null || reason !== null ? [refusalOf(prepared, own, reason ?? reasonOf(byClass[own] ?? NONE))] : [],
+  )
+  return { reflexes: reason === null ? [reflex] : [], refused, exceptions: [] }
+}
+
+function refusalOf({ classes }: PreparedEpisodes, own: number, reason: string): LearningRefusal {
+  const decision = classes.classes[own]
+  const episodes = classes.of.filter((of) => of === own).length
+  return { decision: decision?.key ?? '', episodes, reason: decision && vary(decision, classes) ? reason + VARYING : reason }
 }
 
 /** True if the same acts come with other words, too. */
@@ -167,8 +178,10 @@ const vary = ({ beside }: DecisionClass, { classes }: Classes): boolean =>
 const VARYING =
   '; its words vary beside the same acts, and somebody hears them: the setting learning.replies says if that makes it another decision'
 
-const sizeReason = ({ code }: LearnedReflex): string | null =>
-  code.length > MOST_BYTES ? `its code would have ${code.length} bytes; ${MOST_BYTES} are allowed` : null
+function sizeReason({ by, code: program }: LearnedReflex): string | null {
+  const { code } = partsOf(program)
+  return code.length > MOST_BYTES[by] ? `its code would have ${code.length} bytes; ${MOST_BYTES[by]} are allowed` : null
+}
 
 function reasonOf({ n, covered, agreed }: HeldOut): string {
   if (covered >= LEAST_HELD_OUT) return `the older decisions predict ${agreed} of ${covered} newer ones`

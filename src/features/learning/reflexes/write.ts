@@ -1,13 +1,14 @@
 import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
 import type { DecisionClass } from './classes.ts'
-import { codeOf, type ShownRule, type ShownTable, type RuleGuard } from './code.ts'
+import { codeOf, type CodeDecision, scorerCodeOf, type ShownRule, type RuleGuard } from './code.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
-import { fieldSpansOf, textSpansOf } from './ranges.ts'
+import { fieldSpansOf, textSpansOf } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
-import type { Table } from './table.ts'
+import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
 import { quote } from './facts/text.ts'
 import { valueAt } from './facts/condition.ts'
+import { withWeights } from '../../../reflexes/weights.ts'
 
 const MOST_VALUES = 12
 const LEAST_EACH = 3
@@ -44,9 +45,12 @@ function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[]
 
 export type LearnedReflex = {
   id: string
-  /** The decision that it takes, as refusals name it. */
+  /** Names what it decides. */
   decision: string
+  /** The decisions that it takes, as refusals name them. */
+  decisions: readonly string[]
   by: 'rules' | 'table'
+  /** The acts of all of its decisions. */
   acts: DecisionClass['acts']
   code: string
   /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */
@@ -61,49 +65,94 @@ export function rulesReflex(base: Base, rules: readonly Rule[]): LearnedReflex |
   const shown = rules.map(({ literals, covered, support, exceptions }): ShownRule => {
     return { literals, support, exceptions, examples: examplesOf(base.episodes, indexesOf(and(covered, positive))) }
   })
-  return reflexOf(base, 'rules', { rules: shown }, rules)
+  const wrong = without(coveredBy(rules, base.episodes.length), positive)
+  return reflexOf(base, 'rules', shown, count(wrong))
 }
 
-export function tableReflex(base: Base, { bias, weights, threshold }: Table & { threshold: number }): LearnedReflex {
-  const { features } = base.prepared.matrix
-  const shown: ShownTable = {
-    bias,
-    threshold,
-    weights: [...weights].flatMap(([feature, points]) => {
-      const condition = features[feature]?.condition
-      return condition ? [{ condition, points }] : []
-    }),
-    examples: examplesOf(base.episodes, indexesOf(ownOf(base))),
-  }
-  return reflexOf(base, 'table', { table: shown })
-}
+const ownOf = ({ prepared: { matrix, classes }, own }: Pick<Base, 'prepared' | 'own'>) =>
+  bitsOf(matrix.size, (index) => classes.of[index] === own)
 
-const ownOf = ({ prepared: { matrix, classes }, own }: Base) => bitsOf(matrix.size, (index) => classes.of[index] === own)
-
-type Decides = Parameters<typeof codeOf>[0]['decides']
-
-function reflexOf(base: Base, by: LearnedReflex['by'], decides: Decides, rules: readonly Rule[] = []): LearnedReflex {
+function reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRule[], exceptions: number): LearnedReflex {
   const { episodes, decision, held_out } = base
   const indexes = indexesOf(ownOf(base))
   const taught = indexes.map((index) => episodes[index] as Episode)
   const code = codeOf({
-    title: titleOf(base),
+    title: [...titleOf(base), `Its decision: ${quote(decision.key)}.`],
     guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guardsOf(taught, episodes)],
     fields: fieldSpansOf(taught),
     spansIn: (path) => textSpansOf(taught, path),
     acts: decision.acts,
-    decides,
+    rules,
   })
-  const wrong = without(coveredBy(rules, episodes.length), ownOf(base))
-  const evidence = { episodes: taught.length, taught: indexes, exceptions: count(wrong), held_out }
-  return { id: idOf(decision.key), decision: decision.key, acts: decision.acts, by, code, evidence }
+  const evidence = { episodes: taught.length, taught: indexes, exceptions, held_out }
+  const { key, acts } = decision
+  return { id: idOf(key), decision: key, decisions: [key], acts, by, code, evidence }
 }
 
-function titleOf({ episodes, decision: { key }, held_out: { n, covered, agreed } }: Base): string[] {
+/** `held_out`, `leads`: by class. A class without a lead decides nothing. */
+type TableBase = Pick<Base, 'episodes' | 'prepared'> & { held_out: readonly HeldOut[] }
+type Leading = { scorer: TableScorer; leads: readonly (number | null)[] }
+
+/** A reflex for all decisions, which takes the decision that leads by enough points. */
+export function scorerReflex({ episodes, prepared, held_out }: TableBase, { scorer, leads }: Leading): LearnedReflex {
+  const { classes, of } = prepared.classes
+  const taken = classes.flatMap((decision, own) => (leads[own] == null ? [] : [{ decision, own, lead: leads[own] }]))
+  const indexes = episodes.flatMap((_, index) => (leads[of[index] ?? -1] == null ? [] : [index]))
+  const taught = indexes.map((index) => episodes[index] as Episode)
+  const asked = looksAt(scorer, { saws: taught.map(({ saw }) => saw), names: classes.map(({ key }) => key) })
+  const decisions = taken.map(({ decision, own, lead }): CodeDecision => {
+    const mine = indexesOf(ownOf({ prepared, own }))
+    const members = mine.map((index) => episodes[index] as Episode)
+    return {
+      own,
+      lead,
+      title: `${quote(decision.key)}: ${mine.length} decisions. For example:`,
+      examples: examplesOf(episodes, mine),
+      unheard: decision.unheard,
+      acts: decision.acts,
+      spans: asked.texts.flatMap((path) => textSpansOf(members, path) ?? []),
+      fields: fieldSpansOf(members).filter(({ path }) => !asked.isNumber(path)),
+    }
+  })
+  const total = sumOf(held_out)
+  const { source, weights } = packed(scorer)
+  const code = scorerCodeOf({
+    title: [...titleOf({ episodes, held_out: total }), ...asked.described],
+    guards: guardsOf(taught, episodes),
+    fields: fieldSpansOf(taught).filter(({ path }) => asked.isNumber(path)),
+    decisions,
+    classes: classes.length,
+    source,
+  })
+  const acts = taken.flatMap(({ decision }) => decision.acts)
+  const evidence = { episodes: taught.length, taught: indexes, exceptions: 0, held_out: total }
+  const keys = taken.map(({ decision: { key } }) => key)
+  return {
+    id: TABLE_ID,
+    decision: `table of ${keys.length}: ${keys.join(', ')}`,
+    decisions: keys,
+    acts,
+    by: 'table',
+    code: withWeights(code, weights),
+    evidence,
+  }
+}
+
+/** A scope has one table; a later one follows in the chain under a further id. */
+const TABLE_ID = 'learned.table'
+
+const sumOf = (all: readonly HeldOut[]): HeldOut => ({
+  n: all.reduce((sum, { n }) => sum + n, 0),
+  covered: all.reduce((sum, { covered }) => sum + covered, 0),
+  agreed: all.reduce((sum, { agreed }) => sum + agreed, 0),
+  hits: all.flatMap(({ hits }) => hits),
+  misses: all.flatMap(({ misses }) => misses),
+})
+
+function titleOf({ episodes, held_out: { n, covered, agreed } }: Pick<Base, 'episodes' | 'held_out'>): string[] {
   const teachers = new Set(episodes.map(({ teacher }) => `${teacher.by} ${teacher.model}`.trim()))
   return [
     `Learned from ${episodes.length} decisions of ${quote([...teachers].sort().join(', '))}.`,
-    `Its decision: ${quote(key)}.`,
     `Learned from the older episodes alone, it agreed with ${agreed} of the ${covered} newer decisions`,
     `that it took, of ${n} such.`,
   ]

@@ -4,13 +4,13 @@ import { wilsonLow } from '../../proof/evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
-import { offerRefusal, offersOf, stratumOf } from './policy.ts'
+import { type Offer, offerRefusal, offersOf } from './policy.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
 export type Find = {
   version: Omit<LearnedVersion, 'run_id'>
   candidate: Omit<StoredCandidate, 'id' | 'version' | 'mined'>
-  stratum: string
+  strata: readonly string[]
   forecast: number
 }
 /** The decisions behind the numbers of a finding. */
@@ -20,7 +20,7 @@ export type Grounds = { decision: string } & Record<EvidencePart, ReadPlace[]>
 export type Ask = { id: string; answers: EpisodeAct[][] }
 
 /** A version that was registered, for later runs. */
-export type RegisteredReflex = { id: string; version: number; stratum: string; forecast: number; run_id: string }
+export type RegisteredReflex = { id: string; version: number; strata: readonly string[]; forecast: number; run_id: string }
 
 /**
  * The reflexes of a learning that are worth proving, those that act first, and why the others are
@@ -30,7 +30,7 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
   const rejected: Rejected[] = learned.refused.map(rejectedOf)
   const finds: Find[] = []
   for (const offer of offersOf(learned)) {
-    const known = proved.filter(({ stratum }) => stratum === offer.stratum)
+    const known = proved.filter(({ strata }) => strata.some((stratum) => offer.strata.includes(stratum)))
     const forecasts = known.map(({ forecast }) => forecast)
     const reason = worth ? offerRefusal(offer, forecasts) : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
@@ -39,7 +39,7 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
         ...offer.reflexes.map((reflex, index) => {
           // The first of the new ones replaces all of the old ones.
           const replaces = index === 0 ? known.map(({ id, version }) => ({ id, version })) : []
-          return findOf(learned, reflex, { replaces, forecast: offer.forecast })
+          return findOf(learned, reflex, { replaces, offer })
         }),
       )
   }
@@ -75,7 +75,7 @@ export const rejectedOf = ({ decision, episodes, reason }: LearningRefusal): Rej
 function findOf(
   learned: LearnedReflexes,
   reflex: LearnedReflex,
-  { replaces, forecast }: { replaces: Find['version']['replaces']; forecast: number },
+  { replaces, offer }: { replaces: Find['version']['replaces']; offer: Offer },
 ): Find {
   const { id: name, decision, by, code } = reflex
   const evidence = evidenceOf(learned, reflex)
@@ -89,8 +89,8 @@ function findOf(
   return {
     version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, reflex), replaces },
     candidate: { kind: 'reflex', decision, evidence, examples },
-    stratum: stratumOf(decision),
-    forecast,
+    strata: offer.strata,
+    forecast: offer.forecast,
   }
 }
 

@@ -9,10 +9,9 @@ export const FIRST = 200
 const GROWTH = 1.25
 export const STEP = 75
 /** A first version is proved once it would take this share of decisions, or after this number. */
-const WORTH = 0.95
-/** Each stratum has a proof of its own, so that many take long: they are proved earlier. */
-const MANY = { strata: 4, worth: 0.9 } as const
-const LONG = { episodes: 2500, covers: 0.7 } as const
+const WORTH = 0.85
+/** After so many, less has to be enough. */
+const LONG = { episodes: 1500, covers: 0.3 } as const
 const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
 const LEAST_FORECAST = 0.15
 /** A version that would take this much more replaces one that is being proved. */
@@ -28,29 +27,26 @@ export const SETTLINGS = 3
 export const stratumOf = (decision: string): string => decision.split(' ').slice(0, 2).join(' ')
 export const stratumOfAct = (act: { kind: string; name: string } | null): string => (act === null ? NOTHING : `${act.kind} ${act.name}`)
 
-/** Reflexes that were learned together and use the same tool. */
+/** Reflexes that were learned together and use the same tools. */
 export type Offer = {
-  stratum: string
+  strata: readonly string[]
   reflexes: LearnedReflex[]
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number
 }
 
 export function offersOf({ reflexes, judged }: Pick<LearnedReflexes, 'reflexes' | 'judged'>): Offer[] {
-  return [...new Set(reflexes.map(({ decision }) => stratumOf(decision)))].map((stratum) => {
-    const own = reflexes.filter(({ decision }) => stratumOf(decision) === stratum)
-    const decided = judged.filter(({ decision }) => stratumOf(decision) === stratum).reduce((sum, { held_out }) => sum + held_out.n, 0)
-    return { stratum, reflexes: own, forecast: own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided }
+  const groups = Map.groupBy(reflexes, ({ decisions }) => JSON.stringify([...new Set(decisions.map(stratumOf))].sort()))
+  return [...groups].map(([key, own]) => {
+    const strata = JSON.parse(key) as string[]
+    const decided = judged.filter(({ decision }) => strata.includes(stratumOf(decision))).reduce((sum, { held_out }) => sum + held_out.n, 0)
+    return { strata, reflexes: own, forecast: own.reduce((sum, { evidence }) => sum + evidence.held_out.agreed, 0) / decided }
   })
 }
 
 /** The number of decisions at which it is worth it to learn again. */
 export const nextAt = (decisions: number, has_taken_over: boolean): number =>
   has_taken_over ? decisions + STEP : Math.ceil(decisions * GROWTH)
-
-/** The number of strata among the decisions that were judged. */
-export const strataOf = ({ judged }: Pick<LearnedReflexes, 'judged'>): number =>
-  new Set(judged.map(({ decision }) => stratumOf(decision))).size
 
 /** The share of all newer decisions that what was learned would have taken rightly. */
 export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number {
@@ -62,12 +58,11 @@ export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number 
  * True if a first version is proved now, false to wait for a better one: a second is proved on what
  * the first leaves over, which is little. `covers`: of each learning so far, the last one included.
  */
-export function isWorthProof(covers: readonly number[], episodes: number, strata = 1): boolean {
+export function isWorthProof(covers: readonly number[], episodes: number): boolean {
   const last = covers.at(-1) ?? 0
   const earlier = covers.at(-1 - FLAT.slices) ?? 0
   if (last > FLAT.covers && earlier > FLAT.covers && last < earlier + FLAT.gain) return true
-  const worth = strata < MANY.strata ? WORTH : MANY.worth
-  return last > (episodes < LONG.episodes ? worth : LONG.covers)
+  return last > (episodes < LONG.episodes ? WORTH : LONG.covers)
 }
 
 /** The reason not to prove an offer. `known`: forecasts of its versions that are being proved. */

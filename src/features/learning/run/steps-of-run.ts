@@ -4,18 +4,7 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Correction } from '../episodes/people.ts'
 import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
-import {
-  coverageOf,
-  isWorthProof,
-  strataOf,
-  nextAt,
-  SETTLINGS,
-  worthAsking,
-  majority,
-  same,
-  stratumOfAct,
-  withoutForgotten,
-} from './policy.ts'
+import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, majority, same, stratumOfAct, withoutForgotten } from './policy.ts'
 import { withoutWords } from '../reflexes/classes.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
@@ -48,7 +37,7 @@ const keyOf = ({ run_id, round }: LearningRun): string => `${run_id} ${round}`
 
 async function beginLearning(run: LearningRun, { env, store }: { env: Env; store: LearnerStore }): Promise<Learning> {
   const drifted = await programsOf(run.drifted, env)
-  const { proved, taken_over } = await versionsOf(store.get('registered') ?? [], { env, drifted: run.drifted })
+  const { proved, taken_over } = await versionsOf(store.registered, { env, drifted: run.drifted })
   const settled = run.round === 0 ? store.settled() : new Set<string>()
   const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over, settled, env })
   return { key: keyOf(run), steps, proved, taken_over }
@@ -108,7 +97,8 @@ async function versionsOf(
     const versions = await storedReflexVersions(storeOf(env), one.id)
     const found = versions.find(({ version }) => version === one.version)
     if (found?.state === 'shadow' && found.state_reason === null) proved.push(one)
-    if (found?.state === 'active') taken_over.set(one.stratum, Math.max(found.state_at, taken_over.get(one.stratum) ?? 0))
+    if (found?.state !== 'active') continue
+    for (const stratum of one.strata) taken_over.set(stratum, Math.max(found.state_at, taken_over.get(stratum) ?? 0))
   }
   return { proved, taken_over }
 }
@@ -337,7 +327,7 @@ export class RunSteps {
     // Learning again in the same run replaces its own figure.
     const before = run.round === 0 ? store.policy.covers : store.policy.covers.slice(0, -1)
     const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
-    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length, strataOf(learned))
+    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
     const known = store.settled()
     const disputed =
       run.round < SETTLINGS
@@ -379,9 +369,9 @@ export class RunSteps {
       }
       const { id, version: number } = adopted
       const replaced = new Set([...version.replaces.map(nameOf), nameOf({ id, version: number })])
-      const registered = (store.get('registered') ?? []).filter((one) => !replaced.has(nameOf(one)))
-      const { stratum, forecast } = find
-      store.put('registered', [...registered, { id, version: number, stratum, forecast, run_id: run.run_id }].slice(-MOST_REGISTERED))
+      const registered = store.registered.filter((one) => !replaced.has(nameOf(one)))
+      const { strata, forecast } = find
+      store.put('registered', [...registered, { id, version: number, strata, forecast, run_id: run.run_id }].slice(-MOST_REGISTERED))
       const candidates = [...run.candidates, { ...find.candidate, id, version: String(number) }]
       store.write({ ...run, failures: 0, candidates, found: candidates.length, progress })
     })

@@ -34,7 +34,7 @@ type Values = {
   position: number
   /** The entry from which another reader begins to read again. */
   lead: number
-  registered: RegisteredReflex[]
+  registered: (Omit<RegisteredReflex, 'strata'> & { strata?: readonly string[]; stratum?: string })[]
   /** Sequences of the run that became no skills. */
   unmined: Rejected[]
   /** Decisions read so far, the number at which to learn again, and what was covered each time. */
@@ -81,6 +81,12 @@ export class LearnerStore {
 
   get unreported(): boolean {
     return this.revision > (this.get('reported') ?? 0)
+  }
+
+  /** Versions of earlier runs; an earlier release stored one stratum each. */
+  get registered(): RegisteredReflex[] {
+    const stored = this.get('registered') ?? []
+    return stored.map(({ stratum, ...one }) => ({ ...one, strata: one.strata ?? (stratum === undefined ? [] : [stratum]) }))
   }
 
   /** Writes the run, which D1 then lacks. */

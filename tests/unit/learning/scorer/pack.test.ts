@@ -9,7 +9,7 @@ import { assertProperty } from '../../../support/property.ts'
 import { sandboxModule } from '../../../support/sandbox-module.ts'
 import { anySaw, sawWith } from './saws.ts'
 
-const sandbox = new QuickJsSandbox(sandboxModule)
+const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
 const REFLEX = `
 function reflex(context) {
   const points = pointsOf(context)

@@ -11,7 +11,7 @@ import { runReflex } from '../../../../src/reflexes/run-reflex.ts'
 import { sandboxModule } from '../../../support/sandbox-module.ts'
 import { assertProperty } from '../../../support/property.ts'
 
-const sandbox = new QuickJsSandbox(sandboxModule)
+const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
 const CLASSES = 3
 
 /** The points of a context in the sandbox; null if the trees say nothing about it. */

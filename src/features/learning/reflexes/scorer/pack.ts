@@ -39,8 +39,11 @@ const numberAt = (text: string, at: number, count = DIGITS): number => {
   return value
 }
 
-/** Throws a RangeError if the scorer has too many classes, or its weights are too long. */
-export function packScorer({ bias, pieces }: Scorer): string {
+/**
+ * Throws a RangeError if the scorer has too many classes, or its weights are too long. `after`:
+ * more weights, which other code reads.
+ */
+export function packScorer({ bias, pieces }: Scorer, after = ''): string {
   if (bias.length > MOST_CLASSES) throw new RangeError(`a scorer has ${bias.length} classes; ${MOST_CLASSES} are allowed`)
   const bits = Math.min(MOST_BITS, Math.max(LEAST_BITS, Math.ceil(Math.log2(pieces.size + 1))))
   const buckets = Map.groupBy(
@@ -56,7 +59,7 @@ export function packScorer({ bias, pieces }: Scorer): string {
       records.push(...recordOf(piece & (2 ** (32 - bits) - 1), points, index + 1 < own.length))
   }
   const body = [...digits(bias.length), ...digits(bits), ...bias.flatMap((points) => digits(points + ZERO))]
-  const rest = textOf(body) + textOf(directory) + textOf(records)
+  const rest = textOf(body) + textOf(directory) + textOf(records) + after
   const length = MAGIC.length + 1 + DIGITS + 4 + rest.length
   if (length > MOST_WEIGHTS) throw new RangeError(`the weights take ${length} bytes; ${MOST_WEIGHTS} are allowed`)
   return MAGIC + textOf([VERSION, ...digits(length), ...digits(checksum(rest), 4)]) + rest

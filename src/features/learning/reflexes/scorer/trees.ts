@@ -1,7 +1,7 @@
 import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey } from '../facts/condition.ts'
-import { type FieldSpan, spanOf } from '../ranges.ts'
+import { type FieldSpan, spanOf } from '../facts/ranges.ts'
 import { type Binned, type Drawn, type Growth, growTree, pointsAt, type TreeNode } from './grow.ts'
 import { binOf, columnsOf, isCategory, type NumberSource, pairsOf, partOf, partsOf, type TreeColumn } from './numbers.ts'
 

@@ -1,6 +1,6 @@
-import type { Episode } from '../episode.ts'
-import { numbersIn } from '../../proof/evidence/numbers.ts'
-import { type ContextPath, valueAt } from './facts/condition.ts'
+import type { Episode } from '../../episode.ts'
+import { numbersIn } from '../../../proof/evidence/numbers.ts'
+import { type ContextPath, valueAt } from './condition.ts'
 
 /** Numbers from `low` to `high`. */
 export type NumberRange = readonly [low: number, high: number]
