@@ -278,7 +278,6 @@ export const breaks: readonly Break[] = [
     what: 'served after the money returned answers ok',
     from: `if (call.state === 'failed' && served)`,
     to: 'if (false)',
-    worker: ['tests/worker/market/contracts.test.ts'],
   },
   {
     id: 'l1',
@@ -427,7 +426,6 @@ export const breaks: readonly Break[] = [
     what: `calls in flight do not count toward a contract's limit`,
     from: 'contract.invocations + store.held(id) >= contract.limit',
     to: 'contract.invocations >= contract.limit',
-    worker: ['tests/worker/market/contracts.test.ts'],
   },
   {
     id: 'y2',

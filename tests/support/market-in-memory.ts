@@ -2,13 +2,14 @@ import type { SoldGoods } from '../../src/features/market/contract/ledger-api.ts
 import type { NewListing, NewOffer } from '../../src/features/market/contract/listing.ts'
 import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
 import { Ledger } from '../../src/features/market/ledger/ledger.ts'
+import { Contracts } from '../../src/features/market/contracts/contracts.ts'
 import { Deals } from '../../src/features/market/deals/deals.ts'
 import { LIMITS, type Limits } from '../../src/features/market/limits.ts'
 import { TABLES } from '../../src/features/market/tables.ts'
 import { ObjectSql } from './object-sql.ts'
 
 export const START = Date.parse('2026-11-23T00:00:00Z')
-type Rooms = { ledger: Ledger; deals: Deals }
+type Rooms = { ledger: Ledger; deals: Deals; contracts: Contracts }
 
 /** The Ledger's rooms over SQLite in memory, with a clock that tests move. */
 export class TestMarket {
@@ -83,14 +84,16 @@ export class TestMarket {
     const ledger = new Ledger(sql, this.limits)
     const separately = <Made>(work: () => Made): Made => this.sql.savepoint(work)
     const outbox = { put: (topic: string, key: string, value: unknown) => void this.sent.set(`${topic} ${key}`, value) }
-    return { ledger, deals: new Deals({ sql, ledger, outbox, limits: this.limits, separately }, () => `c${(this.#copies += 1)}`) }
+    const room = { sql, ledger, outbox, limits: this.limits, separately }
+    return { ledger, deals: new Deals(room, () => `c${(this.#copies += 1)}`), contracts: new Contracts(room) }
   }
 
-  #expire({ ledger, deals }: Rooms): void {
+  #expire({ ledger, deals, contracts }: Rooms): void {
     for (;;) {
       const at = Math.min(ledger.due ?? Infinity, deals.due ?? Infinity)
       if (at > this.now) return
-      deals.expire(at, ledger.expire(at))
+      const timed_out = ledger.expire(at)
+      for (const room of [deals, contracts]) room.expire(at, timed_out)
     }
   }
 }

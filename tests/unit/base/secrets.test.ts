@@ -1,6 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findAny, deploymentHider, deploymentSecrets, hideInError, secretHider } from '../../../src/base/secrets.ts'
+import {
+  findAny,
+  deploymentHider,
+  deploymentSecrets,
+  hideAll,
+  hideInError,
+  hidesNothing,
+  pairsOf,
+  quoteHider,
+  secretHider,
+} from '../../../src/base/secrets.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const SECRET = 'Bearer s3cr3t+va/ue==0123'
@@ -46,6 +56,59 @@ describe('a secret is taken out', () => {
     hideInError(error, hider)
     expect([error.message, error.status, error instanceof TypeError]).toEqual(['no: [secret]', 500, true])
     expect(error.stack).not.toContain('s3cr3t')
+  })
+})
+
+describe('what is not a secret stays', () => {
+  test('a word of a secret that is shorter than eight characters, and no secret at all', () => {
+    expect(hider.text('Bearer of news')).toBe('Bearer of news')
+    expect(secretHider(['1234567'])).toBe(hidesNothing)
+    expect(secretHider([])).toBe(hidesNothing)
+    expect(hidesNothing.finds('1234567')).toBe(false)
+    expect(hidesNothing.text('1234567')).toBe('1234567')
+  })
+
+  test('a text that is not JSON, though it begins like it, apart from the secret', () => {
+    expect(hider.text(`[{ "a" ${SECRET}`)).toBe('[{ "a" [secret]')
+    expect(hider.text(` {"a":  "${SECRET}"}`)).toBe('{"a":"[secret]"}')
+    expect(hider.text(`1 {"a":  "${SECRET}"}`)).toBe('1 {"a":  "[secret]"}')
+  })
+
+  test('an error that says none, and what is no error', () => {
+    const error = new Error('no')
+    const { stack } = error
+    hideInError(error, hider)
+    expect([error.message, error.stack]).toEqual(['no', stack])
+    delete error.stack
+    hideInError(error, hider)
+    expect(error.stack).toBeUndefined()
+    const other = { message: SECRET }
+    hideInError(other, hider)
+    expect(other).toEqual({ message: SECRET })
+  })
+
+  test('a list, which is the same list where no text of it holds a secret', () => {
+    const plain = ['x', 1, null, { a: SECRET }]
+    expect(hideAll(hider, plain)).toBe(plain)
+    expect(hideAll(hider, ['x', 1, `y ${SECRET}`, SECRET])).toEqual(['x', 1, 'y [secret]', '[secret]'])
+  })
+})
+
+describe('a quotation', () => {
+  const shown = (secret: string) => `<${secret.length}>`
+
+  test('keeps its white space, and names the secret of each form that it hides', () => {
+    const quoted = quoteHider([SECRET, 'abcd'], 4, shown)
+    const text = `{ "a":  "${SECRET}", "b": "abcd", "c": "${encodeURIComponent(SECRET)}", "abcd":  1 }`
+    expect(quoted.text(text)).toBe('{ "a":  "<25>", "b": "<4>", "c": "<25>", "<4>":  1 }')
+    expect(quoted.value({ abcd: [` ${SECRET}`, 1] })).toEqual({ '<4>': [' <25>', 1] })
+    expect(quoted.text('nothing')).toBe('nothing')
+  })
+
+  test('hides a short secret as it is, and not where others might have written it', () => {
+    const quoted = quoteHider(['ab/d'], 4, shown)
+    expect([quoted.text('ab/d'), quoted.finds('ab%2Fd'), quoted.finds(btoa('ab/d'))]).toEqual(['<4>', false, false])
+    expect(quoteHider(['abc'], 4, shown)).toBe(hidesNothing)
   })
 })
 
@@ -96,6 +159,58 @@ test('the secrets of a deployment are those for tools, and what is named as a se
   const text = 'value-of-a tickets.example.com admin-key-value model-key-value short workers-ai/model'
   expect(deploymentHider(variables).text(text)).toBe('[secret] tickets.example.com [secret] [secret] short workers-ai/model')
   expect(deploymentHider({ REFLEX_MODEL: 'offline' }).finds('anything')).toBe(false)
+})
+
+test.each([
+  ['REFLEX_WEBHOOK_OPS', true],
+  ['REFLEX_WEBHOOK_OPS_HOSTS', false],
+  ['REFLEX_HOOK_BILLING', true],
+  ['REFLEX_HOOK_BILLING_SCOPES', false],
+  ['REFLEX_TOOL_A_SCOPES', false],
+  ['MY_REFLEX_TOOL_A', false],
+  ['DEPLOY_TOKEN', true],
+  ['deploy_secret', true],
+  ['DB_PASSWD', true],
+  ['GCP_CREDENTIAL', true],
+  ['GCP_CREDENTIALS', true],
+  ['API_TOKENS', false],
+  ['SECRET_PLACE', false],
+])('the variable %s holds a secret: %s', (name, holds) => {
+  expect(deploymentSecrets({ [name]: 'some-value' })).toEqual(holds ? [{ name, value: 'some-value' }] : [])
+})
+
+test.each([
+  ['OTEL_EXPORTER_OTLP_HEADERS', true],
+  ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', true],
+  ['OTEL_EXPORTER_OTLP_METRICS_HEADERS', false],
+  ['MY_OTEL_EXPORTER_OTLP_HEADERS', false],
+  ['OTEL_EXPORTER_OTLP_HEADERS_OLD', false],
+])('the headers in the variable %s hold secrets, from eight characters on: %s', (name, hold) => {
+  const found = [
+    { name, value: 'Basic abc' },
+    { name, value: '12345678' },
+  ]
+  expect(deploymentSecrets({ [name]: 'authorization=Basic%20abc,a=12345678,b=1234567' })).toEqual(hold ? found : [])
+})
+
+test('pairs are split at commas and at the first equals sign, trimmed and decoded', () => {
+  expect(pairsOf('a=b=c, d = e%20f ,nothing,g=100%,=h')).toEqual({ a: 'b=c', d: 'e f', g: '100%', '': 'h' })
+  expect([pairsOf(''), pairsOf()]).toEqual([{}, {}])
+})
+
+test.each<[string, string[]]>([
+  ['very short ones', ['ab', 'a1', 'wxyz']],
+  ['one of three characters', ['abc', 'wxyz']],
+  ['one that is longer than the longest shift', ['a'.repeat(300), 'b'.repeat(299) + 'c']],
+])('texts are found, also %s', (_, patterns) => {
+  const find = findAny(patterns)
+  for (const pattern of patterns) {
+    const before = '-'.repeat(700)
+    for (const text of [pattern, `${before}${pattern}`, `${pattern}${before}`, `${before}${pattern}${before}`])
+      expect(find(text)).toBe(true)
+    expect(find(`${before}${pattern.slice(1)}-${pattern.slice(0, -1)}`)).toBe(false)
+  }
+  expect(find('')).toBe(false)
 })
 
 test('of many texts, any is found wherever it stands, and none where none does', () => {
