@@ -3,7 +3,7 @@ import type { JsonFields } from '../../../src/base/json.ts'
 import type { Manifest } from '../../../src/skills/manifest/manifest.ts'
 import { compilePlan } from '../../../src/skills/plan/compile.ts'
 import { runPlan } from '../../../src/skills/runner/run-plan.ts'
-import type { JournalEntry, RunEntry, RunnerPorts, RunResult, ToolOptions } from '../../../src/skills/runner/ports.ts'
+import type { JournalEntry, LastGood, RunEntry, RunnerPorts, RunResult, ToolOptions } from '../../../src/skills/runner/ports.ts'
 import { deployManifest } from './deploy-manifest.ts'
 
 export type Effect = { tool: string; args: JsonFields; key: string | null }
@@ -20,6 +20,8 @@ export class World {
   readonly effects: Effect[] = []
   readonly log: RunEntry[] = []
   tools: Record<string, Tool> = {}
+  /** The answer for a key whose outputs are not in `good`. */
+  other: LastGood | { not_free: string } | null = null
   time = 0
   /** The number of places, and the one at which the process dies. */
   places = 0
@@ -99,7 +101,7 @@ export class World {
         return { output: answer ?? { done: tool }, cost_usd }
       },
       evaluate: (expression, scope) => evaluate(expression, scope),
-      lastGood: (key) => Promise.resolve(this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : null),
+      lastGood: (key) => Promise.resolve(this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : this.other),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),
       ended: (_, told) => this.#write(() => this.log.push(told)),
       alone: (_, work) => work(),

@@ -83,6 +83,66 @@ describe('a limit', () => {
     expect(toolsOf(world)).toEqual(['first', 'undo_first'])
   })
 
+  test('on the cost leaves to a step what the steps before it left', async () => {
+    const world = new World()
+    world.tools = {
+      second: () => {
+        throw Object.assign(new Retryable('busy'), { cost_usd: 0.6 })
+      },
+    }
+    const changes = { 'plan.steps.0.args': { cost: 0.5 }, 'plan.steps.1.retry': { max_attempts: 9, backoff_ms: 0 } }
+    const result = await run(world, threeSteps(changes))
+    expect(result).toMatchObject({ reason: 'budget_cost', cost_usd: 1.1, steps: [{}, { attempts: 1 }] })
+  })
+
+  test('on the latency leaves to a step what the steps before it left, and none at the end of it', async () => {
+    const after = async (ms: number) => {
+      const world = new World()
+      const given: number[] = []
+      world.tools = {
+        first: (_, { world }) => world.wait(ms),
+        second: (_, { timeout_ms }) => {
+          given.push(timeout_ms)
+          return {}
+        },
+      }
+      const { reason, detail } = await run(world, threeSteps({ 'plan.budget.max_latency_ms': 1000 }))
+      return { reason, detail, given }
+    }
+    expect([await after(0), await after(300), await after(999)]).toMatchObject([{ given: [1000] }, { given: [700] }, { given: [1] }])
+  })
+
+  test('on the latency counts the steps before a crash, and not the compensations before it', async () => {
+    const world = new World()
+    const slow =
+      (ms: number) =>
+      (_: unknown, { world }: { world: World }) =>
+        world.wait(ms)
+    const manifest = threeSteps({ 'plan.idempotence_key': 'once' })
+    let places = 0
+    world.tools = {
+      first: slow(30),
+      second: slow(40),
+      third: () => Promise.reject(new Error('no')),
+      undo_second: slow(500),
+      undo_first: (_, { world }) => {
+        places ||= world.places
+        return world.wait(7)
+      },
+    }
+    const calm = await run(world, manifest)
+    expect(calm.latency_ms).toBe(30 + 40 + 500 + 7)
+    const dying = new World()
+    dying.tools = world.tools
+    dying.dies_at = places
+    expect(await dying.run(manifest)).toBe('died')
+    expect(dying.journal.get('compensation 1')?.end).toMatchObject({ duration_ms: 500 })
+    dying.time += 10_000
+    dying.dies_at = Infinity
+    expect(await run(dying, manifest)).toMatchObject({ latency_ms: 30 + 40 + 7, status: 'partial_failure' })
+    expect(dying.log.map(({ kind }) => kind)).toContain('skill-resumed')
+  })
+
   test('on the size of an output leaves its hash, which no template can use', async () => {
     const world = new World()
     world.tools = { second: () => ({ done: 'x'.repeat(6_000_000) }) }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deploymentMask, keyedMask } from '../../../src/traces/keyed-hash.ts'
-import { maskOnce, redactor } from '../../../src/traces/redact.ts'
+import { deploymentMask, keyedMask, withoutSecretFields } from '../../../src/traces/keyed-hash.ts'
+import { isMask, maskedTexts, maskOnce, plainMask, redactor } from '../../../src/traces/redact.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const redact = redactor()
@@ -36,6 +36,20 @@ describe('redact', () => {
     expect(own({ key: 'color', value: 'red' })).toEqual({ key: 'color', value: 'red' })
     expect(own({ key: 'token', value: 'x' })).toEqual({ key: 'token', value: '[redacted]' })
     expect(own([{ deep: [{ value: 'x', key: 'token' }] }])).toEqual([{ deep: [{ value: '[redacted]', key: 'token' }] }])
+  })
+
+  test('shows the value of a pair whose key is no text, or that is called otherwise', () => {
+    const shown = [{ key: 1, value: 'x' }, { value: 'x' }, { key: 'token', values: 'x', other: 'y' }, { key: ['token'], value: 'x' }]
+    expect(redact(shown)).toBe(shown)
+    expect(redact(['token', 'password'])).toEqual(['token', 'password'])
+  })
+
+  test('enters 31 levels, with and without such a field', () => {
+    const nested = (levels: number, end: unknown): unknown => (levels === 0 ? end : [nested(levels - 1, end)])
+    const within = nested(31, { other: 'x' })
+    expect(redact(within)).toBe(within)
+    expect(redact(nested(31, { token: 'x' }))).toEqual(nested(31, { token: '[redacted]' }))
+    expect(redact(nested(32, { other: 'x' }))).toEqual(nested(32, '[too deep]'))
   })
 
   test('leaves its input as it was', () => {
@@ -103,9 +117,60 @@ describe('a keyed hash', () => {
     expect(once(shown)).toBe(shown)
   })
 
+  test('masks an event by the secret of the deployment, and what is masked already not again', () => {
+    const env = { REFLEX_REDACTION_SECRET: ' sixteen letters! ' }
+    const event = { type: 'a', payload: [{ token: 'x', password: '[redacted]' }] }
+    const masked = withoutSecretFields(env, event)
+    const token = keyedMask('sixteen letters!')('x')
+    expect(masked).toEqual({ type: 'a', payload: [{ token, password: '[redacted]' }] })
+    expect(withoutSecretFields(env, masked)).toBe(masked)
+    expect(withoutSecretFields({}, event)).toEqual({ type: 'a', payload: [{ token: '[redacted]', password: '[redacted]' }] })
+  })
+
   test('needs a secret that cannot be guessed', () => {
+    expect(deploymentMask({ REFLEX_REDACTION_SECRET: '  fifteen letters  ' })('x')).toBe('[redacted]')
     expect(deploymentMask({})('x')).toBe('[redacted]')
     expect(deploymentMask({ REFLEX_REDACTION_SECRET: 'fifteen letters' })('x')).toBe('[redacted]')
     expect(deploymentMask({ REFLEX_REDACTION_SECRET: 'sixteen letters!' })('x')).toMatch(/^sha256:/)
+  })
+})
+
+test('a mask is the whole text', () => {
+  const hash = `sha256:${'0a'.repeat(32)}`
+  expect([isMask('[redacted]'), isMask(hash)]).toEqual([true, true])
+  const others = ['x [redacted]', `x${hash}`, `${hash}0`, hash.slice(0, -1), hash.toUpperCase(), 'sha256:', 1, null]
+  expect(others.filter(isMask)).toEqual([])
+  expect(new Set(others.map(maskOnce(plainMask)))).toEqual(new Set(['[redacted]']))
+})
+
+describe('the texts that a mask hides', () => {
+  const textsOf = (value: unknown) => maskedTexts(value, redact(value))
+
+  test('are those of masked fields, at any depth of both', () => {
+    expect(textsOf({ a: 'x', list: [{ token: 'one' }, { secret: { user: 'two', deep: ['three', 4, null, [{ a: 'five' }]] } }] })).toEqual([
+      'one',
+      'two',
+      'three',
+      'five',
+    ])
+  })
+
+  test('are none where nothing is masked, or what is masked has no text', () => {
+    const same = { a: 'x' }
+    expect([maskedTexts(same, same), maskedTexts('x', 'x'), textsOf({ token: 1 }), textsOf({ token: null, cookie: true })]).toEqual([
+      [],
+      [],
+      [],
+      [],
+    ])
+    for (const [value, other] of [
+      ['x', 'y'],
+      [{ a: 'x' }, 'y'],
+      [{ a: 'x' }, null],
+      [null, { a: 'x' }],
+      ['x', { a: 'x' }],
+    ])
+      expect(maskedTexts(value, other)).toEqual([])
+    expect(maskedTexts({ a: 'x', b: { c: 'y' } }, { a: '[redacted]', b: {} })).toEqual(['x'])
   })
 })

@@ -127,6 +127,125 @@ describe('a plan', () => {
   })
 })
 
+describe('a compensation', () => {
+  const undo = (tool: string, step?: string) => ({ when: 'partial_failure', tool, args: {}, timeout_ms: 500, ...(step ? { step } : {}) })
+
+  test('of one step comes before the ones of older steps, of one step the last that is named first, and of the plan at the end', async () => {
+    const world = new World()
+    world.tools = { third: failing }
+    const entries = [
+      undo('plan_1'),
+      undo('first_1', 'first'),
+      undo('second_1', 'second'),
+      undo('first_2', 'first'),
+      undo('plan_2'),
+      undo('third_1', 'third'),
+    ]
+    const { compensation } = await run(world, threeSteps({ 'plan.compensation': entries }))
+    expect(compensation.map(({ tool, undoes }) => [tool, undoes])).toEqual([
+      ['second_1', 'second'],
+      ['first_2', 'first'],
+      ['first_1', 'first'],
+      ['plan_2', null],
+      ['plan_1', null],
+    ])
+  })
+
+  test('is called once, for the time that it names, with the outputs so far, a key of its own and what to hide', async () => {
+    const world = new World()
+    const seen: unknown[] = []
+    world.tools = {
+      second: failing,
+      undo: (_, { timeout_ms, idempotence_key, hide, secrets }) => {
+        seen.push({ timeout_ms, idempotence_key, secrets, hidden: hide('of hush-hush') })
+        throw new Retryable('busy')
+      },
+    }
+    const changes = {
+      'signature.inputs.0': { name: 'who', type: 'string', secret: true },
+      'plan.idempotence_key': 'once',
+      'plan.compensation': [{ ...undo('undo', 'first'), args: { was: '{{work.steps.first.done}}' } }],
+    }
+    const result = await run(world, threeSteps(changes), { inputs: { who: 'hush-hush' } })
+    expect(result.compensation).toEqual([{ index: 0, undoes: 'first', tool: 'undo', status: 'failed', error: 'busy' }])
+    expect(seen).toEqual([
+      { timeout_ms: 500, idempotence_key: 'deploy.container.appservice:once:run-1:undo-0', secrets: [], hidden: 'of [secret]' },
+    ])
+    expect(world.journal.get('compensation 0')).toMatchObject({
+      begun: { phase: 'compensation', index: 0, tool: 'undo', at: 0, idempotence_key: 'deploy.container.appservice:once:run-1:undo-0' },
+      end: { status: 'failed', attempts: 1 },
+    })
+  })
+})
+
+describe('the log of a run', () => {
+  const head = { run_id: 'run-1', skill_id: 'deploy.container.appservice', version: '1.3.0' }
+
+  test('has its inputs, each step, each compensation and its end', async () => {
+    const world = new World()
+    world.tools = { second: failing }
+    await run(world, threeSteps({ 'plan.steps.0.args': { cost: 0.25 } }), { inputs: { who: 'ann' } })
+    const end = { cost_usd: 0, attempts: 1, duration_ms: 0 }
+    expect(world.log).toEqual([
+      { ...head, kind: 'skill-started', inputs: { who: 'ann' } },
+      {
+        ...head,
+        ...end,
+        kind: 'skill-step-ended',
+        step: 'first',
+        index: 0,
+        tool: 'first',
+        status: 'ok',
+        reason: null,
+        error: null,
+        output: { done: 'first' },
+        cost_usd: 0.25,
+      },
+      {
+        ...head,
+        ...end,
+        kind: 'skill-step-ended',
+        step: 'second',
+        index: 1,
+        tool: 'second',
+        status: 'failed',
+        reason: 'tool',
+        error: 'no',
+        output: null,
+      },
+      { ...head, kind: 'skill-compensation-ended', index: 0, undoes: 'first', tool: 'undo_first', status: 'ok', error: null },
+      {
+        ...head,
+        kind: 'skill-applied',
+        status: 'partial_failure',
+        reason: 'tool',
+        detail: 'no',
+        outputs: {},
+        cost_usd: 0.25,
+        duration_ms: 0,
+      },
+    ])
+  })
+
+  test('has an output of up to 10000 bytes, and the size of a longer one', async () => {
+    const world = new World()
+    world.tools = { first: () => 'x'.repeat(9998), second: () => 'é'.repeat(5000), third: () => ({ done: 'x'.repeat(1024 * 1024) }) }
+    await run(world, threeSteps({ 'plan.result_map.answer': '{{who}}' }), { inputs: { who: 'ann' } })
+    expect(world.log.slice(1, 4).map(({ output }) => output)).toEqual([
+      'x'.repeat(9998),
+      { not_logged: '10002 bytes' },
+      { kind: 'too_large', sha256: expect.stringMatching(/^[0-9a-f]{64}$/), bytes: 1024 * 1024 + 11 },
+    ])
+  })
+
+  test('that was reused has its outputs alone', async () => {
+    const world = new World()
+    world.good.set('deploy.container.appservice:once:ann', { answer: 'third' })
+    await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })
+    expect(world.log).toEqual([{ ...head, kind: 'skill-reused', outputs: { answer: 'third' } }])
+  })
+})
+
 describe('a retry', () => {
   const retrying = (changes: Record<string, unknown> = {}) =>
     threeSteps({ 'plan.steps.1.retry': { max_attempts: 3, backoff_ms: 100 }, ...changes })
@@ -241,6 +360,43 @@ describe('a key', () => {
     const world = new World()
     world.good.set('deploy.container.appservice:once:ann', {})
     expect(await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })).toMatchObject({ status: 'reused', writes: [] })
+  })
+
+  test('whose outputs were deleted runs nothing either, and says so', async () => {
+    const world = new World()
+    world.other = { outputs: null, detail: 'its outputs were deleted' }
+    expect(await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })).toEqual({
+      status: 'reused',
+      reason: null,
+      detail: 'its outputs were deleted',
+      outputs: {},
+      blackboard: { ctx: {}, env: {}, work: { flag: true }, policy: {} },
+      writes: [],
+      cost_usd: 0,
+      latency_ms: 0,
+      steps: [],
+      compensation: [],
+    })
+    expect(world.effects).toEqual([])
+  })
+
+  test('that other work holds runs nothing, and has failed', async () => {
+    const world = new World()
+    world.other = { not_free: 'a call holds the key' }
+    expect(await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })).toEqual({
+      status: 'failed',
+      reason: 'key',
+      detail: 'a call holds the key',
+      outputs: {},
+      blackboard: { ctx: {}, env: {}, work: { flag: true }, policy: {} },
+      writes: [],
+      cost_usd: 0,
+      latency_ms: 0,
+      steps: [],
+      compensation: [],
+    })
+    expect(world.effects).toEqual([])
+    expect(await run(world, threeSteps())).toMatchObject({ status: 'ok' })
   })
 
   test('is not remembered where the run failed', async () => {
