@@ -4,7 +4,17 @@ import type { Certificate } from '../../../src/features/proof/contract/certifica
 import type { Risk } from '../../../src/contract/risk.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
 import { openCertificate, proceed } from '../../../src/features/proof/evidence/certificate.ts'
-import { agreementsNeeded, promotable as promotableBy, riskOf, shouldDemote, wayToAct } from '../../../src/reflexes/promotion.ts'
+import {
+  actsOf,
+  agreementsNeeded,
+  countTrial,
+  demotionOf,
+  emptyTrial,
+  promotable as promotableBy,
+  riskOf,
+  shouldDemote,
+  wayToAct,
+} from '../../../src/reflexes/promotion.ts'
 
 const passed = (error = 0, limit = 0, invalid_action = 0) => ({ null: 0, error, limit, invalid_action })
 type Compared = { event_type?: string; risk?: Risk; agreed: number; disagreed?: number }
@@ -122,5 +132,47 @@ describe('an active reflex', () => {
     ['overruled actions', { acted: 20, overruled: 2 }, /2 of 20 actions were overruled/],
   ])('is taken back for %s', (_what, fields, reason) => {
     expect(acting(fields)).toMatch(reason)
+  })
+})
+
+test('the newest active version acts', () => {
+  const versions = [
+    { version: 1, state: 'active' },
+    { version: 3, state: 'active' },
+    { version: 2, state: 'active' },
+    { version: 4, state: 'shadow' },
+  ] as const
+  expect([actsOf(versions), actsOf(versions.slice(3)), actsOf([])]).toEqual([3, null, null])
+})
+
+describe('a trial', () => {
+  test('counts each run, and the limits in a row', () => {
+    const trial = (['limit', 'limit', 'null', 'fired', 'error', 'limit', 'invalid_action', 'limit'] as const).reduce(
+      (before, reason) => countTrial(before, { reason }),
+      emptyTrial('active'),
+    )
+    expect(trial).toEqual({
+      runs: 8,
+      passed: { null: 1, error: 1, limit: 4, invalid_action: 1 },
+      acted: 0,
+      failed: 0,
+      overruled: 0,
+      state: 'active',
+      limits: 1,
+    })
+    expect(countTrial(trial, { reason: 'fired' })).toEqual({ ...trial, runs: 9, limits: 0 })
+  })
+
+  test('ends in a draft after three limits in a row, whatever the state, and in shadow for what an active one may not do', () => {
+    const limits = (count: number) => ({ ...emptyTrial('active'), limits: count })
+    const draft = { to: 'draft', reason: 'it was stopped at its limit 3 times in a row' }
+    expect([demotionOf(limits(3), 'shadow'), demotionOf(limits(4), 'active'), demotionOf(limits(2), 'active')]).toEqual([
+      draft,
+      draft,
+      null,
+    ])
+    const failing = { ...emptyTrial('active'), acted: 3, failed: 3 }
+    const shadow = { to: 'shadow', reason: 'the effects of 3 of 3 actions failed' }
+    expect([demotionOf(failing, 'active'), demotionOf(failing, 'shadow')]).toEqual([shadow, null])
   })
 })
