@@ -3,9 +3,9 @@ import path from 'node:path'
 
 /**
  * A small change that breaks the code. `from` is found without regard to spaces and line breaks.
- * `worker`: test files in workerd that run before the unit tests, which may notice nothing.
+ * `tests`: the test files, of any project, that run before the unit tests that import the file.
  */
-export type Break = { id: string; file: string; what: string; from: string; to: string; worker?: readonly string[] }
+export type Break = { id: string; file: string; what: string; from: string; to: string; tests?: readonly string[] }
 
 /** An error means that the list is out of date: the code has that place never, or several times. */
 export function apply(root: string, { id, file, from, to }: Break): () => void {

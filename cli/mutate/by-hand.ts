@@ -32,8 +32,7 @@ function copyOfRepository(): string {
 function judge(root: string, one: Break): BreakVerdict {
   const undo = apply(root, one)
   try {
-    // Their files are few: the unit tests that import a file of the engine are many.
-    const verdict = one.worker ? run(root, '--project', 'worker', ...one.worker) : null
+    const verdict = one.tests ? run(root, '--project', 'unit', '--project', 'worker', ...one.tests) : null
     return verdict ?? run(root, 'related', '--project', 'unit', '--passWithNoTests', one.file) ?? { survived: true }
   } finally {
     undo()

@@ -22,6 +22,7 @@ export const breaks: readonly Break[] = [
     what: 'of two equal ids in one batch the last wins',
     from: 'if (!byId.has(event.id)) byId.set(event.id, event)',
     to: 'byId.set(event.id, event)',
+    tests: ['tests/unit/scope/storage.test.ts'],
   },
   {
     id: 'g2',
@@ -37,7 +38,7 @@ export const breaks: readonly Break[] = [
     what: `nack accepts the scope's own tokens`,
     from: 'if (OWN.test(ack_token)) return []',
     to: '',
-    worker: ['tests/worker/scope/faults.test.ts', 'tests/worker/scope/reflexes/faults.test.ts'],
+    tests: ['tests/worker/scope/faults.test.ts', 'tests/worker/scope/reflexes/faults.test.ts'],
   },
   {
     id: 'g4',
@@ -80,7 +81,7 @@ export const breaks: readonly Break[] = [
     what: 'deferred claim written after the work, not before',
     from: 'if (unit.depth === 1) deferred.flush(unit)\nconst made = work(unit)',
     to: 'const made = work(unit)\nif (unit.depth === 1) deferred.flush(unit)',
-    worker: ['tests/worker/scope/turns/turns.test.ts', 'tests/worker/scope/failures.test.ts'],
+    tests: ['tests/worker/scope/turns/turns.test.ts', 'tests/worker/scope/failures.test.ts'],
   },
   {
     id: 'r2',
@@ -109,7 +110,7 @@ export const breaks: readonly Break[] = [
     what: 'an unknown keyless effect is repeated',
     from: `if (earlier?.status === 'unknown' && key === null)`,
     to: `if (earlier?.status === 'unknown' && own !== null && key === null)`,
-    worker: [
+    tests: [
       'tests/worker/scope/effects/effects.test.ts',
       'tests/worker/tools/unclear-outcomes.test.ts',
       'tests/worker/scope/failures.test.ts',
@@ -128,7 +129,7 @@ export const breaks: readonly Break[] = [
     what: 'a cut-off call is recorded as failed',
     from: `stopped || error instanceof CutOff ? 'unknown'`,
     to: `stopped ? 'unknown'`,
-    worker: ['tests/worker/tools/unclear-outcomes.test.ts', 'tests/worker/scope/effects/effects.test.ts'],
+    tests: ['tests/worker/tools/unclear-outcomes.test.ts', 'tests/worker/scope/effects/effects.test.ts'],
   },
   {
     id: 'q1',
@@ -143,7 +144,7 @@ export const breaks: readonly Break[] = [
     what: 'a recorded effect is reused twice within a turn',
     from: '(this.#reused.get(turn_id) ?? new Set()).add(id)',
     to: 'this.#reused.get(turn_id) ?? new Set()',
-    worker: ['tests/worker/scope/effects/effects.test.ts'],
+    tests: ['tests/worker/scope/effects/effects.test.ts'],
   },
   {
     id: 'q2',
@@ -172,7 +173,7 @@ export const breaks: readonly Break[] = [
     what: 'a crash of other work counts as an interruption of the event',
     from: 'interrupted: blamed',
     to: 'interrupted: true',
-    worker: [
+    tests: [
       'tests/worker/scope/guard.test.ts',
       'tests/worker/scope/failures.test.ts',
       'tests/worker/scope/faults.test.ts',
@@ -206,7 +207,7 @@ export const breaks: readonly Break[] = [
     what: 'ms and s mixed up: waiting for the model gives up at once',
     from: `'model', at - most_ms)`,
     to: `'model', at - model_outage_s)`,
-    worker: ['tests/worker/scope/failures.test.ts'],
+    tests: ['tests/worker/scope/failures.test.ts'],
   },
   {
     id: 't3',
@@ -214,7 +215,7 @@ export const breaks: readonly Break[] = [
     what: 'a turn the model refuses is retried',
     from: `ending.fault?.fault === 'refused' ? 1 : failure.max_attempts`,
     to: 'failure.max_attempts',
-    worker: [
+    tests: [
       'tests/worker/scope/failures.test.ts',
       'tests/worker/scope/turns/turns.test.ts',
       'tests/worker/scope/faults.test.ts',
@@ -241,7 +242,7 @@ export const breaks: readonly Break[] = [
     what: 'released turn keeps its attempt counted',
     from: 'attempts = max(0, attempts - 1)',
     to: 'attempts = attempts',
-    worker: ['tests/worker/scope/failures.test.ts', 'tests/worker/scope/turns/turns.test.ts'],
+    tests: ['tests/worker/scope/failures.test.ts', 'tests/worker/scope/turns/turns.test.ts'],
   },
   {
     id: 'c2',
@@ -270,7 +271,7 @@ export const breaks: readonly Break[] = [
     what: 'a seller pays itself for a trial of its own goods',
     from: 'buyer !== seller ? `trial',
     to: 'true ? `trial',
-    worker: ['tests/worker/market/discovery.test.ts'],
+    tests: ['tests/worker/market/discovery.test.ts'],
   },
   {
     id: 'k7',
@@ -278,6 +279,7 @@ export const breaks: readonly Break[] = [
     what: 'served after the money returned answers ok',
     from: `if (call.state === 'failed' && served)`,
     to: 'if (false)',
+    tests: ['tests/unit/market/contracts.test.ts'],
   },
   {
     id: 'l1',
@@ -292,7 +294,7 @@ export const breaks: readonly Break[] = [
     what: 'a chain that mixes known ids with new ones is applied',
     from: 'if (!is_open && failed === -1 && !is_mixed)',
     to: 'if (!is_open && failed === -1)',
-    worker: ['tests/worker/market/ledger.test.ts'],
+    tests: ['tests/unit/market/ledger.test.ts'],
   },
   {
     id: 'a5',
@@ -307,7 +309,7 @@ export const breaks: readonly Break[] = [
     what: 'signed time in the future accepted',
     from: 'Math.abs(now / 1000 - Number(time))',
     to: 'now / 1000 - Number(time)',
-    worker: ['tests/worker/http/hooks.test.ts'],
+    tests: ['tests/worker/http/hooks.test.ts'],
   },
   {
     id: 'l3',
@@ -315,7 +317,7 @@ export const breaks: readonly Break[] = [
     what: 'a partial post gives the whole reservation back to the spending limit',
     from: `kind === 'post' ? pending.amount - amount : pending.amount`,
     to: 'pending.amount',
-    worker: ['tests/worker/market/ledger.test.ts'],
+    tests: ['tests/unit/market/ledger.test.ts'],
   },
   {
     id: 'n1',
@@ -323,7 +325,7 @@ export const breaks: readonly Break[] = [
     what: `scopes forgotten after the events' days, not a year`,
     from: 'Math.min(before(), now - SCOPE_DAYS * DAY_MS)',
     to: 'Math.max(before(), now - SCOPE_DAYS * DAY_MS)',
-    worker: ['tests/worker/events/queue.test.ts'],
+    tests: ['tests/worker/events/queue.test.ts'],
   },
   {
     id: 'n2',
@@ -331,7 +333,7 @@ export const breaks: readonly Break[] = [
     what: 'retention deletes events accepted after the bound',
     from: '${ENDED} AND accepted_at < ?3`',
     to: '${ENDED}`',
-    worker: ['tests/worker/events/queue.test.ts'],
+    tests: ['tests/worker/events/queue.test.ts'],
   },
   {
     id: 'l6',
@@ -339,7 +341,7 @@ export const breaks: readonly Break[] = [
     what: 'limits count the whole reservation of a partial post after reload',
     from: `WHEN ended.kind = 'post' THEN ended.amount ELSE 0`,
     to: `WHEN ended.kind = 'post' THEN paid.amount ELSE 0`,
-    worker: ['tests/worker/market/ledger.test.ts'],
+    tests: ['tests/unit/market/ledger.test.ts'],
   },
   {
     id: 'x1',
@@ -347,7 +349,7 @@ export const breaks: readonly Break[] = [
     what: 'cost beside the fuel not counted',
     from: 'this.fuel -= run.fuel + FUEL_PER_RUN',
     to: 'this.fuel -= run.fuel',
-    worker: ['tests/worker/scope/reflexes/batches.test.ts'],
+    tests: ['tests/unit/reflexes/decide.test.ts'],
   },
   {
     id: 'k1',
@@ -369,12 +371,7 @@ export const breaks: readonly Break[] = [
     what: 'a reused lane action does not consume its event',
     from: `escalate' && (reused || !permitted.lane)`,
     to: `escalate' && !permitted.lane`,
-    worker: [
-      'tests/worker/agents/chat/reflexes.test.ts',
-      'tests/worker/scope/reflexes/reflexes.test.ts',
-      'tests/worker/artifacts/reflexes.test.ts',
-      'tests/worker/scope/reflexes/batches.test.ts',
-    ],
+    tests: ['tests/unit/reflexes/decide.test.ts'],
   },
   {
     id: 'k2',
@@ -389,7 +386,7 @@ export const breaks: readonly Break[] = [
     what: 'revoke closes listings of other artifacts with equal code',
     from: 'if (listing.artifact === artifact) book.closeListing',
     to: 'book.closeListing',
-    worker: ['tests/worker/market/licences.test.ts', 'tests/worker/market/deals.test.ts'],
+    tests: ['tests/unit/market/deals.test.ts'],
   },
   {
     id: 'x3',
@@ -397,12 +394,7 @@ export const breaks: readonly Break[] = [
     what: 'shadow versions after the acting link do not watch',
     from: 'if (decision.acted) continue',
     to: 'if (decision.acted) break',
-    worker: [
-      'tests/worker/agents/chat/reflexes.test.ts',
-      'tests/worker/scope/reflexes/reflexes.test.ts',
-      'tests/worker/artifacts/reflexes.test.ts',
-      'tests/worker/scope/reflexes/batches.test.ts',
-    ],
+    tests: ['tests/unit/reflexes/decide.test.ts'],
   },
   {
     id: 'y1',
@@ -410,7 +402,7 @@ export const breaks: readonly Break[] = [
     what: 'scratch of a turn that ends with none is not compared',
     from: `const done = status !== 'failed'`,
     to: `const done = status === 'result'`,
-    worker: ['tests/worker/traces/replay.test.ts'],
+    tests: ['tests/worker/traces/replay.test.ts'],
   },
   {
     id: 'k4',
@@ -418,7 +410,7 @@ export const breaks: readonly Break[] = [
     what: 'earned by use: pattern licence divided by its patterns, not its scopes',
     from: 'fires * Math.max(scopes.length, used.length)',
     to: 'fires * scopes.length',
-    worker: ['tests/worker/market/licences.test.ts'],
+    tests: ['tests/unit/market/deals.test.ts'],
   },
   {
     id: 'k6',
@@ -426,6 +418,7 @@ export const breaks: readonly Break[] = [
     what: `calls in flight do not count toward a contract's limit`,
     from: 'contract.invocations + store.held(id) >= contract.limit',
     to: 'contract.invocations >= contract.limit',
+    tests: ['tests/unit/market/contracts.test.ts'],
   },
   {
     id: 'y2',
@@ -433,7 +426,7 @@ export const breaks: readonly Break[] = [
     what: 'replay of a reused effect throws',
     from: `if (effect.ended.status === 'ok' || effect.ended.status === 'reused')`,
     to: `if (effect.ended.status === 'ok')`,
-    worker: ['tests/worker/traces/replay.test.ts'],
+    tests: ['tests/unit/replay/recorded-effects.test.ts'],
   },
   {
     id: 'a1',
@@ -469,7 +462,7 @@ export const breaks: readonly Break[] = [
     what: 'unknown decisions count as changed',
     from: `if (outcome === 'changed') this.changed += 1`,
     to: `if (outcome !== 'same') this.changed += 1`,
-    worker: ['tests/worker/traces/replay.test.ts', 'tests/worker/traces/what-if.test.ts'],
+    tests: ['tests/unit/replay/report.test.ts'],
   },
   {
     id: 'a3',
@@ -498,6 +491,7 @@ export const breaks: readonly Break[] = [
     what: 'secret three JSON levels deep not hidden',
     from: 'const ESCAPES = 4',
     to: 'const ESCAPES = 3',
+    tests: ['tests/unit/base/secrets.test.ts'],
   },
   {
     id: 's2',
@@ -526,7 +520,7 @@ export const breaks: readonly Break[] = [
     what: 'an ended licence still runs',
     from: 'one.in_use && one.id',
     to: 'one.id',
-    worker: ['tests/worker/market/licences.test.ts', 'tests/worker/artifacts/goods.test.ts'],
+    tests: ['tests/worker/market/licences.test.ts', 'tests/worker/artifacts/goods.test.ts'],
   },
   {
     id: 'l7',
@@ -548,6 +542,6 @@ export const breaks: readonly Break[] = [
     what: 'a transfer leaves that D1 has in another form',
     from: 'group.every(({ seq }) => copied.has(seq)) === leaves',
     to: 'leaves',
-    worker: ['tests/worker/market/departures.test.ts'],
+    tests: ['tests/worker/market/departures.test.ts'],
   },
 ]

@@ -38,7 +38,7 @@ let seq = 0
 const sent = (type = 'note', fields: Record<string, unknown> = {}): Perceived =>
   part<Perceived>({ seq: (seq += 1), event: event({ id: `e${seq}`, type, ...fields }), attempts: 0, text: '' })
 
-/** A situation in which each reflex is a function by the name of its id, at 100 units of fuel a run. */
+/** A situation whose reflexes are functions by their ids. A run costs 100 units of fuel. */
 function scene(codes: Record<string, Code> = {}, changes: Partial<ReflexSituation> = {}) {
   const seen: { id: string; context: ReflexContext }[] = []
   const sandbox: ReturnType<ReflexSituation['sandbox']> = {

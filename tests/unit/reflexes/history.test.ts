@@ -15,7 +15,7 @@ function historyOf(action: Action, ...times: number[]): ReflexHistory {
 }
 
 describe('the history of a reflex', () => {
-  test('counts the actions of a minute, and begins anew in the next', () => {
+  test('counts the actions of a minute, and begins again in the next', () => {
     expect(new ReflexHistory().pace).toEqual({ last_at: null, minute: 0, fired: 0 })
     expect(historyOf(reply, NOW, NOW + MINUTE - 1).pace).toEqual({ last_at: NOW + MINUTE - 1, minute: 100, fired: 2 })
     expect(historyOf(reply, NOW, NOW + MINUTE).pace).toEqual({ last_at: NOW + MINUTE, minute: 101, fired: 1 })

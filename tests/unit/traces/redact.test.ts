@@ -38,7 +38,7 @@ describe('redact', () => {
     expect(own([{ deep: [{ value: 'x', key: 'token' }] }])).toEqual([{ deep: [{ value: '[redacted]', key: 'token' }] }])
   })
 
-  test('shows the value of a pair whose key is no text, or that is called otherwise', () => {
+  test('shows the value of a pair whose key is not a text, or that has other names', () => {
     const shown = [{ key: 1, value: 'x' }, { value: 'x' }, { key: 'token', values: 'x', other: 'y' }, { key: ['token'], value: 'x' }]
     expect(redact(shown)).toBe(shown)
     expect(redact(['token', 'password'])).toEqual(['token', 'password'])

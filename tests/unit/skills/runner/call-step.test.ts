@@ -140,7 +140,7 @@ describe('the call of a tool', () => {
       kept({ kind: 'too_large', sha256: expect.any(String), bytes: 1024 * 1024 + 1 }),
     ],
     ['a text whose letters take two bytes', 'é'.repeat(600_000), kept({ kind: 'too_large', sha256: expect.any(String), bytes: 1_200_002 })],
-    ['what is no JSON', 1n, unusable],
+    ['a value that is not JSON', 1n, unusable],
   ])('keeps %s as JSON, by its hash if it is too large, or fails', async (_, output, end) => {
     const called = await endOf(() => ({ output, cost_usd: 0.5 }), { max_attempts: 2 })
     expect(called.end).toEqual({ ...end, cost_usd: 0.5, attempts: 1, duration_ms: 0 })

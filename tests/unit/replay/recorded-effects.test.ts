@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { LogEntry } from '../../../src/contract/log-entry.ts'
+import { isProbe, RecordedEffects } from '../../../src/features/replay/recorded-effects.ts'
+import { Comparison, Unrecorded } from '../../../src/features/replay/report.ts'
+import { Source } from '../../../src/features/replay/source.ts'
+import { defineTool } from '../../../src/tools/define-tool.ts'
+import { part } from '../agents/agent-fixtures.ts'
+
+type Parts = ConstructorParameters<typeof RecordedEffects>[2]
+type Ended = Extract<LogEntry, { kind: 'effect-ended' }>
+type Call = { tool: string; input?: unknown } & Partial<Omit<Ended, 'tool' | 'input'>>
+
+const TURN = part<LogEntry>({ kind: 'turn-started', span_id: 'turn', parent_id: null })
+const reads = { cause: { by: 'blackboard' } }
+
+/** The effects of a turn that made these calls; one without an input has none in the log. */
+function recorded(calls: readonly Call[], { probed = [], ...more }: Partial<Parts> & { probed?: readonly string[] } = {}) {
+  const ended = calls.map((call, index) => {
+    const at = { kind: 'effect-ended', parent_id: 'turn', span_id: `s${index}`, effect_id: `e${index}` }
+    return part<LogEntry>({ ...at, status: 'ok', output: `output ${index}`, error: null, duration_ms: 10, ...call })
+  })
+  const started = probed.map((effect_id) => part<LogEntry>({ kind: 'effect-started', span_id: '', parent_id: 'turn', effect_id, ...reads }))
+  const comparison = new Comparison()
+  const source = new Source(part<ConstructorParameters<typeof Source>[0]>({ scope: 'a', events: [], entries: [...started, ...ended] }))
+  const effects = new RecordedEffects(source, TURN, { offered: [], comparison, clean: (value) => value, exact: false, ...more })
+  const run = (name: string, input: unknown, definition: Parameters<RecordedEffects['run']>[2] = null) =>
+    effects.run(name, input, definition)
+  return { effects, comparison, run }
+}
+
+describe('the calls of a turn that is replayed', () => {
+  test('are answered as they ended, the same call in its order', async () => {
+    const { run, effects, comparison } = recorded([
+      { tool: 'mail', input: 1 },
+      { tool: 'look', input: 1, status: 'reused' },
+      { tool: 'mail', input: 1 },
+      { tool: 'mail', input: { b: 1, a: 2 } },
+    ])
+    const outputs = [await run('mail', { a: 2, b: 1 }), await run('mail', 1), await run('look', 1), await run('mail', 1)]
+    expect(outputs).toEqual(['output 3', 'output 0', 'output 1', 'output 2'])
+    expect([effects.recorded, effects.made, effects.missing]).toEqual([4, 4, null])
+    expect(comparison).toMatchObject({ compared: 4, changed: 0, decisions: { effect: { same: 4 } } })
+  })
+
+  test('fail as they failed, with their error or a sentence', async () => {
+    const { run, effects } = recorded([
+      { tool: 'mail', input: 1, status: 'failed', error: 'no such address' },
+      { tool: 'look', input: 1, status: 'unknown', error: null },
+    ])
+    await expect(run('mail', 1)).rejects.toThrow('no such address')
+    await expect(run('look', 1)).rejects.toThrow('the tool look failed')
+    expect(effects.made).toBe(2)
+  })
+
+  test('with another input take the next call of the tool, and differ', async () => {
+    const { run, comparison } = recorded([
+      { tool: 'look', input: 0 },
+      { tool: 'mail', input: 1 },
+      { tool: 'mail', input: 2 },
+    ])
+    expect([await run('mail', 3), await run('mail', 2)]).toEqual(['output 1', 'output 2'])
+    expect(comparison.divergences).toEqual([{ span_id: 's1', kind: 'effect', path: '', recorded: 1, replayed: 3 }])
+  })
+
+  test('whose input the log does not have fit any input', async () => {
+    const { run, comparison } = recorded([{ tool: 'mail' }], { exact: true })
+    expect(await run('mail', 3)).toBe('output 0')
+    expect(comparison).toMatchObject({ compared: 1, changed: 0 })
+  })
+
+  test('are compared as the log masks them', async () => {
+    const { run, comparison } = recorded([{ tool: 'mail', input: '[secret]' }], { clean: () => '[secret]' })
+    await run('mail', 'hush')
+    expect(comparison.changed).toBe(0)
+  })
+
+  test('that were not made cannot be followed: the first of them is named', async () => {
+    const { run, effects, comparison } = recorded([{ tool: 'mail', input: 1 }])
+    await expect(run('look', 2)).rejects.toThrow(new Unrecorded('the tool look was not called when the turn was recorded'))
+    await expect(run('other', 2)).rejects.toThrow(Unrecorded)
+    expect([effects.missing, effects.made]).toEqual(['the tool look was not called when the turn was recorded', 2])
+    expect(comparison.divergences[0]).toEqual({
+      span_id: 'turn',
+      kind: 'effect',
+      path: '',
+      recorded: null,
+      replayed: { tool: 'look', input: 2 },
+    })
+    const exact = recorded([{ tool: 'mail', input: 1 }], { exact: true })
+    await expect(exact.run('mail', 2)).rejects.toThrow('the tool mail was not called with this input when the turn was recorded')
+  })
+
+  test('that failed before an effect began fail again, and are no calls', async () => {
+    const failed = [
+      { tool: 'mail', error: 'it must not be repeated', attempts: 1 },
+      { tool: 'look', error: 'it ended so', attempts: 1 },
+    ]
+    const { run, effects, comparison } = recorded([{ tool: 'look', input: 1, status: 'failed', error: 'it ended so' }], { failed })
+    await expect(run('mail', 1)).rejects.toThrow('it must not be repeated')
+    expect([effects.made, comparison.compared]).toEqual([0, 0])
+    await expect(run('look', 1)).rejects.toThrow('it ended so')
+    await expect(run('look', 1)).rejects.toThrow('the tool look was not called when the turn was recorded')
+  })
+
+  test('are those of this turn, without what the blackboard read', () => {
+    const other = { tool: 'mail', input: 1, parent_id: 'another turn' }
+    const { effects } = recorded([other, { tool: 'look', input: 1 }, { tool: 'read', input: 1 }], { probed: ['e2'], offered: ['write'] })
+    expect(effects.recorded).toBe(1)
+    expect(['write', 'look', 'mail', 'read'].map((name) => effects.has(name))).toEqual([true, true, false, false])
+    const causes = [reads, { cause: { by: 'turn' } }, { cause: { turn: 1 } }]
+    expect(causes.map((started) => isProbe(part<Parameters<typeof isProbe>[0]>(started)))).toEqual([true, false, false])
+  })
+
+  test('that the replay did not make differ, and have their time', async () => {
+    const { run, effects, comparison } = recorded([
+      { tool: 'mail', input: 1 },
+      { tool: 'mail', input: 2 },
+      { tool: 'look', duration_ms: null },
+    ])
+    await run('mail', 1)
+    expect(effects.unused_ms).toBe(10)
+    effects.compareUnused()
+    expect(comparison.divergences).toEqual([
+      { span_id: 's1', kind: 'effect', path: '', recorded: { tool: 'mail', input: 2 }, replayed: null },
+      { span_id: 's2', kind: 'effect', path: '', recorded: { tool: 'look', input: null }, replayed: null },
+    ])
+  })
+})
+
+describe('a tool of the agent', () => {
+  const definition = defineTool({ description: '', input: z.object({ n: z.number().default(7) }), execute: () => Promise.resolve(null) })
+
+  test('has its input parsed, as in the turn', async () => {
+    const { run } = recorded([{ tool: 'mail', input: { n: 7 } }], { exact: true })
+    expect(await run('mail', {}, definition)).toBe('output 0')
+  })
+
+  test('refuses a bad input before a call is made', async () => {
+    const { run, effects } = recorded([{ tool: 'mail', input: { n: 7 } }])
+    await expect(run('mail', { n: 'x' }, definition)).rejects.toThrow(/^tool mail was called with bad input: .*number/)
+    expect(effects.made).toBe(0)
+  })
+})
+
+test('other tools are offered by the names that models are shown, and call through', async () => {
+  const { effects } = recorded([{ tool: 'mcp.docs.find', input: 1 }], { offered: ['http.mail'] })
+  const calls: unknown[] = []
+  const tools = effects.tools((name: string, input: unknown) => {
+    calls.push([name, input])
+    return Promise.resolve('done')
+  })
+  const names = Object.keys(tools)
+  expect(names).toEqual(['http_mail', 'mcp_docs_find'])
+  for (const name of names) await (tools[name] as unknown as { execute: (input: unknown) => Promise<unknown> }).execute({ to: 'ann' })
+  expect(calls).toEqual([
+    ['http.mail', { to: 'ann' }],
+    ['mcp.docs.find', { to: 'ann' }],
+  ])
+  await effects.outside.ready()
+  expect([effects.outside.available(), effects.outside.find('http.mail')]).toEqual([{}, null])
+})
