@@ -34,6 +34,8 @@ const RATE = 2
 const MOST_RATE = 0.4
 const DECAY = 1e-4
 const LEAST_ERROR = 1e-3
+/** Weights of frequent pieces matter a little less: each run adds most of them. */
+const FREQUENT = -0.2
 /** Products and sums of one step. */
 const STEP = 400_000
 const PIECES_OF_STEP = 4000
@@ -192,7 +194,7 @@ function* keep({ support, rows }: Table, lesson: Lesson, { classes, weights }: F
     if (may[feature] === 0) continue
     const own = weights.subarray(feature * classes, (feature + 1) * classes)
     centre(own)
-    const worth = support[feature]! ** 0.25
+    const worth = support[feature]! ** FREQUENT
     for (let at = 0; at < classes; at += 1) value[feature * classes + at] = Math.abs(own[at]!) * worth
   }
   const bytes = (lesson.bytes ?? MOST_WEIGHTS) - sizeOfEmpty(classes)
