@@ -6,7 +6,10 @@ import { scopePattern } from '../../contract/scope-pattern.ts'
 import { action } from './contract.ts'
 import { page } from './page.ts'
 
-const names = { key: z.string().min(1).max(128).optional(), action: z.string().min(1).max(64).optional() }
+const names = {
+  key: z.string().min(1).max(128).optional().describe('The id or the name of a key.'),
+  action: z.string().min(1).max(64).optional().describe('The operationId of a request, such as `deleteKey`.'),
+}
 
 export const list = operations({ tag: 'Audit', roles: ['operator'] })(page.at, 'listActions', 'List the actions of people, newest first', {
   description:
@@ -16,8 +19,8 @@ export const list = operations({ tag: 'Audit', roles: ['operator'] })(page.at, '
   query: byAge({
     scope: scopePattern.optional().describe('In scopes that the pattern matches.'),
     ...names,
-    since: instant.optional(),
-    until: instant.optional(),
+    since: instant.optional().describe('Actions at or after this time.'),
+    until: instant.optional().describe('Actions before this time.'),
   }),
   answers: { 200: [paged(action), 'A page.'] },
   mcp: {

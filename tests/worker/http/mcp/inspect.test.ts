@@ -49,7 +49,12 @@ test('the tools of a viewer are questions that only read, in a fixed order; an o
     'what_waits',
   ])
   for (const tool of tools) expect(tool).toMatchObject({ annotations: { readOnlyHint: true }, inputSchema: { type: 'object' } })
-  expect((await list()).tools.map(({ name }: { name: string }) => name)).toEqual([...names, 'approvals_waiting', 'dead_letters'])
+  expect((await list()).tools.map(({ name }: { name: string }) => name)).toEqual([
+    ...names,
+    'approvals_waiting',
+    'dead_letters',
+    'who_changed_what',
+  ])
   expect(await ask('tools/list', {}, await keyFor(['publisher']))).toMatchObject(problem(403))
 })
 
