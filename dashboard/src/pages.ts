@@ -1,5 +1,4 @@
 import type { ComponentType } from 'preact'
-import type { ListPage } from '../../src/contract/operation.ts'
 import Overview from './pages/overview/page.tsx'
 import { later } from './ui/page.tsx'
 
@@ -7,8 +6,8 @@ const running = () => import('./running.ts')
 const deciding = () => import('./deciding.ts')
 const operating = () => import('./operating.ts')
 
-/** Lists whose pages the features declare, in their files `page.ts`. */
-const declared = Object.values(import.meta.glob<ListPage<never>>('../../src/features/*/page.ts', { eager: true, import: 'page' }))
+/** The features that declare a list as a page: `audit` of `./audit/page.ts`. */
+const declared = Object.keys(import.meta.glob('./*/page.ts', { base: '../../src/features' })).map((file) => file.slice(2, -8))
 
 type PageEntry = readonly [path: string, component: ComponentType, link?: string]
 
@@ -30,9 +29,9 @@ export const pages: readonly PageEntry[] = [
   ['/dead-letters', later(operating, 'DeadLetters'), 'Dead letters'],
   ['/incidents', later(operating, 'Incidents'), 'Incidents'],
   ['/keys', later(operating, 'Keys'), 'Keys'],
-  ...declared.map((of): PageEntry => [
-    of.path,
-    later(() => operating().then(({ listPage }) => ({ page: listPage(of) })), 'page'),
-    of.title,
+  ...declared.map((name): PageEntry => [
+    `/${name}`,
+    later(() => operating().then(({ listPage }) => ({ page: listPage(name) })), 'page'),
+    name.charAt(0).toUpperCase() + name.slice(1),
   ]),
 ]

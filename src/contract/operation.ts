@@ -136,7 +136,6 @@ export type ItemList<Item> = {
 export type FilteredList<Item> = ItemList<Item> & { flags: readonly Flag[] }
 /** A list with a page of its own on the dashboard. The file `page.ts` of a feature exports it. */
 export type ListPage<Item> = FilteredList<Item> & {
-  path: `/${string}`
   title: string
   needs: BaseRole
   /** Said where there is no item. */

@@ -3,7 +3,7 @@ import { pages } from '../pages.ts'
 
 export function Navigation() {
   const { path } = useLocation()
-  const isCurrent = (entry: string) => (entry === '/' ? path === '/' : path === entry || path.startsWith(`${entry}/`))
+  const isCurrent = (entry: string) => path === entry || path.startsWith(`${entry}/`)
   return (
     <nav aria-label="Pages">
       <ul>

@@ -3,9 +3,12 @@ import { useFilters } from './filters.tsx'
 import { List } from './list.tsx'
 import { Page } from './page.tsx'
 
-/** The page of a list that a feature declares. */
-export const listPage = <Item,>(of: ListPage<Item>) =>
-  function Listed() {
+const declared = import.meta.glob<ListPage<never>>('./*/page.ts', { base: '../../../src/features', eager: true, import: 'page' })
+
+/** The page of a list that a feature declares. `name`: the folder of the feature. */
+export function listPage(name: string) {
+  const of = declared[`./${name}/page.ts`] as ListPage<never>
+  return function Listed() {
     const { given, form } = useFilters(of.flags)
     return (
       <Page title={of.title} needs={of.needs}>
@@ -14,3 +17,4 @@ export const listPage = <Item,>(of: ListPage<Item>) =>
       </Page>
     )
   }
+}

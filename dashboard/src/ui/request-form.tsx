@@ -82,8 +82,8 @@ export const FormField = ({ field: { name, help, is, required }, value }: { fiel
   </label>
 )
 
-/** A time as the field of a browser has it: Swedes write it so. What is no time leaves it empty. */
-const localTime = (instant = ''): string => new Date(instant).toLocaleString('sv').slice(0, 16)
+/** A time as the field of a browser has it: Swedes write it so. Any other text leaves it empty. */
+const localTime = (instant = ''): string => instant && new Date(instant).toLocaleString('sv').slice(0, 16)
 
 /** The value of a field whose text is not empty. */
 export function parsed(text: string, is: Field['is']): string | number | string[] {

@@ -4,7 +4,7 @@ import { deadLetter } from '../event-record.ts'
 import { dead_letters } from '../lists/deployment.ts'
 import { operations } from '../operation.ts'
 import { byAge, paged } from '../paging.ts'
-import { idPath, toolPage, toolScope } from './shared.ts'
+import { byId, idPath, toolPage, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Dead letters', roles: ['operator'] })
 const which = { scope: scopeName.optional(), type: z.string().min(1).max(128).optional() }
@@ -30,9 +30,7 @@ export const list = operation(dead_letters.at, 'listDeadLetters', 'List dead let
 })
 
 export const find = operation('get /v1/dlq/{id}', 'getDeadLetter', 'Get a dead letter', {
-  params: idPath,
-  answers: { 200: [deadLetter, 'The dead letter.'] },
-  problems: [404],
+  ...byId(deadLetter, 'The dead letter.'),
   command: {
     usage: 'show <id>',
     help: 'Show a dead letter with its event and stack trace',

@@ -1,9 +1,20 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
 import { accountId } from '../../features/market/contract/transfer.ts'
+import type { Flag } from '../operation.ts'
 import { pageLimit } from '../paging.ts'
 
 export const idPath = z.object({ id: z.string().min(1).max(128) })
+/** An item that the path names by its id. */
+export const byId = <Item extends z.ZodType>(item: Item, says: string) =>
+  ({ params: idPath, answers: { 200: [item, says] }, problems: [404] }) as const
+
+/** A decision on the item that the path names, with a reason. Its state may refuse it. */
+export const decidedById = <Item extends z.ZodType, Body extends z.ZodType>(item: Item, says: string, body: Body) =>
+  ({ ...byId(item, says), problems: [404, 409], body }) as const
+/** `why`: where the reason is kept. */
+export const reasonFlag = (why = 'for the record'): Flag => ['--reason <text>', `why, ${why}`]
+
 /** Fields of tools over MCP. */
 export const toolScope = z.string().min(1).max(128).describe('The name of a scope, such as team-a/web.')
 export const toolPage = {

@@ -4,7 +4,6 @@ import type { PersonAction } from './contract.ts'
 export const page = {
   at: 'get /v1/audit',
   key: 'id',
-  path: '/audit',
   title: 'Audit',
   needs: 'operator',
   empty: 'No action matches.',

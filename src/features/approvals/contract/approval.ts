@@ -83,6 +83,7 @@ export const verdictOf = ({ status, decided_by: by, reason, traceparent }: Store
 export type DecidedBy = { key_id: string; name: string; is_admin: boolean }
 
 export const decisionReason = z.string().min(1).max(1000)
+export const decidedFor = z.strictObject({ reason: decisionReason.optional() })
 
 export const approvalDecision = z.strictObject({
   type: z.enum(['approve', 'reject']),

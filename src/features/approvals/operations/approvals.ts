@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
-import { approval, approvalStatus, approvalStatuses, decisionReason } from '../contract/approval.ts'
+import { approval, approvalStatus, approvalStatuses, decidedFor } from '../contract/approval.ts'
 import { approvals, nameOf } from '../contract/lists.ts'
 import { waitingWork } from '../../../contract/reports/waiting-work.ts'
 import { operations } from '../../../contract/operation.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
-import { idPath, toolPage, toolScope } from '../../../contract/operations/shared.ts'
+import { byId, decidedById, reasonFlag, toolPage, toolScope } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Approvals', roles: ['operator'] })
 
@@ -35,9 +35,7 @@ export const list = operation(approvals.at, 'listApprovals', 'List approvals, ne
 })
 
 export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an approval', {
-  params: idPath,
-  answers: { 200: [approval, 'The approval.'] },
-  problems: [404],
+  ...byId(approval, 'The approval.'),
   command: {
     usage: 'show <id>',
     help: 'Show an approval with its inputs, and the run that followed',
@@ -62,16 +60,13 @@ export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an a
 const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
   operation(`post /v1/approvals/{id}/${verb}`, `${verb}Run`, summary, {
     description,
-    params: idPath,
-    body: z.strictObject({ reason: decisionReason.optional() }),
+    ...decidedById(approval, 'The updated approval.', decidedFor),
     takes: 'defaulted',
     example: { reason: 'checked with the team' },
-    answers: { 200: [approval, 'The updated approval.'] },
-    problems: [404, 409],
     command: {
       usage: `${verb} <id>`,
       help,
-      flags: [['--reason <text>', 'why, for the log']],
+      flags: [reasonFlag('for the log')],
       shows: (decided) => [`${nameOf(decided)} in ${decided.scope} is ${decided.status}.`],
     },
   })

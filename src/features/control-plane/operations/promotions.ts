@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { decisionReason } from '../../approvals/contract/approval.ts'
+import { decidedFor } from '../../approvals/contract/approval.ts'
 import { policyQuestion, policyVerdict, skillName } from '../../../contract/policy.ts'
 import { newPromotion, promotion, promotionStatus, promotionStatuses, type PromotionStatus } from '../contract/promotion.ts'
 import { operations, type Colour, type CommandOf, type OperationFields, type Resource } from '../../../contract/operation.ts'
 import { byAge, paged } from '../../../contract/paging.ts'
-import { idPath } from '../../../contract/operations/shared.ts'
+import { byId, decidedById, reasonFlag } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Control plane', roles: ['operator'] })
 
@@ -81,25 +81,20 @@ export const list = operation('get /v1/promotions', 'listPromotions', 'List prom
 })
 
 export const find = operation('get /v1/promotions/{id}', 'getPromotion', 'Get a promotion', {
-  params: idPath,
-  answers: { 200: [promotion, 'The promotion with its reports.'] },
-  problems: [404],
+  ...byId(promotion, 'The promotion with its reports.'),
   command: { usage: 'show <id>', help: 'Show a promotion with its reports', shows, failed },
 })
 
 const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
   operation(`post /v1/promotions/{id}/${verb}`, `${verb}Promotion`, summary, {
     description,
-    params: idPath,
-    body: z.strictObject({ reason: decisionReason.optional() }),
+    ...decidedById(promotion, 'The decided promotion.', decidedFor),
     takes: 'defaulted',
     example: { reason: 'the reports are fine' },
-    answers: { 200: [promotion, 'The decided promotion.'] },
-    problems: [404, 409],
     command: {
       usage: `${verb} <id>`,
       help,
-      flags: [['--reason <text>', 'why, for the record']],
+      flags: [reasonFlag()],
       shows: ({ skill_id, version, to_env, status }) => [`${skill_id}@${version} to ${to_env.join(', ')} is ${status}.`],
     },
   })

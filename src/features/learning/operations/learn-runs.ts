@@ -4,7 +4,7 @@ import { runs } from '../contract/lists.ts'
 import { operations } from '../../../contract/operation.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
 import { evidenceParts, evidencePlace, learnRequest, learnRun, listedRun, runStatus, startedRun } from '../contract/runs.ts'
-import { idPath } from '../../../contract/operations/shared.ts'
+import { byId, idPath } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Learning', roles: ['viewer'] })
 
@@ -41,9 +41,7 @@ export const list = operation(runs.at, 'listLearnRuns', 'List runs of learning, 
 export const find = operation('get /v1/learn/runs/{id}', 'getLearnRun', 'Get a run of learning', {
   description:
     'Its progress; what it found, with the evidence for it and the traces of examples; and what it rejected, with the reasons. While it runs, the progress is up to 2 s old.',
-  params: idPath,
-  answers: { 200: [learnRun, 'The run.'] },
-  problems: [404],
+  ...byId(learnRun, 'The run.'),
 })
 
 export const evidence = operation('get /v1/learn/runs/{id}/evidence', 'getLearnEvidence', 'Get the decisions behind a number', {

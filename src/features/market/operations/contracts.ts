@@ -3,7 +3,7 @@ import { operations, type CommandOf, type Resource } from '../../../contract/ope
 import { paged } from '../../../contract/paging.ts'
 import { contract, contractReason, newContract, type Contract } from '../contract/service.ts'
 import { counted } from '../../../base/amounts.ts'
-import { accountQuery, idPath } from '../../../contract/operations/shared.ts'
+import { accountQuery, byId, decidedById, idPath, reasonFlag } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })
 
@@ -61,9 +61,7 @@ export const list = operation(lists.contracts.at, 'listContracts', 'List the con
 export const find = operation('get /v1/market/contracts/{id}', 'getContract', 'Get a contract', {
   description: 'For those who may read the account of one of its sides.',
   roles: ['viewer'],
-  params: idPath,
-  answers: { 200: [contract, 'The contract with its disputes.'] },
-  problems: [404],
+  ...byId(contract, 'The contract with its disputes.'),
   command: { usage: 'show <id>', help: 'Show a contract', shows },
 })
 
@@ -73,18 +71,15 @@ type Words = readonly [summary: string, description: string, help: string, of_to
 const decision = <const Verb extends string>(verb: Verb, [summary, description, help, of_tool]: Words) =>
   operation(`post /v1/market/contracts/{id}/${verb}`, `${verb}Contract`, summary, {
     description,
-    params: idPath,
-    body: contractReason,
+    ...decidedById(contract, 'The contract.', contractReason),
     agent: { name: `genesis_contracts.${verb}`, description: of_tool, input: toDecide },
     takes: 'optional',
     example: { reason: 'The service answered wrongly.' },
-    answers: { 200: [contract, 'The contract.'] },
-    problems: [404, 409],
     command: {
       usage: `${verb} <id>`,
       help,
       flags: [
-        ['--reason <text>', 'why, for the record'],
+        reasonFlag(),
         ...(verb === 'dispute'
           ? [['--trace <id...>', 'traces that show the fault, beside those of the latest calls', { field: 'traces' }] as const]
           : []),

@@ -6,7 +6,7 @@ import { newOffer, type ListingTerms } from '../contract/listing.ts'
 import { amount } from '../contract/transfer.ts'
 import { paged } from '../../../contract/paging.ts'
 import { counted } from '../../../base/amounts.ts'
-import { accountQuery, idPath } from '../../../contract/operations/shared.ts'
+import { accountQuery, byId, decidedById, idPath, reasonFlag } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })
 
@@ -78,9 +78,7 @@ export const list = operation(lists.deals.at, 'listDeals', 'List the deals of an
 export const find = operation('get /v1/market/deals/{id}', 'getDeal', 'Get a deal', {
   description: 'For those who may read the account of the seller or of the buyer.',
   roles: ['viewer'],
-  params: idPath,
-  answers: { 200: [deal, 'The deal with its history and its delivery.'] },
-  problems: [404],
+  ...byId(deal, 'The deal with its history and its delivery.'),
   command: { usage: 'deal <id>', help: 'Show a deal with its history', shows },
 })
 
@@ -96,14 +94,11 @@ const decision = <const Verb extends string, Input = never>(
 ) =>
   operation(`post /v1/market/deals/{id}/${verb}`, `${verb}Deal`, summary, {
     description,
-    params: idPath,
-    body: dealReason,
+    ...decidedById(deal, 'The deal.', dealReason),
     ...(input && { agent: { name: `genesis_escrow.${verb}`, description: of_tool, input } }),
     takes: 'optional',
     example: { reason: 'The price is too low.' },
-    answers: { 200: [deal, 'The deal.'] },
-    problems: [404, 409],
-    command: { usage: `${verb} <deal>`, help, flags: [['--reason <text>', 'why, for the record']], shows },
+    command: { usage: `${verb} <deal>`, help, flags: [reasonFlag()], shows },
   })
 
 export const accept = decision('accept', toAccept, [

@@ -8,7 +8,7 @@ import { operations } from '../../../contract/operation.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 import { counted } from '../../../base/amounts.ts'
 import { termsText } from './deals.ts'
-import { idPath } from '../../../contract/operations/shared.ts'
+import { byId, idPath } from '../../../contract/operations/shared.ts'
 
 const operation = operations({ tag: 'Market', roles: ['operator'] })
 
@@ -140,9 +140,7 @@ export const create = operation('post /v1/market/listings', 'createListing', 'Li
 export const find = operation('get /v1/market/listings/{id}', 'getListing', 'Get a listing', {
   description: 'With the figures that a search shows, measured now.',
   roles: ['viewer'],
-  params: idPath,
-  answers: { 200: [foundListing, 'The listing, open or not.'] },
-  problems: [404],
+  ...byId(foundListing, 'The listing, open or not.'),
   command: {
     usage: 'show <listing>',
     help: 'Show a listing, with its figures and the reasons of its rank',
@@ -160,13 +158,12 @@ export const find = operation('get /v1/market/listings/{id}', 'getListing', 'Get
 
 export const close = operation('delete /v1/market/listings/{id}', 'closeListing', 'Close a listing', {
   description: 'Open offers on it are rejected, and their money returns. Licences that were sold stay.',
-  params: idPath,
+  ...byId(listing, 'The closed listing.'),
   agent: {
     name: 'genesis_escrow.unlist',
     description: 'Withdraws a listing of yours. Its open offers end, and their money returns.',
     input: z.strictObject({ listing_id: idPath.shape.id }),
   },
-  answers: { 200: [listing, 'The closed listing.'] },
   problems: [404, 409],
   command: {
     usage: 'unlist <listing>',
