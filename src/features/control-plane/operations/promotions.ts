@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { decidedFor } from '../../approvals/contract/approval.ts'
 import { policyQuestion, policyVerdict, skillName } from '../../../contract/policy.ts'
 import { newPromotion, promotion, promotionStatus, promotionStatuses, type PromotionStatus } from '../contract/promotion.ts'
