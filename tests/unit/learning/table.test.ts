@@ -63,6 +63,14 @@ describe('a table of points', () => {
     expect(outcomes.wrong).toBeLessThanOrEqual(outcomes.right * 0.04)
   })
 
+  test('takes less, the more of its decisions have to agree', () => {
+    const shares = [0.95, 0.98].map((agreement) => {
+      const { judged } = learnReflexes(taught, { agreement })
+      return judged.reduce((sum, { held_out }) => sum + held_out.covered, 0)
+    })
+    expect(shares[1]).toBeLessThan(shares[0] ?? 0)
+  })
+
   test('is the same for the same decisions, byte for byte', () => {
     expect(tableOf(taught).code).toBe(table.code)
   })

@@ -21,10 +21,8 @@ export type ReflexLearnOptions = {
   fair?: (episode: Episode, decision: ActTemplate | null) => boolean
   /** The setting that says if words beside other acts are part of a decision. */
   replies?: Replies
-  /** Shares of its decisions that a table may get wrong, the strictest first. */
-  alphas?: readonly number[]
-  /** The risk that it gets more wrong. */
-  delta?: number
+  /** The share of decisions that a certificate has to prove: what is learned is to be better. */
+  agreement?: number
 }
 
 /** A decision that no reflex was written for. */
@@ -45,8 +43,13 @@ export const MOST_EPISODES = 10_000
 const LEAST_EPISODES = 40
 const MOST_BYTES = { rules: 16_384, table: limits.code_bytes } as const
 const LEAST_HELD_OUT = 20
-/** Largest share of newer decisions in which rules may differ. A table has a bound of its own. */
-const MOST_WRONG = 0.01
+/**
+ * Parts of the errors that the bound allows. A proof takes long unless what it is for errs less.
+ * Rules may err in the first share of the newer decisions. A table has the strictest of the others
+ * that leaves enough of its decisions, with a risk of `delta` that it errs more.
+ */
+const ERRORS = { rules: 0.2, table: [0.15, 0.2, 0.25, 0.3], delta: 0.1 } as const
+const LEAST_AGREEMENT = 0.95
 /** Rules that cover so much of all decisions need no table beside them. */
 const ENOUGH = 0.97
 
@@ -87,19 +90,19 @@ function* prepare(
   return { matrix, classes, crowd, fair: fairBits, fairIndexes, read }
 }
 
-function* choose(
-  episodes: readonly Episode[],
-  prepared: PreparedEpisodes,
-  { alphas = [0.0075, 0.01, 0.0125, 0.015], delta = 0.1 }: ReflexLearnOptions,
-): Steps<LearnedReflexes> {
+function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
   const { classes } = prepared
+  // A proof demands no less.
+  const agreement = Math.max(LEAST_AGREEMENT, options.agreement ?? 0)
+  const isGood = goodBy(agreement)
+  const alphas = ERRORS.table.map((part) => part * (1 - agreement))
   const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
   const byRules = rules.byClass.map((one) => (isGood(one) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
   const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (isGood(one) && one.agreed >= one.n * ENOUGH))
-  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, { alphas, delta })
+  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, { alphas, delta: ERRORS.delta })
   // Rules are easier to read.
   const isTable = table !== null && shareOf(table.byClass) > shareOf(byRules) + BETTER
-  const of = { episodes, prepared }
+  const of = { episodes, prepared, isGood }
   const written = isTable ? yield* writeTable(of, table) : yield* writeRules(of, rules.byClass)
   const disputed = new Set([...rules.disputed, ...(table?.disputed ?? []), ...written.exceptions])
   return {
@@ -123,13 +126,16 @@ function shareOf(byClass: readonly HeldOut[]): number {
   return byClass.reduce((sum, { agreed }) => sum + agreed, 0) / Math.max(1, all)
 }
 
-const isGood = ({ covered, agreed }: HeldOut): boolean => covered >= LEAST_HELD_OUT && covered - agreed <= covered * MOST_WRONG
+const goodBy =
+  (agreement: number) =>
+  ({ covered, agreed }: HeldOut): boolean =>
+    covered >= LEAST_HELD_OUT && covered - agreed <= covered * ERRORS.rules * (1 - agreement)
 
-type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes }
+type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: (judged: HeldOut) => boolean }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
 
 /** Learns again, from all episodes, for each decision that was judged good. */
-function* writeRules({ episodes, prepared }: Of, judged: readonly HeldOut[]): Steps<Written> {
+function* writeRules({ episodes, prepared, isGood }: Of, judged: readonly HeldOut[]): Steps<Written> {
   const { matrix, classes } = prepared
   const all = bitsOf(matrix.size, () => true)
   const rules = yield* learnRules(prepared, all, (own) => isGood(judged[own] ?? NONE))

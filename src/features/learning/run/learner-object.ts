@@ -167,6 +167,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const {
       trusted_sources: _trusted,
       replies: _replies,
+      min_agreement: _agreement,
       drifted: _drifted,
       round: _round,
       begun: _begun,
@@ -215,6 +216,7 @@ function newRun({ scope, window, kinds = [...learnKinds], ...of }: LearnStart, s
     rejected: [],
     trusted_sources: [...settings.trusted_sources, ...trusted_sources],
     replies: settings.replies,
+    min_agreement: settings.min_agreement,
     drifted,
     round: 0,
     begun: 0,

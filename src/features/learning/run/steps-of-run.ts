@@ -57,7 +57,12 @@ async function* learnInSteps(
   const trusted = new Set(run.trusted_sources)
   const fair = ({ at }: Episode, act: { kind: string; name: string } | null) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity)
   const learned = run.kinds.includes('reflex')
-    ? yield* learnReflexesInSteps(episodes, { trusted, fair, ...(run.replies && { replies: run.replies }) })
+    ? yield* learnReflexesInSteps(episodes, {
+        trusted,
+        fair,
+        ...(run.replies && { replies: run.replies }),
+        ...(run.min_agreement !== undefined && { agreement: run.min_agreement }),
+      })
     : null
   // Answers of dry turns have no outputs, which the next call of a sequence may depend on.
   const acted = episodes.filter(({ id }) => !settled.has(id))

@@ -13,6 +13,7 @@ export type LearningRun = StoredRun & {
   trusted_sources: string[]
   /** Missing in runs that an earlier version began. */
   replies?: Replies
+  min_agreement?: number
   drifted: Drift[]
   /** The number of times that it has learned again after asking again. */
   round: number
