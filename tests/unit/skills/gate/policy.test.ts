@@ -96,14 +96,50 @@ describe('a question for approval', () => {
   })
 
   test('denies if it cannot be evaluated, though the run is approved', () => {
-    expect(policyOf({ ...asking('work.x'), approved: true })).toMatchObject({
-      verdict: 'deny',
-      needs: [{ need: 'not_denied', expression: 'work.x' }],
-    })
+    const request = { ...asking('true', 'work.x'), approved: true }
+    const { verdict, needs, to_pass, checks } = policyOf(request)
+    expect([verdict, needs]).toMatchObject(['deny', [{ need: 'not_denied', expression: 'work.x' }]])
+    expect(to_pass).toEqual([expect.stringMatching(/^work\.x cannot be evaluated: /)])
+    expect(checks.slice(-2)).toEqual([
+      { check: 'needs_approval_if true', passed: true, detail: 'holds' },
+      { check: 'needs_approval_if work.x', passed: false, detail: to_pass[0] },
+    ])
+  })
+})
+
+describe('the name of a secret of the deployment', () => {
+  const reference = { secret: 'REFLEX_TOOL_X' }
+  const slot = (secret: boolean) => ({
+    manifest: deployManifest({ 'signature.inputs.1': { name: 'image_tag', type: 'object', required: true, secret } }),
+  })
+  const message = "image_tag names a secret of the deployment, which only the blackboard of the scope's settings may do"
+  const needs = [{ need: 'slot_without_secret', slot: 'image_tag', looks_like: 'secret_reference', message }]
+
+  test.each([true, false])('is denied to whoever gives it as an input, that is secret: %s', (secret) => {
+    const given = { ...slot(secret), inputs: { app_name: 'a', image_tag: reference }, inputs_from: 'caller' as const }
+    expect(policyOf(given)).toMatchObject({ verdict: 'deny', needs })
+    expect(checkOf(given, 'sensitive values')).toEqual({ check: 'sensitive values', passed: false, detail: message })
+  })
+
+  test('may come from the blackboard, to a secret input', () => {
+    const blackboard = { ...gateRequest().blackboard, work: { image_tag: reference } }
+    expect(policyOf({ ...slot(true), inputs: { app_name: 'a' }, blackboard }).verdict).toBe('allow')
   })
 })
 
 describe('the checks of the policy', () => {
+  test('name each input that looks like a secret', () => {
+    const detail = 'app_name holds what looks like a private key; image_tag holds what looks like a password'
+    const inputs = { app_name: '-----BEGIN PRIVATE KEY-----', image_tag: 'password=hunter22' }
+    expect(checkOf({ inputs }, 'sensitive values')).toEqual({ check: 'sensitive values', passed: false, detail })
+  })
+
+  test('name the promotion that a candidate lacks, beside the others', () => {
+    const { checks } = policyOf({ state: 'candidate' })
+    expect(checks.at(-1)).toEqual({ check: 'promotion', passed: false, detail: 'promote this version: it is a candidate' })
+    expect(checks.map(({ check }) => check)).toContain('roles')
+  })
+
   test('name the role, the region and the state that pass', () => {
     const manifest = deployManifest({ 'policy.residency': ['eu', 'us'] })
     const { blackboard } = gateRequest()
