@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import type { Colour } from '../../src/contract/operation.ts'
+import type { Colour } from '../../src/contract/shown.ts'
 
 export type { Colour }
 export type Paint = (colour: Colour, text: string) => string

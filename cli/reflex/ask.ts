@@ -1,4 +1,5 @@
-import type { AnswerOf, AnyOperation, OperationFields } from '../../src/contract/operation.ts'
+import type { AnswerOf, AnyOperation } from '../../src/contract/operation.ts'
+import type { OperationFields } from '../../src/contract/shown.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
 import type { Request } from '../lib/api.ts'
 import type { Session } from './session.ts'

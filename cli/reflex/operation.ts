@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
-import type { AnyOperation, CommandOf, Flag, OperationFields, PrintedValue, Resource } from '../../src/contract/operation.ts'
+import type { AnyOperation, CommandOf, Resource } from '../../src/contract/operation.ts'
+import type { Flag, OperationFields, PrintedValue } from '../../src/contract/shown.ts'
 import type { Page } from '../../src/contract/scope-api.ts'
 import { UsageError } from '../lib/cli-error.ts'
 import type { Paint } from '../lib/paint.ts'
@@ -80,8 +81,7 @@ async function run({ session, op, declared }: Run, { path, fields: given, limit 
   const { fills, asks = (asked) => asked, wrong, table } = declared
   const flaw = wrong?.(given) ?? null
   if (flaw !== null) throw new UsageError(flaw)
-  const own = fills === undefined ? {} : { [fills]: crypto.randomUUID() }
-  const asked = asks({ ...own, ...given })
+  const asked = asks({ ...(fills !== undefined && { [fills]: crypto.randomUUID() }), ...given })
   if (table) {
     const request = { path: path.map(String), fields: asked }
     const { columns, empty, most = 1000 } = table
@@ -99,13 +99,12 @@ type One = Run & { given: OperationFields; asked: OperationFields; each?: true }
 
 async function one({ session, op, declared, given, asked, each }: One, path: string[]): Promise<ExitOutcome> {
   const { shows, notes, done, failed } = declared
-  const { print } = session
   const answer = (await ask(session, op, { path, fields: asked })) as never
   const lines = (paint: Paint) => shows?.(answer, path).flatMap((part) => printed(part, paint)) ?? []
   const result: unknown = done === undefined ? answer : { [done]: path.at(-1) }
-  if (each) print.item(result, (paint) => lines(paint).join('\n'))
-  else print.result(result, lines)
-  for (const note of notes?.(answer, given) ?? []) print.note(harmless(note))
+  if (each) session.print.item(result, (paint) => lines(paint).join('\n'))
+  else session.print.result(result, lines)
+  for (const note of notes?.(answer, given) ?? []) session.print.note(harmless(note))
   return failed?.(answer) ? 1 : undefined
 }
 

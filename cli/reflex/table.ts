@@ -1,4 +1,4 @@
-import type { Cell, Column } from '../../src/contract/operation.ts'
+import type { Cell, Column } from '../../src/contract/shown.ts'
 import { plainPaint, type Paint } from '../lib/paint.ts'
 import { cut, harmless } from '../lib/text.ts'
 

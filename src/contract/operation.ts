@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { BaseRole } from './principal.ts'
+import type { Column, Flag, FlagDetails, OperationFields, PrintedValue } from './shown.ts'
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 type At = `${Method} /${string}`
@@ -79,15 +80,9 @@ type Rest<Params, Query, Body, Answered extends OperationAnswers, Status extends
 }
 
 /** The type of every operation. No code knows the answers of all. */
-export type AnyOperation = Named<At> &
-  Shared &
-  Described<OperationAnswers, number> & {
-    params?: z.ZodObject | undefined
-    query?: z.ZodObject | undefined
-    body?: z.ZodType | undefined
-    agent?: AgentTool | undefined
-    command?: CommandOf<never>
-  }
+export type AnyOperation = Omit<AnyDeclared, 'command'> & { command?: CommandOf<never> }
+type Schema = z.ZodObject | undefined
+type AnyDeclared = Operation<At, Schema, Schema, z.ZodType | undefined, OperationAnswers, number, unknown>
 
 /** Declares operations of a resource. `shared` holds where an operation says nothing else. */
 export const operations =
@@ -107,69 +102,7 @@ export const operations =
     rest: Partial<Shared> & Rest<Params, Query, Body, Answered, Status, Input>,
   ): Operation<Where, Params, Query, Body, Answered, Status, Input> => ({ ...shared, ...rest, at, id, summary })
 
-export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
-/** An object is shown as JSON. */
-export type Cell = string | number | boolean | object | null | undefined
-/** A page shows a value by its kind. A terminal writes it as it is. */
-export type ValueKind = 'time' | 'status' | 'scope' | 'account' | 'scrip' | 'usd' | 'share' | 'count'
-export type Column<Item> = {
-  title: string
-  of: (item: Item) => Cell
-  colour?: (item: Item) => Colour | null
-  kind?: ValueKind
-  /** The place on the dashboard that the value links to. */
-  to?: (item: Item) => string
-  /** The only place that shows it. */
-  only?: 'page' | 'terminal'
-  /** On a page, in rem; unset: what is left, or what the kind needs. */
-  width?: number
-}
-/** A request that lists items, as people see it. It has no schema: a browser loads it, too. */
-export type ItemList<Item> = {
-  at: `get /${string}`
-  /** The field that tells one item from another. */
-  key: keyof Item & string
-  columns: readonly Column<Item>[]
-}
-
-/** The options of its command are the filters of its page. */
-export type FilteredList<Item> = ItemList<Item> & { flags: readonly Flag[] }
-/** A list with a page of its own on the dashboard. The file `page.ts` of a feature exports it. */
-export type ListPage<Item> = FilteredList<Item> & {
-  title: string
-  needs: BaseRole
-  /** Said where there is no item. */
-  empty: string
-}
-
-/** The fields of a request, without the parameters of the path. */
-export type OperationFields = Readonly<Record<string, unknown>>
-
-/**
- * An option: commander's flags, its help, and more. Its value is a field of the query or the body:
- * `max_price` for `--max-price`, or else `field`.
- */
-export type Flag = readonly [flags: string, help: string, more?: FlagDetails]
-type FlagDetails = {
-  field?: string
-  is?: 'whole' | 'whole_or_any' | 'instant' | 'time'
-  choices?: readonly string[]
-  standard?: string | number | readonly string[]
-  required?: true
-}
-
-/** A request with the options of its command, which a form has as fields. It has no schema. */
-export type CommandForm = { at: `post /${string}`; usage: string; flags: readonly Flag[]; fills?: string }
-
 type Items<Answer> = Answer extends { items: readonly (infer Item)[] } ? Item : never
-
-/** A line, a line of coloured parts, or values by their names, each on a line with its name. */
-export type PrintedValue = string | readonly (string | { colour: Colour; text: string })[] | PrintedBlock
-type PrintedBlock =
-  | (Readonly<Record<string, Cell>> & { as?: undefined })
-  | { as: 'json'; value: unknown; indent?: number }
-  | { as: 'text'; value: string }
-  | { as: 'table'; rows: readonly unknown[]; columns: readonly Column<never>[] }
 
 /** A command that sends one operation and prints what it answers. */
 export type CommandOf<Answer> = {

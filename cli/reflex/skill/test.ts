@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { OperationFields } from '../../../src/contract/operation.ts'
+import type { OperationFields } from '../../../src/contract/shown.ts'
 import { find } from '../../../src/contract/operations/skills.ts'
 import type { ProposalReport } from '../../../src/contract/skill.ts'
 import { isJsonFields } from '../../../src/base/json.ts'

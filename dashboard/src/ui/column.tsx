@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Cell, Colour, Column as Declared, ItemList, ValueKind } from '../../../src/contract/operation.ts'
+import type { Cell, Colour, Column as Declared, ItemList, ValueKind } from '../../../src/contract/shown.ts'
 import { AccountLink, ScopeLink } from './links.tsx'
 import { count, percent, scrip, usd } from './numbers.ts'
 import { Status } from './status.tsx'

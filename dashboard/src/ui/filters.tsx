@@ -1,5 +1,5 @@
 import { useLocation } from 'preact-iso'
-import type { Flag } from '../../../src/contract/operation.ts'
+import type { Flag } from '../../../src/contract/shown.ts'
 import { query } from '../api/index.ts'
 import { submitted } from '../api/use-action.ts'
 import { fieldOf, FormField, parsed } from './request-form.tsx'

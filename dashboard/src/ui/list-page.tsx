@@ -1,4 +1,4 @@
-import type { ListPage } from '../../../src/contract/operation.ts'
+import type { ListPage } from '../../../src/contract/shown.ts'
 import { useFilters } from './filters.tsx'
 import { List } from './list.tsx'
 import { Page } from './page.tsx'

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { ItemList as Declared } from '../../../src/contract/operation.ts'
+import type { ItemList as Declared } from '../../../src/contract/shown.ts'
 import { address } from '../api/request.ts'
 import { usePages, type Pages } from '../api/use-pages.ts'
 import { columnsOf, type TableColumn } from './column.tsx'

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { Flag, CommandForm } from '../../../src/contract/operation.ts'
+import type { Flag, CommandForm } from '../../../src/contract/shown.ts'
 import { address, post } from '../api/index.ts'
 import { submitted, useAction } from '../api/use-action.ts'
 import { ErrorBox } from './feedback.tsx'

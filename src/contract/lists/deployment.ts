@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { deadLetter } from '../event-record.ts'
-import type { FilteredList, ItemList } from '../operation.ts'
+import type { FilteredList, ItemList } from '../shown.ts'
 import type { key } from '../principal.ts'
 
 export const dead_letters = {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ItemList } from '../operation.ts'
+import type { ItemList } from '../shown.ts'
 import type { reflexItem } from '../reflex.ts'
 
 export const reflexes = {

@@ -1,5 +1,5 @@
 import { money } from '../../base/amounts.ts'
-import type { ItemList } from '../operation.ts'
+import type { ItemList } from '../shown.ts'
 import type { ScopeSummary } from '../scope.ts'
 import type { Schedule, Timer } from '../settings/schedule.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { scopeName } from '../../core/event.ts'
 import { accountId } from '../../features/market/contract/transfer.ts'
-import type { Flag } from '../operation.ts'
+import type { Flag } from '../shown.ts'
 import { pageLimit } from '../paging.ts'
 
 export const idPath = z.object({ id: z.string().min(1).max(128) })

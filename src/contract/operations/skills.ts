@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { operations, type Column } from '../operation.ts'
+import { operations } from '../operation.ts'
+import type { Column } from '../shown.ts'
 import { paged, pageLimit, search } from '../paging.ts'
 import { skillTest } from '../reports/skill-test.ts'
 import { bulletin, listedSkill, skill, skillState, skillStates, skillVersion } from '../skill.ts'

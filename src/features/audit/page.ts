@@ -1,4 +1,4 @@
-import type { ListPage } from '../../contract/operation.ts'
+import type { ListPage } from '../../contract/shown.ts'
 import type { PersonAction } from './contract.ts'
 
 export const page = {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Colour, ItemList } from '../../../contract/operation.ts'
+import type { Colour, ItemList } from '../../../contract/shown.ts'
 import type { approval, ApprovalStatus } from './approval.ts'
 
 type Shown = z.infer<typeof approval>

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ItemList } from '../../../contract/operation.ts'
+import type { ItemList } from '../../../contract/shown.ts'
 import type { listedRun } from './runs.ts'
 
 export const runs = {

@@ -1,4 +1,4 @@
-import type { Colour, CommandForm, ItemList } from '../../../contract/operation.ts'
+import type { Colour, CommandForm, ItemList } from '../../../contract/shown.ts'
 import type { Account } from './account.ts'
 import type { Deal, DealState } from './deal.ts'
 import type { FoundListing } from './listing.ts'

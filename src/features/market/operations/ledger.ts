@@ -3,7 +3,8 @@ import { account, ledgerAudit, ledgerReport, reportGroups, type LedgerReport } f
 import { accountId, amount, MOST_TRANSFERS, newMint, newTransfer, transfer, transferResult } from '../contract/transfer.ts'
 import { remediesFor } from '../contract/remedies.ts'
 import { accounts, statement as statements } from '../contract/lists.ts'
-import { operations, type Column, type Flag, type OperationFields, type Resource } from '../../../contract/operation.ts'
+import { operations, type Resource } from '../../../contract/operation.ts'
+import type { Column, Flag, OperationFields } from '../../../contract/shown.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 
 const operation = operations({ tag: 'Ledger', roles: ['viewer'] })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { duration } from '../../../base/amounts.ts'
-import { operations, type Colour } from '../../../contract/operation.ts'
+import { operations } from '../../../contract/operation.ts'
+import type { Colour } from '../../../contract/shown.ts'
 import { instant, toolPage, toolScope, toolTime, traceId } from '../../../contract/operations/shared.ts'
 import { paged, pageLimit } from '../../../contract/paging.ts'
 import { spanKinds, trace, traceStatuses, traceSummary, type TraceStatus } from '../../../contract/reports/trace.ts'
