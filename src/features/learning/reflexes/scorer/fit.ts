@@ -13,7 +13,7 @@ import { linesOf } from './tree-words.ts'
 import { addTreePoints, binsIn, fitTrees, NO_TREES, quantisedTrees, type Trees } from './trees.ts'
 
 /** Points of a logit: the unit of all parts of a table. */
-export const POINTS_OF_LOGIT = 20
+export const POINTS_OF_LOGIT = 80
 
 /** An episode as a table reads it. */
 export type ReadEpisode = { saw: Saw; pieces: Uint32Array }
@@ -149,7 +149,7 @@ export function looksAt(
   const counts = new Map<string, { path: ContextPath; count: number }>()
   for (const saw of saws)
     for (const { path, value } of leavesOf(saw).leaves) {
-      if (path[0] !== 'event' || typeof value !== 'string' || !/[\d ]/.test(value)) continue
+      if (path[0] !== 'event' || path[1] === 'type' || typeof value !== 'string' || !/[\d ]/.test(value)) continue
       const known = counts.get(pathKey(path)) ?? { path, count: 0 }
       known.count += 1
       counts.set(pathKey(path), known)
