@@ -1,4 +1,6 @@
 import type { z } from 'zod'
+import { addressOf } from '../src/contract/address.ts'
+import type { Method } from '../src/contract/operation.ts'
 import type { problem } from '../src/contract/problem.ts'
 import type { Credential } from './socket.ts'
 
@@ -51,11 +53,26 @@ export function apiOf(options: ReflexOptions): ApiCall {
       ...(signal && { signal }),
     })
     const text = await response.text()
-    if (response.ok) return JSON.parse(text) as Answer
+    if (response.ok) return (text === '' ? null : JSON.parse(text)) as Answer
     const problem = problemIn(text)
     throw new ReflexError(response.status, problem, problem?.detail ?? `HTTP ${response.status}`)
   }
 }
+
+/**
+ * Sends a request as the reference names it, such as `get /v1/scopes/{scope}`: its fields go where
+ * the request has them.
+ */
+export type AskApi = <Answer>(at: `${Method} /${string}`, fields?: Readonly<Record<string, unknown>>) => Promise<Answer>
+
+export const askOf =
+  (send: ApiCall): AskApi =>
+  (at, fields = {}) => {
+    const { path, rest } = addressOf(at, fields)
+    const method = at.slice(0, at.indexOf(' ')).toUpperCase()
+    const given = Object.fromEntries(rest)
+    return send(path, method === 'GET' || method === 'DELETE' ? { method, query: given as Query } : { method, body: given })
+  }
 
 function problemIn(text: string): ProblemBody | null {
   try {

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { approval, ApprovalStatus } from '../src/features/approvals/contract/approval.ts'
 import type { listedReflex, ReflexState } from '../src/contract/reflex.ts'
 import type { scopeSummary } from '../src/contract/scope.ts'
-import { apiOf, type ApiCall, type ReflexOptions } from './api.ts'
+import { apiOf, askOf, type ApiCall, type AskApi, type ReflexOptions } from './api.ts'
 import { Scope, type Approval, type Page } from './scope.ts'
 
 export type ListedReflex = z.infer<typeof listedReflex>
@@ -12,12 +12,15 @@ type Paged = { limit?: number; cursor?: string }
 export class Reflex {
   readonly #options: ReflexOptions & { connection_id?: string }
   readonly #scopes = new Map<string, Scope>()
-  /** For routes that this client has no method for. */
+  /** For routes that this client has no method for, as the reference names them. */
+  readonly ask: AskApi
+  /** For paths. */
   readonly request: ApiCall
 
   constructor(options: ReflexOptions & { connection_id?: string }) {
     this.#options = options
     this.request = apiOf(options)
+    this.ask = askOf(this.request)
   }
 
   /** The same object for the same name, so that its socket is shared. */
@@ -28,19 +31,18 @@ export class Reflex {
   }
 
   scopes(query: Paged = {}): Promise<Page<z.infer<typeof scopeSummary>>> {
-    return this.request('/v1/scopes', { query })
+    return this.ask('get /v1/scopes', query)
   }
 
   approvals(query: Paged & { status?: ApprovalStatus; scope?: string } = {}): Promise<Page<z.infer<typeof approval>>> {
-    return this.request('/v1/approvals', { query })
+    return this.ask('get /v1/approvals', query)
   }
 
   respond(approval_id: string, decision: 'approve' | 'reject', reason?: string): Promise<Approval> {
-    const path = `/v1/approvals/${encodeURIComponent(approval_id)}/${decision}`
-    return this.request(path, { body: reason === undefined ? {} : { reason } })
+    return this.ask(`post /v1/approvals/{id}/${decision}`, { id: approval_id, reason })
   }
 
   reflexes(query: Paged & { owner?: string; state?: ReflexState; q?: string } = {}): Promise<Page<ListedReflex>> {
-    return this.request('/v1/reflexes', { query })
+    return this.ask('get /v1/reflexes', query)
   }
 }

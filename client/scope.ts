@@ -5,8 +5,7 @@ import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { Page } from '../src/contract/scope-api.ts'
 import type { ContextView, ScopeState } from '../src/contract/scope.ts'
 import type { Settings, SettingsPatch } from '../src/contract/settings/settings.ts'
-import { scopePath } from './address.ts'
-import { apiOf, ReflexError, type ApiCall, type ScopeOptions } from './api.ts'
+import { apiOf, askOf, ReflexError, type AskApi, type ScopeOptions } from './api.ts'
 import { ScopeLine, type Listener, type ScopeStatus } from './line.ts'
 import type { Ack } from './socket.ts'
 
@@ -26,14 +25,12 @@ const PAGE = 500
  */
 export class Scope {
   readonly name: string
-  readonly #api: ApiCall
+  readonly #ask: AskApi
   readonly #line: ScopeLine
-  readonly #path: string
 
   constructor(options: ScopeOptions) {
     this.name = options.scope
-    this.#api = apiOf(options)
-    this.#path = scopePath(options.scope)
+    this.#ask = askOf(apiOf(options))
     this.#line = new ScopeLine(options, (after) => this.replay({ after }))
   }
 
@@ -94,53 +91,53 @@ export class Scope {
   /** The log after `after`, up to its current end. */
   async *replay({ after = 0 }: { after?: number } = {}): AsyncGenerator<LogEntry> {
     for (let next: string | null = String(after); next !== null;) {
-      const page: Page<LogEntry> = await this.#api(`${this.#path}/log`, { query: { after: next, limit: PAGE } })
+      const page: Page<LogEntry> = await this.#ask('get /v1/scopes/{scope}/log', { scope: this.name, after: next, limit: PAGE })
       yield* page.items
       next = page.next_cursor
     }
   }
 
   state(): Promise<ScopeState> {
-    return this.#api(this.#path)
+    return this.#ask('get /v1/scopes/{scope}', { scope: this.name })
   }
 
   /** The DecisionContext now, or as it was after the entry `at`. */
   context(query: { at?: number; limit?: number; cursor?: string } = {}): Promise<ContextView> {
-    return this.#api(`${this.#path}/context`, { query })
+    return this.#ask('get /v1/scopes/{scope}/context', { ...query, scope: this.name })
   }
 
   /** The newest events with their content, newest first, about a second behind the scope. */
   async events(query: { limit?: number; type?: string } = {}): Promise<LoggedEvent[]> {
-    const page = await this.#api<Page<LoggedEvent>>('/v1/events', { query: { ...query, scope: this.name } })
+    const page = await this.#ask<Page<LoggedEvent>>('get /v1/events', { ...query, scope: this.name })
     return page.items
   }
 
   event(id: string): Promise<EventRecord> {
-    return this.#api(`${this.#path}/events/${encodeURIComponent(id)}`)
+    return this.#ask('get /v1/scopes/{scope}/events/{id}', { scope: this.name, id })
   }
 
   async configure(patch: SettingsPatch): Promise<Settings> {
-    const { settings } = await this.#api<{ settings: Settings }>(this.#path, { method: 'PATCH', body: patch })
+    const { settings } = await this.#ask<{ settings: Settings }>('patch /v1/scopes/{scope}', { ...patch, scope: this.name })
     return settings
   }
 
   /** Cancels the turn in flight, durably. Its events end as `cancelled`. */
   cancel(reason?: string): Promise<{ cancelled: boolean; turn_id: string | null; events: number }> {
-    return this.#api(`${this.#path}/cancel`, { body: reason === undefined ? {} : { reason } })
+    return this.#ask('post /v1/scopes/{scope}/cancel', { scope: this.name, reason })
   }
 
   async approvals(status: ApprovalStatus = 'pending'): Promise<Approval[]> {
-    const page = await this.#api<Page<Approval>>('/v1/approvals', { query: { scope: this.name, status } })
+    const page = await this.#ask<Page<Approval>>('get /v1/approvals', { scope: this.name, status })
     return page.items
   }
 
   respond(approval_id: string, decision: 'approve' | 'reject', reason?: string): Promise<Approval> {
-    return this.#api(`/v1/approvals/${encodeURIComponent(approval_id)}/${decision}`, { body: reason === undefined ? {} : { reason } })
+    return this.#ask(`post /v1/approvals/{id}/${decision}`, { id: approval_id, reason })
   }
 
   /** A one-time ticket for a client without a key, such as a browser. Valid for 60 s. */
   ticket(): Promise<{ ticket: string; expires_at: string }> {
-    return this.#api(`${this.#path}/tickets`, { method: 'POST' })
+    return this.#ask('post /v1/scopes/{scope}/tickets', { scope: this.name })
   }
 
   /** Closes the socket. What is not acknowledged yet fails. A later use opens it again. */

@@ -14,7 +14,7 @@ const names = {
 export const list = operations({ tag: 'Audit', roles: ['operator'] })(page.at, 'listActions', 'List the actions of people, newest first', {
   description:
     'Each change that was made with a key, by who, when and on what; never what the request contained. A key sees the changes of scopes that it covers. ' +
-    'Changes that belong to no one scope, such as those of keys, are seen by who covers all scopes of the key that made them. ' +
+    'A change of a key, or of anything else without a scope, is seen by the keys that cover all scopes of the key that made it. ' +
     'Kept for a year, at most the newest 10,000 of each key.',
   query: byAge({
     scope: scopePattern.optional().describe('In scopes that the pattern matches.'),

@@ -168,3 +168,18 @@ test('the store of a component reads the content of events that others sent, onc
   expect(asked.filter((one) => one.startsWith('GET /v1/events?'))).toHaveLength(reads)
   end()
 })
+
+test('a request that the client has no method for is sent as the reference names it', async () => {
+  const sent: unknown[] = []
+  answers['/audit'] = () => ({ items: [], next_cursor: null })
+  answers['/state'] = (_, init) => {
+    sent.push(init?.body)
+    return { changed: true }
+  }
+  const reflex = new Reflex({ base_url: 'http://reflex.test', key: 'k' })
+  await reflex.ask('get /v1/audit', { scope: 'shop/*', key: undefined })
+  await reflex.ask('post /v1/reflexes/{ref}/state', { ref: 'a/b@1', state: 'active' })
+  await expect(reflex.ask('delete /v1/keys/{id}', { id: 'none' })).rejects.toThrow('not found')
+  expect(asked).toEqual(['GET /v1/audit?scope=shop%2F*', 'POST /v1/reflexes/a/b@1/state', 'DELETE /v1/keys/none'])
+  expect(sent).toEqual(['{"state":"active"}'])
+})
