@@ -31,7 +31,7 @@ export const event = z
         .literal(true)
         .optional()
         .describe(
-          'Set by the server if somebody can hear what is replied: it was sent over a socket, by AG-UI or A2A, a caller waits for its outcome, the scope has a webhook for ended events, or it is a message and the scope has an open socket.',
+          'Set by the server if somebody can hear what is replied: it was sent over a socket, by AG-UI or A2A, a caller waits for its outcome, the scope has a webhook for ended events, its sender has an open socket, or it is a message and the scope has an open socket.',
         ),
       sent_id: z
         .string()

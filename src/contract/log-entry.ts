@@ -1,5 +1,6 @@
 import type { UsedLicence } from '../features/market/contract/view.ts'
 import { z } from 'zod'
+import type { Json, JsonFields } from '../base/json.ts'
 import type { Action } from './action.ts'
 import type { Act } from './reflex.ts'
 import type { NoticeEntry } from '../features/notices/contract/notice.ts'
@@ -34,6 +35,13 @@ export const logEntry = z.looseObject({ seq: z.int(), at: z.iso.datetime(), kind
 })
 /** `marks`: of the request that began the trace. They are passed on, and not in each entry. */
 export type EntryHead = z.infer<z.ZodObject<typeof head>> & { marks?: TraceMarks }
+
+/** An act that a sequence had done for the events of a turn before it failed. */
+export type EarlierAct =
+  | { tool: string; input: unknown; output: unknown }
+  | { said: string }
+  | { sent: JsonFields }
+  | { ran: string; inputs: JsonFields; outputs: Json }
 
 export type Usage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 export type TurnEnd = 'result' | 'none' | 'failed' | 'timeout' | 'cancelled' | 'interrupted' | 'refused' | 'waiting' | 'lost'
@@ -86,8 +94,8 @@ export type EntryBody =
       /** The start in ms, from which `clock` counts. */
       since?: number
       basis?: string
-      /** Calls that a reflex had made for its events before its sequence failed. */
-      done?: { tool: string; input: unknown; output: unknown }[]
+      /** Acts that a reflex had done for its events before its sequence failed. */
+      done?: EarlierAct[]
     }
   | {
       kind: 'turn-ended'

@@ -29,6 +29,11 @@ export type ScopeMetrics = {
   counters: Counters
   reflexes: { reflex_id: string; version: number; metrics: ReflexMetrics; certificate: Certificate | null }[]
 }
+/**
+ * Recordings as JSON texts, oldest first; `next` is null on the last page. `replies`: the setting
+ * that says what words mean.
+ */
+export type RecordingPage = { recordings: string[]; next: number | null; replies: Settings['learning']['replies'] }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 /**
@@ -243,7 +248,7 @@ export interface ScopeApi extends FeatureCalls {
   /** Notifies the scope that these reflexes have a new version or state. */
   reflexesChanged(ids: string[]): Promise<void>
   /** Recordings as JSON, oldest first. `next` is the `after` of the next page. */
-  recordings(request: { since: number; after: number; limit: number }): Promise<{ recordings: string[]; next: number | null }>
+  recordings(request: { since: number; after: number; limit: number }): Promise<RecordingPage>
   /** The identity of each tool call, as for the scope's effects. */
   identify(calls: ActionCall[]): Promise<(CallKeys | null)[]>
   metrics(): Promise<ScopeMetrics>

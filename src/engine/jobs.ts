@@ -141,6 +141,11 @@ export class Jobs {
     await this.#running.get(nameOf(kind, key))?.ended.promise
   }
 
+  /** True if such a job runs or waits. */
+  has(kind: JobKind, key: string): boolean {
+    return this.#parts.database.first('SELECT 1 AS one FROM jobs WHERE kind = ? AND key = ?', kind, key) !== undefined
+  }
+
   /** Payloads of jobs with this value at this JSON path. */
   payloads<Payload>(kind: JobKind, path: string, value: string): Payload[] {
     const sql = 'SELECT payload FROM jobs WHERE kind = ? AND payload->>? = ?'

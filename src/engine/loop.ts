@@ -15,7 +15,7 @@ import type { Lanes } from './effects/wiring.ts'
 
 type LoopParts = ApplyParts &
   Lanes & {
-    sockets: Pick<Sockets, 'reply' | 'count'>
+    sockets: Pick<Sockets, 'reply' | 'count' | 'hears'>
     situation: (now: number, fuel: number) => ReflexSituation
   }
 
@@ -74,10 +74,15 @@ export class Loop {
     return { ok: true, receipts: view.receipts(events, fresh) }
   }
 
-  /** Marks an event whose answer reaches somebody who did not send it. */
+  /**
+   * Marks an event whose answer reaches somebody who did not send it, or who sent it another way
+   * and listens on a socket.
+   */
   #heard(event: Clean<Event>): Clean<Event> {
     const { sockets, settings } = this.#parts
-    const isChat = event.type === 'ws.message' && sockets.count > 0
+    const { heard, sender } = event.meta
+    if (heard) return event
+    const isChat = event.type === 'ws.message' ? sockets.count > 0 : sender !== undefined && sockets.hears(sender)
     const isHeard = isChat || settings().webhooks.some(({ on }) => on.includes('event.ended'))
     return isHeard ? { ...event, meta: { ...event.meta, heard: true } } : event
   }

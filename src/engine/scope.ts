@@ -106,7 +106,8 @@ export class ScopeObject extends Answering implements api.ScopeApi {
   }
 
   async recordings(request: { since: number; after: number; limit: number }) {
-    return this.#parts.recordings.read(request)
+    const { recordings, settings } = this.#parts
+    return { ...recordings.read(request), replies: settings().learning.replies }
   }
 
   async identify(calls: ActionCall[]) {

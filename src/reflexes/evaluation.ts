@@ -1,7 +1,8 @@
 import type { Computing } from '../base/computing.ts'
 import { canonicalJson } from '../base/json.ts'
 import type { CallKeys, Decision, KeyOf, ReflexRecording, ReflexRun, ComparisonTerms } from '../contract/reflex.ts'
-import { wordsIn } from '../features/learning/contract/setting.ts'
+import type { RecordingPage } from '../contract/scope-api.ts'
+import { wordsFor } from '../contract/words.ts'
 import type { Words } from '../contract/reflex.ts'
 import { actionsIn, toolCallOf, type Action, type ActionCall } from '../contract/action.ts'
 import { agreement, sequenceAgrees } from './agreement.ts'
@@ -77,8 +78,6 @@ export class Evaluation {
 
 const evaluationLimits = { contexts: 5000, fuel: 400_000_000 } as const
 
-/** Recordings as JSON texts, oldest first; `next` is null on the last page. */
-export type RecordingPage = { recordings: string[]; next: number | null }
 type EvaluationOptions = {
   sandbox: Sandbox
   program: Program
@@ -102,7 +101,7 @@ export async function evaluateRecordings({ sandbox, program, identify, read, lim
       if (left.contexts <= 0 || left.fuel <= 0 || computing.left <= 0) break
       const { context, ...recording } = JSON.parse(text) as ReflexRecording & { context: ReflexContext }
       const run = runReflex(sandbox, program, context)
-      ran.push({ recording, run, words: wordsIn('heard', context.event) })
+      ran.push({ recording, run, words: run.action ? wordsFor(run.action, page.replies, context.event) : 'none' })
       computing.spend(run.fuel)
       await computing.rest()
       left = { contexts: left.contexts - 1, fuel: left.fuel - run.fuel }

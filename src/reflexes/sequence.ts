@@ -32,6 +32,15 @@ export function usesOutput(act: SequenceAct, place: number): boolean {
   return 'uses' in act && (act.uses ?? []).some(({ output }) => output === place)
 }
 
+/** The outputs that an act uses, as far as there are any. */
+export function outputsUsed(act: SequenceAct, outputs: Outputs): Json[] {
+  const named = 'parts' in act ? act.parts.filter((part) => typeof part !== 'string') : 'uses' in act ? (act.uses ?? []) : []
+  return named.flatMap(({ output, path }) => {
+    const found = outputAt(outputs, output, path)
+    return found.ok ? [found.value] : []
+  })
+}
+
 function spoken(parts: Extract<SequenceAct, { parts: unknown }>['parts'], outputs: Outputs): ResolvedAct {
   const texts: string[] = []
   for (const part of parts) {

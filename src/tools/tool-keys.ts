@@ -25,3 +25,9 @@ export function callKeys(tool: ToolDefinition, args: unknown, scope: string): Ca
   if (!parsed.success) return null
   return { idempotence_key: tool.idempotence_key?.(parsed.data, scope) ?? null, arguments_hash: argumentsHash(parsed.data) }
 }
+
+/** Names a call of a tool without keys by the fields that its undoing matches. */
+export function namedBy(match: readonly string[], input: unknown): string {
+  const fields = input as Readonly<Record<string, unknown>>
+  return `fields:${argumentsHash(match.map((name) => fields[name] ?? null))}`
+}

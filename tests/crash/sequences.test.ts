@@ -2,31 +2,42 @@ import { expect, test } from 'vitest'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { call, scopePath } from '../support/http.ts'
 import { did, write } from '../support/reflex-chain.ts'
-import { entriesOf, freshScope, note, stubOf, until } from '../support/scopes.ts'
+import { entriesOf, freshScope, note, sendAndSettle, stubOf, until } from '../support/scopes.ts'
 
-const CODE = `return { action_type: 'sequence', acts: [
+const CODE = `if (context.event.text === 'stays') return { action_type: 'ignore', reason: 'not asked' }
+return { action_type: 'sequence', acts: [
   { action_type: 'call_tool', tool: 'TOOL', args: { text: context.event.text } },
   { action_type: 'set_scratch', key: 'seen', value: null, uses: [{ at: '/value', output: 0, path: '/did' }] },
   { action_type: 'call_tool', tool: 'TOOL', args: { text: 'then' } },
   { action_type: 'reply', parts: ['did ', { output: 2, path: '/did' }] },
 ] }`
 
-type End = { writes: number; status: string; done: string[]; said: string[] }
+/** `again`: the same after a person has retried its dead letter. */
+type End = { writes: number; status: string; done: string[]; said: string[]; again?: { status: string; done: string[]; said: string[] } }
 
 /** Sends an event until it is taken, and waits for its outcome. The scope dies at the place. */
 async function run(tool: string, place: Place | null): Promise<End> {
   const scope = freshScope()
   const { id } = await write(CODE.replaceAll('TOOL', tool))
   await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
+  // An older event stays in the context, so that a dead letter leaves it: reflexes get its retry.
+  await sendAndSettle(stubOf(scope), note(scope, 'stays'))
   const life = await live(scope, place)
   const event = note(scope, 'first')
   await until(async () => (await call(scopePath(scope, '/events'), { json: event })).status === 202, 'the event is accepted')
   const record = () => call(scopePath(scope, `/events/${event.id}`))
-  await until(async () => (await record()).body?.ended_at as string | null | undefined, 'the event has its outcome')
+  const ended = async () => {
+    await until(async () => (await record()).body?.ended_at as string | null | undefined, 'the event has its outcome')
+    const { status } = (await record()).body as { status: string }
+    const said = (await entriesOf(stubOf(scope), 'reply-sent')).map(({ content }) => content)
+    return { status, done: did(scope), said }
+  }
+  await ended()
   if (place) await until(async () => life.buried, 'it has died')
-  const { status } = (await record()).body as { status: string }
-  const said = (await entriesOf(stubOf(scope), 'reply-sent')).map(({ content }) => content)
-  return { writes: life.writes, status, done: did(scope), said }
+  const end = { writes: life.writes, ...(await ended()) }
+  if (end.status !== 'dead_lettered') return end
+  await stubOf(scope).reopen([event.id], 'ops')
+  return { ...end, again: await ended() }
 }
 
 test.each([
@@ -40,13 +51,17 @@ test.each([
   const waiting = Array.from({ length: calm.writes }, (__, index) => sides.map((side) => ({ at: index + 1, side }))).flat()
   const some = async (): Promise<void> => {
     for (let place = waiting.shift(); place; place = waiting.shift()) {
-      const { status, done, said } = await run(tool, place)
+      const { status, done, said, again } = await run(tool, place)
       const where = `${place.side} write ${place.at}: ${status}, ${done.join()}, ${said.join()}`
       const is_done = status === 'completed' && said.join() === 'did then'
       // Without a key, an act that may have happened is not repeated.
       const is_unknown = tool === 'act' && status === 'dead_lettered' && said.length === 0
       if (!is_done && !is_unknown) faults.push(where)
       if (tool === 'act' && new Set(done).size < done.length) faults.push(`${where}: an act was repeated`)
+      // A person's retry repeats the act that may have happened, and no other.
+      const repeated = (again?.done.length ?? 0) - new Set(again?.done).size
+      if (again && (again.status !== 'completed' || again.said.join() !== 'did then' || repeated > 1))
+        faults.push(`${where}; retried: ${again.status}, ${again.done.join()}, ${again.said.join()}`)
     }
   }
   await Promise.all(Array.from({ length: 4 }, some))

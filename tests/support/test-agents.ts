@@ -31,13 +31,15 @@ const perform = async (
   if (text === 'throw') throw new Error('the tool failed')
   if (text === 'busy once' && timesOf(scope, text) === 1) throw Object.assign(new Error('busy'), { retryable: true })
   if (text === 'hang, then throw' && timesOf(scope, text) > 1) throw new Error('the tool failed')
-  if (text.startsWith('hang')) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+  if (text.startsWith('hang') && (text !== 'hang once' || timesOf(scope, text) === 1))
+    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   if (text === 'deaf') await scheduler.wait(300)
   await (effectGates.get(scope) ?? effectGates.get(`${scope} ${text}`))
   await scheduler.wait(5)
   record.ended = performance.now()
   if (text === 'bigint') return { did: text, exact: 1n }
   if (text === 'large') return { did: 'x'.repeat(3_000_000) }
+  if (text === 'counted') return { did: text, times: String(timesOf(scope, text)) }
   return text === 'dear' ? { did: text, cost_usd: 2 } : { did: text }
 }
 const timesOf = (scope: string, text: string): number => effects.filter((effect) => effect.scope === scope && effect.text === text).length
@@ -59,6 +61,8 @@ export const testAgent: Agent = defineAgent({
     act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),
     act_global: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `global:${text}`, execute: perform }),
     undo_global: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_global', match: ['text'] }, execute: perform }),
+    act_plain: defineTool({ description: 'does it', input, execute: perform }),
+    undo_plain: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_plain', match: ['text'] }, execute: perform }),
     act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },

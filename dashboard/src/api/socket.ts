@@ -1,4 +1,5 @@
 import { socketAddress } from '../../../client/address.ts'
+import type { Watcher } from '../../../src/contract/watcher.ts'
 import { Follower, type FollowOptions } from '../../../client/follower.ts'
 import { returns } from './away.ts'
 import { part, post } from './request.ts'
@@ -12,6 +13,8 @@ type Following = Pick<FollowOptions, 'onEntry' | 'onOpen'> & {
   onRefused: (why: string) => void
 }
 
+const WATCHER: Watcher = 'reflex-dashboard'
+
 class Refused extends Error {}
 const REFUSALS = new Set([400, 401, 403, 409])
 
@@ -19,7 +22,8 @@ const REFUSALS = new Set([400, 401, 403, 409])
 export function followScope(scope: string, { onLost, onRefused, ...options }: Following): () => void {
   const address = async (after: number | null) => {
     const answer = await post<{ ticket: string }>(`/v1/scopes/${part(scope)}/tickets`)
-    if (answer.ok) return socketAddress(location.origin, scope, { ticket: answer.value.ticket, after: String(after) })
+    if (answer.ok)
+      return socketAddress(location.origin, scope, { ticket: answer.value.ticket, connection_id: WATCHER, after: String(after) })
     const { status, detail } = answer.problem
     throw REFUSALS.has(status) ? new Refused(detail) : new Error(detail)
   }

@@ -11,7 +11,7 @@ export type Exchange = z.infer<typeof exchange>
 const kept = z.array(exchange)
 
 /** The key of the scratch, which is in the log of each turn and which replays read. */
-const KEY = 'memory'
+export const MEMORY_KEY = 'memory'
 /** Shorter values occur in other texts by chance. */
 const SHORTEST_QUOTE = 4
 const SIZE = { max_events: 20, max_chars: 4000 }
@@ -21,7 +21,7 @@ type Setting = NonNullable<Settings['memory']>
 /** The past turns that a prompt shows: the newest within the limits, oldest first. */
 export function remembered(scratch: Readonly<Record<string, unknown>>, setting: Setting | undefined): Exchange[] {
   if (!setting) return []
-  return within(setting, kept.safeParse(scratch[KEY]).data ?? [])
+  return within(setting, kept.safeParse(scratch[MEMORY_KEY]).data ?? [])
 }
 
 /**
@@ -38,7 +38,7 @@ export function remember(context: DecisionContext, reply: string, { memory, reda
     plainMask,
   )
   const prompt = new DecisionContext({ scope: context.scope, events }).summarize(SIZE)
-  context.scratch[KEY] = within(memory, [...remembered(context.scratch, memory), { prompt, reply: quotes.text(reply) }])
+  context.scratch[MEMORY_KEY] = within(memory, [...remembered(context.scratch, memory), { prompt, reply: quotes.text(reply) }])
 }
 
 function within({ turns, tokens }: Setting, all: readonly Exchange[]): Exchange[] {

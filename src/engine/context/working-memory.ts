@@ -1,6 +1,7 @@
 import { DecisionContext } from '../../core/decision-context.ts'
 import type { Event } from '../../core/event.ts'
 import type { Act } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { byteLength } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Log } from '../log/log.ts'
@@ -12,6 +13,8 @@ import { toRanges } from '../../traces/ranges.ts'
 import { scratchActs, scratchChanges } from './scratch.ts'
 
 export type SeenContext = { context: DecisionContext; seqs: number[]; scratch: Record<string, unknown> }
+
+type Merged = { before: Record<string, unknown>; after: Record<string, unknown> }
 
 type WorkingMemoryParts = {
   database: Database
@@ -186,7 +189,7 @@ export class WorkingMemory {
   }
 
   /** Merges a turn's changes of the scratch key by key, so that concurrent writes survive. */
-  mergeScratch(unit: Unit, before: Record<string, unknown>, after: Record<string, unknown>): Act[] {
+  mergeScratch(unit: Unit, { before, after }: Merged, settings: Pick<Settings, 'memory'>): Act[] {
     const changes = scratchChanges(before, after)
     if (changes.length === 0) return []
     const scratch = { ...this.#live.scratch }
@@ -196,7 +199,7 @@ export class WorkingMemory {
     }
     this.#live.scratch = scratch
     unit.write('scratch', scratch)
-    return scratchActs(changes)
+    return scratchActs(changes, settings)
   }
 
   #drop(seqs: readonly number[]): number {

@@ -1,10 +1,12 @@
 import type { JournalEntry, Phase, StepEnd } from '../../skills/runner/ports.ts'
 import { type Json, byteLength } from '../../base/json.ts'
+import { limits } from '../../base/limits.ts'
+import type { Action } from '../../contract/action.ts'
 import type { Database, Unit } from '../storage/unit.ts'
 import type { WorkState, KeyedOutput } from '../../contract/scope-api.ts'
 import { type EffectPlace, ownerOfRun, isCallKey, type EffectResult } from './effect.ts'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import { isGlobalKey } from '../../tools/tool-keys.ts'
+import { argumentsHash, isGlobalKey, namedBy } from '../../tools/tool-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import { createHash } from 'node:crypto'
 
@@ -15,6 +17,9 @@ export const sequenceKey = (log_seq: number): string => `${SEQUENCE}${log_seq}`
 /** The owner of the journal rows of an act of a sequence. */
 export const actOwner = (key: string, place: number): string => `${key}:${place}`
 export const isOfSequence = (owner: string): boolean => owner.startsWith(SEQUENCE)
+
+/** An act of a sequence that is no call of a tool, as it was done. */
+export type KeptAct = { action: Action; output: Json }
 
 /** `unknown`: it may have happened. `repeated`: it was unknown and ran again under its key. */
 type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped' | 'timeout'
@@ -140,9 +145,9 @@ export class EffectJournal {
   }
 
   /** Equal calls without a key of their tool, of earlier turns or with an unknown end. */
-  sameCalls(call: { owner: string; earlier: readonly string[]; tool: string; arguments_hash: string }): RecordedEffect[] {
+  sameCalls(call: { owner: string; earlier: readonly string[]; tool: string | null; arguments_hash: string }): RecordedEffect[] {
     const sql = `SELECT ${ID} AS id, status, output, error, idempotence_key AS key FROM effects
-        WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND phase = 'call' AND tool = ?3 AND arguments_hash = ?4
+        WHERE owner IN (SELECT value FROM json_each(?1) UNION ALL SELECT ?2) AND phase = 'call' AND tool IS ?3 AND arguments_hash = ?4
         AND (status = 'unknown' OR status = 'ok' AND owner IN (SELECT value FROM json_each(?1))) ORDER BY started_at, place`
     return this.#database.all<RecordedEffect>(sql, JSON.stringify(call.earlier), call.owner, call.tool, call.arguments_hash)
   }
@@ -153,11 +158,31 @@ export class EffectJournal {
     return this.#database.all<{ tool: string }>(sql, owner).map(({ tool }) => tool)
   }
 
-  /** The calls of these owners that ended well. `log_seq`: the entry of its beginning. */
-  doneCalls(owners: readonly string[]): { tool: string; output: string | null; log_seq: number }[] {
+  /**
+   * Records an act of a sequence that is no call of a tool, which is done: a later attempt does it
+   * no more.
+   */
+  keepAct(unit: Unit, owner: string, { action, output }: KeptAct): void {
+    const whole = JSON.stringify({ action, output })
+    const kept = whole.length > limits.sql_json_bytes ? JSON.stringify({ action, output: null }) : whole
+    const sql = `INSERT INTO effects (owner, phase, place, arguments_hash, status, output, started_at, ended_at) VALUES (?1, 'call', ?2, ?3, 'ok', ?4, ?5, ?5)`
+    unit.all(sql, owner, this.nextPlace(owner).place, argumentsHash(action), kept, unit.now)
+  }
+
+  /** The same act, done by one of these owners. `answered`: the ids of those that count no more. */
+  keptAct(earlier: readonly string[], action: Action, answered: ReadonlySet<string>): { id: string; output: Json } | undefined {
+    const same = this.sameCalls({ owner: '', earlier, tool: null, arguments_hash: argumentsHash(action) })
+    const found = same.find(({ id }) => !answered.has(id))
+    return found && { id: found.id, output: (JSON.parse(found.output ?? 'null') as KeptAct).output }
+  }
+
+  /** The acts of these owners. `tool`: null for a `KeptAct`. `log_seq`: where it began. */
+  doneBy(owners: readonly string[]): { tool: string | null; output: unknown; log_seq: number | null }[] {
     const sql = `SELECT tool, output, log_seq FROM effects WHERE owner IN (SELECT value FROM json_each(?)) AND phase = 'call' AND status = 'ok'
         ORDER BY started_at, owner, place`
-    return owners.length === 0 ? [] : this.#database.all(sql, JSON.stringify(owners))
+    if (owners.length === 0) return []
+    const rows = this.#database.all<{ tool: string | null; output: string | null; log_seq: number | null }>(sql, JSON.stringify(owners))
+    return rows.map(({ output, ...row }) => ({ ...row, output: JSON.parse(output ?? 'null') as unknown }))
   }
 
   lastOf(owner: string): { status: RowStatus; idempotence_key: string | null } | undefined {
@@ -176,6 +201,13 @@ export class EffectJournal {
   releaseKey(unit: Unit, tool: string, key: string): void {
     if (this.#done_keys.release({ kind: 'effect', tool }, key)) return
     unit.all(`UPDATE effects SET idempotence_key = NULL WHERE tool = ? AND idempotence_key = ? AND status = 'ok'`, tool, key)
+  }
+
+  /** Releases a key that a reflex gave, and those that it makes of it for calls with outputs. */
+  releaseGiven(unit: Unit, tool: string, key: string): void {
+    this.releaseKey(unit, tool, key)
+    const sql = `UPDATE effects SET idempotence_key = NULL WHERE tool = ?1 AND idempotence_key > ?2 || ' ' AND idempotence_key < ?2 || '!' AND status = 'ok'`
+    unit.all(sql, tool, key)
   }
 
   /** Deletes effects that began before `before`. Keys of successful ones are kept longer. */
@@ -228,12 +260,13 @@ export function releaseUndone(
   input: unknown,
 ): void {
   const undone = undoes && toolbox.all[undoes.tool]
-  if (!undoes || !undone?.idempotence_key) return
+  if (!undoes || !undone) return
   const fields = Object.entries(input as Record<string, unknown>).filter(([name]) => undoes.match.includes(name))
-  const key = undone.idempotence_key(Object.fromEntries(fields), scope)
-  if (isGlobalKey(key)) global_keys.release(unit, { kind: 'effect', tool: undoes.tool }, key)
-  journal.releaseKey(unit, undoes.tool, key)
-  action_keys.release(unit, undoes.tool, key)
+  const key = undone.idempotence_key?.(Object.fromEntries(fields), scope)
+  if (key !== undefined && isGlobalKey(key)) global_keys.release(unit, { kind: 'effect', tool: undoes.tool }, key)
+  if (key !== undefined) journal.releaseKey(unit, undoes.tool, key)
+  const given = action_keys.release(unit, undoes.tool, key ?? namedBy(undoes.match, input))
+  for (const of_reflex of given) journal.releaseGiven(unit, undoes.tool, of_reflex)
 }
 
 /** An effect's key belongs to its tool. A plan's key is unique by itself. */

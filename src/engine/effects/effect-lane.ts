@@ -241,7 +241,7 @@ export class EffectLane {
       if (step && end) this.#parts.journal.endStep(unit, step, end)
       leave()
     }
-    return { result, output: recorded, close }
+    return { result, output: recorded, close, answered: id }
   }
 
   #endEntry(request: EffectRequest, { id, key }: { id: string; key: string | null }, { status, output, error, stack, told }: EffectResult) {
@@ -264,12 +264,16 @@ export class EffectLane {
   }
 
   /** Finds the same call of an earlier attempt. Plans match steps by place. */
-  #earlier({ tool, turn_id, step, earlier_turns }: EffectRequest, arguments_hash: string, key: string | null): RecordedEffect | undefined {
+  #earlier(
+    { tool, turn_id, step, earlier_turns, answered }: EffectRequest,
+    arguments_hash: string,
+    key: string | null,
+  ): RecordedEffect | undefined {
     if (key !== null) return this.#parts.journal.byKey(tool, key)
     if (turn_id === null || step) return undefined
     const reused = this.#reused.get(turn_id) ?? new Set()
     const same = this.#parts.journal.sameCalls({ owner: turn_id, earlier: earlier_turns, tool, arguments_hash })
-    return same.find(({ id }) => !reused.has(id))
+    return same.find(({ id }) => !reused.has(id) && answered?.has(id) !== true)
   }
 }
 

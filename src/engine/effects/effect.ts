@@ -28,8 +28,10 @@ export type EffectRequest = {
   step?: EffectPlace
   /** The caller's key, for a tool without its own. */
   key?: string | null
-  /** Earlier turns on the same events. Their effects are not repeated. */
+  /** Earlier turns and sequences on the same events. Their effects are not repeated. */
   earlier_turns: readonly string[]
+  /** Ids of their effects that have answered another call already. */
+  answered?: ReadonlySet<string>
   head: EntryHead
   signal: AbortSignal
   timeout_ms: number
@@ -92,6 +94,8 @@ export type HeldEffect = {
   output: unknown
   /** Set if the tool threw. */
   thrown?: { error: unknown }
+  /** The id of the earlier effect that answers it. */
+  answered?: string
   /** Writes the effect's end together with its step's end. */
   close: (unit: Unit, step?: StepEnd) => void
 }

@@ -1,5 +1,7 @@
 import { keyDeleted, type AnswerPart, type Connect, tooFarBehind } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
+import { WATCHER } from '../../contract/watcher.ts'
+import { senderOf } from '../../events/parse-event.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { Streams } from './sse.ts'
@@ -47,6 +49,11 @@ export class Sockets {
 
   get keys(): string[] {
     return this.feed.keys
+  }
+
+  /** True if the key of a sender has a socket that is not one of the dashboard. */
+  hears(sender: string): boolean {
+    return this.feed.hears(sender)
   }
 
   connect({ after, ...connect }: Connect): Response {
@@ -174,6 +181,12 @@ export class SocketFeed {
 
   get keys(): string[] {
     return Array.from(this.#attachments.values(), ({ key_id }) => key_id)
+  }
+
+  hears(sender: string): boolean {
+    for (const { connection_id, key_id } of this.#attachments.values())
+      if (connection_id !== WATCHER && senderOf(key_id) === sender) return true
+    return false
   }
 
   of(socket: WebSocket): Attachment | undefined {

@@ -32,8 +32,11 @@ export type LaneAction = {
   proof: { event_type: string; risk: Risk } | null
 }
 
-/** `output`: null if the act has none, or no later act uses it. `asks`: a person was asked. */
-export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json; asks?: true }
+/**
+ * `output`: null if the act has none, or no later act uses it. `asks`: a person was asked.
+ * `answered`: the id of what an earlier attempt on the event did, which answered it.
+ */
+export type DoneAct = { action_type: Action['action_type']; status: ActionEnd; output: Json; asks?: true; answered?: string }
 
 type ActionsParts = Pick<Lanes, 'action_keys' | 'toolbox' | 'jobs' | 'trace_marks' | 'log' | 'turns'>
 

@@ -4,6 +4,7 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import { expiry, idleSince, obstacle } from '../../features/proof/evidence/certificate.ts'
 import { riskIn } from '../../agent/risk.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
+import { saysBeside } from '../../contract/words.ts'
 import type { ScopeFeature } from '../feature.ts'
 import type { Ground } from '../storage/wiring.ts'
 import type { Certificates } from '../../features/proof/scope/certificates.ts'
@@ -16,7 +17,8 @@ type MayActParts = Pick<Ground, 'settings'> & {
   toolbox: Pick<Toolbox, 'all' | 'keyOf'>
 }
 type ActingName = Pick<ReflexVersion, 'id' | 'version'>
-type Where = { event_type: string; risk: Risk }
+/** `action`: its words count, too, if it is known. */
+type Where = { event_type: string; risk: Risk; action?: Action }
 /** An action on an event. Null: before it is known, and any would do. */
 export type ProposedAct = { event_type: string; action: Action | null }
 
@@ -33,7 +35,7 @@ export type ProposedAct = { event_type: string; action: Action | null }
  * 4. It has no certificate here, or the certificate lapsed, expired or is of another slow path.
  * 5. Its action on such an event is refuted, not proven yet, or in doubt since its proof.
  * 6. A person must allow it: it can be neither undone nor repeated, the mode is `propose`, or it
- *    says words that the setting `learning.replies` leaves to a person.
+ *    says words beside other acts that the setting `learning.replies` leaves to a person.
  *
  * Reasons 2 to 6 are for versions that act by proof: a person activated the others.
  */
@@ -52,7 +54,7 @@ export class MayAct {
       const reason = feature.mayAct?.(version, at) ?? null
       if (reason !== null) return reason
     }
-    if (action) return this.unproven(version, { event_type, risk: riskIn(toolbox, action) }, at)
+    if (action) return this.unproven(version, { event_type, risk: riskIn(toolbox, action), action }, at)
     const reasons = risks.map((risk) => this.unproven(version, { event_type, risk }, at))
     return reasons.includes(null) ? null : (reasons[0] ?? null)
   }
@@ -67,15 +69,15 @@ export class MayAct {
   }
 
   /** For what acts by proof, or is about to. */
-  unproven(version: ReflexVersion, where: Where, at: number): string | null {
+  unproven(version: ReflexVersion, { action, ...where }: Where, at: number): string | null {
     const held_back = this.heldBack(version)
     if (held_back !== null) return held_back
     const { certificates, settings } = this.#parts
     const known = certificates.of(version)
     if (!known) return NEVER_COMPARED
     const { mode, replies } = settings().learning
-    const asks = mode === 'propose' || (replies === 'by_person' && hasChosenWords(version))
-    return obstacle(known, { ...where, at, teacher: certificates.teacher, asks })
+    const chooses = replies === 'by_person' && action !== undefined && saysBeside(action)
+    return obstacle(known, { ...where, at, teacher: certificates.teacher, replies, asks: mode === 'propose' || chooses })
   }
 
   /** The reason why the settings stop a version from acting by proof. */
@@ -93,7 +95,8 @@ export class MayAct {
     const { certificates } = this.#parts
     const known = certificates.of(version)
     if (!known) return NEVER_COMPARED
-    return expiry(known, { at, teacher: certificates.teacher }) ?? (known.bound === null ? 'none of its actions is proven' : null)
+    const { replies } = this.#parts.settings().learning
+    return expiry(known, { at, teacher: certificates.teacher, replies }) ?? (known.bound === null ? 'none of its actions is proven' : null)
   }
 
   /** The reason why a version acts on nothing at present: its certificate, or all of its proofs. */
@@ -103,12 +106,5 @@ export class MayAct {
     return this.expired(version, at) ?? (known && idleSince(known, at)?.reason) ?? null
   }
 }
-
-/**
- * True if the learner chose words beside other acts, of several that the slow path says. Code that
- * it writes quotes all texts of events, so that these names are its own.
- */
-const hasChosenWords = ({ provenance, code }: ReflexVersion): boolean =>
-  provenance.run !== undefined && code.includes("action_type: 'sequence'") && code.includes("action_type: 'reply'")
 
 const NEVER_COMPARED = 'it was never compared with a decision in this scope'

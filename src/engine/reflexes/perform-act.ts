@@ -7,6 +7,7 @@ import { ownText } from '../../skills/session/owner.ts'
 import type { SkillProposal } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { AwaitsPerson } from '../../tools/anchors.ts'
+import { isOfSequence } from '../effects/effect-journal.ts'
 import type { HeldEffect } from '../effects/effect.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { SessionFor } from '../skills/sessions.ts'
@@ -14,9 +15,10 @@ import type { LaneAction } from './actions.ts'
 
 /**
  * `close` writes the effect's end in the unit that ends the action. `withheld`: it was not
- * attempted. `asks`: a person was asked, and it has not happened yet.
+ * attempted. `asks`: a person was asked, and it has not happened yet. `answered`: the id of what an
+ * earlier attempt did, which is not repeated.
  */
-export type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true; output?: Json; asks?: true }
+export type Performed = ActionEnding & { close?: HeldEffect['close']; withheld?: true; output?: Json; asks?: true; answered?: string }
 
 export type ActParts = Lanes & {
   accept: (events: readonly Event[]) => Accepted
@@ -24,8 +26,11 @@ export type ActParts = Lanes & {
   propose: (proposal: SkillProposal, text: string, owner: SessionFor) => Promise<ProposalResult>
 }
 
-/** `owner`: of its rows in the journal. `key`: of its call, if the reflex gave one. */
-export type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal }
+/**
+ * `owner`: of its rows in the journal. `key`: of its call, if the reflex gave one. `answered`: what
+ * earlier attempts did, and answered an earlier act of the sequence.
+ */
+export type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal; answered?: ReadonlySet<string> }
 
 /** Does one act in the effect lane. Throws if a tool call or an emission fails. */
 export async function performAct(work: Exclude<LaneWork, { kind: 'sequence' }>, doing: Doing, parts: ActParts): Promise<Performed> {
@@ -49,16 +54,19 @@ async function send({ event }: Work<'event'>, { signal }: Doing, { effects, acce
 
 /** The owner is the run's cause, so a repeated job resumes the same run. */
 async function runSkill({ skill_id, inputs }: Work<'skill'>, { owner, payload, signal }: Doing, parts: ActParts): Promise<Performed> {
-  const { reflex_id, version, head } = payload
+  const { seq, reflex_id, version, head } = payload
   const event = eventOf(payload, parts)
   const proposal = { skill_id, inputs, why: `reflex ${reflex_id}@${version}` }
-  const result = await parts.propose(proposal, ownText(event), { head, causes: [owner], signal, events: [event] })
+  // The journal answers for the acts of sequences, one for one.
+  const turns = parts.view.earlierTurns([seq]).filter((earlier) => !isOfSequence(earlier))
+  const result = await parts.propose(proposal, ownText(event), { head, causes: [owner, ...turns], signal, events: [event] })
   const ending = endOfProposal({ ...result, skill_id })
   return { ...ending, output: result.outputs, ...(result.status === 'needs_approval' && { asks: true as const }) }
 }
 
-async function callTool({ tool, input }: Work<'tool'>, { owner, key, payload, signal }: Doing, parts: ActParts): Promise<Performed> {
-  const { reflex_id, version, head } = payload
+async function callTool({ tool, input }: Work<'tool'>, doing: Doing, parts: ActParts): Promise<Performed> {
+  const { owner, key, payload, signal, answered } = doing
+  const { seq, reflex_id, version, head } = payload
   const found = parts.toolbox.find(tool)
   if (!found.ok) throw new Error(found.detail)
   const request = {
@@ -67,9 +75,10 @@ async function callTool({ tool, input }: Work<'tool'>, { owner, key, payload, si
     input,
     key: key === null ? null : `${reflex_id} ${key}`,
     cause: { by: `reflex:${reflex_id}@${version}` },
-    // Attempts before a crash ran under the same owner.
+    // Attempts before a crash ran under the same owner; a dead letter is tried again under another.
     turn_id: owner,
-    earlier_turns: [owner],
+    earlier_turns: [owner, ...parts.view.earlierTurns([seq])],
+    ...(answered && { answered }),
     head,
     signal,
     timeout_ms: parts.settings().effect_timeout_ms,
@@ -77,7 +86,13 @@ async function callTool({ tool, input }: Work<'tool'>, { owner, key, payload, si
   const held = await parts.effects.hold(request).catch(waiting)
   // As with a skill: the reflex has done its part when a person was asked.
   if (held === null) return { ...ACTED, asks: true }
-  if (!held.thrown) return { ...ACTED, close: held.close, output: held.result.output as Json }
+  if (!held.thrown)
+    return {
+      ...ACTED,
+      close: held.close,
+      output: held.result.output as Json,
+      ...(held.answered !== undefined && { answered: held.answered }),
+    }
   parts.unit((unit) => held.close(unit), { kind: 'action', id: owner })
   throw held.thrown.error
 }

@@ -1,6 +1,14 @@
 import { endOfAct, REUSED, type ActionEnding } from '../../agent/action-end.ts'
 import { permit } from '../../agent/permit.ts'
-import { parseAction, type Action, type LaneWork, type SequenceAct } from '../../contract/action.ts'
+import {
+  parseAction,
+  readsOutputs,
+  toolCallOf,
+  type Action,
+  type ActionCall,
+  type LaneWork,
+  type SequenceAct,
+} from '../../contract/action.ts'
 import type { Event } from '../../core/event.ts'
 import { resolveAct, usesOutput } from '../../reflexes/sequence.ts'
 import type { Job } from '../jobs.ts'
@@ -11,6 +19,8 @@ import { limits } from '../../base/limits.ts'
 import { sha256 } from '../../base/json.ts'
 import { kindOf, type DoneAct, type LaneAction } from './actions.ts'
 import { actOwner } from '../effects/effect-journal.ts'
+import { callKeyOf } from './action-keys.ts'
+import { argumentsHash } from '../../tools/tool-keys.ts'
 import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
 
 export type SequenceParts = ActParts & {
@@ -38,18 +48,21 @@ export async function performSequence(
   parts: SequenceParts,
   signal: AbortSignal,
 ): Promise<Performed> {
-  const { unit, jobs } = parts
+  const { unit, jobs, effects, action_keys } = parts
   for (let done = job.payload.done ?? []; done.length < acts.length; done = job.payload.done ?? []) {
     // A person was asked before the death.
     if (done.at(-1)?.asks) break
     const act = acts[done.length] as SequenceAct
-    const { ending, write, follow } = await performDue(act, job, parts, signal)
+    const { ending, keep, call, write, follow } = await performDue(act, job, parts, signal)
     if (ending.status !== 'ok' && ending.status !== 'reused') return told(ending, job)
-    const next = { ...job.payload, done: [...done, doneAct(act, ending, { acts, done })] }
+    const ended = doneAct(act, ending, { acts, done })
+    const next = { ...job.payload, done: [...done, ended] }
     unit(
       (progress) => {
         ending.close?.(progress)
         write?.(progress)
+        if (call) action_keys.keepCall(progress, call.of, call)
+        if (keep) effects.journal.keepAct(progress, ownerOf(job), { action: keep, output: ended.output })
         jobs.advanced(progress, kindOf(job.payload.work), job.key, next)
       },
       { kind: 'action', id: job.key },
@@ -69,7 +82,9 @@ function doneAct(
 ): DoneAct {
   const output = acts.slice(done.length + 1).some((act) => usesOutput(act, done.length)) ? (ending.output ?? null) : null
   const fits = JSON.stringify([...done, output]).length <= limits.sql_json_bytes
-  return { action_type, status: ending.status, output: fits ? output : null, ...(ending.asks && { asks: true as const }) }
+  const { answered, asks } = ending
+  const how = answered === undefined ? { status: ending.status } : { status: 'reused' as const, answered }
+  return { action_type, ...how, output: fits ? output : null, ...(asks && { asks }) }
 }
 
 /** The ending of the sequence, which names the act that failed. */
@@ -79,12 +94,15 @@ export function told<Ending extends ActionEnding>(ending: Ending, { payload }: J
   return endOfAct(ending, place, payload.work.acts.length)
 }
 
-type Done = { ending: Performed; write?: (unit: Unit) => void; follow?: () => void }
+type KeyedCall = ActionCall & { of: { reflex_id: string; key: string; place: number } }
+/** `keep`: an act that is no call of a tool, for the journal. `call`: one under a key. */
+type Done = { ending: Performed; keep?: Action; call?: KeyedCall; write?: (unit: Unit) => void; follow?: () => void }
 
 async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: SequenceParts, signal: AbortSignal): Promise<Done> {
   const { payload } = job
   const owner = ownerOf(job)
-  const last = parts.effects.journal.lastOf(owner)?.status
+  const { journal } = parts.effects
+  const last = journal.lastOf(owner)?.status
   const begun = last !== undefined || isRun(owner, parts)
   // An attempt before a death may have happened, although the act is refused now.
   const status = last === 'unknown' || last === 'started' ? 'unknown' : 'failed'
@@ -103,17 +121,37 @@ async function performDue(act: SequenceAct, job: Job<LaneAction>, parts: Sequenc
   const asked = { scope, agents, toolbox, event, version: { id: payload.reflex_id }, has_trigger: agent().trigger !== null }
   const permission = permit(parsed.action, { ...asked, scratch: memory.live.scratch, now: now() })
   if (!permission.ok) return failed(permission.detail)
-  if (!permission.lane) return atOnce(parsed.action, payload, event, parts)
+  const answered = new Set((payload.done ?? []).flatMap((one) => one.answered ?? []))
+  const { action } = resolved
+  const kept = action.action_type === 'call_tool' ? undefined : journal.keptAct(parts.view.earlierTurns([payload.seq]), action, answered)
+  if (kept) return { ending: { ...REUSED, output: kept.output, answered: kept.id } }
+  if (!permission.lane) return { ...atOnce(parsed.action, payload, event, parts), keep: action }
   const { work } = permission
   if (work.kind === 'sequence') throw new Error('a sequence has no sequences')
-  const { idempotence_key } = payload
-  const key = idempotence_key === null ? null : `${idempotence_key} ${payload.done?.length ?? 0}`
+  const key = keyOfCall(act, action, payload)
   const sent = work.kind === 'event' ? { ...work, event: under(payload.head, work.event, parts.trace_marks.of(payload.head)) } : work
-  return { ending: await performAct(sent, { owner, key, payload, signal }, parts) }
+  const ending = await performAct(sent, { owner, key, payload, signal, answered }, parts)
+  if (ending.asks) return { ending }
+  return work.kind === 'tool' ? { ending, ...keyedCall(action, payload) } : { ending, keep: action }
 }
 
 const isRun = (cause: string, { database }: SequenceParts): boolean =>
   database.first('SELECT 1 AS one FROM skill_runs WHERE cause = ?', cause) !== undefined
+
+function keyedCall(action: Action, { reflex_id, idempotence_key: key, done = [] }: LaneAction): { call?: KeyedCall } {
+  const call = toolCallOf(action)
+  return call && key !== null ? { call: { ...call, of: { reflex_id, key, place: done.length } } } : {}
+}
+
+/**
+ * The key of a call under the key of its sequence. A call that uses outputs is another one with
+ * other outputs, as after an earlier call was undone and is made again.
+ */
+function keyOfCall(act: SequenceAct, resolved: Action, { idempotence_key, done = [] }: LaneAction): string | null {
+  if (idempotence_key === null) return null
+  const key = callKeyOf(idempotence_key, done.length)
+  return readsOutputs(act) ? `${key} ${argumentsHash(resolved)}` : key
+}
 
 /** The id of an event that is sent is made from its key: each act of a sequence has its own. */
 async function keyFor(

@@ -68,7 +68,7 @@ export function composeReflexes(parts: Ground) {
     recordings: new Recordings({ ...parts, toolbox, owned, market }),
     owned,
     market,
-    action_keys: new ActionKeys({ database, keyOf: toolbox.keyOf }),
+    action_keys: new ActionKeys({ database, toolbox }),
   }
 }
 

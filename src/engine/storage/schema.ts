@@ -72,7 +72,7 @@ export const effects = sqliteTable(
     owner: text().notNull(),
     phase: text({ enum: ['call', 'step', 'compensation'] }).notNull(),
     place: integer().notNull(),
-    /** Null for a step that did not call its tool. */
+    /** Null for a step that did not call its tool, and for an act that calls none. */
     tool: text(),
     /** Null if the call is not looked up by its arguments. */
     arguments_hash: text(),

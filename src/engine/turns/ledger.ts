@@ -1,6 +1,6 @@
-import type { DoneCall } from '../../agent/done-calls.ts'
-import { isOfSequence } from '../effects/effect-journal.ts'
-import type { Requested, TurnEnd } from '../../contract/log-entry.ts'
+import type { JsonFields } from '../../base/json.ts'
+import { isOfSequence, type KeptAct } from '../effects/effect-journal.ts'
+import type { EarlierAct, Requested, TurnEnd } from '../../contract/log-entry.ts'
 import { toRanges } from '../../traces/ranges.ts'
 import { together, type GuardedWork } from '../upkeep/guard.ts'
 import type { Parking } from '../inbox/parking.ts'
@@ -59,7 +59,7 @@ export class TurnLedger {
   }
 
   #settle(unit: Unit, turn: Turn, ending: TurnEnding): void {
-    const { memory, settlement, inbox, rows, features, outage } = this.#parts
+    const { memory, settlement, inbox, rows, features, outage, settings } = this.#parts
     if (ending.status !== 'waiting' && (turn.model.answered || ending.fault?.fault === 'refused')) outage.answered(unit)
     const { turn_id, claimed, seen } = turn
     switch (ending.status) {
@@ -68,7 +68,7 @@ export class TurnLedger {
         const how = this.#claims.end(unit, turn)
         // Before the comparison, which is with this teacher.
         for (const feature of features) feature.taught?.(unit, turn.shown)
-        turn.acts.push(...memory.mergeScratch(unit, seen.scratch, seen.context.scratch))
+        turn.acts.push(...memory.mergeScratch(unit, { before: seen.scratch, after: seen.context.scratch }, settings()))
         const { acts } = turn
         const events = claimed.map(({ seq, event }) => ({ seq, scope: event.scope, id: event.id, trace_id: event.meta.trace_id }))
         for (const feature of features) feature.eventsDecided?.(unit, events, { by: 'turn', acts }, turn.outputs)
@@ -145,6 +145,15 @@ export class TurnLedger {
     effects.forgetTurn(turn_id)
     return log_seq
   }
+}
+
+/** A turn sees the notes of a sequence in its context. */
+function shownAct(kept: unknown): EarlierAct[] {
+  const { action, output } = kept as KeptAct
+  if (action.action_type === 'reply') return [{ said: action.content }]
+  if (action.action_type === 'emit_event') return [{ sent: action.event as JsonFields }]
+  if (action.action_type === 'run_skill') return [{ ran: action.skill_id, inputs: action.inputs as JsonFields, outputs: output }]
+  return []
 }
 
 type Ended = { status: TurnEnd; result: unknown; error: string | null; stack?: string | null }
@@ -309,7 +318,7 @@ export class TurnClaims {
     }
     const considered = toRanges(claimed.map(({ seq }) => seq))
     const done = this.#doneBefore(earlier_turns)
-    const had = done.length > 0 && { done: log.clean(done, head.trace_id) as DoneCall[] }
+    const had = done.length > 0 && { done: log.clean(done, head.trace_id) as EarlierAct[] }
     return {
       turn_id,
       head,
@@ -331,13 +340,14 @@ export class TurnClaims {
     }
   }
 
-  /** The calls that sequences had made for these events before they failed. */
-  #doneBefore(earlier_turns: readonly string[]): DoneCall[] {
+  /** The acts that sequences had done for these events before they failed. */
+  #doneBefore(earlier_turns: readonly string[]): EarlierAct[] {
     const { effects, log } = this.#parts
-    return effects.journal.doneCalls(earlier_turns.filter(isOfSequence)).map(({ tool, output, log_seq }) => {
-      const started = log.entry(log_seq)
+    return effects.journal.doneBy(earlier_turns.filter(isOfSequence)).flatMap(({ tool, output, log_seq }): EarlierAct[] => {
+      if (tool === null) return shownAct(output)
+      const started = log_seq === null ? undefined : log.entry(log_seq)
       const input = started?.kind === 'effect-started' ? started.input : {}
-      return { tool, input, output: output === null ? null : (JSON.parse(output) as unknown) }
+      return [{ tool, input, output }]
     })
   }
 

@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
-import { withDoneCalls } from '../../agent/done-calls.ts'
+import { withEarlierActs } from '../../agent/earlier-acts.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { hashOf, linesOf } from '../../base/prompt-lines.ts'
@@ -27,7 +27,7 @@ export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'sign
  * decides.
  */
 export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 {
-  const counted = withDoneCalls(countedModel(parts, turn), turn.done)
+  const counted = withEarlierActs(countedModel(parts, turn), turn.done)
   let skilled: Promise<LanguageModelV4> | undefined
   const ready = () => (skilled ??= withSkills(parts, turn, counted))
   return wrapLanguageModel({

@@ -1,8 +1,7 @@
-import type { DoneCall } from '../../agent/done-calls.ts'
 import type { Act } from '../../contract/reflex.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
-import type { EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
+import type { EarlierAct, EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/inbox.ts'
 import type { SeenContext } from '../context/working-memory.ts'
 
@@ -18,8 +17,8 @@ export type Turn = {
   held: boolean
   claimed: Claimed[]
   earlier_turns: string[]
-  /** Calls that a sequence had made for its events before it failed. */
-  done?: readonly DoneCall[]
+  /** Acts that a sequence had done for its events before it failed. */
+  done?: readonly EarlierAct[]
   seen: SeenContext
   signal: AbortSignal
   stop: (reason: Error) => void

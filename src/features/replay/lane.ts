@@ -1,9 +1,10 @@
 import { Toolbox } from '../../agent/toolbox.ts'
+import { isMask } from '../../traces/redact.ts'
 import { isJsonFields, jsonText, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Event } from '../../core/event.ts'
 import { ACTED, endOfAct, endOfFailure, endOfProposal, REUSED, type ActionEnding } from '../../agent/action-end.ts'
-import { resolveAct } from '../../reflexes/sequence.ts'
+import { outputsUsed, resolveAct } from '../../reflexes/sequence.ts'
 import { agreedIn } from '../../reflexes/agreement.ts'
 import { actionsIn, toolCallOf, type LaneWork, type SequenceAct } from '../../contract/action.ts'
 import type { Fire } from '../../reflexes/decide.ts'
@@ -132,6 +133,7 @@ async function endOfSequence(acts: readonly SequenceAct[], doing: Doing, { aroun
   const outputs: (Json | undefined)[] = []
   const begun = ended.acts?.length ?? acts.length
   for (const [place, act] of acts.slice(0, Math.max(begun, 1)).entries()) {
+    if (outputsUsed(act, outputs).some(holdsMask)) throw new Unrecorded('an output that it uses is masked in the log')
     const resolved = resolveAct(act, outputs)
     if (!resolved.ok) return endOfAct({ status: 'failed', error: resolved.detail }, place, acts.length)
     const { action } = resolved
@@ -167,6 +169,9 @@ async function endOfSequence(acts: readonly SequenceAct[], doing: Doing, { aroun
   if (last && last.status !== 'ok' && last.status !== 'reused') return { status: ended.status, error: ended.error }
   return ended.acts?.every(({ status }) => status === 'reused') ? REUSED : ACTED
 }
+
+const holdsMask = (value: Json): boolean =>
+  typeof value === 'object' && value !== null ? Object.values(value).some((inner: Json) => holdsMask(inner)) : isMask(value)
 
 async function endOfSkill(
   { skill_id, inputs }: Extract<LaneWork, { kind: 'skill' }>,

@@ -1,4 +1,4 @@
-import { withDoneCalls } from '../../agent/done-calls.ts'
+import { withEarlierActs } from '../../agent/earlier-acts.ts'
 import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
 import { FailedCalls } from '../../agent/failed-calls.ts'
 import { toolSet } from '../../agent/tool-set.ts'
@@ -123,7 +123,7 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
   }
   const [session] = sessions.of(started.span_id)
   const events = eventsIn(started.considered, source)
-  const shown = withDoneCalls(model, started.done)
+  const shown = withEarlierActs(model, started.done)
   const skilled = sessions.modelOf({ span_id: started.span_id, acts: turn.acts }, { basis, model: shown, events, missing: turn.missing })
   const deps = depsOf(recorded, { agent, model: skilled, effects, turn, scope: source.scope })
   const ending = await endOf(agent.trigger, { deps, turn, on_tool_error: basis.settings.on_tool_error })

@@ -1,6 +1,7 @@
 import { unboundedComputing } from '../../../src/base/computing.ts'
 import { expect, test } from 'vitest'
-import { evaluateRecordings, type RecordingPage } from '../../../src/reflexes/evaluation.ts'
+import type { RecordingPage } from '../../../src/contract/scope-api.ts'
+import { evaluateRecordings } from '../../../src/reflexes/evaluation.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { reflexOf } from '../../support/reflex-programs.ts'
@@ -16,7 +17,7 @@ const read = async (after: number): Promise<RecordingPage> => {
     .filter((seq) => seq > after)
     .slice(0, 3)
   const last = seqs.at(-1) ?? 10
-  return { recordings: seqs.map(recording), next: last < 10 ? last : null }
+  return { recordings: seqs.map(recording), next: last < 10 ? last : null, replies: 'heard' }
 }
 const evaluate = (limits?: { contexts: number; fuel: number }) =>
   evaluateRecordings({
@@ -43,4 +44,26 @@ test.each([
 test('it stops when its fuel is used up', async () => {
   const { fuel } = sandbox.run(program, sampleContext)
   expect(await evaluate({ contexts: 100, fuel: fuel * 3 })).toMatchObject({ contexts: { rebuilt: 3 }, truncated: true })
+})
+
+test.each([
+  ['heard', true, 'I could not.', { agreed: 0, disagreed: 1 }],
+  ['exact', false, 'I could not.', { agreed: 0, disagreed: 1 }],
+  ['exact', false, 'Done.', { agreed: 1, disagreed: 0 }],
+  ['by_person', true, 'I could not.', { agreed: 1, disagreed: 0 }],
+  ['by_person', false, '', { agreed: 0, disagreed: 1 }],
+  ['ignore', false, 'I could not.', { agreed: 0, disagreed: 1 }],
+] as const)('words of its own are compared by the setting %s, heard %s, with «%s»', async (replies, heard, content, expected) => {
+  const acts = `[{ action_type: 'set_scratch', key: 'k', value: 1 }, { action_type: 'reply', content: 'Done.' }]`
+  const context = { ...sampleContext, event: { ...sampleContext.event, meta: { ...sampleContext.event.meta, ...(heard && { heard }) } } }
+  const noted = { act: 'set_scratch', key: 'k', value: 1 }
+  const decision = { by: 'turn', acts: content === '' ? [noted] : [noted, { act: 'reply', content }] }
+  const { agreement } = await evaluateRecordings({
+    computing: unboundedComputing(),
+    sandbox,
+    program: reflexOf(`return { action_type: 'sequence', acts: ${acts} }`),
+    identify: async (calls) => calls.map(() => null),
+    read: async () => ({ recordings: [JSON.stringify({ ...JSON.parse(recording(1)), context, decision })], next: null, replies }),
+  })
+  expect(agreement).toMatchObject(expected)
 })

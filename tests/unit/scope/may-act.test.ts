@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { authorOf } from '../../../src/features/decisions/agent/middle.ts'
-import type { Action } from '../../../src/contract/action.ts'
+import type { Action, SequenceAct } from '../../../src/contract/action.ts'
 import type { Certificate, Teacher } from '../../../src/features/proof/contract/certificate.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { openCertificate, proceed, reject } from '../../../src/features/proof/evidence/certificate.ts'
+import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/features/proof/evidence/certificate.ts'
 import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -13,10 +13,10 @@ const reply: Action = { action_type: 'reply', content: 'hello' }
 const act = { event_type: 'note', action: reply }
 const version: ReflexVersion = { ...authorOf({ name: 'x' } as never, 1, 'h'), id: 'greet', by_proof: true }
 
-function proven(agreed = 100): Certificate {
+function proven(agreed = 100, words?: ComparedWords): Certificate {
   let certificate = openCertificate({ kind: 'reflex', id: 'greet', version: '1', hash: 'h' }, { teacher, at: 0 })
   for (let seq = 1; seq <= agreed; seq += 1)
-    ({ certificate } = proceed(certificate, { kind: 'compared', ...where, agreed: true, seq, at: 1, teacher }))
+    ({ certificate } = proceed(certificate, { kind: 'compared', ...where, agreed: true, seq, at: 1, teacher, words }))
   return certificate
 }
 
@@ -67,12 +67,30 @@ describe('a version that acts by proof', () => {
   })
 
   test('waits for a person who approves its words, if the setting leaves them to one', () => {
-    const spoken = { ...learned, code: "return { action_type: 'sequence', acts: [a, { action_type: 'reply', content: 'Done.' }] }" }
-    const silent = { ...learned, code: "return { action_type: 'sequence', acts: [a, b] }" }
+    const noted: SequenceAct = { action_type: 'set_scratch', key: 'k', value: 1 }
+    const spoken: Action = { action_type: 'sequence', acts: [noted, { action_type: 'reply', content: 'Done.' }] }
+    const silent: Action = { action_type: 'sequence', acts: [noted] }
     const scope = scopeWith({ replies: 'by_person' })
-    expect(scope.mayAct(spoken, act, 1)).toBe('its action on note is proven: a person must allow it')
-    expect(scope.mayAct(silent, act, 1)).toBeNull()
-    expect(scopeWith({}).mayAct(spoken, act, 1)).toBeNull()
+    for (const own of [version, learned]) {
+      expect(scope.mayAct(own, { ...act, action: spoken }, 1)).toBe('its action on note is proven: a person must allow it')
+      expect(scope.mayAct(own, { ...act, action: silent }, 1)).toBeNull()
+      expect(scopeWith({}).mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
+    }
+  })
+
+  test('waits for a person wherever its words were compared as any that will do', () => {
+    const certificate = proven(100, { replies: 'by_person', says: true })
+    const scope = scopeWith({ replies: 'by_person', certificate })
+    expect(scope.mayAct(version, act, 1)).toBe('its action on note is proven: a person must allow it')
+    expect(scopeWith({ replies: 'by_person', certificate: allow(certificate, where, 'ann') }).mayAct(version, act, 1)).toBeNull()
+  })
+
+  test('is not proven by decisions that were compared under another setting of replies', () => {
+    const certificate = proven(100, { replies: 'ignore', says: false })
+    expect(scopeWith({ replies: 'ignore', certificate }).mayAct(version, act, 1)).toBeNull()
+    const changed = scopeWith({ replies: 'exact', certificate })
+    expect(changed.mayAct(version, act, 1)).toBe('the setting learning.replies changed')
+    expect(changed.expired(version, 1)).toBe('the setting learning.replies changed')
   })
 
   test('may act where none of them holds', () => {

@@ -8,7 +8,7 @@ import { rangeRecording } from '../../../src/traces/recording-lines.ts'
 import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call, fetchRaw, scopePath } from '../../support/http.ts'
 import { createVersion } from '../../support/reflexes.ts'
-import { age, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
+import { age, entriesOf, evict, freshScope, hurry, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../support/scopes.ts'
 import { framesOf } from '../../support/socket-frames.ts'
 import { ask, behaviours } from '../../support/test-agents.ts'
 import { skill } from '../../support/two-step-skill.ts'
@@ -40,6 +40,16 @@ async function prepared(): Promise<{ scope: string; stub: Stub }> {
   })
   return { scope, stub }
 }
+
+test('an agent that remembers its turns teaches what it says, without the note by which it remembers', async () => {
+  const scope = freshScope()
+  const settings = { agent: 'prompted', instructions: 'Answer.', memory: { turns: 5, tokens: 1000 } }
+  await stubOf(scope).configure(settings, 'ops')
+  await sendAndSettle(stubOf(scope), note(scope, 'first'))
+  await sendAndSettle(stubOf(scope), note(scope, 'second'))
+  expect((await stubOf(scope).context(10)).scratch).toMatchObject({ memory: [{}, {}] })
+  expect((await entriesOf(stubOf(scope), 'turn-ended')).map(({ acts }) => acts.map(({ act }) => act))).toEqual([['reply'], ['reply']])
+})
 
 const steps: Record<string, (scope: string, stub: Stub) => Promise<unknown>> = {
   kept: (scope, stub) => send(stub, note(scope, 'kept'), note(scope, 'kept', { source: 'another' })),

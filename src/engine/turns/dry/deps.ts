@@ -25,6 +25,8 @@ export type DryTurn = AskingTurn &
     did: DryAct[]
     /** Turns whose calls without a key are answered as they were. */
     answers_of: readonly string[]
+    /** Ids of the calls that answered one: the same call twice had two outputs. */
+    answered: Set<string>
     /** Names of the bindings and requests that it used and that could have acted. */
     refused: string[]
   }
@@ -101,8 +103,9 @@ async function answerTo({ effects, scope, settings }: DryParts, turn: DryTurn, c
   const key = effectKey({ ...called, input }, scope)
   const { journal } = effects
   const arguments_hash = argumentsHash(input)
-  const [unkeyed] = key === null ? journal.sameCalls({ owner: '', earlier: turn.answers_of, tool, arguments_hash }) : []
-  const before = key === null ? unkeyed : journal.byKey(tool, key)
+  const same = key === null ? journal.sameCalls({ owner: '', earlier: turn.answers_of, tool, arguments_hash }) : []
+  const before = key === null ? same.find(({ id }) => !turn.answered.has(id)) : journal.byKey(tool, key)
+  if (before) turn.answered.add(before.id)
   return before?.status === 'ok' && before.output !== null ? JSON.parse(before.output) : RECORDED
 }
 

@@ -107,7 +107,7 @@ export class DryTurns {
     const error = ending.error && this.#hidden(ending.error, head)
     if (ending.status === 'waiting') return { ...answer, status: 'waiting', error, until: outage.askAt }
     if (ending.status === 'refused') return { ...answer, status: 'refused', error, until: ending.until ?? null }
-    if (isDecided(ending)) acts.push(...scratchActs(scratchChanges(before, turn.seen.context.scratch)))
+    if (isDecided(ending)) acts.push(...scratchActs(scratchChanges(before, turn.seen.context.scratch), settings()))
     return { ...answer, status: ending.status, error }
   }
 
@@ -130,6 +130,7 @@ export class DryTurns {
       acts: [],
       did: [],
       answers_of,
+      answered: new Set(),
       refused: [],
       decided_at,
       now: clock,

@@ -1,12 +1,5 @@
-import type { Words } from '../../../contract/reflex.ts'
+import { replies } from '../../../contract/words.ts'
 import { z } from 'zod'
-
-/** The meaning of words in a decision. An older version recorded events without `meta`, too. */
-export function wordsIn(replies: Replies, { meta }: { meta?: { heard?: true | undefined } }): Words {
-  if (replies === 'exact') return 'exact'
-  if (replies === 'ignore' || meta?.heard !== true) return 'none'
-  return replies === 'by_person' ? 'said' : 'exact'
-}
 
 const fields = {
   mode: z
@@ -31,10 +24,10 @@ const fields = {
       'Senders whose events may be the whole support of what is learned; those of any other sender may be a third. A sender is `key:ID`, the key that an event was sent with, or the `sender` of its queue message, or else its source, as for timers.',
     ),
   replies: z
-    .enum(['heard', 'exact', 'by_person', 'ignore'])
+    .enum(replies)
     .describe(
       'Whether the words beside other acts are part of a decision. `heard`: where somebody can hear them, word for word; see `meta.heard` of an event. `exact`: always. ' +
-        '`by_person`: where somebody can hear them; words that vary are one decision, and a person approves those that a reflex says. `ignore`: never, so a reflex says nothing beside its other acts.',
+        '`by_person`: where somebody can hear them; words that vary are one decision, and a person approves those that a reflex says. `ignore`: never, so a learned reflex says nothing beside its other acts. Words that the code of a reflex says must be the same, or approved, in any case.',
     ),
   audit_share: z
     .number()
@@ -49,7 +42,6 @@ export const learningSettings = z
   .strictObject(fields)
   .describe('How reflexes and skills are learned from decisions. Omitted fields have their defaults.')
 export type LearningSettings = z.infer<typeof learningSettings>
-export type Replies = LearningSettings['replies']
 
 /** A patch changes each field separately; null restores the default. */
 export const learningPatch = z

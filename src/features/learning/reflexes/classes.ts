@@ -1,7 +1,7 @@
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
-import { wordsIn, type Replies } from '../contract/setting.ts'
+import { wordsIn, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
 import { extract, type ReplySlot, slotOf } from './slots.ts'

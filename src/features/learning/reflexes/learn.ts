@@ -5,7 +5,7 @@ import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, le
 import { matrixOf } from './facts/matrix.ts'
 import { limits } from '../../../base/limits.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
-import type { Replies } from '../contract/setting.ts'
+import type { Replies } from '../../../contract/words.ts'
 import { partsOf } from '../../../reflexes/weights.ts'
 import { crowdOf } from './sources.ts'
 import { MOST_DECISIONS, readOf } from './scorer/fit.ts'

@@ -1,5 +1,6 @@
 import { canonicalJson, type JsonFields } from '../../../base/json.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
+import { wordsIn, type Replies } from '../../../contract/words.ts'
 import { NOTHING, withoutWords } from '../reflexes/classes.ts'
 import type { LearnedReflexes } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
@@ -82,6 +83,24 @@ export function worthAsking(disputed: readonly string[], episodes: number, isSet
 /** The decision that most answers of the slow path have; the first one if none has two. */
 export function majority(answers: readonly [EpisodeAct[], ...EpisodeAct[][]]): EpisodeAct[] {
   return answers.find((one) => answers.filter((other) => same(one, other)).length >= 2) ?? answers[0]
+}
+
+/**
+ * The decision of most answers, if it is another one than was taken; else null. Words that are no
+ * part of a decision, or that may vary, differ from answer to answer.
+ */
+export function otherDecision(
+  { acts, saw }: Pick<Episode, 'acts' | 'saw'>,
+  answers: readonly EpisodeAct[][],
+  replies: Replies,
+): EpisodeAct[] | null {
+  const words = wordsIn(replies, saw.event)
+  const decided = (one: readonly EpisodeAct[]) => [...(words === 'exact' ? one : withoutWords(one))]
+  const before = decided(acts)
+  const now = majority([before, ...answers.map(decided)])
+  if (same(now, before)) return null
+  // Any of the words will do.
+  return words === 'said' ? (answers.find((one) => same(decided(one), now)) ?? now) : now
 }
 
 /**

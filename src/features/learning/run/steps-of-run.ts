@@ -4,8 +4,8 @@ import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Correction } from '../episodes/people.ts'
 import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
-import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, majority, same, stratumOfAct, withoutForgotten } from './policy.ts'
-import { withoutWords } from '../reflexes/classes.ts'
+import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, otherDecision, stratumOfAct, withoutForgotten } from './policy.ts'
+import type { Replies } from '../../../contract/words.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
 import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
@@ -136,7 +136,7 @@ async function askAgain(run: LearningRun, { env }: { env: Env }) {
     into.push({ id: ask.id, answers: all })
   }
   const asks = [...open, ...run.asks.slice(AT_ONCE)]
-  const after = (store: LearnerStore): number => settled.filter(({ id, answers: all }) => settle(id, all, store)).length
+  const after = (store: LearnerStore): number => settled.filter((ask) => settle(ask, store, run.replies)).length
   return { answered: { asks, settled: settled.length }, after }
 }
 
@@ -155,19 +155,12 @@ function actsOf(answer: AskedAgain): EpisodeAct[] | null {
 }
 
 /** True if the decision is another one now. */
-function settle(id: string, answers: readonly EpisodeAct[][], store: LearnerStore): boolean {
+function settle({ id, answers }: Ask, store: LearnerStore, replies: Replies = 'heard'): boolean {
   const episode = store.episode(id)
   if (!episode) return false
-  // Words that are no part of the decision differ from answer to answer.
-  const isHeard = episode.saw.event.meta?.heard === true
-  const decided = (acts: readonly EpisodeAct[]) => [...(isHeard ? acts : withoutWords(acts))]
-  const acts = answers.length < ANSWERS ? episode.acts : majority([decided(episode.acts), ...answers.map(decided)])
-  if (same(acts, decided(episode.acts))) {
-    store.settle(id, episode.acts)
-    return false
-  }
-  store.settle(id, acts)
-  return !same(acts, episode.acts)
+  const other = answers.length < ANSWERS ? null : otherDecision(episode, answers, replies)
+  store.settle(id, other ?? episode.acts)
+  return other !== null
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Drift } from '../contract/learner-api.ts'
 import type { StoredRun } from '../contract/runs.ts'
-import type { Replies } from '../contract/setting.ts'
+import type { Replies } from '../../../contract/words.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { corrected, type Correction } from '../episodes/people.ts'
 import { evidenceParts, type EvidencePart, type ReadPlace, type Rejected } from '../contract/runs.ts'

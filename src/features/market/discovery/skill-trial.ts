@@ -3,7 +3,7 @@ import { sameSkill, type Decision, type ReflexRecording } from '../../../contrac
 import type { ScopeApi } from '../../../contract/scope-api.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Event } from '../../../core/event.ts'
-import type { RecordingPage } from '../../../reflexes/evaluation.ts'
+import type { RecordingPage } from '../../../contract/scope-api.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import type { GateDecision } from '../../../skills/gate/decision.ts'
 import { decide } from '../../../skills/gate/gate.ts'

@@ -40,6 +40,7 @@ const stratum = z.object({
   from: z.object({ seq: count, at: ms }),
   to: z.object({ seq: count, at: ms }),
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
+  says: z.literal(true).optional().describe('It says words of its own choice beside other acts, which a person must allow.'),
   audits: z
     .object({ audits: count, disagreed: count, sum: z.number(), alarm: z.boolean() })
     .describe('Decisions audited or compared since it was proven, with the state of the CUSUM test on them.'),
@@ -58,6 +59,7 @@ export const certificate = z
     least: z
       .object({ agreement: z.number(), support: count })
       .describe('The settings `learning.min_agreement` and `learning.min_support` when it was opened.'),
+    replies: text.optional().describe('The setting `learning.replies` by which its sequences were compared, if any was.'),
     n: count.describe('Compared decisions of the proven strata.'),
     k: count.describe('Those that agreed.'),
     bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),

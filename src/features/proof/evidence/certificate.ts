@@ -10,16 +10,26 @@ const VALID_MS = 90 * 86_400_000
 
 type Where = { event_type: string; risk: Risk }
 type When = { seq: number; at: number; teacher: Teacher }
+/** A certificate holds for a slow path, and for a meaning of words. */
+type Ground = { at: number; teacher: Teacher; replies?: string | undefined }
 /**
  * `compared`: in shadow mode, with the actual decision; after a proof it counts as an audit.
  * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`:
- * an event that it decided on, or a sample that stands for `weight` of them.
+ * an event that it decided on, or a sample that stands for `weight` of them. `words`: the setting
+ * by which words of a sequence were compared, and if a person must allow its own.
  */
 export type Observation = When &
   (
-    | (Where & { kind: 'compared' | 'audited'; agreed: boolean; shape?: string | undefined; traits?: EventTraits | undefined })
+    | (Where & {
+        kind: 'compared' | 'audited'
+        agreed: boolean
+        shape?: string | undefined
+        traits?: EventTraits | undefined
+        words?: ComparedWords | undefined
+      })
     | { kind: 'shape'; unseen: boolean; weight?: number }
   )
+export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
 export type CertificateMove =
   | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
@@ -63,7 +73,11 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
     return { certificate: summed({ ...before, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
   }
   if (seen.kind === 'shape') return afterShape(before, seen)
-  const stratum = stratumOf(before, seen)
+  const { words } = seen
+  // An audit that was drawn under another setting says nothing of this proof.
+  if (words && before.replies !== undefined && before.replies !== words.replies) return { certificate: before, changes: [] }
+  const known = stratumOf(before, seen)
+  const stratum = words?.says ? { ...known, says: true as const } : known
   const opens = seen.kind === 'compared' && stratum.state === 'open'
   const after = opens ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
   if (!after) return { certificate: before, changes: [] }
@@ -71,7 +85,8 @@ export function proceed(before: Certificate, seen: Observation): { certificate: 
   const others = before.strata.filter((one) => !isSame(one, stratum))
   const { event_type, risk } = stratum
   const changes: CertificateMove[] = after.change ? [{ ...after.change, event_type, risk }] : []
-  return { certificate: summed({ ...before, shapes, strata: [...others, after.stratum] }), changes }
+  const bound = words && { replies: words.replies }
+  return { certificate: summed({ ...before, ...bound, shapes, strata: [...others, after.stratum] }), changes }
 }
 
 /** A person allows a proven action, for example one that can be neither undone nor repeated. */
@@ -91,10 +106,11 @@ function changedAt(before: Certificate, where: Where, change: Partial<Stratum>):
 }
 
 /** The reason why a certificate is no longer in force, or null: it is. */
-export function expiry({ lapsed, teacher: before, expires_at }: Certificate, { at, teacher }: Omit<When, 'seq'>): string | null {
+export function expiry({ lapsed, teacher: before, expires_at, replies: by }: Certificate, { at, teacher, replies }: Ground): string | null {
   if (lapsed) return lapsed.reason
   const changed = teacherChange(before, teacher)
   if (changed !== null) return `${changed} of the slow path changed`
+  if (by !== undefined && by !== replies) return 'the setting learning.replies changed'
   return at >= expires_at ? 'its certificate has expired' : null
 }
 
@@ -104,9 +120,9 @@ export function expiry({ lapsed, teacher: before, expires_at }: Certificate, { a
  */
 export function obstacle(
   certificate: Certificate,
-  { event_type, risk, at, teacher, asks = false }: Where & Omit<When, 'seq'> & { asks?: boolean },
+  { event_type, risk, at, teacher, replies, asks = false }: Where & Ground & { asks?: boolean },
 ): string | null {
-  const ended = expiry(certificate, { at, teacher })
+  const ended = expiry(certificate, { at, teacher, replies })
   if (ended !== null) return ended
   const stratum = stratumOf(certificate, { event_type, risk, seq: 0, at })
   const { state, n, k, person } = stratum
@@ -115,7 +131,7 @@ export function obstacle(
   const doubted = doubtIn(certificate, stratum)
   if (doubted !== null) return `on ${event_type} ${doubted}`
   if (risk === 'final' && person === null) return `its action on ${event_type} can be neither undone nor repeated: a person must allow it`
-  return asks && person === null ? `its action on ${event_type} is proven: a person must allow it` : null
+  return (asks || stratum.says) && person === null ? `its action on ${event_type} is proven: a person must allow it` : null
 }
 
 /**

@@ -60,8 +60,13 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
   // Without a proof there is nothing to audit, such as after an alarm.
   if (!version || !judgements.isProven(version, payload)) return unit((ending) => void jobs.done(ending, 'audit', key))
   if (payload.event_type === DECISION_ASKED) return auditAsked({ key, payload, version }, parts)
-  const owners =
-    payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(sequenceKey(payload.log_seq), place)) : []
+  // The outputs of a sequence, which answer the slow path, are known when it has ended.
+  const acts = sequenceKey(payload.log_seq)
+  if (payload.own.action_type === 'sequence' && (jobs.has('action', acts) || jobs.has('plan', acts))) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: AGAIN_MS.least }
+  }
+  const owners = payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(acts, place)) : []
   const asked = { turn_id: key, head, view, answers_of: owners }
   const answer = await dry_turns.ask(asked)
   const waits = answer.status === 'waiting' || answer.status === 'refused'

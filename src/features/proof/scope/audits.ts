@@ -1,4 +1,4 @@
-import { wordsIn } from '../../learning/contract/setting.ts'
+import { wordsFor, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
@@ -24,6 +24,7 @@ export type Audit = OwnAct & {
   head: EntryHead
   /** Missing in jobs of an earlier version. */
   words?: Words
+  replies?: Replies
 }
 
 type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
@@ -62,6 +63,7 @@ export class Audits implements ScopeFeature {
     const occasion = this.#occasion(acted, event)
     if (occasion === null) return false
     const { action: own, version: by } = acted
+    const { replies } = settings().learning
     const { created_at, last_action_at } = memory.live
     // The reflex saw the notes before its own action changed them.
     const scratch = steps.find(({ fire }) => fire === acted)?.shown?.context.scratch ?? {}
@@ -81,7 +83,8 @@ export class Audits implements ScopeFeature {
       traits: traitsOf(event),
       view,
       head: childHead(headOf(event)),
-      words: wordsIn(settings().learning.replies, event),
+      words: wordsFor(own, replies, event),
+      replies,
     }
     jobs.add(unit, { kind: 'audit', key: uuidv7(), payload })
     return true

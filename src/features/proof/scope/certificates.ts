@@ -3,13 +3,13 @@ import type { Certificate, CertificateChange, Teacher } from '../contract/certif
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
+  expiry,
   type CertificateMove,
   type Observation,
   openCertificate,
   proceed,
   reject,
   rejectedStrata,
-  teacherChange,
 } from '../evidence/certificate.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
@@ -126,13 +126,13 @@ export class Certificates {
     this.#log(unit, version, { change: 'lapsed', reason })
   }
 
-  /** Ends a certificate that has expired, or of which the slow path has changed. */
+  /** Ends a certificate that has expired, or of which the slow path or the setting has changed. */
   expire(unit: Unit, version: CertifiedName): void {
     const known = this.of(version)
     if (!known || known.lapsed) return
-    const changed = teacherChange(known.teacher, this.teacher)
-    if (changed !== null) this.lapse(unit, version, `${changed} of the slow path changed`)
-    else if (unit.now >= known.expires_at) this.lapse(unit, version, 'its certificate has expired')
+    const { replies } = this.#parts.settings().learning
+    const reason = expiry(known, { at: unit.now, teacher: this.teacher, replies })
+    if (reason !== null) this.lapse(unit, version, reason)
   }
 
   expireAll(unit: Unit): void {

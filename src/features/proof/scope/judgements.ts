@@ -8,6 +8,7 @@ import type { Risk } from '../../../contract/risk.ts'
 import { isAudited } from '../evidence/draw.ts'
 import type { EventTraits, TaughtValues } from '../evidence/novelty.ts'
 import { shapeOf } from '../evidence/shape.ts'
+import { comparedWords, type Replies } from '../../../contract/words.ts'
 import type { Toolbox } from '../../../agent/toolbox.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
@@ -37,6 +38,8 @@ export type JudgedAct = {
   agreed: boolean | null
   reason?: string
   usage?: Extract<AuditEntry, { kind: 'reflex-audited' }>['usage']
+  /** The setting by which the words of an audit were compared. */
+  replies?: Replies | undefined
 }
 type JudgementsParts = Pick<Ground, 'log' | 'database' | 'settings' | 'jobs' | 'records'> & {
   programs: ReflexVersions
@@ -81,14 +84,18 @@ export class Judgements {
   audited(
     unit: Unit,
     version: ReflexVersion,
-    { decided, terms, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage'> & { terms: ComparisonTerms },
+    { decided, terms, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage' | 'replies'> & { terms: ComparisonTerms },
   ): void {
     const { keyOf } = this.#parts.toolbox
     const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map(), ...terms }, keyOf).agreed
     this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
   }
 
-  judged(unit: Unit, version: ReflexVersion, { event_type, seq, own, log_seq, head, traits, ...verdict }: OwnAct & JudgedAct): void {
+  judged(
+    unit: Unit,
+    version: ReflexVersion,
+    { event_type, seq, own, log_seq, head, traits, replies, ...verdict }: OwnAct & JudgedAct,
+  ): void {
     const { log, certificates } = this.#parts
     const { id: reflex_id, version: number } = version
     const { decided, agreed } = verdict
@@ -103,6 +110,7 @@ export class Judgements {
       agreed,
       seq,
       traits,
+      words: replies && comparedWords(own, replies),
       head,
     })
     this.#follow(unit, version, { changes, since })

@@ -4,7 +4,7 @@ import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms } from 
 import type { Event } from '../../../core/event.ts'
 import { type EventTraits, traitsOf } from '../evidence/novelty.ts'
 import { shapeOf } from '../evidence/shape.ts'
-import { wordsIn } from '../../learning/contract/setting.ts'
+import { comparedWords, wordsFor } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
@@ -154,7 +154,7 @@ export class ShadowTrials implements ScopeFeature {
             decision,
             teaches,
             seen: new Map(),
-            terms: { alone: true, words: this.#wordsIn(event) },
+            terms: { alone: true, words: this.#wordsFor(action, event) },
           },
           headOf(event),
         )
@@ -198,7 +198,7 @@ export class ShadowTrials implements ScopeFeature {
         const shape = taught ? this.#shapeOf(taught) : undefined
         const traits = taught ? traitsOf(taught) : undefined
         const action = JSON.parse(row.action) as Action
-        const terms = { alone: events.length === 1, words: taught ? this.#wordsIn(taught) : ('none' as const), outputs }
+        const terms = { alone: events.length === 1, words: this.#wordsFor(action, taught ?? {}), outputs }
         this.#compare(unit, { ...row, version, action, shape, traits, decision, teaches: true, seen, terms }, eventHead(event))
       } else this.#parts.records.of(version).metrics.shadow.undecided += 1
     }
@@ -250,8 +250,8 @@ export class ShadowTrials implements ScopeFeature {
     return this.#parts.settings().learning.mode === 'off' ? undefined : shapeOf(event)
   }
 
-  #wordsIn(event: Event): Words {
-    return wordsIn(this.#parts.settings().learning.replies, event)
+  #wordsFor(action: Action, event: Pick<Partial<Event>, 'meta'>): Words {
+    return wordsFor(action, this.#parts.settings().learning.replies, event)
   }
 
   /** A new event has no row yet. */
@@ -281,7 +281,8 @@ export class ShadowTrials implements ScopeFeature {
       ...(action.action_type === 'sequence' && { terms: log.clean(terms) as ComparisonTerms }),
     })
     if (agreed === null || !teaches) return
-    const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, head: span }
+    const words = comparedWords(action, this.#parts.settings().learning.replies)
+    const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, words, head: span }
     if (judgements.isProven(version, { event_type, own: action })) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
   }

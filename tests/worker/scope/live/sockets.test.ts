@@ -231,6 +231,19 @@ describe('a WebSocket', () => {
     expect(after.frames.filter(({ type }) => type === 'delta')).toEqual([])
   })
 
+  test.each([
+    ['of its sender', {}, true],
+    ['of another key', { key_id: 'other' }, false],
+    ['of the dashboard', { connection_id: 'reflex-dashboard' }, false],
+  ])('%s has somebody hear the answer to an event of any type that was sent another way', async (_, by, expected) => {
+    const scope = freshScope()
+    await connect(scope, by)
+    const { meta, ...event } = note(scope, 'a')
+    const sent = { ...event, meta: { ...meta, sender: 'key:admin' } }
+    await stubOf(scope).accept([sent], 'http')
+    expect((await stubOf(scope).event(event.id))?.event.meta.heard === true).toBe(expected)
+  })
+
   test('gets a reflex’s answer behind the acknowledgement and ahead of the log', async () => {
     const { scope } = await acting(`return { action_type: 'reply', content: 'heard ' + context.event.content }`)
     const { socket, frames, frame } = await connect(scope)

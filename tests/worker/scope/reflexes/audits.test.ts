@@ -9,23 +9,26 @@ import { call } from '../../../support/http.ts'
 import { calls, did, notes, write } from '../../../support/reflex-chain.ts'
 import { entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { skill } from '../../../support/two-step-skill.ts'
-import { ask, behaviours, providers } from '../../../support/test-agents.ts'
+import { ask, behaviours, effectGates, providers } from '../../../support/test-agents.ts'
 
 type Learning = Partial<Settings['learning']>
 const IGNORES = `return { action_type: 'ignore', reason: 'noise' }`
 
 /** A scope in which a reflex acts by proof, and each of its decisions is audited. */
-async function audited(body: string, { risk = 'inside' as const, ...learning }: Learning & { risk?: 'inside' | 'outside' } = {}) {
+async function audited(body: string, { risk = 'inside' as const, ...learning }: Learning & { risk?: 'inside' | 'outside' | 'final' } = {}) {
   const scope = freshScope()
   const version = await write(body, { scope })
   const settings = { reflexes: [{ id: version.id }], learning: { mode: 'auto' as const, audit_share: 1, ...learning } }
   expect(await stubOf(scope).configure(settings, 'ops', 'key-of-ops')).toMatchObject({ ok: true })
-  await certify(scope, version, { risk })
+  await certify(scope, version, { risk, ...(risk === 'final' && { person: 'ops' }) })
   return { scope, version }
 }
 
 const audits = (scope: string) => entriesOf(stubOf(scope), 'reflex-audited')
 const jobsOf = (scope: string) => inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec('SELECT kind FROM jobs').toArray())
+/** Audits whose first attempt is over. */
+const auditAttempts = (scope: string) =>
+  inObject(stubOf(scope), ({ storage: { sql } }) => sql.exec(`SELECT 1 FROM jobs WHERE kind = 'audit' AND due_at > 0`).toArray().length)
 const untilAudited = (scope: string, count: number) =>
   until(async () => (await audits(scope)).length === count && (await jobsOf(scope)).length === 0, `${count} audits ended`)
 
@@ -71,6 +74,27 @@ describe('an audit of a proven reflex', () => {
     ])
     expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: 'proven', audits: { audits: 1, disagreed: 0 } }])
     expect((await stubOf(scope).state()).counters).toMatchObject({ turns: 0, reflex_actions: 1 })
+  })
+
+  test('of a sequence waits for its end, since the slow path needs what it returned', async () => {
+    const acts = [
+      `{ action_type: 'call_tool', tool: 'act', args: { text: context.event.text } }`,
+      `{ action_type: 'call_tool', tool: 'act', args: { text: '' }, uses: [{ at: '/args/text', output: 0, path: '/did' }] }`,
+    ]
+    const { scope } = await audited(`return { action_type: 'sequence', acts: [${acts.join()}] }`, { risk: 'final' })
+    behaviours.set(scope, async (_, deps) => {
+      const { did: text = 'nothing' } = (await deps.call('act', { text: 'n0' })) as { did?: string }
+      await deps.call('act', { text })
+      return null
+    })
+    const gate = Promise.withResolvers<void>()
+    effectGates.set(scope, gate.promise)
+    await send(stubOf(scope), note(scope, 'n0'))
+    await until(async () => did(scope).length === 1, 'the first act has begun')
+    await until(async () => (await auditAttempts(scope)) > 0, 'the audit has found it at work')
+    gate.resolve()
+    await untilAudited(scope, 1)
+    expect(await audits(scope)).toMatchObject([{ agreed: true }])
   })
 
   test('catches a slow path that changes its mind within 200 audits, and has it learned again', async () => {

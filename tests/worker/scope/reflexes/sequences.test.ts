@@ -1,7 +1,10 @@
+import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
+import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
+import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { call } from '../../../support/http.ts'
-import { acting, did } from '../../../support/reflex-chain.ts'
-import { crash, entriesOf, freshScope, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { acting, did, write } from '../../../support/reflex-chain.ts'
+import { crash, entriesOf, freshScope, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours } from '../../../support/test-agents.ts'
 
 const TEXT = 'context.event.text'
@@ -13,6 +16,35 @@ const chained = returns(
   act(`'?'`, `, uses: [{ at: '/args/text', output: 0, path: '/did' }]`),
   `{ action_type: 'reply', parts: ['I did ', { output: 1, path: '/did' }, '.'] }`,
 )
+
+const SENT = `{ action_type: 'emit_event', event: { type: 'test.note', text: 'sent' } }`
+
+/**
+ * Sends an event whose sequence has the call `hang once`, and dies meanwhile: a dead letter. It
+ * leaves the context, since an older event is there, so that a retry begins with the reflexes.
+ */
+async function deadLetter(body: string, settings: SettingsPatch = {}) {
+  const ignore = `{ action_type: 'ignore', reason: 'not asked' }`
+  const { scope, stub } = await acting(`if (['sent', 'stays'].includes(context.event.text)) return ${ignore}\n${body}`)
+  if (Object.keys(settings).length > 0) await stub.configure(settings, 'ops')
+  await sendAndSettle(stub, note(scope, 'stays'))
+  const event = note(scope, 'a')
+  await send(stub, event)
+  await until(async () => did(scope).includes('hang once'), 'the call without an end has begun')
+  const later = await crash(scope)
+  const isDead = async () => (await later.event(event.id))?.status === 'dead_lettered'
+  await until(isDead, 'nobody knows whether it happened')
+  return { scope, stub: later, event }
+}
+
+/** A scope whose agent wrote a sequence with words, which is compared with what its turns do. */
+async function learned() {
+  const scope = freshScope()
+  const noted = `{ action_type: 'set_scratch', key: 'last', value: ${TEXT} }`
+  const { id } = await write(returns(`{ action_type: 'reply', content: 'Noted.' }`, noted), { state: 'shadow', scope })
+  await stubOf(scope).configure({ reflexes: [{ id }], learning: { mode: 'auto' } }, 'ops')
+  return { id, scope, stub: stubOf(scope) }
+}
 
 /** The recorded trace of an event, decided again. */
 async function replayed(scope: string, { meta }: { meta: { trace_id: string } }) {
@@ -96,7 +128,8 @@ describe('a sequence', () => {
   test('that fails leaves its event to a turn, which sees what was done and gets its output from the journal', async () => {
     const { scope, stub } = await acting(returns(act(TEXT), act(`'throw'`)))
     behaviours.set(scope, async (_, deps) => {
-      return { said: await ask(deps, 'continue'), again: await deps.call('act', { text: 'a' }) }
+      const { text: said } = await generateText({ model: deps.model, prompt: 'continue', tools: deps.tools })
+      return { said, again: await deps.call('act', { text: 'a' }) }
     })
     const [record] = await sendAndSettle(stub, note(scope, 'a'))
     expect(record).toMatchObject({ outcome: { by: 'turn', result: { again: { did: 'a' } } } })
@@ -106,6 +139,17 @@ describe('a sequence', () => {
     // The question, the call, and its result.
     expect(asked?.prompt).toHaveLength(3)
     expect((await entriesOf(stub, 'effect-ended')).map(({ status }) => status)).toEqual(['ok', 'failed', 'reused'])
+  })
+
+  test('that fails shows the turn that follows what it had said, sent and done', async () => {
+    const said = `{ action_type: 'reply', content: 'begun' }`
+    const { scope, stub } = await acting(`if (context.event.text === 'sent') return null\n${returns(said, SENT, act(`'throw'`))}`)
+    behaviours.set(scope, async ({ events }, deps) => (events.some((event) => textOf(event) === 'a') ? ask(deps, 'continue') : null))
+    const [record] = await sendAndSettle(stub, note(scope, 'a'))
+    expect(record).toMatchObject({ outcome: { result: expect.stringContaining('- said "begun"') } })
+    expect(await entriesOf(stub, 'turn-started')).toMatchObject([
+      { done: [{ said: 'begun' }, { sent: { type: 'test.note', text: 'sent' } }] },
+    ])
   })
 
   test('with a key of its own that fails leaves its event to a turn, which does nothing twice', async () => {
@@ -156,6 +200,107 @@ describe('a sequence', () => {
     expect(await entriesOf(stubOf(scope), 'action-ended')).toMatchObject([
       { status: 'unknown', acts: [{ status: 'ok' }, { status: 'unknown' }] },
     ])
+  })
+
+  test('that a person retries does what is left, and nothing twice', async () => {
+    const said = `{ action_type: 'reply', content: 'begun' }`
+    const noted = `{ action_type: 'set_scratch', key: 'seen', value: null, uses: [{ at: '/value', output: 0, path: '/did' }] }`
+    const last = act(`'?'`, `, uses: [{ at: '/args/text', output: 0, path: '/did' }]`)
+    const { scope, stub, event } = await deadLetter(returns(act(TEXT), said, SENT, noted, act(TEXT), act(`'hang once'`), last, said))
+    expect(did(scope)).toEqual(['a', 'a', 'hang once'])
+    expect(await stub.reopen([event.id], 'ops')).toEqual([event.id])
+    await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
+    expect(await stub.event(event.id)).toMatchObject({ status: 'completed', outcome: { by: 'reflex' } })
+    expect(did(scope)).toEqual(['a', 'a', 'hang once', 'hang once', 'a'])
+    // The last act says it again: the first attempt had said it once.
+    expect((await entriesOf(stub, 'reply-sent')).map(({ content }) => content)).toEqual(['begun', 'begun'])
+    expect(await entriesOf(stub, 'event-accepted')).toHaveLength(3)
+    expect((await stub.context(10)).scratch).toMatchObject({ seen: 'a' })
+    const reused = Array.from({ length: 5 }, () => ({ status: 'reused' }))
+    expect((await entriesOf(stub, 'action-ended')).at(-1)).toMatchObject({
+      status: 'ok',
+      acts: [...reused, { status: 'ok' }, { status: 'ok' }, { status: 'ok' }],
+    })
+  })
+
+  test('that a person retries and that dies again takes each output from its own call', async () => {
+    const { scope, stub, event } = await deadLetter(returns(act(TEXT), act(`'hang once'`), act(TEXT), act(TEXT), act(`'hang'`)))
+    await stub.reopen([event.id], 'ops')
+    await until(async () => did(scope).includes('hang'), 'the last act has begun')
+    expect(did(scope)).toEqual(['a', 'hang once', 'hang once', 'a', 'a', 'hang'])
+    const later = await crash(scope)
+    await until(async () => (await later.event(event.id))?.status === 'dead_lettered', 'nobody knows of the last act')
+    await later.reopen([event.id], 'ops')
+    await until(async () => did(scope).length === 7, 'the last act has begun again')
+    expect(did(scope).slice(6)).toEqual(['hang'])
+  })
+
+  test('is not repeated by a reflex that does the same act alone', async () => {
+    const { scope, stub, event } = await deadLetter(returns(act(TEXT), act(`'hang once'`)))
+    const { id } = await write(`return ${act(TEXT)}`)
+    await stub.configure({ reflexes: [{ id }] }, 'ops', 'key-of-ops')
+    await stub.reopen([event.id], 'ops')
+    await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
+    expect(await stub.event(event.id)).toMatchObject({ outcome: { by: 'reflex', reflex_id: id } })
+    expect(did(scope)).toEqual(['a', 'hang once'])
+  })
+
+  test('whose words nobody heard is proven by the words, too, and asks the person to whom the setting leaves them', async () => {
+    const { scope, stub } = await learned()
+    const said = { words: 'another time' }
+    behaviours.set(scope, async ({ events, scratch }, deps) => {
+      deps.reply(said.words)
+      scratch['last'] = textOf(events.at(-1)!)
+      return { done: true }
+    })
+    await sendAndSettle(stub, note(scope, 'a'))
+    said.words = 'Noted.'
+    await sendAndSettle(stub, note(scope, 'b'))
+    expect((await entriesOf(stub, 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([false, true])
+    await stub.configure({ learning: { replies: 'by_person' } }, 'ops')
+    said.words = 'another time'
+    for (let at = 0; at < agreementsNeeded('inside'); at += 1) await sendAndSettle(stub, note(scope, `n${at}`))
+    const changes = (await entriesOf(stub, 'certificate-changed')).map(({ change, reason }) => [change, reason])
+    expect(changes.map(([change]) => change)).toEqual(['issued', 'lapsed', 'issued', 'proven', 'asked'])
+    expect(changes[1]?.[1]).toBe('the setting learning.replies changed')
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'turn' } }])
+  })
+
+  test.each(['global', 'plain'])('under a key does again what was undone, and what used its output: by act_%s', async (kind) => {
+    const text = `counted`
+    const acts = [
+      act(`'mail'`),
+      `{ action_type: 'call_tool', tool: 'act_${kind}', args: { text: '${text}' } }`,
+      act(`'?'`, `, uses: [{ at: '/args/text', output: 1, path: '/times' }]`),
+    ]
+    const { scope, stub } = await acting(`return { action_type: 'sequence', acts: [${acts.join()}], idempotence_key: 'k' }`)
+    await sendAndSettle(stub, note(scope, 'a'))
+    expect(did(scope)).toEqual(['mail', text, '1'])
+    await stub.callTool({ tool: `undo_${kind}`, input: { text }, key: crypto.randomUUID() }, 'ops')
+    const [record] = await sendAndSettle(stub, note(scope, 'b'))
+    expect(record).toMatchObject({ outcome: { by: 'reflex' } })
+    // The mail was not undone.
+    expect(did(scope)).toEqual(['mail', text, '1', text, text, '3'])
+    expect(await sendAndSettle(stub, note(scope, 'c'))).toMatchObject([{ outcome: { by: 'reflex', reused: true } }])
+    expect(did(scope)).toHaveLength(6)
+  })
+
+  test('passes on outputs that are masked in the log, also when the journal answers them', async () => {
+    const failing = returns(act(TEXT), act(`'hang once'`), act(`'?'`, `, uses: [{ at: '/args/text', output: 0, path: '/did' }]`))
+    const { scope, stub, event } = await deadLetter(failing, { redact: ['did'] })
+    await stub.reopen([event.id], 'ops')
+    await until(async () => (await stub.event(event.id))?.ended_at, 'the retried event has its outcome')
+    expect(did(scope)).toEqual(['a', 'hang once', 'hang once', 'a'])
+    for (const { output } of await entriesOf(stub, 'effect-ended')) expect(JSON.stringify(output)).not.toContain('"a"')
+  })
+
+  test('whose outputs are masked in the log is replayed as far as it is known', async () => {
+    const { scope, stub } = await acting(chained)
+    await stub.configure({ redact: ['did'] }, 'ops')
+    const event = note(scope, 'a')
+    await sendAndSettle(stub, event)
+    expect(did(scope)).toEqual(['a', 'a'])
+    expect(await replayed(scope, event)).toMatchObject({ divergences: [] })
   })
 
   test('has one key: a second one under it does nothing', async () => {

@@ -89,6 +89,26 @@ describe('a dry turn', () => {
     expect((await stubOf(scope).context(10)).scratch).toEqual({ turns: 3 })
   })
 
+  test('answers equal calls each as it was, and records those that were not made', async () => {
+    const scope = freshScope()
+    const saw: unknown[][] = []
+    let times = 2
+    behaviours.set(scope, async (_, deps) => {
+      const outputs: unknown[] = []
+      for (let at = 0; at < times; at += 1) outputs.push(await deps.call('act', { text: 'counted' }))
+      saw.push(outputs)
+      return null
+    })
+    const event = note(scope, 'n0')
+    await sendAndSettle(stubOf(scope), event)
+    times = 3
+    await askAgain(scope, event.id)
+    expect(saw).toMatchObject([
+      [{ times: '1' }, { times: '2' }],
+      [{ times: '1' }, { times: '2' }, { recorded: true }],
+    ])
+  })
+
   test('meters its model calls and logs them below its own span', async () => {
     const scope = freshScope()
     behaviours.set(scope, async (context, deps) => ({ said: await ask(deps, textOf(context.events[0] as never)) }))

@@ -1,0 +1,32 @@
+import type { Action, Sequence } from './action.ts'
+import type { Words } from './reflex.ts'
+
+/** The values of the setting `learning.replies`. */
+export const replies = ['heard', 'exact', 'by_person', 'ignore'] as const
+export type Replies = (typeof replies)[number]
+
+/** The meaning of words in a decision. An older version recorded events without `meta`, too. */
+export function wordsIn(replies: Replies, { meta }: { meta?: { heard?: true | undefined } }): Words {
+  if (replies === 'exact') return 'exact'
+  if (replies === 'ignore' || meta?.heard !== true) return 'none'
+  return replies === 'by_person' ? 'said' : 'exact'
+}
+
+/**
+ * The meaning of words where an action is compared with a decision. Words of its own always count:
+ * a proof on events that nobody hears holds on all events of the type.
+ */
+export function wordsFor(action: Action, replies: Replies, event: Parameters<typeof wordsIn>[1]): Words {
+  if (!saysWords(action)) return wordsIn(replies, event)
+  return replies === 'by_person' && saysBeside(action) ? 'said' : 'exact'
+}
+
+/** True for a sequence that says words beside other acts. */
+export const saysBeside = (action: Action): boolean => saysWords(action) && action.acts.some(({ action_type }) => action_type !== 'reply')
+
+/** The words of a sequence, for its certificate; undefined for other actions. */
+export const comparedWords = (action: Action, replies: Replies): { replies: Replies; says: boolean } | undefined =>
+  action.action_type === 'sequence' ? { replies, says: replies === 'by_person' && saysBeside(action) } : undefined
+
+const saysWords = (action: Action): action is Sequence =>
+  action.action_type === 'sequence' && action.acts.some(({ action_type }) => action_type === 'reply')
