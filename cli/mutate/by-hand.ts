@@ -32,7 +32,9 @@ function copyOfRepository(): string {
 function judge(root: string, one: Break): BreakVerdict {
   const undo = apply(root, one)
   try {
-    const verdict = one.tests ? run(root, '--project', 'unit', '--project', 'worker', ...one.tests) : null
+    // The project of a test is the folder that it is in.
+    const projects = new Set(one.tests?.map((file) => `--project=${file.split('/')[1]}`))
+    const verdict = one.tests ? run(root, ...projects, ...one.tests) : null
     return verdict ?? run(root, 'related', '--project', 'unit', '--passWithNoTests', one.file) ?? { survived: true }
   } finally {
     undo()

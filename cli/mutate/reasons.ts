@@ -3,6 +3,44 @@ export type Reason = { file: string; why: string; changes: readonly (readonly [f
 
 export const reasons: readonly Reason[] = [
   {
+    file: 'src/skills/gate/gate.ts',
+    why: 'The same: no stage is read from a text, only a missing slot can be parsable, and a hint that is shown has a letter.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ["need.need === 'slot'", 'true'],
+      ['hint[0]?.toUpperCase', 'hint[0].toUpperCase'],
+    ],
+  },
+  {
+    file: 'src/skills/gate/judge-policy.ts',
+    why: 'The same: the question asks for no approval, the policy reads no cues, tools or successes, and no input is called undefined.',
+    changes: [
+      ["verdict === 'allow' || verdict === 'needs_promotion'", 'true'],
+      ['[]', '["Stryker was here"]'],
+      ['false', 'true'],
+      ['name !== undefined', 'true'],
+    ],
+  },
+  {
+    file: 'src/skills/gate/mask.ts',
+    why: 'The same, and slower: a mask without secrets hides nothing, a number is not an address, and a walk that ends later finds no room either.',
+    changes: [
+      ['secrets.length === 0', 'false'],
+      ['secrets.length === 0 && looksPlain(shown)', 'false'],
+      ['{ emails: false }', '{}'],
+      ['false', 'true'],
+      ['left < 0', 'false'],
+    ],
+  },
+  {
+    file: 'src/skills/gate/policy.ts',
+    why: 'The same: a value that is missing names no secret and looks like none, and a list of regions has texts alone.',
+    changes: [
+      ['value === undefined', 'false'],
+      ["typeof region === 'string'", 'true'],
+    ],
+  },
+  {
     file: 'src/features/market/ledger/decide.ts',
     why: 'The same: no transfer follows the last one, a chain is not empty, and an id is known by a row or by a failure.',
     changes: [

@@ -69,7 +69,11 @@ function page({ areas, by_hand }: Results): string {
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ${rows.map((row) => `| ${row} |`).join('\n')}
 
-Areas that are missing here were not run. Of ${hand.all} breaks by hand that were run, of ${breaks.length}, the tests notice ${hand.killed} (${share}).
+Of ${hand.all} breaks by hand that were run, of ${breaks.length}, the tests notice ${hand.killed} (${share}).
+
+## Files that were not judged
+
+${openText(areas)}
 
 ${sums.map(({ name, survived }) => `## Survivors of ${name}\n\n${survivorsText(survived)}`).join('\n\n')}
 
@@ -79,11 +83,20 @@ ${by_hand.survived.map(brokenText).join('\n') || 'None.'}
 `
 }
 
+const filesIn = (name: string): string[] => (known[name] ? filesOf(known[name]) : [])
+const isOpen = (judged: Record<string, FileResult>, file: string): boolean => !(file in judged || path.dirname(file) in judged)
+
 function judgedText(name: string, judged: Record<string, FileResult>): string {
-  const area = known[name]
-  const files = area ? filesOf(area) : []
-  const done = files.filter((file) => file in judged || path.dirname(file) in judged)
-  return `${done.length} of ${files.length}`
+  const files = filesIn(name)
+  return `${files.filter((file) => !isOpen(judged, file)).length} of ${files.length}`
+}
+
+function openText(areas: Results['areas']): string {
+  const lines = Object.keys(known).map((name) => {
+    const open = filesIn(name).filter((file) => isOpen(areas[name] ?? {}, file))
+    return open.length === 0 ? [] : [`- ${name}: ${open.join(', ')}`]
+  })
+  return lines.flat().join('\n') || 'None.'
 }
 
 function brokenText(id: string): string {
@@ -111,5 +124,6 @@ a change that fails a test is killed, one that fails none survives. This page is
 - Changes of texts alone are left out: types check those that are names, and people read the others. Changes of what a module sets up while
   it loads are counted as not judged.
 - Tests that live a random life thousands of times (\`simulation\`) do not run here, and properties try a tenth of their values.
-- A change that ends no more is killed, too. Why a survivor may live is in \`cli/mutate/reasons.ts\`.
+- A change that ends no more is killed, too: by a time limit of a minute and four times the usual time. On a busy machine a change that
+  only takes long is killed by it, as well. Why a survivor may live is in \`cli/mutate/reasons.ts\`.
 `
