@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts'
  * same with them.
  */
 const MARK = '\n// weights: '
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+const BASE64 = /^[A-Za-z0-9+/]{2,}={0,2}$/
 
 /** `weights`: characters with the codes 1 to 255, one for each byte; null: the program has none. */
 export type ProgramParts = { ok: true; code: string; weights: string | null } | { ok: false; code: string; error: string }

@@ -99,6 +99,8 @@ describe('reflexes learned from decisions', () => {
       const order = (amount: number) => episode(9000, { type: 'order', kind: 'refund', amount }, [])
       expect(await actions(taught, order(50))).toMatchObject([{ tool: 'approve' }])
       expect(await actions(taught, order(500))).toEqual([])
+      for (const amount of ['20', [20], null, true, ''])
+        expect(await actions(taught, episode(9000, { type: 'order', kind: 'refund', amount }, []))).toEqual([])
     })
   })
 

@@ -117,6 +117,16 @@ describe('a table of points', () => {
   })
 })
 
+const topic = (own: number): string => `${'abcdefgh'[own % 8]}${'klmnopqr'[own >> 3]}ort`
+
+test('a table is judged for more decisions than rules are grown for', () => {
+  const many = history(2400, (index) => [
+    { type: 'mail', line: `about ${topic((index * 7) % 60)} ${ASIDES[index % 10]}, ${topic((index * 7) % 60)}` },
+    call(`tool${(index * 7) % 60}`, {}),
+  ])
+  expect(tableOf(many).decisions).toHaveLength(60)
+})
+
 describe('a table of numbers and values', () => {
   const LANDS = ['de', 'fr', 'it', 'es']
   const order = (index: number): [{ type: string } & Record<string, string | number | boolean>, EpisodeAct[]] => {
@@ -145,7 +155,7 @@ describe('a table of numbers and values', () => {
     expect(outcomes.right).toBeGreaterThan(110)
     expect(outcomes.wrong).toBeLessThanOrEqual(3)
     const [usual] = order(5001)
-    for (const odd of [{ amount: 90_000 }, { land: 'xx' }, { weight: 'light' }, { age: 'ten' }])
+    for (const odd of [{ amount: 90_000 }, { amount: '20' }, { amount: [20] }, { land: 'xx' }, { weight: 'light' }, { age: null }])
       expect(await run(table, episode(9000, { ...usual, ...odd }, []))).toMatchObject({ action: null, reason: 'null' })
   })
 })

@@ -43,7 +43,7 @@ export function codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProg
     ...fields.map(fieldCode),
     ...rulesCode(rules, texts, paths),
   ]
-  const own = actCode({ acts, spans, fields: [], unheard: false })
+  const own = actCode({ acts, spans, fields: [], guards: [] })
   return joined([
     title.map((line) => `// ${line}`).join('\n'),
     `function reflex(context) {\n${body.map((line) => `  ${line}`).join('\n')}\n}`,
@@ -65,7 +65,12 @@ const helpersOf = (all: readonly { acts: readonly ActTemplate[]; spans: readonly
 
 /** A decision of a table. `lead`: the points by which it must be ahead. */
 export type CodeDecision = Acting & { own: number; lead: number; title: string; examples: readonly string[] }
-type Acting = { acts: readonly ActTemplate[]; spans: readonly TextSpans[]; fields: readonly FieldSpan[]; unheard: boolean }
+type Acting = {
+  acts: readonly ActTemplate[]
+  spans: readonly TextSpans[]
+  fields: readonly FieldSpan[]
+  guards: readonly RuleGuard[]
+}
 export type ScorerProgram = {
   title: readonly string[]
   guards: readonly RuleGuard[]
@@ -135,8 +140,9 @@ function guardCode(guard: RuleGuard): string {
     : `if (!${listCode(guard.values)}.includes(${value})) return null`
 }
 
+/** The guard of a number: a text that reads as one does not pass. */
 const fieldCode = ({ path, span: [low, high] }: FieldSpan): string =>
-  `if (!(${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
+  `if (!(typeof ${pathCode(path)} === 'number' && ${pathCode(path)} >= ${low} && ${pathCode(path)} <= ${high})) return null`
 
 /** A number that was not taught leaves the event to others. */
 function spansCode({ path, at, others }: TextSpans): string {
@@ -180,14 +186,13 @@ function ifCode(conditions: readonly string[]): string[] {
 export const exampleLines = (examples: readonly string[]): string[] =>
   examples.map((example) => `//   ${quote(example.length > LONGEST_EXAMPLE ? `${example.slice(0, LONGEST_EXAMPLE)}…` : example)}`)
 
-function actCode({ acts, spans, fields, unheard }: Acting, name = 'act'): string {
+function actCode({ acts, spans, fields, guards }: Acting, name = 'act'): string {
   const slots = slotsOf(acts)
   const names = new Map(slots.map((slot, index) => [slot, `value${index === 0 ? '' : index + 1}`]))
   const missing = [...names.values()].map((value) => `${value} === undefined`)
   return [
     `function ${name}(context) {`,
-    ...(unheard ? [`  ${guardCode('unheard')}`] : []),
-    ...[...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
+    ...[...guards.map(guardCode), ...fields.map(fieldCode), ...spans.map(spansCode)].map((line) => `  ${line}`),
     ...[...names].map(([{ slot }, value]) => `  const ${value} = ${slot.map(extractorCode).join(' ??\n    ')}`),
     ...(missing.length > 0 ? [`  if (${missing.join(' || ')}) return null`] : []),
     `  return ${decisionCode(acts, names)}`,

@@ -102,9 +102,8 @@ const SOME = 0.85
 const LEAST_ALONE = 500
 const STEPS = 100
 const LEAST_COVERED = 0.7
-/** A class of a table needs so many decisions by itself; of few, none may be wrong. */
-const LEAST_OF_CLASS = 5
-const FEW = 25
+/** A class of a table needs so many decisions by itself. */
+const LEAST_OF_CLASS = 20
 const MOST_WRONG_OF_CLASS = 0.04
 
 type ScorerVerdict = { index: number; best: number; score: number; agreed: boolean }
@@ -155,17 +154,15 @@ export function* judgeScorer(
 /** The bound holds for all decisions of the table together: none may hide behind the others. */
 function isGoodAlone(fired: readonly ScorerVerdict[]): boolean {
   const wrong = fired.filter(({ agreed }) => !agreed).length
-  if (fired.length < LEAST_OF_CLASS) return false
-  return fired.length < FEW ? wrong === 0 : wrong <= fired.length * MOST_WRONG_OF_CLASS
+  return fired.length >= LEAST_OF_CLASS && wrong <= fired.length * MOST_WRONG_OF_CLASS
 }
 
 /** The strictest bound on the share of wrong decisions that leaves enough decisions. */
 function strictest(judged: readonly ScorerVerdict[], alphas: readonly number[], delta: number): Bound | null {
+  const scores = judged.map(({ score }) => score).sort((one, other) => other - one)
   // A strict end with few decisions would end the sequence at its first mistake.
-  const grid = thresholdGrid(
-    judged.map(({ score }) => score),
-    STEPS,
-  ).slice(STEPS * LEAST_COVERED)
+  const strict = scores[Math.ceil(scores.length * LEAST_COVERED) - 1] ?? -Infinity
+  const grid = thresholdGrid(scores, STEPS).filter((threshold) => threshold <= strict)
   let most: Bound | null = null
   for (const alpha of alphas) {
     const found = learnThenTest(judged, { alpha, delta, grid })

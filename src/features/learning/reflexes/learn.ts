@@ -3,6 +3,7 @@ import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
 import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, learnScorer, NONE, type PreparedEpisodes } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
+import { byteLength } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
 import type { Replies } from '../../../contract/words.ts'
@@ -98,19 +99,23 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
   const alphas = ERRORS.table.map((part) => part * (1 - agreement))
   const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
   const byRules = rules.byClass.map((one) => (isGood(one) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
-  const isEnough = rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (isGood(one) && one.agreed >= one.n * ENOUGH))
+  const isEnough = isRuled(classes) && rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (isGood(one) && one.agreed >= one.n * ENOUGH))
   const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, { alphas, delta: ERRORS.delta })
   // Rules are easier to read.
   const isTable = table !== null && shareOf(table.byClass) > shareOf(byRules) + BETTER
   const of = { episodes, prepared, isGood }
-  const written = isTable ? yield* writeTable(of, table) : yield* writeRules(of, rules.byClass)
+  const asTable = isTable ? yield* writeTable(of, table) : null
+  const written = asTable !== null && asTable.reflexes.length > 0 ? asTable : yield* writeRules(of, rules.byClass)
   const disputed = new Set([...rules.disputed, ...(table?.disputed ?? []), ...written.exceptions])
   return {
     episodes,
     reflexes: written.reflexes,
     refused: [...classes.refused, ...written.refused],
     disputed: [...disputed].sort((one, other) => one - other).map((index) => episodes[index]?.id ?? ''),
-    judged: classes.classes.map(({ key }, own) => ({ decision: key, held_out: (isTable ? table.byClass : rules.byClass)[own] ?? NONE })),
+    judged: classes.classes.map(({ key }, own) => ({
+      decision: key,
+      held_out: (table !== null && written === asTable ? table.byClass : rules.byClass)[own] ?? NONE,
+    })),
   }
 }
 
@@ -186,7 +191,8 @@ const VARYING =
 
 function sizeReason({ by, code: program }: LearnedReflex): string | null {
   const { code } = partsOf(program)
-  return code.length > MOST_BYTES[by] ? `its code would have ${code.length} bytes; ${MOST_BYTES[by]} are allowed` : null
+  const bytes = byteLength(code)
+  return bytes > MOST_BYTES[by] ? `its code would have ${bytes} bytes; ${MOST_BYTES[by]} are allowed` : null
 }
 
 function reasonOf({ n, covered, agreed }: HeldOut): string {

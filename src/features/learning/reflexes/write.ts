@@ -14,6 +14,12 @@ const MOST_VALUES = 12
 const LEAST_EACH = 3
 const MOST_NAMES = 60
 
+/** The types of events that a decision was taken on. */
+const typesOf = (own: readonly Episode[]): RuleGuard => ({
+  path: ['event', 'type'],
+  values: [...new Set(own.map(({ saw }) => saw.event.type))].sort(),
+})
+
 /** Keeps a reflex to the values of fields and the names of counts that it was taught with. */
 function guardsOf(own: readonly Episode[], all: readonly Episode[]): RuleGuard[] {
   const guards: RuleGuard[] = []
@@ -108,7 +114,7 @@ export function scorerReflex({ episodes, prepared, held_out }: TableBase, { scor
       lead,
       title: `${quote(decision.key)}: ${mine.length} decisions. For example:`,
       examples: examplesOf(episodes, mine),
-      unheard: decision.unheard,
+      guards: [...(decision.unheard ? (['unheard'] as const) : []), typesOf(members)],
       acts: decision.acts,
       spans: asked.texts.flatMap((path) => textSpansOf(members, path) ?? []),
       fields: fieldSpansOf(members).filter(({ path }) => !asked.isNumber(path)),
@@ -117,7 +123,7 @@ export function scorerReflex({ episodes, prepared, held_out }: TableBase, { scor
   const total = sumOf(held_out)
   const { source, weights } = packed(scorer)
   const code = scorerCodeOf({
-    title: [...titleOf({ episodes, held_out: total }), ...asked.described],
+    title: [...titleOf({ episodes, held_out: total }, 'table'), ...asked.described],
     guards: guardsOf(taught, episodes),
     fields: fieldSpansOf(taught).filter(({ path }) => asked.isNumber(path)),
     decisions,
@@ -149,11 +155,16 @@ const sumOf = (all: readonly HeldOut[]): HeldOut => ({
   misses: all.flatMap(({ misses }) => misses),
 })
 
-function titleOf({ episodes, held_out: { n, covered, agreed } }: Pick<Base, 'episodes' | 'held_out'>): string[] {
+function titleOf(
+  { episodes, held_out: { n, covered, agreed } }: Pick<Base, 'episodes' | 'held_out'>,
+  by: LearnedReflex['by'] = 'rules',
+): string[] {
   const teachers = new Set(episodes.map(({ teacher }) => `${teacher.by} ${teacher.model}`.trim()))
   return [
     `Learned from ${episodes.length} decisions of ${quote([...teachers].sort().join(', '))}.`,
-    `Learned from the older episodes alone, it agreed with ${agreed} of the ${covered} newer decisions`,
+    by === 'table'
+      ? `Learned without a fifth of the episodes at a time, it agreed with ${agreed} of the ${covered} decisions`
+      : `Learned from the older episodes alone, it agreed with ${agreed} of the ${covered} newer decisions`,
     `that it took, of ${n} such.`,
   ]
 }

@@ -29,16 +29,24 @@ export type RegisteredReflex = { id: string; version: number; strata: readonly s
 export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean }) {
   const rejected: Rejected[] = learned.refused.map(rejectedOf)
   const finds: Find[] = []
-  for (const offer of offersOf(learned)) {
+  const offers = offersOf(learned)
+  const offered = new Set(offers.flatMap(({ strata }) => strata))
+  for (const offer of offers) {
     const known = proved.filter(({ strata }) => strata.some((stratum) => offer.strata.includes(stratum)))
-    const forecasts = known.map(({ forecast }) => forecast)
+    const provable = new Set(known.flatMap(({ strata }) => strata))
+    const isInProof = offer.strata.every((stratum) => provable.has(stratum))
+    // A version that proves only a part of it does not keep the rest waiting.
+    const forecasts = isInProof ? known.map(({ forecast }) => forecast) : []
     const reason = worth ? offerRefusal(offer, forecasts) : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
     else
       finds.push(
         ...offer.reflexes.map((reflex, index) => {
           // The first of the new ones replaces all of the old ones.
-          const replaces = index === 0 ? known.map(({ id, version }) => ({ id, version })) : []
+          const replaced = known.filter(
+            ({ id, strata }) => strata.every((stratum) => offered.has(stratum)) || id.startsWith(`${reflex.id}.`),
+          )
+          const replaces = index === 0 ? replaced.map(({ id, version }) => ({ id, version })) : []
           return findOf(learned, reflex, { replaces, offer })
         }),
       )
@@ -53,10 +61,12 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
 }
 
 function groundsOf({ episodes }: LearnedReflexes, { decision, evidence: { taught, held_out } }: LearnedReflex): Grounds {
-  const places = (indexes: readonly number[]): ReadPlace[] => indexes.flatMap((index) => placeAt(episodes, index))
+  const places = (indexes: readonly number[]): ReadPlace[] => indexes.slice(-MOST_PLACES).flatMap((index) => placeAt(episodes, index))
   return { decision, train: places(taught), agreed: places(held_out.hits), differed: places(held_out.misses) }
 }
 
+/** The newest decisions behind a number: all of them are one row. */
+const MOST_PLACES = 2000
 /** A chain has room for a hundred reflexes. */
 const MOST_FINDS = 60
 export const MOST_REJECTED = 200
@@ -85,7 +95,7 @@ function findOf(
   const examples = [...new Set(places)].flatMap((at) => placeAt(learned.episodes, taught[at]))
   const description =
     `Learned by ${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
-    `The older ones predict ${agreed} of ${covered} newer ones, of ${n} in all.`
+    `${by === 'rules' ? 'The older ones predict' : 'Parts of them predict'} ${agreed} of ${covered} ${by === 'rules' ? 'newer ones' : 'others'}, of ${n} in all.`
   return {
     version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, reflex), replaces },
     candidate: { kind: 'reflex', decision, evidence, examples },

@@ -14,7 +14,7 @@ export function numbersIn(text: string): NumberReading[] {
   let place = '^'
   const plain = text.slice(0, LONGEST_TEXT).toLowerCase().replaceAll(DATE, ' ')
   for (const [token] of plain.matchAll(TOKEN)) {
-    if (!/^\d/.test(token)) place = token
+    if (!/^\d/.test(token)) place = token.slice(0, LONGEST_PLACE)
     else {
       const value = numberOf(token)
       const names = value === null || (MONTH.test(place) && (value < 32 || (value > 1900 && value < 2100)))
@@ -48,7 +48,7 @@ function numbersIn(text) {
   let place = '^'
   const plain = text.slice(0, ${LONGEST_TEXT}).toLowerCase().replace(${String(DATE)}, ' ')
   for (const [token] of plain.matchAll(${String(TOKEN)})) {
-    if (!/^\\d/.test(token)) place = token
+    if (!/^\\d/.test(token)) place = token.slice(0, ${LONGEST_PLACE})
     else {
       const value = numberOf(token)
       const names = value === null || (${String(MONTH)}.test(place) && (value < 32 || (value > 1900 && value < 2100)))

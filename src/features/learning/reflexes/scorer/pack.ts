@@ -22,7 +22,7 @@ const ZERO = Math.floor(BASE ** DIGITS / 2)
 const HEADER = { length: 4, checksum: 7, classes: 11, bits: 14, bias: 17 } as const
 const LEAST_BITS = 11
 const MOST_BITS = 15
-const MOST_POINTS_OF_PIECE = 126
+export const MOST_POINTS_OF_PIECE = 126
 const MORE = 127
 /** Codes of a piece without its points. */
 const PIECE = 4
@@ -66,13 +66,14 @@ export function packScorer({ bias, pieces }: Scorer, after = ''): string {
 }
 
 function recordOf(rest: number, points: readonly PiecePoints[], isMore: boolean): number[] {
-  const some = points.slice(0, MOST_POINTS_OF_PIECE)
+  if (points.length > MOST_POINTS_OF_PIECE)
+    throw new RangeError(`a piece has points for ${points.length} classes; ${MOST_POINTS_OF_PIECE} are allowed`)
   return [
     (rest & 127) + 1,
     ((rest >>> 7) & 127) + 1,
     (rest >>> 14) + 1,
-    some.length + (isMore ? MORE : 0) + 1,
-    ...some.flatMap(([own, more]) => [own + 1, more + 128]),
+    points.length + (isMore ? MORE : 0) + 1,
+    ...points.flatMap(([own, more]) => [own + 1, more + 128]),
   ]
 }
 

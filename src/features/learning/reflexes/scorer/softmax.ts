@@ -1,6 +1,6 @@
 import type { Steps } from '../../../../base/steps.ts'
 import { type Bits, bitsIn } from '../facts/bits.ts'
-import { MOST_WEIGHTS, sizeOfEmpty, sizeOfPiece } from './pack.ts'
+import { MOST_WEIGHTS, sizeOfEmpty, sizeOfPiece, MOST_POINTS_OF_PIECE } from './pack.ts'
 import type { PiecePoints, Scorer } from './scorer.ts'
 
 type Lesson = {
@@ -57,10 +57,19 @@ export function quantised({ bias, pieces }: PieceWeights, scale: number): Pick<S
     const points = weights
       .map(([own, weight]): PiecePoints => [own, Math.max(-127, Math.min(127, Math.round(weight * scale)))])
       .filter(([, more]) => more !== 0)
-    if (points.length > 0) rounded.set(piece, points)
+    if (points.length > 0) rounded.set(piece, most(points))
   }
   return { bias: Array.from(bias, (logit) => Math.round(logit * scale)), pieces: rounded }
 }
+
+/** The points that count most, by class: a piece has room for so many. */
+const most = (points: PiecePoints[]): PiecePoints[] =>
+  points.length <= MOST_POINTS_OF_PIECE
+    ? points
+    : points
+        .sort(([, one], [, other]) => Math.abs(other) - Math.abs(one))
+        .slice(0, MOST_POINTS_OF_PIECE)
+        .sort(([one], [other]) => one - other)
 
 /** Features are pieces that recur; `rows` has the features of each episode. */
 type Table = { hashes: Uint32Array; support: Int32Array; rows: readonly Int32Array[]; rate: number }

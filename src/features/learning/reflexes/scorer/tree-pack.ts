@@ -144,7 +144,7 @@ const isPlain = (name: string): boolean => !/^\d+$/.test(name) && !(name in Obje
 function readCode(path: ContextPath): string {
   // Only a text is repeated.
   if (path[0] === REPEATS) return `(typeof ${pathCode(['event', path[1] ?? ''])} === 'string' ? ${pathCode(path)} : undefined)`
-  return path.slice(2).every(isPlain) ? pathCode(path) : `valueAt(context, [${path.map(quote).join(', ')}])`
+  return path.slice(1).every(isPlain) ? pathCode(path) : `valueAt(context, [${path.map(quote).join(', ')}])`
 }
 
 const NUMBER_SOURCE = `const numberIn = (value) => (typeof value === 'number' ? value : undefined)`
