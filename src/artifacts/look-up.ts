@@ -1,6 +1,6 @@
 import type { SQL } from 'drizzle-orm'
 import type { ArtifactKind, Owner } from '../contract/artifact.ts'
-import type { ScopeLicence } from '../features/market/contract/view.ts'
+import type { ScopeLicence } from '../contract/licence.ts'
 import { coversScope, hasRole, type Principal } from '../contract/principal.ts'
 import { agentOwner, scopeOfOwner, type ReflexVersion } from '../contract/reflex.ts'
 import type { SkillVersion } from '../contract/skill.ts'

@@ -1,4 +1,4 @@
-import type { ScopeLicence } from '../features/market/contract/view.ts'
+import type { ScopeLicence } from './licence.ts'
 import type { Provenance } from './reflex.ts'
 import type { SkillProvenance, SkillSharing } from './skill.ts'
 

@@ -1,4 +1,4 @@
-import type { UsedLicence } from '../features/market/contract/view.ts'
+import type { UsedLicence } from './licence.ts'
 import { z } from 'zod'
 import type { Json, JsonFields } from '../base/json.ts'
 import type { Action } from './action.ts'

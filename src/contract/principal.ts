@@ -1,6 +1,8 @@
 import { z } from 'zod'
-import type { DecidedBy } from '../features/approvals/contract/approval.ts'
 import { matchesScope, scopePattern } from './scope-pattern.ts'
+
+/** The person who decides, by the key. */
+export type DecidedBy = { key_id: string; name: string; is_admin: boolean }
 
 /** The id under which the deployment's admin key acts; it has no row in D1. */
 export const ADMIN_KEY_ID = 'admin'

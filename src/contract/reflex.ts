@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../base/json.ts'
 import { action, actionsIn, readsOutputs, toolCallOf, type Action } from './action.ts'
-import type { ScopeLicence } from '../features/market/contract/view.ts'
+import type { ScopeLicence } from './licence.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()

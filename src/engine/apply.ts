@@ -4,6 +4,7 @@ import type { NewEntry, Via } from '../contract/log-entry.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import type { ReactionDecision, ReflexStep } from '../reflexes/decide.ts'
 import type { Applied, ScopeFeature, Next } from './feature.ts'
+import type { Actions } from './reflexes/actions.ts'
 import { asksModel, stateAfter } from './inbox/inbox.ts'
 import type { Log } from './log/log.ts'
 import { tellFailure } from './log/failures.ts'
@@ -13,16 +14,19 @@ import { marksOf } from '../traces/otlp-target.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
-export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & { features: readonly ScopeFeature[] }
+export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & {
+  features: readonly ScopeFeature[]
+  actions: Pick<Actions, 'queue' | 'atOnce'>
+}
 /** `via` is null for events that are already stored. `agent` is the name of the scope's agent. */
 type How = { via: Via | null; meeting: OverlapSituation; agent: string }
 
 /**
- * Writes decisions in one unit: log, inbox, context and settlements. Then features follow each
- * decision, in the order of their list: actions, audits, trials and calls of the decision model.
+ * Writes decisions in one unit: log, inbox, context and settlements. Then each action is queued or
+ * done, and features follow each decision, in the order of their list.
  */
 export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: How, parts: ApplyParts): Next[] {
-  const { inbox, settlement, features } = parts
+  const { inbox, settlement } = parts
   const { via } = how
   const basis = via ? parts.basis(unit) : null
   const applied = decisions.map((decision) => record(unit, decision, { ...how, basis }, parts))
@@ -39,16 +43,25 @@ export function apply(unit: Unit, decisions: readonly ReactionDecision[], how: H
     if (outcome && status !== 'pending' && status !== 'processing') settlement.ended(unit, [row], { status, outcome })
   }
   retryFailed(unit, decisions, how.agent, parts)
-  const next = applied.flatMap((one) => followed(unit, one, features))
+  const next = applied.flatMap((one) => followed(unit, one, parts))
   const waits = rows.some(({ status, in_context }) => in_context && status === 'pending')
   return waits ? [...next, { do: 'think', interrupts: applied.some(({ arrival }) => arrival === 'interrupts') }] : next
 }
 
-/** Has the features follow a decision: first its action, then the rest. */
-function followed(unit: Unit, one: Applied, features: readonly ScopeFeature[]): Next[] {
+/** Does the action of a decision, and has the features follow it, then the decision. */
+function followed(unit: Unit, one: Applied, { features, actions }: ApplyParts): Next[] {
   const { acted } = one.decision
   const next: Next[] = []
-  if (acted && !acted.reused) for (const feature of features) next.push(...(feature.acted?.(unit, acted, one) ?? []))
+  if (acted && !acted.reused) {
+    next.push(...actions.queue(unit, acted, one))
+    // Before the action changes what a turn would have seen.
+    for (const feature of features) next.push(...(feature.acted?.(unit, acted, one) ?? []))
+    if (!acted.permitted.lane) {
+      next.push(...actions.atOnce(unit, acted, one.decision))
+      const ended = { ok: true, saves: acted.action.action_type !== 'escalate' }
+      for (const feature of features) feature.actionEnded?.(unit, acted.version, ended)
+    }
+  }
   for (const feature of features) feature.applied?.(unit, one)
   if (one.asks) for (const feature of features) next.push(...(feature.asked?.(unit, one) ?? []))
   return next

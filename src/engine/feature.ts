@@ -1,15 +1,24 @@
 import type { Arrival } from '../contract/event-record.ts'
+import type { LicensedGoods } from '../contract/licence.ts'
 import type { Act, Decision as Decided, ReflexVersion } from '../contract/reflex.ts'
-import type { ScopeState } from '../contract/scope.ts'
+import type { ScopeChain, ScopeState } from '../contract/scope.ts'
+import type { ScopeMetrics } from '../contract/scope-api.ts'
+import type { EntryHead, Usage } from '../contract/log-entry.ts'
+import type { AskedCall } from '../contract/held-call.ts'
+import type { Settings, SettingsPatch } from '../contract/settings/settings.ts'
 import type { Event } from '../core/event.ts'
 import type { ReactionDecision, Fire, ReflexStep } from '../reflexes/decide.ts'
 import type { ReflexContext } from '../reflexes/reflex-context.ts'
-import type { SessionPorts } from '../skills/session/ports.ts'
+import type { Parked, ParkedRun, RunRecord, SessionEntry, SessionPorts } from '../skills/session/ports.ts'
+import type { ProposalResult } from '../skills/session/result.ts'
 import type { ScopeReport } from '../store/replicate.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 import type { FoundNotice, FoldRecord } from '../traces/entries/kind.ts'
 import type { Claimed, ArrivedEvent } from './inbox/inbox.ts'
+import type { SendItems } from './replication/outbox.ts'
 import type { Archived, Archiving } from './log/past.ts'
+import type { SocketCommands } from './live/socket-command.ts'
+import type { VersionProofs } from './reflexes/may-act.ts'
 import type { Unit } from './storage/unit.ts'
 import type { Stopped, Turn } from './turns/turn.ts'
 
@@ -26,6 +35,8 @@ export type Applied = { decision: ReactionDecision; row: ArrivedEvent; fired_seq
 type DecidedEvent = { seq: number; scope: string; id: string; trace_id: string }
 /** A call of a tool that undoes calls of another one. */
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
+/** `waits`: it cannot decide now. */
+type AskedOnce = { waits: boolean; decided: Decided | null; usage: Usage }
 /** A notice of what happened, with its time in ms. */
 export type Told = FoundNotice & { at: number }
 
@@ -36,8 +47,22 @@ export type Told = FoundNotice & { at: number }
  */
 export type ScopeFeature = {
   readonly name: string
-  /** The reason why it keeps a version that acts by proof from acting now, or null. */
-  readonly mayAct?: (version: ReflexVersion, at: number) => string | null
+  /** The reason why the scope may not use a skill now, or a reflex that acts by proof; or null. */
+  readonly mayUse?: (goods: LicensedGoods, at: number) => string | null
+  /** Says what lets a version act by proof. One feature does. */
+  readonly proofs?: VersionProofs
+  /** Decides again on an event that it took, for an audit. One feature does. */
+  readonly again?: (seq: number) => Promise<AskedOnce>
+  /** Ids of reflexes that the scope owns, beside those that its agent wrote. */
+  readonly owns?: () => readonly string[]
+  /** True for an event that the chain sees even if no filter passes it. */
+  readonly reaches?: (event: Event) => boolean
+  /** Tools of the scope that need the setting `market`. One feature has them. */
+  readonly tools?: Readonly<Record<string, ToolDefinition>>
+  /** The tools that pay, for a payment that a person approved: they ask nobody again. */
+  readonly approvedTools?: Readonly<Record<string, ToolDefinition>>
+  /** Sends rows of the outbox, by their topic. Safe to repeat. */
+  readonly topics?: Readonly<Record<string, SendItems>>
   /** The fields of a reflex's context that are the feature's. */
   readonly context?: () => Partial<ReflexContext>
   /** True if it decides on an event that no reflex acted on, before a turn does. */
@@ -46,7 +71,7 @@ export type ScopeFeature = {
   readonly fired?: (unit: Unit, fire: Fire) => object | null
   /** Follows a step of the chain, which is logged. */
   readonly ran?: (unit: Unit, step: ReflexStep, decision: ReactionDecision) => void
-  /** Follows an action that no earlier one makes superfluous. Returns the work after the commit. */
+  /** Follows an action that is queued or about to be done. Returns the work after the commit. */
   readonly acted?: (unit: Unit, fire: Fire, applied: Applied) => Next[]
   /** Follows a decision, after its action. */
   readonly applied?: (unit: Unit, applied: Applied) => void
@@ -62,12 +87,30 @@ export type ScopeFeature = {
   readonly taught?: (unit: Unit, shown: Turn['shown']) => void
   /** Follows the end of an action. `saves`: it spared a turn. */
   readonly actionEnded?: (unit: Unit, of: { id: string; version: number }, ended: { ok: boolean; saves: boolean }) => void
+  /** Follows the end of what let a version act: its certificate, or its place in the chain. */
+  readonly lapsed?: (unit: Unit, version: ReflexVersion) => void
+  /** Follows a move of a version that the scope made and D1 took. Repeated until it succeeds. */
+  readonly moved?: (version: ReflexVersion) => Promise<void>
+  /** Follows the start of a run of a skill, in its unit. */
+  readonly runBegan?: (unit: Unit, run: RunRecord) => void
+  /** Follows the end of a run, in its unit. `entry`: the end of it in the log. */
+  readonly runEnded?: (unit: Unit, run: RunRecord, ended: { result: ProposalResult; entry: SessionEntry | undefined; at: number }) => void
+  /** Has a run wait for a person. `record` is called in the unit that parks it. */
+  readonly park?: (run: ParkedRun & { head: EntryHead }, record: (unit: Unit, approval_id: string) => void) => Promise<Parked>
+  /** Asks a person for a call. Returns the id of the approval; null if it waits already. */
+  readonly askCall?: (call: AskedCall, why: string, place?: { trace_id: string; span_id: string }) => Promise<string | null>
+  /** Messages of sockets that are not events, by their type. */
+  readonly messages?: SocketCommands
+  /** Follows a change of the settings, in its unit. `revision`: its entry in the log. */
+  readonly configured?: (unit: Unit, patch: SettingsPatch, now: { settings: Settings; revision: number }) => void
   /** Follows a call of a tool that undoes what another one did. */
   readonly undone?: (unit: Unit, undoing: Undoing, input: unknown, by: { turn_id: string | null; who: string }) => void
   /** Notes that a reflex's last action was wrong, by a turn. False without a recent action. */
   readonly overruled?: (unit: Unit, reflex_id: string, of: { turn_id: string | null; reason: string }) => boolean
   /** When it has work although nothing happens, in ms; null: never. */
   readonly due?: () => number | null
+  /** Does the work that is due, at an alarm; false if none is. */
+  readonly runDue?: () => Promise<void> | false
   /** Has what retention deleted. One feature does. */
   readonly archived?: Archived
   /** Takes expired rows before they are deleted. One feature does. */
@@ -76,6 +119,10 @@ export type ScopeFeature = {
   readonly swept?: (unit: Unit) => void
   /** Fields of the scope's row in D1 that are the feature's. */
   readonly reports?: () => Partial<ScopeReport>
+  /** Fields of a version's metrics that are the feature's. */
+  readonly metrics?: (version: { id: string; version: number }) => Partial<ScopeMetrics['reflexes'][number]>
+  /** Fields of the view of the chain that are the feature's. */
+  readonly chain?: () => Partial<ScopeChain>
   /** Fields of the scope's state that are the feature's. */
   readonly state?: () => Partial<ScopeState>
   /** Sums over the turns so far. One feature counts them. */

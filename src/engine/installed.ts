@@ -11,18 +11,29 @@ type Calls = {
 export type FeatureInScope = {
   readonly calls?: Calls
   /** Builds its parts from the scope's, when the scope wakes. */
-  readonly inScope?: (scope: Collaborators) => ScopeFeature | null
+  readonly inScope?: (scope: Collaborators) => ScopeFeature | readonly ScopeFeature[] | null
 }
 
 /** Wires the features into a scope, each after those before it. */
 export function install(scope: Collaborators, features: readonly FeatureInScope[]): void {
-  for (const { inScope } of features) {
-    const phases = inScope?.(scope)
-    if (!phases) continue
+  for (const phases of features.flatMap(({ inScope }) => inScope?.(scope) ?? [])) {
     scope.features.push(phases)
-    if (phases.due) scope.alarm.source(() => phases.due?.() ?? null)
+    if (phases.due) scope.alarm.source(phases.due.bind(phases))
+    for (const [topic, send] of Object.entries(phases.topics ?? {})) scope.outbox.topic(topic, send)
+    if (phases.tools) scope.toolbox.offer(scope.own_tools, phases.tools)
+    if (phases.proofs) scope.may_act.proveBy(phases.proofs)
     if (phases.archived) scope.history.readBy(phases.archived)
     if (phases.archiving) scope.retention.archiveBy(phases.archiving)
+  }
+}
+
+/** A part of a feature, built once in each scope, when it is first asked for. */
+export function inEachScope<Part>(build: (scope: Collaborators) => Part): (scope: Collaborators) => Part {
+  const built = new WeakMap<Collaborators, { part: Part }>()
+  return (scope) => {
+    const known = built.get(scope) ?? { part: build(scope) }
+    built.set(scope, known)
+    return known.part
   }
 }
 

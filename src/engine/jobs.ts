@@ -6,17 +6,8 @@ import type { Database, Unit, UnitOfWork } from './storage/unit.ts'
 import type { Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
 
-export type JobKind =
-  | 'action'
-  | 'plan'
-  | 'run'
-  | 'approved-run'
-  | 'approved-payment'
-  | 'approval-event'
-  | 'decision'
-  | 'audit'
-  | 'learn-again'
-  | 'notice'
+/** The name of what handles the job. */
+export type JobKind = string
 export type Job<Payload = unknown> = { kind: JobKind; key: string; payload: Payload; attempts: number }
 /** Jobs that share a lock run one after the other. */
 export type NewJob = { kind: JobKind; key: string; payload: unknown; locks?: readonly string[] }
@@ -72,6 +63,7 @@ export class Jobs {
   }
 
   handle<Payload>(kind: JobKind, handler: JobHandler<Payload>): void {
+    if (this.#handlers.has(kind)) throw new Error(`jobs of the kind ${kind} have a handler already: a feature takes a name of its own`)
     this.#handlers.set(kind, handler)
   }
 
@@ -238,14 +230,15 @@ export class Jobs {
   /** The oldest job that may start. */
   #next(): JobRow | null {
     const running = Array.from(this.#running.values())
-    const full = Array.from(this.#handlers.keys()).filter((kind) => !this.#isFree(kind))
+    // Jobs of a feature that the deployment left out wait for it.
+    const free = Array.from(this.#handlers.keys()).filter((kind) => this.#isFree(kind))
     const row = this.#parts.database.first<JobRow>(
       `SELECT seq, kind, key, payload, locks, attempts FROM jobs WHERE due_at <= ?1 AND seq NOT IN (SELECT value FROM json_each(?2))
-        AND kind NOT IN (SELECT value FROM json_each(?3))
+        AND kind IN (SELECT value FROM json_each(?3))
         AND NOT EXISTS (SELECT 1 FROM json_each(locks) WHERE value IN (SELECT value FROM json_each(?4))) ORDER BY seq LIMIT 1`,
       this.#parts.now(),
       JSON.stringify(running.map(({ seq }) => seq)),
-      JSON.stringify(full),
+      JSON.stringify(free),
       JSON.stringify(running.flatMap(({ locks }) => locks)),
     )
     this.#waiting = row !== undefined
@@ -256,8 +249,11 @@ export class Jobs {
   #nextDue(now: number): number | null {
     if (this.#open === 0) return null
     const running = JSON.stringify(Array.from(this.#running.values(), ({ seq }) => seq))
-    const sql = 'SELECT min(due_at) AS at FROM jobs WHERE seq NOT IN (SELECT value FROM json_each(?))'
-    const due = this.#parts.database.first<{ at: number | null }>(sql, running)?.at ?? Infinity
+    const sql = `SELECT min(due_at) AS at FROM jobs WHERE seq NOT IN (SELECT value FROM json_each(?1))
+      AND kind IN (SELECT value FROM json_each(?2))`
+    const kinds = JSON.stringify([...this.#handlers.keys()])
+    const due = this.#parts.database.first<{ at: number | null }>(sql, running, kinds)?.at ?? Infinity
+    if (due === Infinity && !this.busy) return null
     if (this.busy) return Math.min(now + HEARTBEAT_MS, due > now ? due : Infinity)
     return Math.max(due, now + pauses.job.first_ms / 2)
   }

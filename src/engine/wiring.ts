@@ -20,17 +20,9 @@ import { reflexTools } from './reflexes/tools.ts'
 import { composeReflexes, composeSituation } from './reflexes/wiring.ts'
 import { Past } from './log/past.ts'
 import { Configuration } from './settings/change.ts'
-import { handleApprovalEvents } from '../features/approvals/scope/approval-events.ts'
-import { approvedSettings, handleCalls } from '../features/approvals/scope/held-calls.ts'
-import type { TraderParts } from '../features/market/tools/trader.ts'
-import { marketTools } from '../features/market/tools/tools.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
-import { DecisionModelCalls } from '../features/decisions/scope/decisions.ts'
-import { MiddleProof } from '../features/decisions/scope/middle-proof.ts'
 import { turnDeps } from './turns/deps.ts'
-import { Audits } from '../features/proof/scope/audits.ts'
-import { handleAudits } from '../features/proof/scope/audit-jobs.ts'
 import { DryTurns } from './turns/dry/dry-turn.ts'
 import { Retention } from './upkeep/retention.ts'
 
@@ -61,40 +53,23 @@ function composeLive(parts: Skilled) {
 }
 type Live = Skilled & ReturnType<typeof composeLive>
 
-/** Wires the loop with its features, and the handlers of the work that it starts. */
+/** Wires the loop, and the handlers of the work that it starts. */
 function composeLoop(parts: Live) {
-  const { skills, turns, alarm } = parts
+  const { skills, turns, features } = parts
+  features.push(keepingPrograms(parts.log_parts))
   const actions = new Actions(parts)
-  const middle_proof = new MiddleProof(parts)
-  const decisions = new DecisionModelCalls({ ...parts, actions, middle_proof })
-  const audits = new Audits(parts)
-  const { features } = parts
-  features.push(
-    parts.market_feature,
-    actions.queueing,
-    // Before an action changes what a turn would have seen.
-    audits,
-    actions.atOnce,
-    parts.shadow_trials,
-    middle_proof,
-    keepingPrograms(parts.log_parts),
-    decisions,
-    parts.parked_runs,
-  )
-  for (const feature of features) if (feature.due) alarm.source(() => feature.due?.() ?? null)
-  const loop = new Loop({ ...parts, situation: composeSituation(parts) })
+  const loop = new Loop({ ...parts, actions, situation: composeSituation(parts) })
   const clean = (event: Event) => cleanEvent(event, parts.hider)
   handleActions({
     ...parts,
     accept: (events) => loop.accept(events.map(clean), 'reflex'),
     propose: (proposal, text, owner) => skills.propose(proposal, { from: 'reflex', roles: skills.agentRoles, text }, owner),
   })
-  handleApprovalEvents({ ...parts, accept: (event) => loop.accept([clean(event)], 'approval') })
   const pull = new Pull(parts)
   const events = new ScopeEventStore({ ...parts, loop, pull })
   const waits = (tool: string, key: string) => actions.waits(tool, key)
   turns.handle((turn) => turnDeps({ ...parts, event_store: events, waits }, turn))
-  return { loop, pull, events, decisions, middle_proof }
+  return { actions, loop, pull, events }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
@@ -105,19 +80,14 @@ function composeEntrances(parts: Looped) {
   const configuration = new Configuration(parts)
   const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
   const own = reflexTools({ ...parts, sandbox: isolateSandbox, rechain, turn_id: () => turns.current?.turn_id ?? null })
-  const { parked_runs } = parts
-  const ask: TraderParts['ask'] = (payment, why, call) => parked_runs.askCall({ payment }, why, call)
-  const trader = { ...parts, view: () => parts.market.view, ask }
-  parts.effects.onAnchored((call, why, place) => parked_runs.askCall({ call }, why, place))
-  handleCalls(parts, marketTools({ ...trader, settings: () => approvedSettings(parts.settings()) }))
-  toolbox.offer(own, { ...marketTools(trader), 'genesis_store.read': own.read_reflex })
+  toolbox.offer(own)
   const kept = { old_events: new ExpiredEvents(parts), old_entries: new ExpiredEntries(parts), history: new Past(parts.log) }
   const retention = new Retention({ ...parts, ...kept })
   alarm.source(() => retention.nextDue())
   const dry_turns = new DryTurns({ ...parts, ...kept })
-  handleAudits({ ...parts, dry_turns })
   return {
     configuration,
+    own_tools: own,
     dry_turns,
     ...kept,
     retention,

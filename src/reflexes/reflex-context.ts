@@ -1,5 +1,5 @@
 import type { Action } from '../contract/action.ts'
-import type { PendingContract, PendingPurchase } from '../features/market/contract/view.ts'
+import type { PendingContract, PendingPurchase } from '../contract/licence.ts'
 import type { Event } from '../core/event.ts'
 
 /** The events that the scope perceived within a time window, including the current one. */

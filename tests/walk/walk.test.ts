@@ -36,7 +36,7 @@ const QUESTIONS: Record<string, Place[]> = {
     },
     {
       walk: 'uncertified',
-      file: 'src/engine/reflexes/may-act.ts',
+      file: 'src/features/proof/scope/proven-acts.ts',
       name: 'unproven',
       text: 'NEVER_COMPARED',
       says: 'the reason, by the certificate of the version in this scope.',

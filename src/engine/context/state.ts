@@ -1,7 +1,7 @@
 import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
+import type { ScopeMetrics } from '../../contract/scope-api.ts'
 import type { Event } from '../../core/event.ts'
 import { namedTypes } from '../../core/filter.ts'
-import { decisionModelName } from '../../features/decisions/models/resolve.ts'
 import { modelName } from '../../models/resolve-model.ts'
 import type { Collaborators } from '../wiring.ts'
 
@@ -50,15 +50,20 @@ export function contextOf({ scope, memory, log, hider }: Collaborators, limit: n
   }
 }
 
-export function metricsOf({ scope, counters, records, certificates }: Collaborators) {
-  const reflexes = records.all().map((entry) => ({ ...entry, certificate: certificates.of({ ...entry, id: entry.reflex_id }) }))
+export function metricsOf({ scope, counters, records, features }: Collaborators): ScopeMetrics {
+  const reflexes = records.all().map((entry) => {
+    const of = { id: entry.reflex_id, version: entry.version }
+    return Object.assign({ ...entry, certificate: null }, ...features.map((feature) => feature.metrics?.(of))) as Reported
+  })
   return { scope, counters: counters.counts, reflexes }
 }
 
-export function chainOf({ scope, store, programs, toolbox, middle_proof, env, may_act, now }: Collaborators): ScopeChain {
+type Reported = ScopeMetrics['reflexes'][number]
+
+export function chainOf({ scope, store, programs, toolbox, features, env, may_act, now }: Collaborators): ScopeChain {
   const [agent, settings] = [store.agent(), store.settings()]
-  const { consumer, decision_model: asked } = settings
-  return {
+  const { consumer } = settings
+  const chain: ScopeChain = {
     scope,
     agent: { name: agent.name, version: agent.version ?? null },
     consumer,
@@ -76,14 +81,8 @@ export function chainOf({ scope, store, programs, toolbox, middle_proof, env, ma
         rate: reference.rate ?? null,
       }
     }),
-    decision_model: asked
-      ? {
-          name: asked.name,
-          model: asked.model ?? decisionModelName(env),
-          types: asked.types ?? null,
-          threshold: middle_proof.threshold(asked),
-        }
-      : null,
+    decision_model: null,
     turn: agent.trigger && { model: modelName(env, settings), tools: Array.from(toolbox.allowed) },
   }
+  return Object.assign(chain, ...features.map((feature) => feature.chain?.())) as ScopeChain
 }

@@ -2,24 +2,23 @@ import { byteLength, fitsBytes, jsonValue } from '../../base/json.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import { type ApprovalDecision, type DecidedBy, approvalDecision } from '../../features/approvals/contract/approval.ts'
+import type { DecidedBy } from '../../contract/principal.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
 import type { Clean } from '../../base/secrets.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes } from '../../events/declared-types.ts'
 import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
-import type { ApprovalDecisions } from '../../features/approvals/scope/approval-decisions.ts'
+import { idIn, type ReadCommand, type SocketCommands } from './socket-command.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Attachment, Sockets } from './sockets.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import { z } from 'zod'
-import { fromZod } from '../../contract/problem.ts'
 
 type SocketMessagesParts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
   accept: (events: Clean<Event>[]) => Accepted
-  approval_decisions: Pick<ApprovalDecisions, 'take'>
+  features: readonly Commanding[]
 }
 
 /** Messages from sockets. Acknowledged events are durable: the output gate holds the answer. */
@@ -67,9 +66,9 @@ export class SocketMessages {
     const refused = (text: string) => other(() => this.#refuse(socket, [{ path: '', message: text }]))
     if (!may_send) return refused('this key may only receive here: sending needs the role publisher')
     if (!this.#rate(socket).take(this.#parts.now()) || this.#batches.full(socket)) return refused(TOO_FAST)
-    const input = readSocketInput(message, connection_id, this.#rules(attachment))
+    const input = readSocketInput(message, connection_id, { rules: this.#rules(attachment), features: this.#parts.features })
     if (!input.ok) return other(() => this.#refuse(socket, input.errors, input.id))
-    if (input.kind === 'decision') return other(() => void this.#decide(socket, input.decision, decides_as))
+    if (input.kind === 'command') return other(() => void this.#perform(socket, input.command, decides_as))
     const bytes = typeof message === 'string' ? byteLength(message) : message.byteLength
     return { socket, bytes, kind: 'event', event: input.event }
   }
@@ -113,10 +112,8 @@ export class SocketMessages {
     return events.flatMap((event) => this.#accept([event]))
   }
 
-  async #decide(socket: WebSocket, decision: ApprovalDecision, by: DecidedBy | null): Promise<void> {
-    const id = decision.approval_id
-    if (!by) return this.#refuse(socket, [{ path: '', message: 'deciding on approvals needs the role operator' }], id)
-    const answer = await this.#parts.approval_decisions.take(decision, by)
+  async #perform(socket: WebSocket, { id, take }: ReadCommand, by: DecidedBy | null): Promise<void> {
+    const answer = await take(by)
     if (!answer.ok) return this.#refuse(socket, [{ path: '', message: answer.message }], id)
     this.#parts.sockets.feed.deliver(socket, JSON.stringify({ type: 'ack', id, status: answer.status }))
   }
@@ -139,16 +136,19 @@ export function readMark(message: string | ArrayBuffer): number | null {
   return mark.safeParse(jsonValue(message)).data?.sent ?? null
 }
 
-/** `id` is the id of the refused event or approval, if it could be read. */
+/** `id` is the id of the refused event or command, if it could be read. */
 export type SocketInput =
   | { ok: true; kind: 'event'; event: Clean<Event> }
-  | { ok: true; kind: 'decision'; decision: ApprovalDecision }
+  | { ok: true; kind: 'command'; command: ReadCommand }
   | { ok: false; id: string | null; errors: FieldError[] }
 
 const refused = (message: string): SocketInput => ({ ok: false, id: null, errors: [{ path: '', message }] })
 
-/** Parses a message: an event, `{"content": "…"}` or a decision on an approval. Never throws. */
-export function readSocketInput(message: string | ArrayBuffer, connection_id: string, rules: EventRules): SocketInput {
+type Commanding = { readonly messages?: SocketCommands }
+type InputRules = { rules: EventRules; features: readonly Commanding[] }
+
+/** Parses a message: an event, `{"content": "…"}` or a command of a feature. Never throws. */
+export function readSocketInput(message: string | ArrayBuffer, connection_id: string, { rules, features }: InputRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
   if (!fitsBytes(message, limits.body_bytes)) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
   let value: unknown
@@ -160,22 +160,15 @@ export function readSocketInput(message: string | ArrayBuffer, connection_id: st
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return refused('send one event, or {"content": "…"}, as a JSON object')
   const input = value as Record<string, unknown>
-  if (input['type'] === 'approve' || input['type'] === 'reject') return readDecision(input)
+  const { type } = input
+  for (const { messages } of features) {
+    const read = messages && typeof type === 'string' && Object.hasOwn(messages, type) ? messages[type]?.(input) : undefined
+    if (read) return read.ok ? { ok: true, kind: 'command', command: read } : read
+  }
   const shorthand = !('type' in input) && 'content' in input
   const chat = { connection_id, source: `ws:${connection_id}`.slice(0, 128), ...input, type: 'ws.message' }
   const parsed = parseEvent(shorthand ? chat : input, rules)
   return parsed.ok ? { ok: true, kind: 'event', event: parsed.event } : { ok: false, id: idIn(input, 'id'), errors: parsed.errors }
-}
-
-function readDecision(input: Record<string, unknown>): SocketInput {
-  const parsed = approvalDecision.safeParse(input)
-  if (parsed.success) return { ok: true, kind: 'decision', decision: parsed.data }
-  return { ok: false, id: idIn(input, 'approval_id'), errors: fromZod(parsed.error) }
-}
-
-function idIn(input: Record<string, unknown>, field: string): string | null {
-  const id = input[field]
-  return typeof id === 'string' ? id.slice(0, 128) : null
 }
 
 /** A message of a socket. Each socket is answered in order. */

@@ -1,12 +1,11 @@
 import { sequenceKey } from '../effects/effect-journal.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
-import { isAsked } from '../../features/decisions/contract/event.ts'
 import type { Json } from '../../base/json.ts'
 import type { ActionEnd, EntryHead } from '../../contract/log-entry.ts'
 import type { Risk } from '../../contract/risk.ts'
 import type { ReactionDecision, Fire } from '../../reflexes/decide.ts'
-import type { ScopeFeature, Next } from '../feature.ts'
+import type { Applied, Next } from '../feature.ts'
 import type { Stored } from '../inbox/inbox.ts'
 import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
@@ -64,29 +63,16 @@ export class Actions {
   }
 
   /** Preempts a turn, and queues the action or keeps its key. */
-  get queueing(): ScopeFeature {
-    return {
-      name: 'queued actions',
-      acted: (unit, fire, { decision, fired_seq }) => {
-        const { action, permitted, version } = fire
-        unit.count({ reflex_actions: 1 })
-        const preempted = action.preempt ? this.#parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
-        this.add(unit, fire, decision.one, fired_seq)
-        return [...(preempted ? [{ do: 'stop-turn' as const, ...preempted }] : []), ...(permitted.lane ? [RUN_JOBS] : [])]
-      },
-    }
+  queue(unit: Unit, fire: Fire, { decision, fired_seq }: Applied): Next[] {
+    const { action, permitted, version } = fire
+    unit.count({ reflex_actions: 1 })
+    const preempted = action.preempt ? this.#parts.turns.preempt(unit, `reflex ${version.id} preempted it`) : null
+    this.add(unit, fire, decision.one, fired_seq)
+    return [...(preempted ? [{ do: 'stop-turn' as const, ...preempted }] : []), ...(permitted.lane ? [RUN_JOBS] : [])]
   }
 
-  /** Carries out what changes only this scope. */
-  get atOnce(): ScopeFeature {
-    return {
-      name: 'immediate actions',
-      acted: (unit, fire, { decision }) => (fire.permitted.lane ? [] : this.#actAtOnce(unit, fire, decision)),
-    }
-  }
-
-  /** `set_scratch` needs no work: the scratch has it already. */
-  #actAtOnce(unit: Unit, { action, version }: Fire, { one: { event } }: ReactionDecision): Next[] {
+  /** Carries out what changes only this scope. The scratch has a `set_scratch` already. */
+  atOnce(unit: Unit, { action, version }: Fire, { one: { event }, perceived }: ReactionDecision): Next[] {
     const { log, turns } = this.#parts
     const head = childHead(reflexHead(event, version.id))
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- the others take the lane, or are refused
@@ -106,7 +92,7 @@ export class Actions {
         return cancelled ? [{ do: 'stop-turn', ...cancelled }] : []
       }
       case 'escalate':
-        return isAsked(event) ? [] : [{ do: 'think', urgent: true }]
+        return perceived === 'asked' ? [] : [{ do: 'think', urgent: true }]
       default:
         throw new Error(`the action ${action.action_type} is not done at once`)
     }

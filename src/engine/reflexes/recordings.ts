@@ -8,8 +8,7 @@ import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from 
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Database } from '../storage/unit.ts'
 import { serving } from '../storage/serving.ts'
-import type { MarketCopy } from '../../features/market/scope/market-copy.ts'
-import { ownedBy } from './versions.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Log } from '../log/log.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
 import { shownOf } from '../../reflexes/context/fitted.ts'
@@ -41,7 +40,7 @@ type RecordingsParts = {
   agent: () => Agent
   toolbox: Toolbox
   owned: { readonly ids: readonly string[] }
-  market: MarketCopy
+  features: readonly Pick<ScopeFeature, 'context'>[]
 }
 
 /**
@@ -157,7 +156,7 @@ export class Recordings {
   }
 
   #rebuilt(seq: number, { event, at, scratch }: Shown, newest: Newest): ReflexContext {
-    const { database, agent, owned, market } = this.#parts
+    const { database, agent, owned, features } = this.#parts
     const before = newest.upTo(seq)
     // Skip events that would not fit into the context.
     const recent = database.all<{ payload: string }>(
@@ -172,22 +171,28 @@ export class Recordings {
       const rows = before.filter((row) => row.at >= at - span)
       return { total: rows.length, by_type: tally(rows.map(({ type }) => type)), by_source: tally(rows.map(({ source }) => source)) }
     }
-    return shownOf({
+    const context: ReflexContext = {
       agent_id: agent().name,
       tick: seq,
-      balance: market.view.account.balance,
+      balance: 0,
       llm_tokens_remaining: null,
       recent_events: recent.map(({ payload: text }) => JSON.parse(text) as Event),
-      // Offers and proposals of that time are not recorded.
       pending_purchases: [],
       pending_contracts: [],
-      owned_artifacts: ownedBy(owned, market),
+      owned_artifacts: owned.ids,
       event,
       window: { '10s': within(WINDOW_MS['10s']), '1m': within(WINDOW_MS['1m']), '10m': within(WINDOW_MS['10m']) },
       recent_actions: [],
       scratch,
       thinking: null,
-    })
+    }
+    // Offers and proposals of that time are not recorded.
+    return shownOf(
+      Object.assign(context, ...features.map((feature) => feature.context?.()), {
+        pending_purchases: [],
+        pending_contracts: [],
+      }) as ReflexContext,
+    )
   }
 }
 

@@ -17,6 +17,7 @@ type ReflexContextParts = {
   agent: () => Agent
   features: readonly Pick<ScopeFeature, 'context'>[]
   turns: { readonly current: { since: number } | null }
+  owned: { readonly ids: readonly string[] }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
 export class ReflexContexts {
@@ -30,7 +31,7 @@ export class ReflexContexts {
 
   /** Builds an event's context, then each reflex's own variant. */
   of(stored: Stored, context: DecisionContext, now: number): (recent_actions: RecentAction[]) => ShownContext {
-    const { windows, budget, agent, features, turns } = this.#parts
+    const { windows, budget, agent, features, turns, owned } = this.#parts
     const event = stored.event as Event & Record<string, unknown>
     const turn = turns.current
     windows.add(event, now, stored.seq)
@@ -42,7 +43,7 @@ export class ReflexContexts {
       recent_events: recentOf(context.events, event),
       pending_purchases: [],
       pending_contracts: [],
-      owned_artifacts: [],
+      owned_artifacts: owned.ids,
       event,
       window: windows.counts(now, event),
       recent_actions: [],

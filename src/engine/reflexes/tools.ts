@@ -94,8 +94,14 @@ function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: Reflex
   }
 }
 
+const ownReflexes = ({ owned, features }: Pick<ReflexToolsParts, 'owned' | 'features'>) =>
+  ownedBy(
+    owned,
+    features.flatMap((feature) => feature.owns?.() ?? []),
+  )
+
 function reading(parts: ReflexToolsParts) {
-  const { scope, env, market, programs, records, recordings, sandbox, now } = parts
+  const { scope, env, programs, records, recordings, sandbox, now } = parts
   return {
     list_reflexes: defineTool({
       repeatable: true,
@@ -113,7 +119,7 @@ function reading(parts: ReflexToolsParts) {
         const found = q === undefined ? [] : (await listReflexesFor(storeOf(env), { q, limit: 20 }, { agent: scope })).items
         return {
           chain,
-          owned: ownedBy(parts.owned, { owned: market.bought_reflexes }),
+          owned: ownReflexes(parts),
           found: found.map(({ id, version, owner, description, state }) => ({ id, version, owner, description, state })),
         }
       },
@@ -169,7 +175,7 @@ function changing(parts: ReflexToolsParts) {
           'reflexes' in config ? config.reflexes : config.reflex_artifact_id === null ? [] : [{ id: config.reflex_artifact_id }]
         // An agent may remove what it has retired.
         const written = programs.all.flatMap(({ id, owner_id }) => (owner_id === agentOwner(scope) ? [id] : []))
-        const mine = [...ownedBy(owned, { owned: parts.market.bought_reflexes }), ...written]
+        const mine = [...ownReflexes(parts), ...written]
         const foreign = reflexes.find(({ id }) => !mine.includes(id) && !programs.links.some((link) => link.reference.id === id))
         if (foreign)
           return { changed: false, reason: `${foreign.id} is not yours: copy it by write_reflex with copied_from, and name your copy` }

@@ -163,6 +163,6 @@ export class OwnedReflexes {
   }
 }
 
-/** Ids of what the scope's agent wrote, then of what it bought. */
-export const ownedBy = (written: Pick<OwnedReflexes, 'ids'>, { owned: bought }: { owned: readonly string[] }): readonly string[] =>
-  bought.length === 0 ? written.ids : Array.from(new Set([...written.ids, ...bought]))
+/** Ids of what the scope's agent wrote, then of others that it owns. */
+export const ownedBy = (written: Pick<OwnedReflexes, 'ids'>, others: readonly string[]): readonly string[] =>
+  others.length === 0 ? written.ids : Array.from(new Set([...written.ids, ...others]))

@@ -1,17 +1,13 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { setReflexState } from '../../artifacts/kinds.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
-import type { ApprovalRequest } from '../../features/approvals/contract/approval.ts'
-import { LEDGER, type LicenceUse, type Revocation } from '../../features/market/contract/ledger-api.ts'
 import { backoff, pauses } from '../../base/backoff.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
-import { agentOwner, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
+import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
-import { insertApproval, recordApprovedRuns, withdrawApproval, type Withdrawal } from '../../features/approvals/store/approvals.ts'
 import { storeOf } from '../../store/store.ts'
-import { replicateMarket, type MarketSetting } from './market-setting.ts'
 import type { Inbox } from '../inbox/inbox.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Guard } from '../upkeep/guard.ts'
@@ -22,8 +18,6 @@ import type { EventReplica } from './event-replica.ts'
 const GATHER_MS = 800
 const MOST_ITEMS = 50
 
-/** Topics of the table `outbox`, whose rows are kept until they are sent. Events have no topic. */
-export type OutboxTopic = 'market' | 'approvals' | 'approved-runs' | 'reflex-moves' | 'released-keys' | 'licence-use'
 /**
  * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
  * as the scope knew; null if that is unknown.
@@ -40,23 +34,20 @@ export type ReflexMove = {
 /** Ends the reasons of the moves of a scope. */
 export const inScope = (scope: string): string => ` (in scope ${scope})`
 type OutboxItem = { key: string; value: string }
-type OutboxTopics = Record<OutboxTopic, (items: readonly OutboxItem[]) => Promise<void>>
+/** Writes items to D1 or to an object. Idempotent. */
+export type SendItems = (items: readonly OutboxItem[]) => Promise<void>
 
-/** Writes each topic to D1 or to its objects. The writes are idempotent. */
-export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: () => number }): OutboxTopics {
+type TopicParts = {
+  env: Env
+  scope: string
+  now: () => number
+  features: readonly { readonly moved?: (version: ReflexVersion) => Promise<void> }[]
+}
+
+/** The topics of the engine: rows of the table `outbox`, which are kept until they are sent. */
+export function topicsOf({ env, scope, now, features }: TopicParts): Record<string, SendItems> {
   const db = storeOf(env)
   return {
-    approvals: async (items) => {
-      for (const { value } of items) {
-        const item = JSON.parse(value) as ApprovalRequest | Withdrawal
-        await ('withdrawn' in item ? withdrawApproval(db, item) : insertApproval(db, item))
-      }
-    },
-    'approved-runs': (items) =>
-      recordApprovedRuns(
-        db,
-        items.map(({ key, value }) => ({ approval_id: key, run: value })),
-      ),
     'reflex-moves': async (items) => {
       for (const { value } of items) {
         const { since, ...move } = JSON.parse(value) as ReflexMove
@@ -68,28 +59,15 @@ export function topicsOf({ env, scope, now }: { env: Env; scope: string; now: ()
           now: now(),
         })
         await notifyScopes(env, move.id, scope)
-        // If the Ledger is away, the move is sent again, and changes nothing else.
-        if (moved.ok && moved.version.sealed && moved.version.state !== 'active')
-          await env.LEDGER.getByName(LEDGER).revoke(demoted(moved.version))
+        // If a feature fails, the move is sent again, and changes nothing else.
+        if (moved.ok) for (const feature of features) await feature.moved?.(moved.version)
       }
-    },
-    'licence-use': (items) => env.LEDGER.getByName(LEDGER).reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),
-    market: async (items) => {
-      for (const { value } of items)
-        await replicateMarket(env.LEDGER.getByName(LEDGER), agentOwner(scope), JSON.parse(value) as MarketSetting)
     },
     'released-keys': async (items) => {
       for (const { key, value } of items) await env.GLOBAL_KEYS.getByName(key).release(JSON.parse(value) as string)
     },
   }
 }
-
-/** A version that a scope demotes has lost its certificate there: its licences are refunded. */
-const demoted = ({ id, version, hash, state, state_reason }: ReflexVersion): Revocation => ({
-  artifact: `reflex:${id}@${version}`,
-  hash,
-  reason: `${id}@${version} is ${state}: ${state_reason ?? 'demoted'}`.slice(0, 500),
-})
 
 type Reported = {
   scope: string
@@ -120,7 +98,7 @@ type OutboxParts = {
   alarm: Alarm
   now: () => number
   events: Pick<EventReplica, 'waiting' | 'send' | 'resetBackoff' | 'onChange'>
-  topics: OutboxTopics
+  topics: Readonly<Record<string, SendItems>>
 }
 
 /**
@@ -132,6 +110,7 @@ type OutboxParts = {
 export class Outbox {
   readonly #parts: OutboxParts
   readonly #sources: OutboxSource[] = []
+  readonly #topics: Map<string, SendItems>
   #due: number | null
   #flushing: Promise<void> | null = null
   /** Something changed during a flush that may have missed it. */
@@ -144,6 +123,7 @@ export class Outbox {
   constructor(parts: OutboxParts) {
     this.#parts = parts
     this.#is_new = !parts.database.laid
+    this.#topics = new Map(Object.entries(parts.topics))
     this.#due = this.waiting > 0 ? parts.now() : null
     parts.alarm.source(() => this.#dueAt)
     parts.events.onChange(() => this.#soon())
@@ -156,9 +136,18 @@ export class Outbox {
     this.#sources.push(source)
   }
 
+  /** Registers who sends the items of a topic. Events have no topic. */
+  topic(name: string, send: SendItems): void {
+    if (this.#topics.has(name)) throw new Error(`the outbox has the topic ${name} already: a feature takes a name of its own`)
+    this.#topics.set(name, send)
+    if (this.waiting > 0) this.#due ??= this.#parts.now()
+  }
+
   /** Number of events (or of log entries that name them) and items that D1 does not have. */
   get waiting(): number {
-    const items = this.#parts.database.first<{ n: number }>('SELECT count(*) AS n FROM outbox')?.n ?? 0
+    // Items of a feature that the deployment left out wait for it, and wake nobody.
+    const sql = 'SELECT count(*) AS n FROM outbox WHERE topic IN (SELECT value FROM json_each(?))'
+    const items = this.#parts.database.first<{ n: number }>(sql, JSON.stringify([...this.#topics.keys()]))?.n ?? 0
     return this.#parts.events.waiting + items
   }
 
@@ -178,13 +167,13 @@ export class Outbox {
   }
 
   /** Replicates the value under its key; replaces a value that still waits under the key. */
-  put(unit: Unit, topic: OutboxTopic, key: string, value: unknown): void {
+  put(unit: Unit, topic: string, key: string, value: unknown): void {
     const text = JSON.stringify(value)
     unit.all(`INSERT INTO outbox (topic, "key", value) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET value = ?3`, topic, key, text)
     this.#soon()
   }
 
-  get<Value>(topic: OutboxTopic, key: string): Value | undefined {
+  get<Value>(topic: string, key: string): Value | undefined {
     const row = this.#parts.database.first<{ value: string }>('SELECT value FROM outbox WHERE topic = ? AND "key" = ?', topic, key)
     return row && (JSON.parse(row.value) as Value)
   }
@@ -195,9 +184,9 @@ export class Outbox {
   }
 
   /** Replicates a topic immediately. False if D1 failed; the items are retried with the rest. */
-  async push(topic: OutboxTopic): Promise<boolean> {
+  async push(topic: string): Promise<boolean> {
     try {
-      await this.#sendItems(topic)
+      await this.#sendItems(topic, this.#topics.get(topic))
       return true
     } catch (error) {
       warn({ message: 'failed to replicate to D1; will retry', topic, error })
@@ -225,13 +214,13 @@ export class Outbox {
 
   /** Attempts every part, even if others fail. */
   async #flush(unit: UnitOfWork): Promise<void> {
-    const { alarm, now, events, topics } = this.#parts
+    const { alarm, now, events } = this.#parts
     this.#changed = false
     this.#due = null
     const failed: unknown[] = []
     const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
     await attempt(() => events.send(unit))
-    for (const topic of Object.keys(topics) as OutboxTopic[]) await attempt(() => this.#sendItems(topic))
+    for (const [topic, send] of this.#topics) await attempt(() => this.#sendItems(topic, send))
     for (const { send } of this.#sources) await attempt(send)
     if (failed.length === 0) {
       this.#failures = 0
@@ -247,12 +236,13 @@ export class Outbox {
     alarm.rearm()
   }
 
-  async #sendItems(topic: OutboxTopic): Promise<void> {
-    const { database, topics } = this.#parts
+  async #sendItems(topic: string, send: SendItems | undefined): Promise<void> {
+    if (!send) throw new Error(`nobody sends the topic ${topic} of the outbox`)
+    const { database } = this.#parts
     for (;;) {
       const items = database.all<OutboxItem>('SELECT "key", value FROM outbox WHERE topic = ? ORDER BY "key" LIMIT ?', topic, MOST_ITEMS)
       if (items.length === 0) return
-      await topics[topic](items)
+      await send(items)
       for (const { key, value } of items) database.all('DELETE FROM outbox WHERE topic = ? AND "key" = ? AND value = ?', topic, key, value)
     }
   }

@@ -1,6 +1,5 @@
 import type { Refused } from '../../base/result.ts'
 import type { Settings, SettingsPatch } from '../../contract/settings/settings.ts'
-import type { MarketSetting } from '../replication/market-setting.ts'
 import type { Loop } from '../loop.ts'
 import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
@@ -78,7 +77,7 @@ export class Configuration {
   }
 
   #change(unit: Unit, patch: SettingsPatch, { by, trace }: Changer): ReturnType<SettingsStore['change']> {
-    const { store, log, secret_settings, outbox } = this.#parts
+    const { store, log, secret_settings, features } = this.#parts
     const result = store.change(unit, patch)
     if (!result.ok) return result
     const { settings } = result
@@ -88,8 +87,7 @@ export class Configuration {
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }
     const revision = unit.log({ ...scopeHead(trace), kind: 'settings-changed', by, ...shown })
     unit.write('settings_revision', revision)
-    if (patch.market !== undefined)
-      outbox.put(unit, 'market', 'setting', { market: settings.market ?? null, revision } satisfies MarketSetting)
+    for (const feature of features) feature.configured?.(unit, patch, { settings, revision })
     return result
   }
 }

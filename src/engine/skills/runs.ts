@@ -1,4 +1,4 @@
-import { type JsonFields, isJsonFields, type Json } from '../../base/json.ts'
+import type { JsonFields } from '../../base/json.ts'
 import type { LastGood } from '../../skills/runner/ports.ts'
 import type { RunRecord, RunsPort, SessionEntry, SkillUsage } from '../../skills/session/ports.ts'
 import type { ProposalResult } from '../../skills/session/result.ts'
@@ -7,8 +7,8 @@ import { isGlobalKey } from '../../tools/tool-keys.ts'
 import { keptOutput, type DoneBefore, type DoneRow } from '../effects/effect-journal.ts'
 import { KeyNotFree } from '../effects/global-keys.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
+import type { ScopeFeature } from '../feature.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ApprovalRun } from '../../features/approvals/contract/approval.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 /** The runs in which transitions between skills are counted. */
@@ -26,8 +26,8 @@ export type RunAsker = {
 /** A run's job: the state to resume from, with its steps in the effect journal. */
 export type OpenRun = { record: RunRecord; cause: string; head: EntryHead }
 
-type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'outbox' | 'jobs' | 'unit' | 'guard'> & {
-  count: (unit: Unit, record: RunRecord) => void
+type RunParts = Pick<Lanes, 'database' | 'done_keys' | 'global_keys' | 'effects' | 'jobs' | 'unit' | 'guard'> & {
+  features: readonly Pick<ScopeFeature, 'runBegan' | 'runEnded'>[]
 }
 
 /**
@@ -184,12 +184,11 @@ export class SkillRuns {
   }
 
   #begin(unit: Unit, record: RunRecord, { cause, inputs_hash, head }: RunAsker): void {
-    const { run_id, skill_id, approval_id, started_at } = record
-    this.#parts.count(unit, record)
+    const { run_id, skill_id, started_at } = record
+    for (const feature of this.#parts.features) feature.runBegan?.(unit, record)
     const sql = `INSERT INTO skill_runs (cause, run_id, skill_id, inputs_hash, status, started_at) VALUES (?, ?, ?, ?, 'running', ?)`
     unit.all(sql, cause, run_id, skill_id, inputs_hash, started_at)
     this.#parts.jobs.addRunning(unit, { kind: 'run', key: run_id, payload: { record, cause, head } satisfies OpenRun })
-    if (approval_id !== null) this.#parts.outbox.put(unit, 'approved-runs', approval_id, begunRun(run_id))
   }
 
   #end(unit: Unit, run_id: string, { status, ended_at, result }: Parameters<RunsPort['end']>[1], entry: SessionEntry | undefined): void {
@@ -201,8 +200,7 @@ export class SkillRuns {
     unit.all(`UPDATE skill_runs SET cause = '' WHERE cause = ?3 AND run_id = ?1 AND ${undone}`, run_id, status, cause)
     const sql = `UPDATE skill_runs SET status = ?2, ended_at = ?3, result = ?4 WHERE cause IN (?5, '') AND run_id = ?1`
     unit.all(sql, run_id, status, ended_at, JSON.stringify(result), cause)
-    const approval_id = job?.record.approval_id ?? null
-    if (approval_id !== null) this.#parts.outbox.put(unit, 'approved-runs', approval_id, endedRun(result, entry, ended_at))
+    if (job) for (const feature of this.#parts.features) feature.runEnded?.(unit, job.record, { result, entry, at: ended_at })
   }
 
   #stop(cause: string, run_id: string): void {
@@ -219,32 +217,3 @@ const goodOf = (before: DoneBefore | null): LastGood | null =>
 
 const stateAfter = (status: string, { outputs }: ProposalResult, at: number): WorkState =>
   status === 'ok' ? { state: 'done', ...keptOutput(JSON.stringify(outputs), at) } : { state: 'free' }
-
-/** The state of an approved run, for D1, where the person who approved it looks. */
-export const begunRun = (run_id: string): ApprovalRun => ({ ...nothing, run_id, status: 'running' })
-
-/** Built from the log entry of the run's end, which holds no secrets. */
-export function endedRun(
-  { run_id, status, steps, compensation, cost_usd }: ProposalResult,
-  told: SessionEntry | undefined,
-  ended_at: number,
-): ApprovalRun {
-  const { detail = null, reason = null, outputs = null } = told ?? ({} as Partial<Record<string, Json>>)
-  return {
-    run_id,
-    status,
-    reason: textOf(detail) ?? textOf(reason),
-    // Not an object if the setting `redact` hides it as a whole.
-    outputs: isJsonFields(outputs) ? outputs : {},
-    steps: steps.map(({ tool, status: ended }) => ({ tool, status: ended })),
-    compensation: compensation.map(({ tool, status: ended }) => ({ tool, status: ended })),
-    cost_usd,
-    ended_at,
-  }
-}
-
-/** The report of an approved run that did not start. */
-export const notRun = ({ status, reason }: ProposalResult, ended_at: number): ApprovalRun => ({ ...nothing, status, reason, ended_at })
-
-const nothing = { run_id: null, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at: null }
-const textOf = (value: Json): string | null => (typeof value === 'string' ? value : null)

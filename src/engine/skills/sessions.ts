@@ -21,7 +21,6 @@ import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
 import { type CountedParts, countedModel } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
-import type { ParkedRuns } from '../../features/approvals/scope/approvals.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
@@ -52,9 +51,8 @@ type SessionsParts = CountedParts &
   Pick<Lanes, 'scope' | 'database' | 'guard' | 'effects' | 'toolbox' | 'jobs' | 'settings' | 'basis'> & {
     skill_cache: SkillCache
     runs: SkillRuns
-    parked_runs: ParkedRuns
     layers: BlackboardLayers
-    features: readonly Pick<ScopeFeature, 'policy'>[]
+    features: readonly Pick<ScopeFeature, 'policy' | 'park'>[]
   }
 
 /** Gated skills in a scope. Each turn, action or call has its own session. */
@@ -133,7 +131,12 @@ export class Skills {
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),
       approvals: {
-        park: (run, entry) => this.#parts.parked_runs.park({ ...run, head }, (opened, approval_id) => append(opened, entry(approval_id))),
+        park: async (run, entry) => {
+          const held = { ...run, head }
+          const record = (opened: Unit, approval_id: string): void => append(opened, entry(approval_id))
+          for (const feature of features) if (feature.park) return feature.park(held, record)
+          return { ok: false, detail: 'it needs an approval, and this deployment asks nobody for one' }
+        },
       },
       ...(policy && { controlPlane: policy }),
       tools: () => toolbox.allowed,

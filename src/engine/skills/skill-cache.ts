@@ -22,7 +22,7 @@ const TIMEOUT_MS = 5000
 /** Pause after a timeout, so that actions and turns do not wait for D1 one after the other. */
 const STALLED_MS = 10_000
 
-type SkillCacheParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now' | 'licence_use'>
+type SkillCacheParts = Pick<Lanes, 'scope' | 'env' | 'database' | 'unit' | 'settings' | 'now' | 'features'>
 
 /**
  * The active skills that this scope may use. The cache serves them while D1 is unavailable, also
@@ -121,8 +121,12 @@ export class SkillCache {
    */
   async find(id: string, version?: string): Promise<FoundSkill | null> {
     const cached = this.#loaded.find(placeOf(this.#parts.settings()), id, version)
-    const { env, scope, licence_use, now } = this.#parts
-    if (cached) return licence_use.obstacle(this.goodsOf(cached), now()) === null ? { manifest: cached, state: 'active' } : null
+    const { env, scope, features, now } = this.#parts
+    if (cached) {
+      const goods = this.goodsOf(cached)
+      for (const feature of features) if ((feature.mayUse?.(goods, now()) ?? null) !== null) return null
+      return { manifest: cached, state: 'active' }
+    }
     const look = async () => lookUpSkill(storeOf(env), { id, version }, { agent: scope })
     const { version: stored } = (await withDeadline(look, { timeout_ms: TIMEOUT_MS, what: 'reading a skill' })) ?? {}
     // Skills of others run by a licence only, and those are in the copy.

@@ -53,7 +53,7 @@ function composeCopies(parts: Copied) {
   const own = () => reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard })
   const reported = () => Object.assign(own(), model(), ...features.map((feature) => feature.reports?.())) as Reported
   const replica = new EventReplica({ database, log, db: parts.db, now, scope: reported, wake: () => alarm.next(), guard })
-  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf({ env: parts.env, scope, now }) })
+  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf(parts) })
   const follower = new LogFollower({ log, scope })
   follower.add(replica)
   return { trace_marks, replica, outbox, follower }

@@ -52,13 +52,14 @@ export class OwnWork {
 
   /** At an alarm, or when the sweep pokes the scope. */
   async runDue(): Promise<void> {
-    const { loop, turns, outbox, reflex_sync, jobs, parked_runs, unit, retention } = this.#parts
+    const { loop, turns, outbox, reflex_sync, jobs, features, unit, retention } = this.#parts
     this.#forgetWhatIsOld()
     await this.#tick()
     loop.perceiveWaiting()
     turns.consider()
     jobs.wake()
-    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run(), parked_runs.isDue && parked_runs.poll()]
+    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run()]
+    for (const feature of features) background.push(feature.runDue?.() ?? false)
     await this.#parts.alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
   }
 

@@ -1,5 +1,6 @@
 import type { Configuration } from '../../engine/settings/change.ts'
 import type { Feature } from '../../feature.ts'
+import { parkedRunsOf } from '../approvals/scope/in-scope.ts'
 import { Adopting } from './scope/adoption.ts'
 import { askAgain } from './scope/ask-again.ts'
 import { adoptSkill, skillGrounds } from './scope/skill-adoption.ts'
@@ -18,7 +19,7 @@ export const learning: Feature = {
       return new Adopting({ ...scope, rechain }).adopt(learned)
     },
     skillGrounds: async (scope) => JSON.stringify(await skillGrounds(scope)),
-    adoptSkill: (scope, learned) => adoptSkill(scope, JSON.parse(learned) as LearnedSkill),
+    adoptSkill: (scope, learned) => adoptSkill({ ...scope, parked_runs: parkedRunsOf(scope) }, JSON.parse(learned) as LearnedSkill),
     askAgain: async (scope, event_ids) => JSON.stringify(await askAgain(scope, event_ids)),
   },
   sweeps: [{ name: 'starting to learn', run: learnAgain }],

@@ -3,13 +3,18 @@ import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
 import { LEDGER } from './contract/ledger-api.ts'
 import { marketRoutes } from './http/routes.ts'
+import { marketInScope, marketOf } from './scope/in-scope.ts'
 import { marketChanged, serve } from './scope/market-calls.ts'
 import { lapsedGoods } from './store/ownership.ts'
 
 /** Accounts, and what scopes buy and sell: skills, reflexes and services. */
 export const market: Feature = {
   name: 'market',
-  calls: { marketChanged: async (scope, view, events) => marketChanged(scope, view, events), serve },
+  inScope: marketInScope,
+  calls: {
+    marketChanged: async (scope, view, events) => marketChanged({ ...scope, market: marketOf(scope) }, view, events),
+    serve: (scope, call) => serve({ ...scope, market: marketOf(scope) }, call),
+  },
   routes: () => [marketRoutes],
   sweeps: [{ name: 'revoking licences', run: revokeLapsed }],
 }

@@ -1,7 +1,7 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactKind } from '../../contract/artifact.ts'
-import type { ScopeLicence } from '../../features/market/contract/view.ts'
+import type { ScopeLicence } from '../../contract/licence.ts'
 import { matchesScope, prefixOf } from '../../contract/scope-pattern.ts'
 import { entitlements } from './tables.ts'
 

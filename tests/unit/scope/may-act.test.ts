@@ -6,6 +6,7 @@ import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/features/proof/evidence/certificate.ts'
 import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
+import { ProvenActs } from '../../../src/features/proof/scope/proven-acts.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
 const where = { event_type: 'note', risk: 'inside' } as const
@@ -30,7 +31,7 @@ type Given = {
   suspended?: boolean
   chain?: ReflexVersion | null
 }
-function scopeWith({
+function partsWith({
   licence,
   mode = 'auto',
   replies = 'heard',
@@ -38,16 +39,18 @@ function scopeWith({
   now = teacher,
   suspended = false,
   chain = version,
-}: Given): MayAct {
+}: Given): { may_act: MayAct; proofs: ProvenActs } {
   const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode, replies } })
-  return new MayAct({
-    settings,
+  const proofs = new ProvenActs({ settings, certificates: { of: () => certificate, teacher: now } })
+  const may_act = new MayAct({
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
-    features: [{}, { mayAct: () => licence ?? null }],
-    certificates: { of: () => certificate, teacher: now },
+    features: [{}, { mayUse: () => licence ?? null }],
     toolbox: { all: {}, keyOf: () => null },
   })
+  may_act.proveBy(proofs)
+  return { may_act, proofs }
 }
+const scopeWith = (given: Given): MayAct => partsWith(given).may_act
 
 describe('a version that acts by proof', () => {
   const used_up = 'the licence of the deal d is used up: it was for 1 actions'
@@ -99,9 +102,19 @@ describe('a version that acts by proof', () => {
   })
 
   test('runs as long as some action of it may happen: before it is known, any risk will do', () => {
-    const scope = scopeWith({ certificate: proven(1) })
-    expect(scope.mayAct(learned, { ...act, action: null }, 1)).toBe(scope.unproven(learned, { event_type: 'note', risk: 'inside' }, 1))
+    const { may_act, proofs } = partsWith({ certificate: proven(1) })
+    expect(may_act.mayAct(learned, { ...act, action: null }, 1)).toBe(proofs.unproven(learned, { event_type: 'note', risk: 'inside' }, 1))
   })
+})
+
+test('a version that acts by proof does not act where nothing proves it', () => {
+  const may_act = new MayAct({
+    programs: { find: () => version, isSuspended: () => false },
+    features: [],
+    toolbox: { all: {}, keyOf: () => null },
+  })
+  const answers = [may_act.mayAct(version, act, 1), may_act.mayStillAct(version, where, 1), may_act.expired(version, 1)]
+  expect(new Set(answers)).toEqual(new Set(['this deployment proves no reflexes']))
 })
 
 describe('a queued action', () => {

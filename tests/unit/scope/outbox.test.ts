@@ -13,14 +13,7 @@ function outboxOf(source: () => Promise<void>) {
     alarm: part<Alarm>({ source: (next: DueTime) => void (due = next), by: () => {}, rearm: () => {} }),
     now: () => 5000,
     events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
-    topics: {
-      market: async () => {},
-      approvals: async () => {},
-      'approved-runs': async () => {},
-      'reflex-moves': async () => {},
-      'released-keys': async () => {},
-      'licence-use': async () => {},
-    },
+    topics: { 'reflex-moves': async () => {} },
   })
   outbox.source({ send: source })
   return { outbox, change: () => changed(), due: () => due(5000) }

@@ -80,8 +80,6 @@ export type ApprovalVerdict = Pick<StoredApproval, 'reason' | 'traceparent'> & {
 export const verdictOf = ({ status, decided_by: by, reason, traceparent }: StoredApproval): ApprovalVerdict | null =>
   status === 'pending' ? null : { status, by, reason, traceparent }
 
-export type DecidedBy = { key_id: string; name: string; is_admin: boolean }
-
 export const decisionReason = z.string().min(1).max(1000)
 export const decidedFor = z.strictObject({ reason: decisionReason.optional() })
 

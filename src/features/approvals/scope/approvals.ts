@@ -7,11 +7,13 @@ import { parkedBefore } from '../../../skills/session/approval.ts'
 import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
 import { findApprovals, type Withdrawal } from '../store/approvals.ts'
 import { storeOf } from '../../../store/store.ts'
+import type { AskedCall } from '../../../contract/held-call.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
 import { tellApproval, type HeldRun } from './approval-events.ts'
-import { callHead, callOf, decideCall, logCallAsked, type AskedCall, type HeldCall } from './held-calls.ts'
+import { callHead, callOf, decideCall, logCallAsked, type HeldCall } from './held-calls.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
+import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { hashOf } from '../../../base/prompt-lines.ts'
 import type { StateMove, PromotionQuestion, WaitingPromotion } from '../../proof/scope/promotions.ts'
@@ -31,7 +33,7 @@ type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
-type ApprovalParts = Lanes
+type ApprovalParts = Lanes & Pick<ProofInScope, 'promotions' | 'judgements'>
 
 /**
  * Runs and other questions that wait for an approval: first a row here, then the question
@@ -62,8 +64,8 @@ export class ParkedRuns implements ScopeFeature {
     return this.#poll_at
   }
 
-  get isDue(): boolean {
-    return this.#poll_at !== null && this.#poll_at <= this.#parts.now()
+  runDue(): Promise<void> | false {
+    return this.#poll_at !== null && this.#poll_at <= this.#parts.now() && this.poll()
   }
 
   /** Reuses the request of the same key or agent. `record` is called in the unit that parks. */

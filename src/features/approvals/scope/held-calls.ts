@@ -4,7 +4,7 @@ import { isPlatformFault } from '../../../base/faults.ts'
 import { isJsonFields } from '../../../base/json.ts'
 import type { ApprovalRun } from '../contract/approval.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Payment } from '../../market/contract/payment.ts'
+import type { AskedCall, Payment } from '../../../contract/held-call.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { TraceContext } from '../../../contract/scope-api.ts'
@@ -15,11 +15,10 @@ import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
-type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now'>
+type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>
 type Tools = Readonly<Record<string, ToolDefinition>>
 
 /** A call of a tool that waits for a person. `head`: the span from its question to the decision. */
-export type AskedCall = { payment: Payment } | { call: AnchoredCall }
 export type HeldCall = AskedCall & { head: EntryHead; expires_at: number }
 export const callOf = (held: AskedCall): Payment | AnchoredCall => ('payment' in held ? held.payment : held.call)
 type DecidedCall = { status: 'approved' | 'rejected' | 'expired'; by: string | null; reason: string | null; traceparent: string | null }
@@ -54,22 +53,17 @@ const shown = (call: Payment | AnchoredCall) => ({
   ...('anchors' in call ? { anchors: call.anchors } : { payment: { to: call.to, amount: call.amount } }),
 })
 
-/** The settings for a payment that a person approved: what asks a person asks nobody again. */
-export const approvedSettings = ({ market, ...rest }: Settings): Settings => {
-  const anything = { without_approval: Number.MAX_SAFE_INTEGER, least_price: 0, services: ['*'] }
-  return { ...rest, ...(market && { market: { ...market, ...anything } }) }
-}
-
 type Approved = (Payment | AnchoredCall) & { head: EntryHead }
 
 /**
- * Makes approved calls: payments by `tools`, which have no limit for a single payment, others with
- * the tools of the scope. The key of a payment comes from the approval, so that one that a crash
- * cut off is made once. Another tool may not know such a key: its call is not repeated if it may
+ * Makes approved calls: payments by tools that ask nobody again, others with the tools of the
+ * scope. The key of a payment comes from the approval, so that one that a crash cut off is made
+ * once. Another tool may not know such a key: its call is not repeated if it may
  * have happened. The end is reported to D1, where whoever approved it looks.
  */
-export function handleCalls(parts: HeldCallsParts, tools: Tools): void {
-  const { jobs, outbox, unit } = parts
+export function handleCalls(parts: HeldCallsParts): void {
+  const { jobs, outbox, unit, features } = parts
+  const tools = (): Tools => features.find(({ approvedTools }) => approvedTools)?.approvedTools ?? {}
   const end = (key: string, run: Omit<ApprovalRun, 'ended_at'>) =>
     unit((ending) => {
       jobs.done(ending, 'approved-payment', key)
@@ -79,7 +73,7 @@ export function handleCalls(parts: HeldCallsParts, tools: Tools): void {
     work: 'run',
     at_once: 1,
     attempts: MOST_DEATHS,
-    run: async ({ key, payload }) => end(key, await perform(parts, tools, { ...payload, key: `approval:${key}` })),
+    run: async ({ key, payload }) => end(key, await perform(parts, tools(), { ...payload, key: `approval:${key}` })),
     giveUp: ({ key, payload: { tool } }, reason) => end(key, { ...NOTHING_DONE, ...ended(tool, 'unknown', reason) }),
   })
 }

@@ -1,7 +1,8 @@
 import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../../../base/time.ts'
-import type { StoredApproval, ApprovalRequest, ApprovalStatus, DecidedBy } from '../contract/approval.ts'
+import type { DecidedBy } from '../../../contract/principal.ts'
+import type { StoredApproval, ApprovalRequest, ApprovalStatus } from '../contract/approval.ts'
 import type { Refused } from '../../../base/result.ts'
 import { listByAge, type AgeQuery, type PageOf } from '../../../store/page-by-bytes.ts'
 import { artifactVersions } from '../../../store/artifacts/tables.ts'
@@ -166,3 +167,20 @@ export async function waitingApprovals(
   const sql = `SELECT id, scope, created_at FROM approvals WHERE status = 'pending' AND created_at < ?1 AND expires_at > ?2 ORDER BY created_at LIMIT ?3`
   return (await db.prepare(sql).bind(before, now, limit).all<{ id: string; scope: string; created_at: number }>()).results
 }
+
+type Items = readonly { key: string; value: string }[]
+
+/** Writes what a scope's outbox has about approvals. */
+export const approvalTopics = (db: D1Database) => ({
+  approvals: async (items: Items): Promise<void> => {
+    for (const { value } of items) {
+      const item = JSON.parse(value) as ApprovalRequest | Withdrawal
+      await ('withdrawn' in item ? withdrawApproval(db, item) : insertApproval(db, item))
+    }
+  },
+  'approved-runs': (items: Items): Promise<void> =>
+    recordApprovedRuns(
+      db,
+      items.map(({ key, value }) => ({ approval_id: key, run: value })),
+    ),
+})

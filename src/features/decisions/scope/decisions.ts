@@ -127,13 +127,14 @@ export class DecisionModelCalls implements ScopeFeature {
 
   /** Ends the event. What the model decided is compared with reflexes in shadow mode. */
   #answer(job: Job<Asking>, event: DecisionAsked, call: DecisionCall & { ok: true }): void {
-    const { unit, shadow_trials, settlement } = this.#parts
+    const { unit, features, settlement } = this.#parts
     const { seq } = job.payload
     unit((ending) => {
       const log_seq = recordDecision(ending, { event, call, middle: null }, this.#parts)
       this.#done(ending, job)
       const { scope, id, meta } = event
-      shadow_trials.eventsDecided(ending, [{ seq, scope, id, trace_id: meta.trace_id }], decisionOf(call))
+      const decided = [{ seq, scope, id, trace_id: meta.trace_id }]
+      for (const feature of features) feature.eventsDecided?.(ending, decided, decisionOf(call))
       settlement.end(ending, [seq], { status: 'completed', outcome: { by: 'decision', log_seq } })
     })
   }

@@ -14,6 +14,7 @@ import { learnThenTest, type Scored } from '../../proof/evidence/learn-then-test
 import { barFor } from '../../proof/evidence/sprt.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { eventHead } from '../../../engine/log/spans.ts'
+import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
 import type { Claimed } from '../../../engine/inbox/inbox.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
@@ -32,7 +33,7 @@ const KEY = 'decision_model'
 /** `cells`: agreed and disagreed decisions by probability, until a threshold is chosen. */
 type Proof = { hash: string; version: number; cells: [number, number][]; looks: number; threshold: number | null }
 type Waiting = { event_type: string; score: number; action: Action; version: number; audited: boolean }
-type MiddleProofParts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'certificates' | 'may_act' | 'toolbox'>
+type MiddleProofParts = Pick<Reflexes, 'database' | 'env' | 'settings' | 'toolbox'> & Pick<ProofInScope, 'certificates' | 'proven_acts'>
 
 /**
  * Proves the probability above which the decision model decides as the turn does. Each event that
@@ -69,11 +70,11 @@ export class MiddleProof implements ScopeFeature {
     const risk = this.#riskOf(action)
     // A person chose the threshold, which allows no call that can be neither undone nor repeated.
     if (setting.threshold !== undefined && risk !== 'final') return null
-    const { may_act, settings } = this.#parts
+    const { proven_acts, settings } = this.#parts
     const { mode, audit_share: share } = settings().learning
     if (mode === 'off') return { left: 'proof', detail: 'the setting learning.mode is off' }
     const author = this.author(setting)
-    const detail = may_act.unproven(author, { event_type: event.type, risk }, at)
+    const detail = proven_acts.unproven(author, { event_type: event.type, risk }, at)
     if (detail !== null) return { left: 'proof', detail }
     return isAudited(event.id, { share: shareFor(risk, share), salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }

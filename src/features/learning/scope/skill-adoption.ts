@@ -6,13 +6,15 @@ import { agentRoles } from '../../../skills/session/owner.ts'
 import { saveSkillCases, saveSkillTest } from '../../../store/artifacts/skill-tests.ts'
 import { storeOf } from '../../../store/store.ts'
 import { factsOf } from '../../../tools/tool-facts.ts'
-import type { Activation } from '../../approvals/scope/approvals.ts'
+import type { Activation, ParkedRuns } from '../../approvals/scope/approvals.ts'
 import type { Skilled } from '../../../engine/skills/wiring.ts'
 
-type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now' | 'parked_runs'>
+type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 'settings' | 'now'> & {
+  parked_runs: Pick<ParkedRuns, 'askActivation'>
+}
 
 /** Allowed tools only: no skill is compiled from the others. */
-export async function skillGrounds({ toolbox, settings }: SkillAdoptionParts): Promise<SkillGrounds> {
+export async function skillGrounds({ toolbox, settings }: Pick<SkillAdoptionParts, 'toolbox' | 'settings'>): Promise<SkillGrounds> {
   await toolbox.ready()
   const allowed = Object.entries(toolbox.all).filter(([name]) => toolbox.forPlan(name).ok)
   return { tools: [...factsOf(Object.fromEntries(allowed))], roles: agentRoles(settings()), min_support: settings().learning.min_support }

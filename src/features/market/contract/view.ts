@@ -1,31 +1,9 @@
 import type { Result } from '../../../base/result.ts'
-import type { Event } from '../../../core/event.ts'
+import type { PendingContract, PendingPurchase, ScopeLicence } from '../../../contract/licence.ts'
 import type { Account } from './account.ts'
 
-/** A deal that waits for the answer of its seller. */
-export type PendingPurchase = { deal_id: string; artifact_id: string; price: number; buyer: string }
-export type PendingContract = {
-  contract_id: string
-  proposer: string
-  terms: { service: string; price_per_invocation: number; limit: number }
-}
-
-/** A right to run a version in one scope. `expires_at` in ms. */
-export type Licence = {
-  deal_id: string
-  kind: 'reflex' | 'skill'
-  id: string
-  version: string
-  hash: string
-  expires_at: number | null
-  /** Actions that the scope may take under it. */
-  fires: number | null
-  /** The scope reports its certified decisions, which are paid for one by one. */
-  metered: boolean
-}
-
-/** The part of a licence that the scope checks before it acts. `expires_at` in ms. */
-export type ScopeLicence = Pick<Licence, 'deal_id' | 'expires_at' | 'fires' | 'metered'>
+/** A right to run a version in one scope. */
+export type Licence = ScopeLicence & { kind: 'reflex' | 'skill'; id: string; version: string; hash: string }
 
 /**
  * A scope's part of the market, which the Ledger pushes after each change. A view with a lower
@@ -48,16 +26,6 @@ export type MarketView = {
 /** A transfer or a change of a deal or contract, which becomes an event of the scope. */
 export type MarketEvent = { id: string; type: 'transfer' | 'offer' | 'deal' | 'contract' | 'invocation'; [field: string]: unknown }
 
-const marketEventTypes: ReadonlySet<string> = new Set<MarketEvent['type']>(['transfer', 'offer', 'deal', 'contract', 'invocation'])
-
-/** True for an event that the Ledger sent: one with a key has a sender. */
-export const isMarketEvent = ({ type, source, meta }: Event): boolean =>
-  source === 'ledger' && meta.sender === undefined && marketEventTypes.has(type)
-
-/** The reflex that is called sees the call itself, with its input: not this message of it, too. */
-export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
-  event.type === 'invocation' && event.service === `reflex:${id}`
-
 /** A call of a scope's skill or reflex by another scope, which has reserved the money for it. */
 export type ServiceCall = {
   contract_id: string
@@ -69,6 +37,3 @@ export type ServiceCall = {
 }
 /** `trace_id`: of this side. */
 export type Served = Result<{ output: unknown; trace_id: string }, { detail: string; trace_id: string }>
-
-/** `saves`: the average of a turn, which the action spares if it ends well. */
-export type UsedLicence = { deal_id: string; saves: { model_calls: number; tokens: number; cost_usd: number } | null }

@@ -11,7 +11,8 @@ import type {
   LedgerApi,
 } from '../contract/ledger-api.ts'
 import { artifactIn, type Listing, type NewListing, type NewOffer } from '../contract/listing.ts'
-import type { Licence, PendingPurchase } from '../contract/view.ts'
+import type { PendingPurchase } from '../../../contract/licence.ts'
+import type { Licence } from '../contract/view.ts'
 import { matchesScope } from '../../../contract/scope-pattern.ts'
 import type { Result } from '../../../base/result.ts'
 import { logError } from '../../../base/warn.ts'

@@ -1,11 +1,10 @@
 import type { LicenceUse as Use } from '../contract/ledger-api.ts'
-import type { ScopeLicence, UsedLicence } from '../contract/view.ts'
+import type { LicensedGoods, ScopeLicence, UsedLicence } from '../../../contract/licence.ts'
 import type { Fire } from '../../../reflexes/decide.ts'
 import { iso } from '../../../base/time.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
-type Licensed = { readonly licences?: readonly ScopeLicence[] | undefined }
 type Counts = Pick<Use, 'fires' | 'certified' | 'lapses'>
 const NOTHING: Counts = { fires: 0, certified: 0, lapses: 0 }
 
@@ -23,12 +22,12 @@ export class LicenceUses {
   }
 
   /** The licence that an action is counted on; null if none is needed, or none is left. */
-  current({ licences = [] }: Licensed, now: number): ScopeLicence | null {
+  current({ licences = [] }: LicensedGoods, now: number): ScopeLicence | null {
     return licences.find((one) => this.#ended(one, now) === null) ?? null
   }
 
   /** The reason why no licence allows an action now; null if one does, or none is needed. */
-  obstacle({ licences }: Licensed, now: number): string | null {
+  obstacle({ licences }: LicensedGoods, now: number): string | null {
     if (licences === undefined) return null
     const [first, ...others] = licences.map((one) => this.#ended(one, now))
     return first === undefined || others.includes(null) ? null : first
@@ -41,18 +40,18 @@ export class LicenceUses {
   }
 
   /** Counts an action, or the start of a run. Returns the id of the deal. */
-  fired(unit: Unit, licensed: Licensed): string | null {
+  fired(unit: Unit, licensed: LicensedGoods): string | null {
     return this.#count(unit, this.current(licensed, unit.now), { fires: 1 })
   }
 
   /** Counts a certified decision that spared a turn: a metered licence pays for it. */
-  saved(unit: Unit, licensed: Licensed): void {
+  saved(unit: Unit, licensed: LicensedGoods): void {
     const licence = this.current(licensed, unit.now) ?? licensed.licences?.at(-1) ?? null
     this.#count(unit, licence, { certified: 1 })
   }
 
   /** Reports that its proof ended here: the buyer may end the licences that it runs under. */
-  lapsed(unit: Unit, { licences = [] }: Licensed): void {
+  lapsed(unit: Unit, { licences = [] }: LicensedGoods): void {
     for (const licence of licences) if (this.#ended(licence, unit.now) === null) this.#count(unit, licence, { lapses: 1 })
   }
 

@@ -16,7 +16,7 @@ import type { OwnedReflexes, ReflexVersions } from '../../../engine/reflexes/ver
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
 import type { UnitOfWork } from '../../../engine/storage/unit.ts'
-import type { MarketCopy } from './market-copy.ts'
+import type { MarketCopy } from './in-scope.ts'
 
 type Pushed = {
   scope: string

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LEDGER, type LedgerApi, type LedgerCaller } from '../contract/ledger-api.ts'
-import type { Payment } from '../contract/payment.ts'
+import type { Payment } from '../../../contract/held-call.ts'
 import type { MarketView } from '../contract/view.ts'
 import { matchesScope } from '../../../contract/scope-pattern.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'

@@ -6,13 +6,13 @@ import type { Job } from '../../../engine/jobs.ts'
 import { childHead } from '../../../engine/log/spans.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
-import type { DecisionModelCalls } from '../../decisions/scope/decisions.ts'
+import type { Judgements } from './judgements.ts'
 import type { Audit } from './audits.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
-type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'judgements' | 'env' | 'scope'> & {
+type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'features' | 'env' | 'scope'> & {
   dry_turns: DryTurns
-  decisions: DecisionModelCalls
+  judgements: Judgements
 }
 
 /** Longest wait for the model or its budget: an older decision is not worth the question. */
@@ -88,8 +88,10 @@ type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<A
 
 /** A request for a decision is audited by the decision model, which would have answered it. */
 async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
-  const { jobs, unit, now, judgements, decisions } = parts
-  const answer = await decisions.again(payload.seq)
+  const { jobs, unit, now, judgements, features } = parts
+  const deciding = features.find((feature) => feature.again)
+  if (!deciding?.again) return unit((ending) => void jobs.done(ending, 'audit', key))
+  const answer = await deciding.again(payload.seq)
   if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {
     unit((waiting) => jobs.progressed(waiting, 'audit', key))
     return { again_ms: AGAIN_MS.unknown }

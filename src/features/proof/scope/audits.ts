@@ -12,7 +12,7 @@ import type { ReactionDecision, Fire } from '../../../reflexes/decide.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
 import { childHead, headOf } from '../../../engine/log/spans.ts'
-import type { OwnAct } from './judgements.ts'
+import type { Judgements, OwnAct } from './judgements.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 
@@ -27,7 +27,7 @@ export type Audit = OwnAct & {
   replies?: Replies
 }
 
-type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'judgements' | 'memory' | 'jobs' | 'database' | 'records'>
+type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records'> & { judgements: Judgements }
 
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500

@@ -4,8 +4,13 @@ import type { Refused, Result } from '../../../base/result.ts'
 import { childHead, eventHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
+import type { Judgements } from './judgements.ts'
+import type { ShadowTrials } from './shadow.ts'
 
-type FeedbackParts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs' | 'shadow_trials' | 'judgements'>
+type FeedbackParts = Pick<Lanes, 'scope' | 'database' | 'unit' | 'log' | 'programs'> & {
+  shadow_trials: ShadowTrials
+  judgements: Judgements
+}
 type FeedbackRow = { seq: number; type: string; trace_id: string; outcome: string | null }
 
 /** The state key of the latest judged events. */

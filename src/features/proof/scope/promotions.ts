@@ -1,25 +1,23 @@
 import type { ReflexState, ReflexVersion } from '../../../contract/reflex.ts'
 import type { Certificate, Stratum } from '../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
-import type { LicenceUses } from '../../market/scope/licence-use.ts'
 import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import { doubtIn, why } from '../evidence/certificate.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
-import type { MayAct } from '../../../engine/reflexes/may-act.ts'
+import type { ProvenActs } from './proven-acts.ts'
 import type { TeacherWatch } from './teacher-watch.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
 import type { ReflexSync } from '../../../engine/reflexes/sync.ts'
 import type { Move, ReflexVersions } from '../../../engine/reflexes/versions.ts'
 
-type PromotionsParts = Pick<Ground, 'records' | 'settings'> & {
+type PromotionsParts = Pick<Ground, 'records' | 'settings' | 'features'> & {
   programs: ReflexVersions
   reflex_sync: Pick<ReflexSync, 'moved'>
   certificates: Certificates
-  may_act: Pick<MayAct, 'heldBack' | 'unproven'>
-  licence_use: Pick<LicenceUses, 'lapsed'>
+  proven_acts: Pick<ProvenActs, 'heldBack' | 'unproven'>
   teacher_watch: TeacherWatch
 }
 type Compared = Omit<Extract<Observed, { kind: 'compared' | 'audited' }>, 'kind'>
@@ -75,7 +73,7 @@ export class Promotions {
    * nothing proves any more, and that nothing may prove, acts no longer.
    */
   judge(unit: Unit, judged: ReflexVersion): void {
-    const { programs, records, certificates, may_act } = this.#parts
+    const { programs, records, certificates, proven_acts } = this.#parts
     this.review(unit, judged)
     // An earlier comparison of the same decision may have changed its state.
     const version = programs.find(judged) ?? judged
@@ -90,9 +88,9 @@ export class Promotions {
       const reason = `${countsOf(certificate.strata)}: too few to ${waits ? 'activate it' : 'let it act on'}`
       return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
     }
-    if (may_act.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
+    if (proven_acts.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
     const proven = certificate.strata.filter(({ state }) => state === 'proven')
-    const allowed = proven.filter((stratum) => may_act.unproven(version, stratum, unit.now) === null)
+    const allowed = proven.filter((stratum) => proven_acts.unproven(version, stratum, unit.now) === null)
     for (const stratum of proven)
       if (!allowed.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
     if (waits && allowed.length > 0) this.move(unit, version, { to: 'active', reason: countsOf(allowed), by_proof: true })
@@ -173,7 +171,7 @@ export class Promotions {
   /** Stops a version that this scope does not govern in this scope only. */
   suspend(unit: Unit, version: ReflexVersion, reason: string): void {
     this.#parts.programs.suspend(unit, version, reason)
-    this.#parts.licence_use.lapsed(unit, version)
+    for (const feature of this.#parts.features) feature.lapsed?.(unit, version)
     this.#log(unit, version, 'suspended', reason)
   }
 

@@ -9,7 +9,7 @@ import type { Words } from '../../../contract/reflex.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { countRun } from '../../../reflexes/metrics.ts'
 import { countTrial, demotionOf } from '../../../reflexes/promotion.ts'
-import { historyOf, type Fire, type ReflexStep } from '../../../reflexes/decide.ts'
+import { historyOf, type ReflexStep } from '../../../reflexes/decide.ts'
 import type { Applied, ScopeFeature } from '../../../engine/feature.ts'
 import type { Stored } from '../../../engine/inbox/inbox.ts'
 import { childHead, eventHead, headOf, scopeHead } from '../../../engine/log/spans.ts'
@@ -18,8 +18,7 @@ import type { ReflexVersions } from '../../../engine/reflexes/versions.ts'
 import type { Records } from '../../../engine/reflexes/stats.ts'
 import type { Promotions } from './promotions.ts'
 import { riskIn } from '../../../agent/risk.ts'
-import type { UsedLicence } from '../../market/contract/view.ts'
-import type { LicenceUses } from '../../market/scope/licence-use.ts'
+import { savingsOf } from '../../../engine/turns/budget.ts'
 import type { Judgements, JudgedAct } from './judgements.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
@@ -30,7 +29,6 @@ type ShadowTrialsParts = Pick<Ground, 'database' | 'records' | 'features' | 'age
   toolbox: Toolbox
   promotions: Promotions
   judgements: Judgements
-  licence_use: LicenceUses
 }
 type Overruling = { turn_id: string | null; reason: string } & Partial<Pick<JudgedAct, 'judged_by' | 'by'>>
 type Undoing = { tool: string; undoes: NonNullable<ToolDefinition['undoes']> }
@@ -65,11 +63,6 @@ export class ShadowTrials implements ScopeFeature {
     const on = { at: unit.now, event_id: one.event.id }
     if (fire && state) this.#parts.records.fired(historyOf(fire.version, state), fire, on)
     if (version !== null && (passed?.reason === 'cooldown' || passed?.reason === 'rate')) this.#heldBack({ id, version })
-  }
-
-  acted(unit: Unit, { action, permitted, version }: Fire): [] {
-    if (!permitted.lane) this.actionEnded(unit, version, { ok: true, saves: action.action_type !== 'escalate' })
-    return []
   }
 
   /** Compares the trials on an event with the reflex that acted, or has them wait for a turn. */
@@ -123,10 +116,7 @@ export class ShadowTrials implements ScopeFeature {
     if (!ok) {
       metrics.failed += 1
       trial.failed += 1
-    } else if (saves) {
-      this.#save(metrics)
-      if (version.licences) this.#parts.licence_use.saved(unit, version)
-    }
+    } else if (saves) this.#save(metrics)
     this.#judge(unit, version)
   }
 
@@ -308,16 +298,4 @@ export class ShadowTrials implements ScopeFeature {
     metrics.tokens_saved += tokens
     metrics.cost_saved_usd += cost_usd
   }
-}
-
-const NO_TURNS = { turns: 0, model_calls: 0, tokens: 0, cost_usd: 0 }
-
-/** The average cost of the turns so far, which an action that spares one saves. */
-export function savingsOf({ agent, features }: Pick<Ground, 'agent' | 'features'>): NonNullable<UsedLicence['saves']> {
-  if (agent().trigger === null) return { model_calls: 0, tokens: 0, cost_usd: 0 }
-  // The counters have the model calls of dry turns, too.
-  const counting = features.find((feature) => feature.turns)
-  const { turns, model_calls, tokens, cost_usd } = counting?.turns?.() ?? NO_TURNS
-  const share = (sum: number) => (turns === 0 ? 0 : sum / turns)
-  return { model_calls: turns === 0 ? 1 : share(model_calls), tokens: share(tokens), cost_usd: share(cost_usd) }
 }

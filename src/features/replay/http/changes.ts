@@ -1,5 +1,5 @@
 import { lookUpReflex, reflexVersionsFor, type Asker } from '../../../artifacts/look-up.ts'
-import type { ScopeLicence } from '../../market/contract/view.ts'
+import type { ScopeLicence } from '../../../contract/licence.ts'
 import type { Principal } from '../../../contract/principal.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
 import type { ReplayBudget, ReplayChanges } from '../contract/what-if.ts'

@@ -5,7 +5,7 @@ import { reflexToolNames } from '../../../../src/engine/reflexes/guidance.ts'
 import { reflexes } from '../../../../src/artifacts/kinds.ts'
 import { calls, write } from '../../../support/reflex-chain.ts'
 import { freshId } from '../../../support/reflexes.ts'
-import { emptyView } from '../../../../src/features/market/scope/market-copy.ts'
+import { emptyView } from '../../../../src/features/market/scope/in-scope.ts'
 import { entriesOf, freshScope, inObject, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 import { behaviours, effects } from '../../../support/test-agents.ts'
 

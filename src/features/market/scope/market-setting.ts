@@ -1,5 +1,5 @@
-import type { LedgerApi } from '../../features/market/contract/ledger-api.ts'
-import { defaultMarket, type MarketSettings } from '../../features/market/contract/setting.ts'
+import type { LedgerApi } from '../contract/ledger-api.ts'
+import { defaultMarket, type MarketSettings } from '../contract/setting.ts'
 
 /** The setting `market`; a later one has a higher revision. */
 export type MarketSetting = { market: MarketSettings | null; revision: number }
