@@ -43,8 +43,8 @@ const patternsUncached: Vite.Plugin = {
     keyOf(({ sourceCode }) => (sourceCode.includes('import.meta.glob') ? false : undefined)),
 }
 
-/** Mutation testing leaves out simulations of thousands of lives, and counts of source lines. */
-const TAGS = [{ name: 'simulation' }, { name: 'sources' }]
+/** Mutation testing leaves out simulations of many lives, counts of source lines, and times. */
+const TAGS = [{ name: 'simulation' }, { name: 'sources' }, { name: 'timed' }]
 
 const inNode = (name: string, files: string, groupOrder: number): TestProjectInlineConfiguration => ({
   resolve: PACKAGE,

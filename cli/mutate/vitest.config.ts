@@ -11,9 +11,9 @@ class ShortestFirst extends BaseSequencer {
 /** Unit tests alone, for Stryker; `cli/mutate/areas.ts` says which. */
 const test = {
   include: (process.env.MUTATE_TESTS ?? '').split(' '),
-  tags: [{ name: 'simulation' }, { name: 'sources' }],
+  tags: [{ name: 'simulation' }, { name: 'sources' }, { name: 'timed' }],
   // The type has it for the command line alone.
-  tagsFilter: ['!simulation && !sources'],
+  tagsFilter: ['!simulation && !sources && !timed'],
   // Fewer values for each property: most breaks are found by a few, or by none.
   env: { VITE_PROPERTY_TIMES: '0.1' },
   isolate: false,

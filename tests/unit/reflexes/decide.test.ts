@@ -173,7 +173,12 @@ describe('the chain', () => {
   test('acts once, by the first that fires, and has the others watch all the same', () => {
     const codes: Record<string, Code> = { a: () => null, b: () => reply(), c: () => reply(), d: () => reply() }
     const watcher = (id: string) => version({ id, version: 2, state: 'shadow' })
-    const chain = [link('a', { watching: [watcher('a')] }), link('b'), link('c', { watching: [watcher('c'), watcher('d')] })]
+    const chain = [
+      link('a', { watching: [watcher('a')] }),
+      link('b'),
+      link('c', { watching: [watcher('c')] }),
+      link('d', { watching: [watcher('d')] }),
+    ]
     const { first } = scene(codes, { chain }).decideOn(sent())
     expect(first.steps.map(({ id, version, state, fire }) => [id, version, state, fire !== null])).toEqual([
       ['a', 2, 'shadow', false],
