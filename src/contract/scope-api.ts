@@ -175,6 +175,8 @@ export interface FeatureCalls {
    * `AskedAgain[]`, at most `MOST_ASKED` events.
    */
   askAgain(event_ids: string[]): Promise<string>
+  /** JSON of EventFacts: what the scope knows of an event and its reflexes. Null: no such event. */
+  eventFacts(event_id: string): Promise<string | null>
   /** A person's judgement of the decision on an event. `by` is a name. */
   judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
   /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */

@@ -6,6 +6,7 @@ import { find as findReflex } from '../../../src/contract/operations/reflexes.ts
 import { RequestRefused } from '../../lib/api.ts'
 import type { Paint } from '../../lib/paint.ts'
 import { counted } from '../../lib/text.ts'
+import { why } from '../../../src/features/learning/operations/why.ts'
 import { addOperation } from '../operation.ts'
 import { ask, askPages } from '../ask.ts'
 import { proofLines, type ShownProof } from '../reflex/show.ts'
@@ -34,6 +35,13 @@ Examples:
   reflex learn show 0199…
   reflex learn show 0199… learned.tool-block.1a2b3c4d.5e6f7a8b --evidence differed`
 
+const WHY_HELP = `
+Nothing acts: a learned reflex runs again on what it saw of the event, and says which condition or
+which lead of points decided.
+
+Example:
+  reflex learn why ssh/web-1 019a2b3c-…`
+
 export function addLearnRuns(learn: Command): void {
   learn
     .command('snapshot <scope>')
@@ -51,6 +59,7 @@ export function addLearnRuns(learn: Command): void {
     .addOption(limitOption(1000))
     .addHelpText('after', SHOW_HELP)
     .action(handler(show))
+  addOperation(learn, why).addHelpText('after', WHY_HELP)
 }
 
 const POLL_MS = 1000

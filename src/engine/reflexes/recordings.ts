@@ -3,6 +3,7 @@ import { byteLength } from '../../base/json.ts'
 import { isFields } from '../../base/check-json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Outcome } from '../../contract/event-record.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
 import { type Decision, type ReflexRecording, actsOf } from '../../contract/reflex.ts'
 import { RECENT_EVENTS, WINDOW_MS, type ReflexContext, type WindowCounts } from '../../reflexes/reflex-context.ts'
 import type { Agent } from '../../agent/define-agent.ts'
@@ -29,6 +30,8 @@ type ReactionRow = {
   outcome: string | null
   chain_seq: number | null
 }
+/** The entry of a reflex that ran, or was held back, on an event. */
+export type RanEntry = Extract<LogEntry, { kind: 'reflex-fired' | 'reflex-passed' }>
 type Seen = Pick<ReactionRow, 'seq' | 'payload' | 'accepted_at' | 'outcome'>
 type Counted = { at: number; type: string; source: string }
 type Span = { since: number; after: number; limit: number }
@@ -82,6 +85,15 @@ export class Recordings {
     return Array.from(rows, (row) => this.#recording(row, newest))
   }
 
+  /** An event, and what the chain logged about it. Null if a filter left it out, or it is gone. */
+  of(id: string): { recording: ReflexRecording; ran: RanEntry[] } | null {
+    const sql = `SELECT seq, id, payload, accepted_at, outcome, chain_seq FROM events WHERE id = ? AND status <> 'ignored'`
+    const row = this.#parts.database.first<ReactionRow>(sql, id)
+    if (!row) return null
+    const ran = row.chain_seq === null ? [] : Array.from(this.#ran(id, row.chain_seq))
+    return { recording: this.#recording(row, new Newest(this.#parts.database)), ran }
+  }
+
   /**
    * Contexts of events that no reflex saw, by event id. At most about `bytes` of JSON. Others may
    * call the scope meanwhile.
@@ -133,11 +145,15 @@ export class Recordings {
 
   /** The context that a reflex was shown, from the entries that the chain left about the event. */
   #logged(id: string, chain_seq: number): ReflexContext | null {
+    for (const { context } of this.#ran(id, chain_seq)) if (context) return context as ReflexContext
+    return null
+  }
+
+  *#ran(id: string, chain_seq: number): Iterable<RanEntry> {
     for (const entry of this.#parts.log.entries(chain_seq, MOST_ENTRIES)) {
       const ran = entry.kind === 'reflex-fired' || entry.kind === 'reflex-passed'
-      if (ran && entry.event_ids[0] === id && entry.context) return entry.context as ReflexContext
+      if (ran && entry.event_ids[0] === id) yield entry
     }
-    return null
   }
 
   #decision(outcome: Outcome): Decision | null {

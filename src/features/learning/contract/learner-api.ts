@@ -2,6 +2,7 @@ import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import type { StoredManifest } from '../../../contract/skill.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
+import type { ProgramWhy } from './why.ts'
 import type { EvidencePart, LearnRequest, Mined, ReadPlace, StartedRun, startedBy } from './runs.ts'
 
 /** A version that audits sent back to shadow mode: they disagree since a place in the log. */
@@ -16,6 +17,8 @@ export interface LearnerApi {
   start(request: LearnStart): Promise<StartedRun>
   /** The decisions behind a number of a candidate; null if they are no longer kept. */
   evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<ReadPlace[] | null>
+  /** Runs a learned program to say why. `saw`: JSON of the context. */
+  explain(of: { hash: string; code: string; saw: string }): Promise<{ why: ProgramWhy; fuel: number }>
 }
 
 /** A reflex that a run has learned, for its scope to register. */

@@ -11,7 +11,10 @@ import { senderOf } from '../../../events/parse-event.ts'
 import { teachingKeys } from '../../../store/access/keys.ts'
 import { writeRun } from '../store/learn-runs.ts'
 import { storeOf } from '../../../store/store.ts'
+import type { Saw } from '../episode.ts'
+import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
 import { ended } from './ending.ts'
+import { explainRun } from './explain-run.ts'
 import { RunSteps, type ReadHistory } from './steps-of-run.ts'
 import { LearnerStore, type LearningRun } from './store.ts'
 
@@ -67,6 +70,10 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
 
   async evidence(of: { run_id: string; decision: string; part: EvidencePart }): Promise<ReadPlace[] | null> {
     return this.#store.groundsOf(of)
+  }
+
+  async explain({ hash, code, saw }: { hash: string; code: string; saw: string }) {
+    return explainRun(isolateSandbox(), { hash, code }, JSON.parse(saw) as Saw)
   }
 
   /** Runs one step at a time: an alarm may be repeated while its handler still runs. */

@@ -3,6 +3,7 @@ import { REPEATS_SOURCE } from '../facts/repeats.ts'
 import { quote } from '../facts/text.ts'
 import type { TreeNode } from './grow.ts'
 import { HOUR, isCategory, type NumberSource, type TreeColumn } from './numbers.ts'
+import { nameOfSource } from './tree-words.ts'
 import type { Trees } from './trees.ts'
 
 /** Stands for a leaf, and for the end. No character is 0. */
@@ -54,7 +55,7 @@ const ASKED = [
 ${columns.map(({ at }) => `  [${at.map(valueCode).join(', ')}],`).join('\n')}
 ]
 const partsOf = (context) => [
-${columns.map(({ source }) => `  ${partCode(source)},`).join('\n')}
+${columns.map(({ source }) => `  ${partCode(source)}, // ${nameOfSource(source)}`).join('\n')}
 ]
 // Where a part may be missing, and where a value may be another than the listed ones.
 const MISSING = ${flagsCode(taught.map(({ missing }) => missing))}

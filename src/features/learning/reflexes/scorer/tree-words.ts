@@ -105,12 +105,12 @@ function numberTests({ source, at }: TreeColumn, held: Held): string[] {
   ]
 }
 
-function nameOfSource(source: NumberSource): string {
+export function nameOfSource(source: NumberSource): string {
   if ('other' in source) return `${nameOfPath(source.path)} ${source.is === 'ratio' ? '/' : '-'} ${nameOfPath(source.other)}`
   return source.is === 'hour' ? `hour of ${nameOfPath(source.path)}` : nameOfPath(source.path)
 }
 
-function nameOfPath(path: ContextPath): string {
+export function nameOfPath(path: ContextPath): string {
   const [first, ...rest] = path
   const name = (first === 'event' ? rest : first === REPEATS ? ['repeats', ...rest] : path).join('.')
   return /^[A-Za-z_]\w*(?:\.\w+)*$/.test(name) ? name : quote(name)

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import type { EpisodeAct } from '../../../src/features/learning/episode.ts'
+import { explained, explaining } from '../../../src/features/learning/reflexes/explain.ts'
+import { guardWords, whyOf } from '../../../src/features/learning/reflexes/explain-words.ts'
+import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
+import { quote } from '../../../src/features/learning/reflexes/facts/text.ts'
+import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
+import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
+import { runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { partsOf } from '../../../src/reflexes/weights.ts'
+import { seededRandom } from '../../support/random.ts'
+import { sandboxModule } from '../../support/sandbox-module.ts'
+import { call, episode, history } from './histories.ts'
+
+const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
+const NOUNS = ['parcel', 'card', 'account', 'invoice', 'refund', 'password']
+const ASIDES = ['please', 'hello', 'thanks', 'again', 'today', 'still']
+const pick = (from: readonly string[], random: () => number): string => from[Math.floor(random() * from.length)] ?? ''
+
+function desk(index: number): [{ type: string; line: string }, EpisodeAct[]] {
+  const random = seededRandom(index + 1)
+  const intent = Math.floor(random() * 3)
+  const words = Array.from({ length: 9 }, (_, place) =>
+    place % 2 === 1 ? pick(ASIDES, random) : random() < 0.93 ? pick(NOUNS.slice(intent * 2, intent * 2 + 2), random) : pick(NOUNS, random),
+  )
+  return [{ type: 'mail', line: words.join(' ') }, intent === 2 ? [] : call(`tool${intent}`, { by: 'desk' })]
+}
+
+function order(index: number): [{ type: string; amount: number; age: number; land: string }, EpisodeAct[]] {
+  const random = seededRandom(index + 7)
+  const fields = {
+    type: 'order',
+    amount: Math.round(random() * 1000),
+    age: Math.floor(random() * 90),
+    land: pick(['de', 'fr', 'it', 'es'], random),
+  }
+  const isHeld = fields.amount > 700 || (fields.land === 'es' && fields.age < 30)
+  return [fields, isHeld ? call('hold', { why: 'risk' }) : []]
+}
+
+function learned(decide: (index: number) => [Record<string, unknown> & { type: string }, EpisodeAct[]], count = 1500): string {
+  const [reflex] = learnReflexes(history(count, decide as typeof desk)).reflexes
+  return reflex?.code ?? ''
+}
+
+function ask(code: string, fields: Parameters<typeof episode>[1]) {
+  const context = { ...sampleContext, ...episode(9000, fields, []).saw }
+  const program = explaining(code)
+  if (program === null) throw new Error('it has another form')
+  const run = sandbox.run({ hash: 'why', code: program.code }, context)
+  expect(run.error).toBeNull()
+  const parts = partsOf(code)
+  const why = whyOf(program, parts.ok ? parts.weights : null, explained.parse(run.value), context)
+  const { action } = runReflex(sandbox, { hash: 'own', code }, context)
+  // The explanation is of what the program does.
+  expect(why.would === null).toBe(action === null)
+  return why
+}
+
+describe('why a table of words decides', () => {
+  const code = learned(desk)
+
+  test('names the decision, its lead, and the words that spoke for it', () => {
+    const { would, points, reasons } = ask(code, { type: 'mail', line: 'parcel please card please parcel please card please parcel' })
+    expect(would).toBe('call tool0 {"by":"desk"}')
+    expect(points?.best.decision).toContain('tool0')
+    expect(points?.lead).toBeGreaterThanOrEqual(points?.needed ?? Infinity)
+    expect(points?.best.spoke.map(({ says }) => says)).toEqual(expect.arrayContaining(['line says "parcel"', 'line says "card"']))
+    expect(points?.best.spoke.length).toBeLessThanOrEqual(8)
+    expect(reasons).toEqual([expect.stringMatching(/has \d+ points more than .*, and needs \d+\.$/)])
+  })
+
+  test('says that a lead is too small', () => {
+    const { would, reasons, points } = ask(code, { type: 'mail', line: 'parcel please account hello refund thanks' })
+    expect(would).toBeNull()
+    expect(points?.lead).toBeLessThan(points?.needed ?? 0)
+    expect(reasons).toEqual([expect.stringMatching(/^The lead is too small: /)])
+  })
+
+  test('names the guard that left the event, and what the event has there', () => {
+    expect(ask(code, { type: 'call', line: 'parcel card' }).reasons).toEqual(['type is "call"; it was taught with "mail".'])
+    const { reasons } = ask(code, { type: 'mail', line: 'parcel please card please parcel please card please 900' })
+    expect(reasons.at(-1)).toBe('line has a number that it was not taught with.')
+  })
+})
+
+describe('why a table of numbers decides', () => {
+  const code = learned(order, 1600)
+
+  test('names the numbers and values with their thresholds', () => {
+    const { would, points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de' })
+    expect(would).toContain('call hold')
+    expect(points?.best.spoke).toEqual(
+      expect.arrayContaining([{ says: expect.stringMatching(/^amount >= [67]\d\d/), points: expect.any(Number) }]),
+    )
+  })
+
+  test('adds up to the points of the table', () => {
+    const { points } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de' })
+    expect(points?.lead).toBe((points?.best.points ?? 0) - (points?.second.points ?? 0))
+  })
+
+  test.each([
+    [{ amount: 90_000 }, /^amount is 90000; it was taught with -?[\d.]+ to [\d.]+\.$/],
+    [{ land: 'xx' }, /^land is "xx"/],
+  ])('says that %j is outside of what was taught', (odd, expected) => {
+    const { would, reasons } = ask(code, { type: 'order', amount: 900, age: 50, land: 'de', ...odd })
+    expect(would).toBeNull()
+    expect(reasons).toEqual([expect.stringMatching(expected)])
+  })
+})
+
+const HOSTILE = "'\n  if (true) return null\n) return act(context)"
+test.each(['by the desk', HOSTILE])('rules name the condition that holds, or that none holds: %j', (by) => {
+  const code = learned((index) => {
+    const isFull = index % 3 === 0
+    return [{ type: 'note', line: `${isFull ? `disk full ${by}` : 'all fine'} on host ${index}` }, isFull ? call('clean', { by }) : []]
+  }, 400)
+  const full = ask(code, { type: 'note', line: `disk full ${by} on host 3` })
+  const fine = ask(code, { type: 'note', line: 'all fine on host 4' })
+  const [taken, left] = full.would === null ? [fine, full] : [full, fine]
+  expect(taken.reasons).toEqual([expect.stringMatching(/^It is so taught: /)])
+  expect(left).toMatchObject({ would: null, reasons: ['None of its rules holds.'] })
+})
+
+test('code that no learner wrote has no explanation', () => {
+  expect(explaining('const reflex = (context) => null')).toBeNull()
+})
+
+test.each([
+  ["context.event['a b'] !== 'x'", '\'a b\' is 1; it was taught with "x".'],
+  [`!['x', ${quote("it's")}].includes(context.event.kind)`, 'kind is missing; it was taught with "x", "it\'s".'],
+  ['!(context.event.meta?.size >= 1 && context.event.meta?.size <= 2.5)', 'meta.size is 7; it was taught with 1 to 2.5.'],
+])('the guard %s is "%s"', (condition, words) => {
+  const { saw } = episode(1, { type: 'note', 'a b': 1, meta: { size: 7 } }, [])
+  expect(guardWords(condition, saw)).toBe(words)
+})
