@@ -94,6 +94,8 @@ type Bound = Threshold & { alpha: number }
 const FOLDS = 5
 /** Logits from which on a disagreement may be the teacher's mistake. */
 const CONFIDENT = 2
+/** A table that errs more often cannot tell a mistake of the teacher from its own. */
+const MOST_WRONG = 0.15
 /** Share of decisions that is worth a looser bound. */
 const ENOUGH = 0.95
 /** Share that is worth the loosest one. */
@@ -135,7 +137,8 @@ export function* judgeScorer(
   const pooled = { outside: pooledOf(true), inside: pooledOf(false) }
   const thresholds = [pooled.outside, pooled.inside].flatMap((bound) => bound?.threshold ?? [])
   const confident = Math.max(CONFIDENT * POINTS_OF_LOGIT, ...thresholds)
-  const disputed = scored.filter(({ agreed, score }) => !agreed && score >= confident).map(({ index }) => index)
+  const canTell = scored.filter(({ agreed }) => !agreed).length <= scored.length * MOST_WRONG
+  const disputed = !canTell ? [] : scored.filter(({ agreed, score }) => !agreed && score >= confident).map(({ index }) => index)
   const leads = classes.classes.map((_, own) => {
     const taken = judged.filter(({ best }) => best === own)
     const bound = taken.length < LEAST_ALONE ? pooled[reaches[own] === true ? 'outside' : 'inside'] : strictest(taken, alphas, delta)
