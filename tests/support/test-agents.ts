@@ -61,8 +61,6 @@ export const testAgent: Agent = defineAgent({
     act_once: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `once:${text}`, execute: perform }),
     act_global: defineTool({ description: 'does it once', input, idempotence_key: ({ text }) => `global:${text}`, execute: perform }),
     undo_global: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_global', match: ['text'] }, execute: perform }),
-    act_plain: defineTool({ description: 'does it', input, execute: perform }),
-    undo_plain: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_plain', match: ['text'] }, execute: perform }),
     act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },

@@ -34,6 +34,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes/{scope}/log', 'viewer'],
   ['GET', '/v1/scopes/{scope}/events', 'viewer'],
   ['GET', '/v1/scopes/{scope}/events/{id}', 'viewer'],
+  ['GET', '/v1/scopes/{scope}/events/{id}/why', 'viewer'],
   ['GET', '/v1/scopes/{scope}/ws', 'viewer', 'publisher'],
   ['GET', '/v1/scopes/{scope}/stream', 'viewer'],
   ['POST', '/v1/scopes/{scope}/tickets', 'viewer', 'publisher'],

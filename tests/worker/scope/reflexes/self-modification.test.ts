@@ -162,7 +162,7 @@ describe('an agent that may change itself', () => {
     expect(record).toMatchObject({
       outcome: {
         result: {
-          tools: ['act', 'act_once', 'act_global', 'undo_global', 'act_plain', 'undo_plain', 'act_deaf', 'act_quickly'],
+          tools: ['act', 'act_once', 'act_global', 'undo_global', 'act_deaf', 'act_quickly'],
           answer: expect.stringContaining('not allowed'),
         },
       },
