@@ -74,8 +74,6 @@ const inWorkers = async (
       remoteBindings: false,
       verbose: false,
       miniflare: {
-        // The runner and the runtime talk by a socket on this machine, about megabytes of modules.
-        compatibilityFlags: ['no_web_socket_compression'],
         r2Buckets: ['TEST_ARCHIVE'],
         d1Databases: ['CONTROL_DB'],
         bindings: {
@@ -129,7 +127,9 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/**/*.test.ts', 0),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0),
+      // These move the clock, which all files of a runtime share.
+      await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
       await inWorkers('walk', 'tests/walk/*.test.ts', 0, [instrument]),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.

@@ -26,8 +26,6 @@ const LONGEST = [
   'worker/http/scopes/routes.test.ts',
   'worker/scope/services.test.ts',
 ]
-/** The clock is shared by the files of a runtime: others run before these. */
-const MOVES_THE_CLOCK = 'worker/testing/'
 const tests = path.join(import.meta.dirname, '..')
 
 /**
@@ -38,12 +36,10 @@ const tests = path.join(import.meta.dirname, '..')
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
-      const file = path.relative(tests, moduleId)
-      if (file.startsWith(MOVES_THE_CLOCK)) return LONGEST.length + 1
-      const index = LONGEST.indexOf(file)
+      const index = LONGEST.indexOf(path.relative(tests, moduleId))
       return index < 0 ? LONGEST.length : index
     }
-    const projects = ['worker', 'walk', 'unit']
+    const projects = ['worker', 'testing', 'walk', 'unit']
     const place = ({ project }: TestSpecification) => projects.indexOf(project.name)
     return (await super.sort(files)).toSorted((one, other) => place(one) - place(other) || rank(one) - rank(other))
   }
