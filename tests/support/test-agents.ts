@@ -95,6 +95,19 @@ export const doorkeeper: OfflineRule = {
     last_tool_result ? { text: 'The front door is open.' } : { tool: { name: 'open_door', input: { door: 'front' } } },
 }
 
+/** Its tool has no key of its own, and can be undone. */
+export const undoingAgent: Agent = defineAgent({
+  name: 'undoer',
+  scopes: ['plain/*'],
+  events: [note],
+  tools: {
+    act: defineTool({ description: 'does it', input, execute: perform }),
+    act_plain: defineTool({ description: 'does it', input, execute: perform }),
+    undo_plain: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_plain', match: ['text'] }, execute: perform }),
+  },
+  settings: { turn_timeout_ms: 5000 },
+})
+
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
 
 /** Has all tools that a scope can give to its agent. */

@@ -273,7 +273,9 @@ describe('a sequence', () => {
       `{ action_type: 'call_tool', tool: 'act_${kind}', args: { text: '${text}' } }`,
       act(`'?'`, `, uses: [{ at: '/args/text', output: 1, path: '/times' }]`),
     ]
-    const { scope, stub } = await acting(`return { action_type: 'sequence', acts: [${acts.join()}], idempotence_key: 'k' }`)
+    const of = freshScope(kind === 'plain' ? 'plain' : 'test')
+    const body = `return { action_type: 'sequence', acts: [${acts.join()}], idempotence_key: 'k' }`
+    const { scope, stub } = await acting(body, {}, of)
     await sendAndSettle(stub, note(scope, 'a'))
     expect(did(scope)).toEqual(['mail', text, '1'])
     await stub.callTool({ tool: `undo_${kind}`, input: { text }, key: crypto.randomUUID() }, 'ops')
