@@ -11,6 +11,7 @@ import {
   offerRefusal,
   SETTLINGS,
   STEP,
+  WORTH,
   stratumOfAct,
   withoutForgotten,
   worthAsking,
@@ -171,8 +172,8 @@ export class LearningScope {
     this.learnMs = Math.max(this.learnMs, performance.now() - start)
     this.learned = learned
     this.#covers.push(coverageOf(learned))
-    if (this.#tookOver.size === 0 && !isWorthProof(this.#covers, length)) return
-    for (const bundle of await bundlesOf(learned)) this.#offer(bundle, index)
+    const isWorth = this.#tookOver.size > 0 || isWorthProof(this.#covers, length)
+    for (const bundle of await bundlesOf(learned)) if (isWorth || bundle.forecast >= WORTH) this.#offer(bundle, index)
   }
 
   #learnOnce(): LearnedReflexes {

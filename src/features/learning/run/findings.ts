@@ -4,7 +4,7 @@ import { wilsonLow } from '../../proof/evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'
-import { type Offer, offerRefusal, offersOf } from './policy.ts'
+import { type Offer, offerRefusal, offersOf, WORTH } from './policy.ts'
 
 /** A finding of a run, as its scope registers it and as the run reports it. */
 export type Find = {
@@ -37,7 +37,9 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
     const isInProof = offer.strata.every((stratum) => provable.has(stratum))
     // A version that proves only a part of it does not keep the rest waiting.
     const forecasts = isInProof ? known.map(({ forecast }) => forecast) : []
-    const reason = worth ? offerRefusal(offer, forecasts) : TOO_EARLY
+    // It takes most of its own decisions: a later version for the others is judged on all of theirs.
+    const isWorth = worth || offer.forecast >= WORTH
+    const reason = isWorth ? offerRefusal(offer, forecasts) : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
     else
       finds.push(

@@ -10,7 +10,7 @@ export const FIRST = 200
 const GROWTH = 1.25
 export const STEP = 75
 /** A first version is proved once it would take this share of decisions, or after this number. */
-const WORTH = 0.85
+export const WORTH = 0.85
 /** After so many, less has to be enough. */
 const LONG = { episodes: 1500, covers: 0.3 } as const
 const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
