@@ -37,7 +37,7 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
     const isInProof = offer.strata.every((stratum) => provable.has(stratum))
     // A version that proves only a part of it does not keep the rest waiting.
     const forecasts = isInProof ? known.map(({ forecast }) => forecast) : []
-    // It takes most of its own decisions: a later version for the others is judged on all of theirs.
+    // A later version for other decisions is judged on all of them.
     const isWorth = worth || offer.forecast >= WORTH
     const reason = isWorth ? offerRefusal(offer, forecasts) : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
