@@ -60,10 +60,14 @@ async function resend(answered: readonly Answered[]): Promise<void> {
     status: status === 'failed' ? 'failed' : 'exists',
     reason,
   })
+  // Another account may have a pending transfer of this id by now: then the id names two.
+  const since = (first: TransferResult, reason: TransferResult['reason']): TransferResult =>
+    reason === 'pending_transfer_ambiguous' && first.reason?.startsWith('pending_transfer_') === true ? { ...first, reason } : first
   for (const one of answered.filter(({ kind }) => kind === 'transfers')) {
     const again = await ask(server, one)
     expect(again?.status).toBe(one.status)
-    expect(resultsOf({ ...one, answer: again?.answer })).toEqual(resultsOf(one).map(after))
+    const results = resultsOf({ ...one, answer: again?.answer })
+    expect(results).toEqual(resultsOf(one).map((first, at) => since(after(first), results[at]?.reason ?? null)))
   }
 }
 
