@@ -41,7 +41,7 @@ export function Timers({ scope }: { scope: string }) {
         ]}
         empty="No timer is set."
       >
-        <p>A timer sends a timer.tick event at an interval, by a cron expression, or once.</p>
+        <p>A timer sends timer.tick at an interval, by a cron expression, or once.</p>
       </Rows>
       <SetTimer path={path} onDone={timers.reload} />
     </>

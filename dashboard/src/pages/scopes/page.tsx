@@ -43,7 +43,7 @@ export default function ScopesPage() {
       </search>
       {search === '' && state === '' ? (
         <Rows of={scopes} label="Scopes" pages={pages} empty="There are no scopes yet.">
-          <p>A scope appears a second after its first event. Send one to any name, such as chat/lobby:</p>
+          <p>Send an event to any name, such as chat/lobby:</p>
           <pre tabIndex={0} aria-label="A command">
             curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' "$URL/v1/events" -d '{'{'}"scope": "chat/lobby",
             "type": "ws.message", "connection_id": "me", "content": "Hello"{'}'}'

@@ -196,9 +196,7 @@ const words: Record<Connection, string> = {
   ended: 'The connection has ended',
 }
 const nothing = (kind: string): string =>
-  kind === ''
-    ? 'Nothing has happened in this scope yet. Entries appear here by themselves.'
-    : `No recent entry is of the kind ${kind.replaceAll(',', ' or ')}.`
+  kind === '' ? 'Nothing has happened in this scope yet.' : `No recent entry is of the kind ${kind.replaceAll(',', ' or ')}.`
 
 /** Loads the newest part of the log, then follows it over any number of connections. */
 function useFollowing(scope: string, shown: LogWindow) {
