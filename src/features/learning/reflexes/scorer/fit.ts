@@ -3,7 +3,7 @@ import type { Saw } from '../../episode.ts'
 import { type Bits, bitsIn } from '../facts/bits.ts'
 import { type ContextPath, pathKey } from '../facts/condition.ts'
 import { leavesOf } from '../facts/facts.ts'
-import type { TreeNode } from './grow.ts'
+import { passes, type TreeNode } from './grow.ts'
 import { MOST_CLASSES, MOST_WEIGHTS, packScorer, pointsSource } from './pack.ts'
 import { isRecent, piecesOf, piecesSource } from './pieces.ts'
 import { pointsOf, type Scorer } from './scorer.ts'
@@ -44,10 +44,11 @@ export type ScorerLesson = {
 /** Trees say what numbers tell, and pieces of texts and values the rest. */
 export function* fitScorer({ read, classOf, classes, crowd }: ScorerLesson): Steps<TableScorer> {
   const fitted = yield* fitTrees({ saws: read.map(({ saw }) => saw), classOf, classes })
-  const trees = quantisedTrees(yield* withoutCarried(fitted, read, crowd), POINTS_OF_LOGIT)
-  const has = trees.trees.length > 0
+  const has = fitted.trees.length > 0
+  const bins = has ? yield* binsOf(read, fitted) : []
+  const trees = quantisedTrees(yield* withoutCarried(fitted, bins, crowd), POINTS_OF_LOGIT)
   const bias = has ? fitted.bias : []
-  const bases = has ? yield* basesOf(read, trees, bias) : []
+  const bases = yield* basesOf(bins, trees, bias)
   const base = (episode: number): ArrayLike<number> => bases[episode] ?? []
   const rows = read.map(({ pieces }) => pieces)
   const bytes = MOST_WEIGHTS - (has ? packTrees(trees).length : 0)
@@ -56,44 +57,45 @@ export function* fitScorer({ read, classOf, classes, crowd }: ScorerLesson): Ste
   return { ...scorer, trees: has ? trees : NO_TREES }
 }
 
-/** The logits of each episode by the trees. */
-function* basesOf(read: readonly ReadEpisode[], trees: Trees, bias: readonly number[]): Steps<Float32Array[]> {
-  const bases: Float32Array[] = []
+/** The bins of each episode; null for one unlike what the trees were taught. */
+type EpisodeBins = readonly (number[] | null)[]
+
+function* binsOf(read: readonly ReadEpisode[], trees: Trees): Steps<EpisodeBins> {
+  const bins: (number[] | null)[] = []
   for (const { saw } of read) {
+    if (bins.length % EPISODES_OF_STEP === 0) yield
+    bins.push(binsIn(trees, saw))
+  }
+  return bins
+}
+
+/** The logits of each episode by the trees. */
+function* basesOf(bins: EpisodeBins, trees: Trees, bias: readonly number[]): Steps<Float32Array[]> {
+  const bases: Float32Array[] = []
+  for (const own of bins) {
     if (bases.length % EPISODES_OF_STEP === 0) yield
     const points = bias.map(() => 0)
-    const bins = binsIn(trees, saw)
-    if (bins !== null) addTreePoints(trees, bins, points)
+    if (own !== null) addTreePoints(trees, own, points)
     bases.push(Float32Array.from(bias, (logit, own) => logit + (points[own] ?? 0) / POINTS_OF_LOGIT))
   }
   return bases
 }
 
 /** Leaves that one sender could carry alone give no points. */
-function* withoutCarried(fitted: Trees, read: readonly ReadEpisode[], crowd: ScorerLesson['crowd']): Steps<Trees> {
-  if (fitted.trees.length === 0) return fitted
-  const bins: (number[] | null)[] = []
-  for (const { saw } of read) {
-    if (bins.length % EPISODES_OF_STEP === 0) yield
-    bins.push(binsIn(fitted, saw))
-  }
-  const isEqual = fitted.columns.map(({ source }) => source.is === 'category')
+function* withoutCarried(fitted: Trees, bins: EpisodeBins, crowd: ScorerLesson['crowd']): Steps<Trees> {
   const kept = (node: TreeNode, rows: readonly number[]): TreeNode => {
-    if (!('fails' in node)) return crowd(bitsIn(read.length, rows)) ? node : { points: 0 }
-    const passes = (row: number): boolean => {
-      const bin = bins[row]?.[node.column] ?? 0
-      return isEqual[node.column] === true ? bin === node.bin : bin >= node.bin
-    }
+    if (!('fails' in node)) return crowd(bitsIn(bins.length, rows)) ? node : { points: 0 }
+    const isPassing = (row: number): boolean => passes(node, bins[row]?.[node.column] ?? 0)
     return {
       ...node,
       fails: kept(
         node.fails,
-        rows.filter((row) => !passes(row)),
+        rows.filter((row) => !isPassing(row)),
       ),
-      passes: kept(node.passes, rows.filter(passes)),
+      passes: kept(node.passes, rows.filter(isPassing)),
     }
   }
-  const all = read.flatMap((_, row) => (bins[row] ? [row] : []))
+  const all = bins.flatMap((own, row) => (own ? [row] : []))
   const trees: Trees['trees'][number][] = []
   for (const { own, root } of fitted.trees) {
     trees.push({ own, root: kept(root, all) })

@@ -105,11 +105,12 @@ function bestSplit(
   return best
 }
 
+/** True if the bin of the test's column passes. */
+export const passes = ({ bin, equal }: TreeTest, own: number): boolean => (equal ? own === bin : own >= bin)
+
 /** True if the episode's bin passes. */
-const passesAt = ({ cells, from }: Binned, row: number, { column, bin, equal }: TreeTest): boolean => {
-  const own = cells[row * (from.length - 1) + column]! - from[column]!
-  return equal ? own === bin : own >= bin
-}
+const passesAt = ({ cells, from }: Binned, row: number, test: TreeTest): boolean =>
+  passes(test, cells[row * (from.length - 1) + test.column]! - from[test.column]!)
 
 function divided(binned: Binned, rows: Int32Array, test: TreeTest): { fails: Int32Array; passes: Int32Array } {
   const passing = rows.filter((row) => passesAt(binned, row, test))

@@ -1,7 +1,7 @@
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, REPEATS } from '../facts/condition.ts'
 import { quote } from '../facts/text.ts'
-import type { TreeNode, TreeTest } from './grow.ts'
+import { passes, type TreeNode, type TreeTest } from './grow.ts'
 import { type CategoryValue, isCategory, type NumberSource, partOf, type TreeColumn } from './numbers.ts'
 import { binsIn, type Trees } from './trees.ts'
 
@@ -31,8 +31,8 @@ export function namedSplits(trees: Trees, saw: Saw): NamedSplit[] {
   const sums = new Map<string, { own: number; column: number; points: number }>()
   for (const { own, root } of bins.length > 0 ? trees.trees : []) {
     for (let node = root; 'fails' in node;) {
-      const { column, bin, equal, fails, passes } = node
-      const next: TreeNode = (equal ? bins[column] === bin : (bins[column] ?? 0) >= bin) ? passes : fails
+      const { column } = node
+      const next: TreeNode = passes(node, bins[column] ?? 0) ? node.passes : node.fails
       const key = `${own} ${column}`
       const known = sums.get(key) ?? { own, column, points: 0 }
       sums.set(key, { ...known, points: known.points + meanOf(next) - meanOf(node) })

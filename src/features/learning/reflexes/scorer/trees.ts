@@ -2,7 +2,7 @@ import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey } from '../facts/condition.ts'
 import { type FieldSpan, spanOf } from '../facts/ranges.ts'
-import { type Binned, type Drawn, type Growth, growTree, pointsAt, type TreeNode } from './grow.ts'
+import { type Binned, type Drawn, type Growth, growTree, passes, pointsAt, type TreeNode } from './grow.ts'
 import { binOf, columnsOf, isCategory, type NumberSource, pairsOf, partOf, partsOf, type TreeColumn } from './numbers.ts'
 
 /** A tree gives points to the class `own`. `columns`: the ones that a tree asks about. */
@@ -310,14 +310,10 @@ export function binsIn({ columns, taught, spans }: Trees, saw: Saw): number[] | 
 }
 
 /** Adds the points of the trees for these bins. */
-export function addTreePoints({ columns, trees }: Trees, bins: readonly number[], points: number[]): void {
-  const isEqual = columns.map(isCategory)
+export function addTreePoints({ trees }: Pick<Trees, 'trees'>, bins: readonly number[], points: number[]): void {
   for (const { own, root } of trees) {
     let node = root
-    while ('fails' in node) {
-      const bin = bins[node.column]!
-      node = (isEqual[node.column] ? bin === node.bin : bin >= node.bin) ? node.passes : node.fails
-    }
+    while ('fails' in node) node = passes(node, bins[node.column]!) ? node.passes : node.fails
     points[own] = (points[own] ?? 0) + node.points
   }
 }
