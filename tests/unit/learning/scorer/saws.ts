@@ -1,6 +1,8 @@
 import * as fc from 'fast-check'
+import { byteLength } from '../../../../src/base/json.ts'
 import type { Saw } from '../../../../src/features/learning/episode.ts'
 import { sampleWith } from '../../../../src/reflexes/reflex-context.ts'
+import { sandboxLimits } from '../../../../src/reflexes/sandbox.ts'
 
 export const sawWith = (fields: Record<string, unknown>): Saw => sampleWith(fields)
 
@@ -27,7 +29,7 @@ const fields = (value: fc.Arbitrary<unknown>) =>
     .map((json): unknown => JSON.parse(json))
 const deep = fields(fc.oneof(scalar, list, fields(fc.oneof(scalar, fields(fields(scalar))))))
 
-/** Contexts with any fields, `__proto__` among them. */
+/** Contexts with any fields, `__proto__` among them, as large as the sandbox takes. */
 export const anySaw: fc.Arbitrary<Saw> = fc
   .record({
     event: deep,
@@ -48,3 +50,4 @@ export const anySaw: fc.Arbitrary<Saw> = fc
       recent_events: [...types.map((one) => ({ ...seen, type: one })), seen],
     } as Saw
   })
+  .filter((saw) => byteLength(JSON.stringify(saw)) <= sandboxLimits.context_bytes)
