@@ -217,6 +217,9 @@ export class Outbox {
     const { alarm, now, events } = this.#parts
     this.#changed = false
     this.#due = null
+    // `#flushing` is set once this yields. Before that, a report would name the times of sources
+    // that this flush sends, and the next report would correct them: a second write per event.
+    await Promise.resolve()
     const failed: unknown[] = []
     const attempt = async (work: () => Promise<unknown>) => work().catch((error: unknown) => void failed.push(error))
     await attempt(() => events.send(unit))

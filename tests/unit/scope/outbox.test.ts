@@ -5,18 +5,19 @@ import { Outbox } from '../../../src/engine/replication/outbox.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 /** The outbox of a scope whose events D1 has all. `source` is what else is replicated. */
-function outboxOf(source: () => Promise<void>) {
+function outboxOf(source: () => Promise<void>, send = async () => {}) {
   let due: DueTime = () => null
   let changed = () => {}
+  let source_due: number | null = null
   const outbox = new Outbox({
     database: part<Database>({ laid: true, first: () => ({ n: 0 }), all: () => [] }),
     alarm: part<Alarm>({ source: (next: DueTime) => void (due = next), by: () => {}, rearm: () => {} }),
     now: () => 5000,
-    events: { waiting: 0, send: async () => {}, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
+    events: { waiting: 0, send, resetBackoff: () => {}, onChange: (hook) => void (changed = hook) },
     topics: { 'reflex-moves': async () => {} },
   })
-  outbox.source({ send: source })
-  return { outbox, change: () => changed(), due: () => due(5000) }
+  outbox.source({ send: source, due: () => source_due })
+  return { outbox, change: () => changed(), due: () => due(5000), sourceDue: (at: number | null) => void (source_due = at) }
 }
 
 const unit = part<UnitOfWork>({})
@@ -37,6 +38,18 @@ describe('the outbox', () => {
     change()
     await outbox.flush(unit)
     expect(due()).toBeNull()
+  })
+
+  test('reports no due time of a source that the flush sends', async () => {
+    const reported: (number | null)[] = []
+    const { outbox, due, sourceDue } = outboxOf(
+      async () => sourceDue(null),
+      async () => void reported.push(due()),
+    )
+    sourceDue(4000)
+    expect(due()).toBe(4000)
+    await outbox.flush(unit)
+    expect(reported).toEqual([null])
   })
 
   test('retries what failed, with longer pauses each time', async () => {

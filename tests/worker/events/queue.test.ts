@@ -331,26 +331,28 @@ describe('the sweep', () => {
   })
 })
 
+/** Sends events by the queue, and waits until D1 has their outcomes. */
+async function sendAll(scope: string, events: Note[]): Promise<void> {
+  await enqueue(env, createExecutionContext(), events, Date.now())
+  const done = async () => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 1000 })).items
+  const isOver = (status: string) => status === 'completed' || status === 'ignored'
+  const ids = new Set(events.map(({ id }) => id))
+  await until(async () => (await done()).filter(({ id, status }) => ids.has(id) && isOver(status)).length === events.length, 'D1 has them')
+}
+
 describe('an event of a hundred by the queue', () => {
   test.each([
     ['filtered out', 'noise', { scope: 2.2, d1: 3.1 }],
     ['considered by a turn that says no', 'a', { scope: 4.3, d1: 3.1 }],
   ])('that is %s writes few rows', async (_how, text, most) => {
     const scope = freshScope()
-    const send = async (events: Note[]) => {
-      await enqueue(env, createExecutionContext(), events, Date.now())
-      const done = async () => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 1000 })).items
-      const isOver = (status: string) => status === 'completed' || status === 'ignored'
-      const ids = new Set(events.map(({ id }) => id))
-      await until(
-        async () => (await done()).filter(({ id, status }) => ids.has(id) && isOver(status)).length === events.length,
-        'D1 has them',
-      )
-    }
     // The first one creates the scope's tables.
-    await send([note(scope, text)])
+    await sendAll(scope, [note(scope, text)])
     const rows = await rowsWritten(scope, () =>
-      send(Array.from({ length: 100 }, (_, index) => note(scope, `${text}${text === 'a' ? index : ''}`))),
+      sendAll(
+        scope,
+        Array.from({ length: 100 }, (_, index) => note(scope, `${text}${text === 'a' ? index : ''}`)),
+      ),
     )
     const each = { scope: rows.scope / 100, d1: rows.d1 / 100 }
     expect(each.scope).toBeLessThanOrEqual(most.scope)
@@ -358,5 +360,16 @@ describe('an event of a hundred by the queue', () => {
     // Something was counted.
     expect(each.d1).toBeGreaterThanOrEqual(3)
     expect(each.scope).toBeGreaterThanOrEqual(2)
+  })
+})
+
+describe('an event alone by the queue', () => {
+  test('writes its note, its row and two indexes in D1, and not the row of its scope', async () => {
+    const scope = freshScope()
+    await sendAll(scope, [note(scope, 'the first one')])
+    const each: number[] = []
+    // A new minute writes the scope's row and its statistics once.
+    for (const text of ['one', 'two', 'three']) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, text)]))).d1)
+    expect(Math.min(...each)).toBe(4)
   })
 })
