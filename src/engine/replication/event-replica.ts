@@ -60,7 +60,7 @@ export class EventReplica implements Follows {
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
   /** The scope's own row in D1 as last written, and the minute of that write. */
-  #written = { about: '', minute: 0 }
+  #written = { about: '', all: '', minute: 0 }
   #changed: () => void = () => {}
   #reachable: () => void = () => {}
 
@@ -190,14 +190,15 @@ export class EventReplica implements Follows {
       discarded: Boolean(discarded),
     }))
     const about = { ...scope(), wake_at: this.#wakeAt() }
-    // Every export and every answer of the model changes these: not worth a write of their own.
+    // Every export and every answer of the model changes these: they go with the next event.
     const now_written = {
       about: JSON.stringify({ ...about, spans_exported: 0, model_answered_at: 0 }),
+      all: JSON.stringify(about),
       minute: Math.floor(now() / MINUTE_MS),
     }
     const is_same = now_written.about === this.#written.about
     if (rows.length === 0 && is_same) return
-    const isWritten = is_same && now_written.minute === this.#written.minute
+    const isWritten = now_written.all === this.#written.all && now_written.minute === this.#written.minute
     await replicateEvents(db, reports, { ...about, updated_at: now() }, { isWritten })
     this.#written = now_written
   }
