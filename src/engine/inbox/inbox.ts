@@ -19,6 +19,8 @@ export type End = { status: OutcomeStatus; outcome: Outcome; error?: string | nu
 export type SettledEvent = { seq: number; scope: string; id: string; trace_id: string; attempts: number }
 export type Failed = SettledEvent & { status: 'pending' | 'dead_lettered'; due_at: number }
 
+/** Each half reads its partial index: a wake costs the same however many events are kept. */
+const COUNT_OPEN = `SELECT (SELECT count(*) FROM events WHERE status = 'pending') + (SELECT count(*) FROM events WHERE status = 'processing') AS n`
 const ADD_TURN = `json_insert(coalesce(turns, '[]'), '$[#]', ?2)`
 /** Tokens that only the scope itself may settle. */
 const OWN = /^(?:turn|reflex):/
@@ -39,7 +41,7 @@ export class Inbox {
       database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0,
       database.read('inbox_floor', 0),
     )
-    this.#open = database.first<{ n: number }>(`SELECT count(*) AS n FROM events WHERE status IN ('pending', 'processing')`)?.n ?? 0
+    this.#open = database.first<{ n: number }>(COUNT_OPEN)?.n ?? 0
   }
 
   get last(): number {
