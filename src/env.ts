@@ -61,6 +61,8 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** `off`: no notes in D1 of what was sent to the queue, which a deployed queue keeps itself. */
+  REFLEX_QUEUE_NOTES?: string
   /** Days that the Ledger keeps transfers, which D1 has as well; 400 if unset. */
   REFLEX_LEDGER_RETENTION_DAYS?: string
   /** Megabytes that one key adds to the Ledger and D1 within a day; 10 if unset. */

@@ -25,7 +25,7 @@ let older = new Map<string, string>()
 
 /**
  * Sends events through the queue before the request is answered. D1 also records them, so that the
- * sweep finds lost ones.
+ * sweep finds lost ones, unless the deployment relies on its queue alone.
  */
 export async function enqueue(
   env: Env,
@@ -38,7 +38,7 @@ export async function enqueue(
     const id = newBatchId(now)
     return { id, messages: group.map((message) => ({ ...message, batch: id })), events: group.flatMap((message) => message.events) }
   })
-  const noted = noteQueued(storeOf(env), batches, now + LATE_MS).catch((error: unknown) => {
+  const noted = noteQueued(storeOf(env), batches, env.REFLEX_QUEUE_NOTES === 'off' ? null : now + LATE_MS).catch((error: unknown) => {
     warn({ message: 'failed to note queued events in D1; the queue alone has them', error })
     return null
   })

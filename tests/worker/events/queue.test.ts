@@ -332,8 +332,8 @@ describe('the sweep', () => {
 })
 
 /** Sends events by the queue, and waits until D1 has their outcomes. */
-async function sendAll(scope: string, events: Note[]): Promise<void> {
-  await enqueue(env, createExecutionContext(), events, Date.now())
+async function sendAll(scope: string, events: Note[], bindings: Env = env): Promise<void> {
+  await enqueue(bindings, createExecutionContext(), events, Date.now())
   const done = async () => (await listEvents(env.DB, { scope, patterns: ['*'], limit: 1000 })).items
   const isOver = (status: string) => status === 'completed' || status === 'ignored'
   const ids = new Set(events.map(({ id }) => id))
@@ -371,5 +371,29 @@ describe('an event alone by the queue', () => {
     // A new minute writes the scope's row and its statistics once.
     for (const text of ['one', 'two', 'three']) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, text)]))).d1)
     expect(Math.min(...each)).toBe(4)
+  })
+
+  describe('in a deployment that relies on its queue', () => {
+    const relying: Env = { ...env, REFLEX_QUEUE_NOTES: 'off' }
+
+    test('writes no note, which saves one of four rows', async () => {
+      const scope = freshScope()
+      await sendAll(scope, [note(scope, 'the first one')], relying)
+      const each: number[] = []
+      for (const text of ['one', 'two', 'three'])
+        each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, text)], relying))).d1)
+      expect(Math.min(...each)).toBe(3)
+    })
+
+    test('is found in its scope as soon as that has it, and has its first trace when it is sent again', async () => {
+      const scope = freshScope()
+      const event = note(scope, 'sent twice')
+      await enqueue(relying, createExecutionContext(), [event], Date.now())
+      await until(async () => stubOf(scope).event(event.id), 'its scope has it')
+      expect((await call(`/v1/events/${event.id}?scope=${encodeURIComponent(scope)}`)).status).toBe(200)
+      const again = { ...event, meta: { ...event.meta, trace_id: crypto.randomUUID().replaceAll('-', '') } }
+      const { known } = await enqueue(relying, createExecutionContext(), [again], Date.now())
+      expect(known.get(`${scope} ${event.id}`)).toBe(event.meta.trace_id)
+    })
   })
 })
