@@ -3,63 +3,75 @@ import type { LearnedReflexes } from '../../src/features/learning/reflexes/learn
 import { actsOfAction } from '../../src/features/learning/episodes/decided.ts'
 import { offersOf } from '../../src/features/learning/run/policy.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
+import { actNameOf } from '../../src/contract/act-name.ts'
+import type { Agreement } from '../../src/contract/agreement.ts'
 import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
-import { countAudit, doubt, emptyCusum, type Cusum } from '../../src/features/proof/evidence/drift.ts'
-import { barFor } from '../../src/features/proof/evidence/sprt.ts'
+import type { Certificate, Stratum, Teacher } from '../../src/features/proof/contract/certificate.ts'
+import { actsIn, doubtIn, openCertificate, proceed } from '../../src/features/proof/evidence/certificate.ts'
+import { stratumOf } from '../../src/features/proof/evidence/strata.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Program, Sandbox } from '../../src/reflexes/sandbox.ts'
 import { checkReflex } from '../../src/reflexes/static-check.ts'
 
-export type Audit = { index: number; id: string; risk: RiskLevel; agreed: boolean }
-type RiskLevel = 'inside' | 'outside'
-/** The proof of a bundle's acts of one risk, as a certificate has a stratum for each. */
-type Proof = { agreed: number; disagreed: number; state: 'open' | 'proven' | 'refuted' }
-/** Reflexes that were learned together and use the same tools: proved and demoted together. */
+export type Audit = { index: number; id: string; agreed: boolean }
+/** Reflexes that were learned together and use the same tools. */
 export type Bundle = {
   strata: readonly string[]
   reflexes: { reflex: LearnedReflex; program: Program }[]
-  proofs: Record<RiskLevel, Proof>
+  /** The certificate of each reflex, as in a scope. */
+  certificates: Map<string, Certificate>
   audits: Audit[]
-  /** A certificate for each reflex and risk, as in a scope. */
-  audited: Map<string, { cusum: Cusum; pace: AuditPace }>
+  paces: Map<string, AuditPace>
   /** Share of such decisions that it would have taken, by the newer part of its history. */
   forecast: number
 }
 
-const unproven = (): Proof => ({ agreed: 0, disagreed: 0, state: 'open' })
+const teacher: Teacher = { by: 'model', agent_version: '1', model: 'label', prompt_hash: '', tools_hash: '', settings_revision: 1 }
+export type Fired = { acts: EpisodeAct[]; id: string; act: string; event_type: string; risk: 'inside' | 'outside' }
 
-export async function bundlesOf(learned: LearnedReflexes): Promise<Bundle[]> {
+export async function bundlesOf(learned: LearnedReflexes, agreement: Agreement): Promise<Bundle[]> {
+  const least = { agreement, support: 5 }
   return Promise.all(
     offersOf(learned).map(async ({ strata, reflexes, forecast }) => {
       const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
-      return { strata, reflexes: programs, proofs: { inside: unproven(), outside: unproven() }, forecast, ...notAudited() }
+      const opened = reflexes.map(({ id }): [string, Certificate] => [
+        id,
+        openCertificate({ kind: 'reflex', id, version: '1', hash: '' }, { teacher, at: 0, least }),
+      ])
+      return { strata, reflexes: programs, certificates: new Map(opened), audits: [], paces: new Map(), forecast }
     }),
   )
 }
 
-export const isActive = ({ proofs }: Bundle): boolean => proofs.inside.state === 'proven' || proofs.outside.state === 'proven'
-export const isRefuted = ({ proofs }: Bundle): boolean =>
-  Object.values(proofs).some(({ state }) => state === 'refuted') &&
-  Object.values(proofs).every(({ state, agreed }) => state !== 'proven' && (state === 'refuted' || agreed === 0))
-
-export const notAudited = (): Pick<Bundle, 'audits' | 'audited'> => ({ audits: [], audited: new Map() })
-
-/** The audits of a reflex's acts of a risk since its proof. */
-export const auditsOf = ({ audited }: Bundle, { id, risk }: Fired): { cusum: Cusum; pace: AuditPace } =>
-  audited.get(`${risk} ${id}`) ?? { cusum: emptyCusum(), pace: { proof: 0, acts: 0, unaudited: 0 } }
-
-export const putAudits = ({ audited }: Bundle, { id, risk }: Fired, known: ReturnType<typeof auditsOf>): void =>
-  void audited.set(`${risk} ${id}`, known)
-
-/** True while it is compared again, since an audit disagreed. */
-export const isDoubted = (bundle: Bundle, fired: Fired): boolean => doubt(auditsOf(bundle, fired).cusum, barFor(fired.risk)) > 0
-
-export function countAudited(bundle: Bundle, fired: Fired, audit: Audit): void {
-  const known = auditsOf(bundle, fired)
-  bundle.audits.push(audit)
-  putAudits(bundle, fired, { ...known, cusum: countAudit(known.cusum, audit.agreed, barFor(fired.risk)) })
+const strataOf = ({ certificates }: Bundle): Stratum[] => [...certificates.values()].flatMap(actsIn)
+export const isActive = (bundle: Bundle): boolean => strataOf(bundle).some(({ state }) => state === 'proven')
+export function isRefuted(bundle: Bundle): boolean {
+  const strata = strataOf(bundle)
+  return strata.length > 0 && strata.every(({ state }) => state === 'refuted')
 }
+
+/** The state of the proof of an act; `doubted` while it is compared again after an audit. */
+export function stateOf({ certificates }: Bundle, fired: Fired): Stratum['state'] | 'doubted' {
+  const certificate = certificates.get(fired.id)
+  const stratum = certificate && stratumOf(certificate, { ...fired, seq: 0, at: 0 })
+  if (!certificate || !stratum) return 'open'
+  return doubtIn(certificate, stratum) === null ? stratum.state : 'doubted'
+}
+
+/** Counts a comparison or an audit. */
+export function observe(bundle: Bundle, kind: 'compared' | 'audited', seen: Fired & { index: number; agreed: boolean }) {
+  const { event_type, risk, act, id, agreed, index } = seen
+  const certificate = bundle.certificates.get(id)
+  if (!certificate) return []
+  const after = proceed(certificate, { kind, event_type, risk, act, agreed, seq: index, at: index, teacher })
+  bundle.certificates.set(id, after.certificate)
+  return after.changes
+}
+
+const kindOf = ({ id, act }: Fired): string => `${id} ${act}`
+export const paceOf = ({ paces }: Bundle, fired: Fired): AuditPace => paces.get(kindOf(fired)) ?? { proof: 0, acts: 0, unaudited: 0 }
+export const putPace = ({ paces }: Bundle, fired: Fired, pace: AuditPace): void => void paces.set(kindOf(fired), pace)
 
 async function programOf({ code }: LearnedReflex): Promise<Program> {
   const checked = await checkReflex(code)
@@ -67,36 +79,27 @@ async function programOf({ code }: LearnedReflex): Promise<Program> {
   return { hash: checked.hash, code }
 }
 
-export type Fired = { acts: EpisodeAct[]; id: string; risk: RiskLevel }
-
 /** The acts of the first reflex that fires, in the sandbox that scopes use; null if none does. */
-export function fire(sandbox: Sandbox, { reflexes }: Bundle, saw: Saw, times: number[] = []): Fired | null {
+export function fire(sandbox: Sandbox, { reflexes }: Pick<Bundle, 'reflexes'>, saw: Saw, times: number[] = []): Fired | null {
   for (const { reflex, program } of reflexes) {
     const { action, reason, error, duration_us } = runReflex(sandbox, program, { ...sampleContext, ...saw })
     times.push(duration_us)
     if (action !== null) {
       const acts = actsOfAction(action)
-      return { acts, id: reflex.id, risk: acts.length === 0 ? 'inside' : 'outside' }
+      const risk = acts.length === 0 ? 'inside' : 'outside'
+      return { acts, id: reflex.id, act: actNameOf(action), event_type: saw.event.type, risk }
     }
     if (reason !== 'null') throw new Error(`a learned reflex ended in ${reason}: ${error}\n${program.code}`)
   }
   return null
 }
 
-/** The audited event since which a CUSUM test of a risk sees more disagreement, or null. */
-export function driftSince({ audits }: Bundle): number | null {
-  for (const risk of ['inside', 'outside'] as const) {
-    const own = audits.filter((audit) => audit.risk === risk)
-    let state = emptyCusum()
-    let since = own[0]?.index ?? 0
-    for (const { index, agreed } of own) {
-      if (state.sum === 0) since = index
-      state = countAudit(state, agreed, barFor(risk))
-    }
-    if (state.alarm) return since
-  }
-  return null
+/** The event of the first disagreement among the latest audits of a reflex. */
+export function driftSince({ audits }: Bundle, id: string): number {
+  const own = audits.filter((audit) => audit.id === id).slice(-MOST_AUDITS)
+  return own.find(({ agreed }) => !agreed)?.index ?? own[0]?.index ?? 0
 }
+const MOST_AUDITS = 100
 
 /** The reflexes that the audits since then speak against; all if they do so alike. */
 export function driftedIn({ audits, reflexes }: Bundle, since: number): Bundle['reflexes'] {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { DEFAULT_AGREEMENT } from '../../src/contract/agreement.ts'
 import { compile } from '../../cli/sandbox/compile.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { inputs } from './inputs.ts'
@@ -13,6 +14,7 @@ const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise S
 Serves public inputs in time order to a scope that learns reflexes (docs/learning.md). DIR holds the files.
   --input NAME    ${Object.keys(inputs).join(', ')}; all unless set
   --noise SHARE   of the teacher's answers that are wrong; 0, 0.01 and 0.03 unless set
+  --bound SHARE   of decisions that must agree, as learning.min_agreement; ${DEFAULT_AGREEMENT} unless set
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
   --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
@@ -26,6 +28,7 @@ const { values: options } = parseArgs({
     input: { type: 'string', multiple: true, default: Object.keys(inputs) },
     noise: { type: 'string', multiple: true, default: ['0', '0.01', '0.03'] },
     audit: { type: 'string', default: '0.02' },
+    bound: { type: 'string', default: String(DEFAULT_AGREEMENT) },
     table: { type: 'string', multiple: true },
     intents: { type: 'string', multiple: true },
     labels: { type: 'string', default: 'real' },
@@ -75,6 +78,7 @@ async function run(directory: string): Promise<void> {
       const result = await measure(new QuickJsSandbox(wasm, { now: computed }), load(directory), {
         noise: Number(noise),
         audit: Number(options.audit),
+        agreement: Number(options.bound),
       })
       results.push(result)
       if (!options.json) console.log(shown(result))

@@ -27,9 +27,13 @@ export type Result = {
 const none = (): Counts => ({ events: 0, decided: 0, agreed: 0, calls: 0 })
 
 /** Serves the events in time order: each is decided before it is learned from. */
-export async function measure(sandbox: Sandbox, input: Input, { noise, audit }: { noise: number; audit: number }): Promise<Result> {
+export async function measure(
+  sandbox: Sandbox,
+  input: Input,
+  { noise, audit, agreement }: { noise: number; audit: number; agreement: number },
+): Promise<Result> {
   const ask = teacherOf(input, noise)
-  const scope = new LearningScope(sandbox, { audit, ask, trusted: input.trusted })
+  const scope = new LearningScope(sandbox, { audit, agreement, ask, trusted: input.trusted })
   const halves = [none(), none()] as const
   const caches = [exactKey, maskedKey].map((keyOf) => ({ known: new Map<string, EpisodeAct[]>(), keyOf, counts: none() }))
   for (const [index, item] of input.items.entries()) {

@@ -1,4 +1,5 @@
 import { sameActs as same } from './words.ts'
+import type { Agreement } from '../../src/contract/agreement.ts'
 import type { Episode, EpisodeAct } from '../../src/features/learning/episode.ts'
 import { type LearnedReflexes, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
@@ -16,12 +17,9 @@ import {
   withoutForgotten,
   worthAsking,
 } from '../../src/features/learning/run/policy.ts'
-import { barFor, sprt } from '../../src/features/proof/evidence/sprt.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { countAct, occasionOf } from '../../src/features/proof/evidence/draw.ts'
 import {
-  auditsOf,
-  countAudited,
   type Bundle,
   bundlesOf,
   driftedIn,
@@ -29,17 +27,18 @@ import {
   fire,
   type Fired,
   isActive,
-  isDoubted,
   isRefuted,
-  notAudited,
-  putAudits,
+  observe,
+  paceOf,
+  putPace,
+  stateOf,
 } from './bundle.ts'
 import type { Item } from './inputs.ts'
 
 /** The answer of the teacher to an event; a later attempt is a new answer. */
 export type Ask = (item: Pick<Item, 'id' | 'label'>, attempt: number) => EpisodeAct[]
 type Acted = Fired & { bundle: Bundle }
-type Settings = { audit: number; ask: Ask; trusted: ReadonlySet<string> }
+type Settings = { audit: number; agreement: Agreement; ask: Ask; trusted: ReadonlySet<string> }
 
 const RECENT = 500
 
@@ -77,7 +76,7 @@ export class LearningScope {
     this.#labels.set(item.id, item.label)
     const first = this.#fireFirst(item)
     // In doubt, the slow path decides, and the reflex is compared with it.
-    const doubted = first !== null && isDoubted(first.bundle, first)
+    const doubted = first !== null && stateOf(first.bundle, first) === 'doubted'
     const fired = doubted ? null : first
     this.#recent = [...this.#recent.slice(1 - RECENT), fired === null]
     if (fired !== null && !this.#draws(fired, item)) return { acts: fired.acts, by: 'reflex' }
@@ -93,17 +92,17 @@ export class LearningScope {
   }
 
   #draws(fired: Acted, { id: event_id }: Item): boolean {
-    const known = auditsOf(fired.bundle, fired)
+    const known = paceOf(fired.bundle, fired)
     const { id: salt, risk } = fired
-    const occasion = occasionOf(known.pace, { event_id, salt, share: this.#settings.audit, risk, is_new: false })
-    putAudits(fired.bundle, fired, { ...known, pace: countAct(known.pace, occasion) })
+    const occasion = occasionOf(known, { event_id, salt, share: this.#settings.audit, risk, is_new: false })
+    putPace(fired.bundle, fired, countAct(known, occasion))
     return occasion !== null
   }
 
   #fireFirst(item: Item): Acted | null {
     for (const bundle of this.#bundles) {
       const fired = isActive(bundle) ? fire(this.#sandbox, bundle, item.saw, this.runs) : null
-      if (fired !== null && bundle.proofs[fired.risk].state === 'proven') return { ...fired, bundle }
+      if (fired !== null && ['proven', 'doubted'].includes(stateOf(bundle, fired))) return { ...fired, bundle }
     }
     return null
   }
@@ -119,20 +118,24 @@ export class LearningScope {
   }
 
   #audit(fired: Acted, { item, index, acts }: { item: Item; index: number; acts: EpisodeAct[] }): EpisodeAct[] {
-    const { bundle, acts: own, id, risk } = fired
+    const { bundle, acts: own, id } = fired
     this.#audited.add(item.id)
     const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
-    countAudited(bundle, fired, { index, id, risk, agreed: same(settled, own) })
-    const since = driftSince(bundle)
-    if (since !== null) this.#demote(bundle, since, index)
+    const agreed = same(settled, own)
+    bundle.audits.push({ index, id, agreed })
+    const changes = observe(bundle, 'audited', { ...fired, index, agreed })
+    const drifted = changes.find(({ kind }) => kind === 'drifted')
+    if (drifted) {
+      this.log.push(`${index}: ${drifted.reason}`)
+      this.#demote(bundle, driftSince(bundle, id), index)
+    }
     return settled
   }
 
   /** Forgets the older episodes that the demoted reflexes decide, or that were decided like it. */
   #demote(bundle: Bundle, since: number, index: number): void {
     const drifted = driftedIn(bundle, since)
-    const audits = bundle.audits.filter((audit) => audit.index >= since).length
-    this.log.push(`${index}: ${bundle.strata.join()}: drift within ${audits} audits, ${drifted.length} reflexes back to shadow mode`)
+    this.log.push(`${index}: ${bundle.strata.join()}: drift since ${since}, it learns again`)
     const wrong = { ...bundle, reflexes: drifted }
     const fired = this.#episodes.map(({ saw }) => fire(this.#sandbox, wrong, saw))
     this.#episodes = withoutForgotten(
@@ -140,26 +143,18 @@ export class LearningScope {
       fired.map((one) => one?.acts ?? null),
       since,
     )
-    bundle.reflexes = bundle.reflexes.filter((reflex) => !drifted.includes(reflex))
-    Object.assign(bundle, notAudited())
-    this.#bundles = this.#bundles.filter(({ reflexes }) => reflexes.length > 0)
     this.#next = this.#episodes.length + STEP
   }
 
   #compare(bundle: Bundle, item: Item, acts: EpisodeAct[], index: number): EpisodeAct[] {
     const fired = fire(this.#sandbox, bundle, item.saw, this.runs)
-    const proof = fired && bundle.proofs[fired.risk]
-    if (!fired || proof?.state !== 'open') return acts
+    if (!fired || stateOf(bundle, fired) !== 'open') return acts
     const settled = same(acts, fired.acts) ? acts : this.#appeal(item.id, acts)
-    if (same(settled, fired.acts)) proof.agreed += 1
-    else proof.disagreed += 1
-    const { verdict } = sprt(barFor(fired.risk), proof)
-    if (verdict === 'open') return settled
-    proof.state = verdict
-    const named = `${bundle.strata.length === 1 ? bundle.strata[0] : `table of ${bundle.strata.length}`}, ${fired.risk}`
-    this.log.push(`${index}: ${named}: ${verdict}, ${proof.agreed} of ${proof.agreed + proof.disagreed} agreed`)
+    const was_active = isActive(bundle)
+    const changes = observe(bundle, 'compared', { ...fired, index, agreed: same(settled, fired.acts) })
+    for (const { kind, reason } of changes) this.log.push(`${index}: ${kind}, ${reason}`)
     if (isRefuted(bundle)) this.#bundles = this.#bundles.filter((other) => other !== bundle)
-    else if (verdict === 'proven') for (const stratum of bundle.strata) this.#tookOver.set(stratum, index)
+    else if (!was_active && isActive(bundle)) for (const stratum of bundle.strata) this.#tookOver.set(stratum, index)
     return settled
   }
 
@@ -173,7 +168,8 @@ export class LearningScope {
     this.learned = learned
     this.#covers.push(coverageOf(learned))
     const isWorth = this.#tookOver.size > 0 || isWorthProof(this.#covers, length)
-    for (const bundle of await bundlesOf(learned)) if (isWorth || bundle.forecast >= WORTH) this.#offer(bundle, index)
+    for (const bundle of await bundlesOf(learned, this.#settings.agreement))
+      if (isWorth || bundle.forecast >= WORTH) this.#offer(bundle, index)
   }
 
   #learnOnce(): LearnedReflexes {
@@ -183,6 +179,7 @@ export class LearningScope {
     }
     return learnReflexes(this.#episodes, {
       trusted: this.#settings.trusted,
+      agreement: this.#settings.agreement,
       fair: (episode, act) => reaches(episode, stratumOfAct(act)),
     })
   }
@@ -190,7 +187,9 @@ export class LearningScope {
   #offer(bundle: Bundle, index: number): void {
     const known = this.#bundles.filter((one) => !isActive(one) && one.strata.some((stratum) => bundle.strata.includes(stratum)))
     const offer = { ...bundle, reflexes: bundle.reflexes.map(({ reflex }) => reflex) }
-    const forecasts = known.map(({ forecast }) => forecast)
+    const provable = new Set(known.flatMap(({ strata }) => strata))
+    // As a run does: a version for a part of the decisions does not keep the rest waiting.
+    const forecasts = bundle.strata.every((stratum) => provable.has(stratum)) ? known.map(({ forecast }) => forecast) : []
     if (offerRefusal(offer, forecasts) !== null) return
     this.#bundles = [...this.#bundles.filter((other) => !known.includes(other)), bundle]
     const by = [...new Set(bundle.reflexes.map(({ reflex }) => reflex.by))].join(' and ')

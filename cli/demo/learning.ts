@@ -35,7 +35,7 @@ const settings = ({ url, host }: { url: string; host: string }): SettingsPatch =
     'You watch the log of an SSH server. Block each address that guesses a password.',
     `offline: ${JSON.stringify({ contains: 'Failed password', call: 'http.block', input: { address: { after: ' from ' } } })}`,
   ].join('\n'),
-  learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] },
+  learning: { mode: 'auto', min_agreement: 0.95, audit_share: 0.02, trusted_sources: [LESSON_SENDER] },
   allowed_hosts: [host],
   http_tools: [
     {

@@ -162,10 +162,10 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p1',
-    file: 'src/features/proof/evidence/sprt.ts',
-    what: `second bar accepts at Wald's 19`,
-    from: 'accept: 20, refuse: 1 / 19 }, }',
-    to: 'accept: 19, refuse: 1 / 19 }, }',
+    file: 'src/features/proof/evidence/e-process.ts',
+    what: 'proves at an e-value of 19',
+    from: 'const EVIDENCE = 20',
+    to: 'const EVIDENCE = 19',
   },
   {
     id: 't1',
@@ -196,7 +196,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p3',
-    file: 'src/features/proof/evidence/certificate.ts',
+    file: 'src/features/proof/evidence/strata.ts',
     what: `a drift keeps the person's permission`,
     from: 'k: 0, person: null, audits: emptyCusum(), drifts: stratum',
     to: 'k: 0, audits: emptyCusum(), drifts: stratum',

@@ -77,7 +77,7 @@ function lessonOf(messages: readonly Message[], host: string): Lesson {
     scope: SCOPE,
     events: eventsOf(messages),
     learn_after: [0.3, 0.5, 0.7].map((share) => Math.round(messages.length * share)),
-    settings: { ...filing(host), learning: { mode: 'auto', audit_share: 0.02, trusted_sources: [LESSON_SENDER] } },
+    settings: { ...filing(host), learning: { mode: 'auto', min_agreement: 0.95, audit_share: 0.02, trusted_sources: [LESSON_SENDER] } },
   }
 }
 

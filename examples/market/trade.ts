@@ -103,7 +103,7 @@ function work(
     settings: {
       ...filing(desk.host),
       // The buyer starts no run of learning, but what it buys may act once it is proven there.
-      learning: { mode: 'auto' as const, audit_share: 0.02, trusted_sources: [...desk.trusted] },
+      learning: { mode: 'auto' as const, min_agreement: 0.95, audit_share: 0.02, trusted_sources: [...desk.trusted] },
     },
     events: eventsOf(messages),
     learn_after: learns ? [0.2, 0.35, 0.5].map((share) => Math.round(messages.length * share)) : [],

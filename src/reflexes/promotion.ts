@@ -3,8 +3,10 @@ import { toolCallOf, type Action } from '../contract/action.ts'
 import type { ReflexState } from '../contract/reflex.ts'
 import type { Certificate, Stratum } from '../features/proof/contract/certificate.ts'
 import type { Risk } from '../contract/risk.ts'
-import { doubtIn } from '../features/proof/evidence/certificate.ts'
-import { barFor, sprt, type SequentialProof } from '../features/proof/evidence/sprt.ts'
+import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
+import { actsIn, doubtIn } from '../features/proof/evidence/certificate.ts'
+import { barAt, FLOORS, neededAt, type ProofVerdict } from '../features/proof/evidence/e-process.ts'
+import { isSame, openText, togetherOf, verdictIn } from '../features/proof/evidence/strata.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { SandboxRun } from './sandbox.ts'
 
@@ -17,8 +19,8 @@ const DEMOTION = {
   overruled: { at_least: 2, share: 0.1 },
 } as const
 
-/** Fires in shadow mode that must agree before promotion, where none disagrees. */
-export const agreementsNeeded = (risk: Risk): number => sprt(barFor(risk), { agreed: 0, disagreed: 0 }).needed
+/** Fires in shadow mode that must agree to prove a bound, where none disagrees. */
+export const agreementsNeeded = (bound: number): number => neededAt(barAt(bound), { agreed: 0, disagreed: 0 })
 
 /** The newest active version: it acts where a chain follows the reflex. */
 export const actsOf = (versions: readonly { version: number; state: ReflexState }[]): number | null =>
@@ -41,8 +43,9 @@ export function wayToAct({
   const at_once = `A person activates it at once by POST /v1/reflexes/${name}/state {"state": "active"${by_agent ? ', "force": true' : ''}}.`
   if (!by_agent) return `It does not act${state === 'shadow' ? ', and is compared with what is decided' : ''}. ${at_once}`
   return (
-    `It acts on a type of events once its decisions there have agreed with the actual ones: ${agreementsNeeded('inside')} times for replies, notes and ` +
-    `nothing, ${agreementsNeeded('outside')} times for what reaches outside, where none disagrees; each disagreement costs more. ` +
+    `It acts on a type of events once its decisions there have agreed with the actual ones: each act ${agreementsNeeded(FLOORS.inside)} times for replies, notes and ` +
+    `nothing, ${agreementsNeeded(FLOORS.outside)} times for what reaches outside, and with these acts together ${agreementsNeeded(DEFAULT_AGREEMENT)} times more, where none disagrees ` +
+    `and learning.min_agreement is not set; each disagreement costs more. ` +
     `A call that can be neither undone nor repeated waits for a person, too. ${at_once}`
   )
 }
@@ -64,16 +67,18 @@ type Promotable = { ok: true } | { ok: false; missing: string[] }
  * ended them.
  */
 export function promotable(certificates: readonly Certificate[], metrics: Pick<ReflexMetrics, 'runs' | 'passed'>, now: number): Promotable {
-  const inForce = certificates.filter(({ lapsed, expires_at }) => lapsed === null && expires_at > now)
-  const strata = summedStrata(inForce)
-  const missing = inForce.flatMap((one) => one.strata.flatMap((stratum) => doubtOf(one, stratum)))
-  if (strata.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded('inside')} more must agree`)
-  for (const { event_type, risk, n, k, verdict, needed } of strata) {
-    const compared = `${k} of ${n} compared fires in shadow agreed`
-    const good = percent(barFor(risk).good)
-    if (verdict === 'open') missing.push(`${compared}: at least ${needed} more must agree on ${event_type}`)
-    if (verdict === 'refuted') missing.push(`${compared}: that is too few to expect ${good} agreement on ${event_type}`)
-    if (risk === 'final') missing.push(`its calls on ${event_type} can be neither undone nor repeated: a person must activate it`)
+  const inForce = certificates.filter((one) => one.lapsed === null && one.expires_at > now && one.procedure === 'e_process')
+  const summed = summedOf(inForce)
+  const missing = inForce.flatMap((one) => actsIn(one).flatMap((stratum) => doubtOf(one, stratum)))
+  const strata = summed ? actsIn(summed) : []
+  if (strata.length === 0)
+    missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded(FLOORS.inside)} more must agree`)
+  for (const stratum of strata) {
+    const { event_type, act, risk, n, k } = stratum
+    const verdict = summed ? verdictOn(summed, stratum) : 'open'
+    if (verdict === 'open' && summed) missing.push(openText(summed, stratum))
+    if (verdict === 'refuted') missing.push(`${k} of ${n} compared fires for ${act} on ${event_type} agreed: that is too few to prove it`)
+    if (risk === 'final') missing.push(`its action ${act} on ${event_type} can be neither undone nor repeated: a person must activate it`)
   }
   const failed = tooManyFailedRuns(metrics)
   if (failed !== null) missing.push(failed)
@@ -82,23 +87,29 @@ export function promotable(certificates: readonly Certificate[], metrics: Pick<R
 
 function doubtOf(certificate: Certificate, stratum: Stratum): string[] {
   const doubted = doubtIn(certificate, stratum)
-  return doubted === null ? [] : [`on ${stratum.event_type} ${doubted}`]
+  return doubted === null ? [] : [`for ${stratum.act} on ${stratum.event_type} ${doubted}`]
 }
 
-/** The strata of several scopes, added up; each is tested by itself. */
-function summedStrata(certificates: readonly Certificate[]): (Pick<Stratum, 'event_type' | 'risk' | 'n' | 'k'> & SequentialProof)[] {
-  const all = certificates.flatMap(({ strata, least, noise }) =>
-    strata.map((stratum) => ({ ...stratum, bar: { least: least.agreement, noise } })),
-  )
-  return Array.from(Map.groupBy(all, ({ event_type, risk }) => `${risk} ${event_type}`).values(), (same) => {
-    const [{ event_type, risk, bar }] = same as [(typeof all)[number]]
-    const n = same.reduce((sum, stratum) => sum + stratum.n, 0)
-    const k = same.reduce((sum, stratum) => sum + stratum.k, 0)
-    const rejected = same.some(({ state, person }) => state === 'refuted' && person !== null)
-    return { event_type, risk, n, k, ...(rejected ? REJECTED : sprt(barFor(risk, bar), { agreed: k, disagreed: n - k })) }
-  })
+/** The verdict of several scopes: a person's rejection anywhere counts. */
+const verdictOn = (summed: Certificate, stratum: Stratum): ProofVerdict =>
+  stratum.person === null && togetherOf(summed, stratum).person === null ? verdictIn(summed, stratum) : 'refuted'
+
+/** The certificates of several scopes, added up as one by the terms of the first. */
+function summedOf(certificates: readonly Certificate[]): Certificate | null {
+  const [first] = certificates
+  if (!first) return null
+  const strata: Stratum[] = []
+  for (const one of certificates.flatMap((certificate) => certificate.strata)) {
+    const at = strata.findIndex((other) => isSame(one, other))
+    const before = strata[at]
+    const isRejected = one.state === 'refuted' && one.person !== null
+    const person = isRejected ? one.person : (before?.person ?? null)
+    const all = { ...one, state: 'open' as const, person, n: one.n + (before?.n ?? 0), k: one.k + (before?.k ?? 0) }
+    if (before) strata[at] = all
+    else strata.push(all)
+  }
+  return { ...first, strata }
 }
-const REJECTED = { verdict: 'refuted', needed: 0 } as const
 
 /** The sentence about too many failed runs; null if there are few. */
 export function tooManyFailedRuns({ runs, passed }: Pick<ReflexMetrics, 'runs' | 'passed'>): string | null {

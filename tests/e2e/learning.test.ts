@@ -54,7 +54,11 @@ async function learn(): Promise<Run> {
 const configure = (learning: object) => ask(server.url, scopePath(scope), { method: 'PATCH', body: { learning } })
 
 test('what a model repeats is learned, proved and taken over, caught when the model changes its mind, and learned again', async () => {
-  const settings = { agent: 'prompted', instructions: 'Answer each message.', learning: { mode: 'auto', trusted_sources: ['key:admin'] } }
+  const settings = {
+    agent: 'prompted',
+    instructions: 'Answer each message.',
+    learning: { mode: 'auto', min_agreement: 0.95, trusted_sources: ['key:admin'] },
+  }
   await ask(server.url, scopePath(scope), { method: 'PATCH', body: settings })
   await serve(240)
   const run = await learn()

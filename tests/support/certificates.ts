@@ -1,3 +1,4 @@
+import { DEFAULT_AGREEMENT } from '../../src/contract/agreement.ts'
 import type { Certificate, Teacher } from '../../src/features/proof/contract/certificate.ts'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
 import { allow, openCertificate, proceed } from '../../src/features/proof/evidence/certificate.ts'
@@ -13,30 +14,57 @@ const by_default: Teacher = {
   settings_revision: 0,
 }
 
-type Where = { event_type?: string; risk?: Certificate['strata'][number]['risk']; person?: string; agent_version?: string; shape?: string }
+type Where = {
+  event_type?: string
+  act?: string
+  risk?: Certificate['strata'][number]['risk']
+  person?: string
+  agent_version?: string
+  shape?: string
+}
+
+/** The name of the act that a program of a test returns. */
+function actIn(code = ''): string {
+  const tools = Array.from(code.matchAll(/tool: ["'](\w+)["']/g), ([, tool]) => tool)
+  if (tools.length > 0) return tools.join(' + ')
+  const skill = /skill_id: ["']([^"']+)["']/.exec(code)?.[1]
+  if (skill !== undefined) return `skill ${skill}`
+  const type = /action_type: ["'](\w+)["']/.exec(code)?.[1] ?? 'reply'
+  return NAMES[type] ?? `does ${type}`
+}
+const NAMES: Record<string, string> = { reply: 'reply', ignore: 'nothing', set_scratch: 'note' }
 
 /** A certificate whose stratum is proven by as many agreements as it takes. */
 export function provenCertificate(
   version: ReflexVersion,
-  { event_type = 'test.note', risk = 'inside', person, shape, agent_version = by_default.agent_version }: Where = {},
+  {
+    event_type = 'test.note',
+    act = actIn(version.code),
+    risk = 'inside',
+    person,
+    shape,
+    agent_version = by_default.agent_version,
+  }: Where = {},
 ): Certificate {
   const teacher = { ...by_default, agent_version }
   let certificate = openCertificate(
     { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
-    { teacher, at: Date.now() },
+    // By itself, to the bound that is set for no act: any scope takes it.
+    { teacher, at: Date.now(), least: { agreement: { [act]: DEFAULT_AGREEMENT }, support: 0 } },
   )
   for (let seq = 1; certificate.bound === null; seq += 1)
     ({ certificate } = proceed(certificate, {
       kind: 'compared',
       event_type,
       risk,
+      act,
       agreed: true,
       shape,
       seq,
       at: certificate.issued_at,
       teacher,
     }))
-  return person === undefined ? certificate : allow(certificate, { event_type, risk }, person)
+  return person === undefined ? certificate : allow(certificate, { event_type, risk, act }, person)
 }
 
 /** Gives a scope the certificate of a version, as if it had been compared there. */

@@ -45,6 +45,9 @@ const perform = async (
 const timesOf = (scope: string, text: string): number => effects.filter((effect) => effect.scope === scope && effect.text === text).length
 
 /** Serves `test/*`: notes with «noise» are filtered out, «bad filter» breaks the filter. */
+/** A bound that seventy decisions prove. */
+const SOON = { learning: { min_agreement: 0.95 } } as const
+
 export const testAgent: Agent = defineAgent({
   name: 'test-agent',
   scopes: ['test/*'],
@@ -64,7 +67,7 @@ export const testAgent: Agent = defineAgent({
     act_deaf: defineTool({ description: 'does not listen', input, timeout_ms: 50, execute: perform }),
     act_quickly: defineTool({ description: 'does it within 50 ms', input, timeout_ms: 50, execute: perform }),
   },
-  settings: { turn_timeout_ms: 5000 },
+  settings: { ...SOON, turn_timeout_ms: 5000 },
   offline: [
     {
       name: 'by the prompt',
@@ -105,7 +108,7 @@ export const undoingAgent: Agent = defineAgent({
     act_plain: defineTool({ description: 'does it', input, execute: perform }),
     undo_plain: defineTool({ description: 'undoes it', input, undoes: { tool: 'act_plain', match: ['text'] }, execute: perform }),
   },
-  settings: { turn_timeout_ms: 5000 },
+  settings: { ...SOON, turn_timeout_ms: 5000 },
 })
 
 export const perceivingAgent: Agent = defineAgent({ name: 'perceiver', scopes: ['perceive/*'] })
@@ -115,6 +118,7 @@ export const writingAgent: Agent = defineAgent({
   name: 'writer',
   scopes: ['writer/*'],
   events: [note],
+  settings: SOON,
   writes_reflexes: true,
   trigger: (context, deps) => (behaviours.get(deps.scope) ?? (async () => null))(context as never, deps as never) as Promise<null>,
 })

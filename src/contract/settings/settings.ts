@@ -185,7 +185,15 @@ const fields = {
   learning: setting(
     learningSettings,
     'How reflexes and skills are learned from decisions. A patch changes only the fields it contains. See docs/learning.md.',
-    { mode: 'auto', min_agreement: 0.95, min_support: 5, window: 10_000, trusted_sources: [], replies: 'heard', audit_share: 0.02 },
+    {
+      mode: 'auto',
+      min_agreement: { default: 0.99, refund: 0.999 },
+      min_support: 5,
+      window: 10_000,
+      trusted_sources: [],
+      replies: 'heard',
+      audit_share: 0.02,
+    },
   ),
   market: marketSetting,
   decision_model: setting(

@@ -1,3 +1,4 @@
+import { actNameOf } from '../../contract/act-name.ts'
 import { sequenceKey } from '../effects/effect-journal.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action, LaneWork } from '../../contract/action.ts'
@@ -27,8 +28,8 @@ export type LaneAction = {
   consume: boolean
   /** The acts of a sequence that ended well. */
   done?: DoneAct[]
-  /** The type and risk for which the version must be proven; null if it acts without a proof. */
-  proof: { event_type: string; risk: Risk } | null
+  /** The proof that the action needs; null if it acts without one. */
+  proof: { event_type: string; risk: Risk; act?: string } | null
 }
 
 /**
@@ -117,7 +118,7 @@ export class Actions {
       log_seq,
       action_type,
       consume,
-      proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action) } : null,
+      proof: version.by_proof ? { event_type: event.type, risk: riskIn(this.#parts.toolbox, action), act: actNameOf(action) } : null,
     }
     const locks = [
       ...skillsIn(work).map((skill_id) => `skill ${skill_id}`),

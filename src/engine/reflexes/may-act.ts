@@ -1,3 +1,4 @@
+import { actNameOf } from '../../contract/act-name.ts'
 import type { Action } from '../../contract/action.ts'
 import { risks, type Risk } from '../../contract/risk.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
@@ -15,8 +16,8 @@ export type VersionProofs = {
   /** The reason why it acts on nothing at present: no proof is in force, or none is left. */
   idle(version: ReflexVersion, at: number): string | null
 }
-/** `action`: its words count, too, if it is known. */
-export type ActWhere = { event_type: string; risk: Risk; action?: Action }
+/** `act`: missing before it is known. `action`: its words count, too, if it is known. */
+export type ActWhere = { event_type: string; risk: Risk; act?: string; action?: Action }
 
 const nothing = (): string => 'this deployment proves no reflexes'
 const NO_PROOFS: VersionProofs = { unproven: nothing, expired: nothing, idle: nothing }
@@ -64,7 +65,7 @@ export class MayAct {
       const reason = feature.mayUse?.(version, at) ?? null
       if (reason !== null) return reason
     }
-    if (action) return this.#proofs.unproven(version, { event_type, risk: riskIn(toolbox, action), action }, at)
+    if (action) return this.#proofs.unproven(version, { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }, at)
     const reasons = risks.map((risk) => this.#proofs.unproven(version, { event_type, risk }, at))
     return reasons.includes(null) ? null : (reasons[0] ?? null)
   }

@@ -9,7 +9,7 @@ import { flawsOf, startDashboard, type Dashboard } from './harness.ts'
 
 const PARIS = 'shop/paris'
 const BERLIN = 'shop/berlin'
-const NEEDED = agreementsNeeded('inside')
+const NEEDED = agreementsNeeded(0.95)
 const CODE = `function reflex(context) {
   return context.event.content === 'thanks' ? { action_type: 'reply', content: 'You said thanks.', consume: true } : null
 }
@@ -44,7 +44,7 @@ async function seed({ url }: LocalServer): Promise<void> {
   keys.maker = await keyOf('maker', PARIS)
   keys.stranger = await keyOf('stranger', BERLIN)
   const set = (scope: string, settings: object) => ask(url, scopePath(scope), { method: 'PATCH', body: settings })
-  const shop = { agent: 'prompted', instructions: 'Answer customers.' }
+  const shop = { agent: 'prompted', instructions: 'Answer customers.', learning: { min_agreement: 0.95 } }
   await set(BERLIN, { ...shop, market: { opening_grant: 100 }, reflexes: [{ id: 'ask-paris' }] })
   const by_maker = { key: keys.maker }
   await ask(url, '/v1/reflexes', { ...by_maker, body: { id: 'thanks', code: CODE, description: 'Answers thanks', state: 'shadow' } })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { certificate as schema, type Certificate, type Teacher } from '../../../src/features/proof/contract/certificate.ts'
+import type { Agreement } from '../../../src/contract/agreement.ts'
 import type { Risk } from '../../../src/contract/risk.ts'
 import {
   allow,
@@ -20,7 +21,9 @@ import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
 const subject = { kind: 'reflex', id: 'greet', version: '1', hash: 'h' } as const
-const opened = (options: { noise?: number; baseline?: number } = {}) => openCertificate(subject, { teacher, at: 0, ...options })
+const least = (agreement: Agreement, support = 0) => ({ agreement, support })
+const opened = (options: { noise?: number; baseline?: number } = {}) =>
+  openCertificate(subject, { teacher, at: 0, least: least(0.95), ...options })
 
 type Run = { certificate: Certificate; changes: CertificateMove[] }
 const start = (certificate = opened()): Run => ({ certificate, changes: [] })
@@ -30,14 +33,22 @@ function observe({ certificate, changes }: Run, seen: Observation): Run {
   return { certificate: next.certificate, changes: [...changes, ...next.changes] }
 }
 /** `agreed` agreements, then `disagreed` disagreements. */
-function decisions(run: Run, kind: 'compared' | 'audited', agreed: number, disagreed = 0, event_type = 'note', risk: Risk = 'inside'): Run {
+function decisions(
+  run: Run,
+  kind: 'compared' | 'audited',
+  agreed: number,
+  disagreed = 0,
+  event_type = 'note',
+  risk: Risk = 'inside',
+  act = 'reply',
+): Run {
   let next = run
   for (let seq = 1; seq <= agreed + disagreed; seq += 1)
-    next = observe(next, { kind, event_type, risk, agreed: seq <= agreed, seq, at: seq * 1000, teacher })
+    next = observe(next, { kind, event_type, risk, act, agreed: seq <= agreed, seq, at: seq * 1000, teacher })
   return next
 }
 const mayAct = ({ certificate }: Run, event_type = 'note', risk: Risk = 'inside', at = 1, by = teacher) =>
-  obstacle(certificate, { event_type, risk, at, teacher: by })
+  obstacle(certificate, { event_type, risk, act: 'reply', at, teacher: by })
 
 describe('a certificate', () => {
   test('has at most 51 event types, whatever types a sender invents', () => {
@@ -46,7 +57,7 @@ describe('a certificate', () => {
       run = decisions(run, 'compared', 1, 0, type)
     const { strata } = run.certificate
     expect(strata).toHaveLength(51)
-    expect(strata.find(({ event_type }) => event_type === '*')).toMatchObject({ state: 'proven', k: 72 })
+    expect(strata.find(({ event_type }) => event_type === '*')).toMatchObject({ state: 'proven', k: 70 })
     expect(strata.find(({ event_type }) => event_type === '__proto__')).toMatchObject({ n: 1, k: 1 })
   })
 
@@ -57,85 +68,87 @@ describe('a certificate', () => {
     const more = decisions(strict, 'compared', 400)
     expect(mayAct(more)).toBeNull()
     expect(more.certificate.bound).toBe(0.99)
-    const supported = openCertificate(subject, { teacher, at: 0, least: { agreement: 0, support: 100 } })
+    const supported = openCertificate(subject, { teacher, at: 0, least: { agreement: 0.95, support: 100 } })
     expect(mayAct(decisions(start(supported), 'compared', 99))).toMatch(/at least 1 more/)
     expect(mayAct(decisions(start(supported), 'compared', 100))).toBeNull()
   })
 
   test('never lets act what a person rejected, and lets act what a person must allow only once one did', () => {
-    const { certificate } = decisions(start(), 'compared', 72)
-    const where = { event_type: 'note', risk: 'inside' as const }
+    const { certificate } = decisions(start(), 'compared', 70)
+    const where = { event_type: 'note', risk: 'inside' as const, act: 'reply' }
     const asking = { ...where, at: 1, teacher, asks: true }
-    expect(obstacle(certificate, asking)).toBe('its action on note is proven: a person must allow it')
+    expect(obstacle(certificate, asking)).toBe('its action reply on note is proven: a person must allow it')
     expect(obstacle(allow(certificate, where, 'ann'), asking)).toBeNull()
     const rejected = reject(certificate, where, 'ann')
-    expect(obstacle(rejected, { ...asking, asks: false })).toBe('ann rejected its action on note')
+    expect(obstacle(rejected, { ...asking, asks: false })).toBe('ann rejected its action reply on note')
     expect(rejected).toMatchObject({ n: 0, bound: null })
-    expect(why(rejected)[0]).toBe('On note it stays in shadow mode: ann rejected it.')
+    expect(why(rejected)[0]).toBe('For reply on note it stays in shadow mode: ann rejected it.')
   })
 
   test('lets act after enough agreements, and says so once', () => {
-    const almost = decisions(start(), 'compared', 71)
-    expect(mayAct(almost)).toBe('71 of 71 decisions on note agreed: at least 1 more must agree')
+    const almost = decisions(start(), 'compared', 69)
+    expect(mayAct(almost)).toBe('69 of 69 decisions for reply on note agreed: at least 1 more must agree')
     expect(almost.certificate).toMatchObject({ n: 0, k: 0, bound: null })
     const run = decisions(almost, 'compared', 5)
     expect(mayAct(run)).toBeNull()
-    expect(run.changes).toEqual([{ kind: 'proven', event_type: 'note', risk: 'inside', reason: '72 of 72 decisions on note agreed' }])
-    expect(run.certificate).toMatchObject({ n: 72, k: 72, bound: 0.95, alpha: 0.05, delta: 0.05 })
+    expect(run.changes).toEqual([
+      { kind: 'proven', event_type: 'note', risk: 'inside', act: 'reply', reason: '70 of 70 decisions for reply on note agreed' },
+    ])
+    expect(run.certificate).toMatchObject({ n: 70, k: 70, bound: 0.95, alpha: 0.05, delta: 0.05 })
     expect(schema.parse(run.certificate)).toEqual(run.certificate)
   })
 
   test('of one event type or risk does not hold for another', () => {
     const run = decisions(start(), 'compared', 5000)
-    expect(mayAct(run, 'other')).toMatch(/^0 of 0 decisions on other agreed: at least 72/)
-    expect(mayAct(run, 'note', 'outside')).toMatch(/at least 118 more/)
+    expect(mayAct(run, 'other')).toMatch(/^0 of 0 decisions for reply on other agreed: at least 70/)
+    expect(mayAct(run, 'note', 'outside')).toMatch(/at least 70 more/)
   })
 
   test('is refused for good to what disagrees', () => {
     const run = decisions(decisions(start(), 'compared', 0, 2), 'compared', 5000)
-    expect(mayAct(run)).toBe('only 0 of 2 decisions on note agreed')
+    expect(mayAct(run)).toBe('only 0 of 2 decisions for reply on note agreed')
     expect(run.changes).toMatchObject([{ kind: 'refuted' }])
   })
 
   test('for an action that stays for good waits for a person', () => {
     const run = decisions(start(), 'compared', 200, 0, 'note', 'final')
     expect(mayAct(run, 'note', 'final')).toMatch(/a person must allow it/)
-    const allowed = { ...run, certificate: allow(run.certificate, { event_type: 'note', risk: 'final' }, 'alice') }
+    const allowed = { ...run, certificate: allow(run.certificate, { event_type: 'note', risk: 'final', act: 'reply' }, 'alice') }
     expect(mayAct(allowed, 'note', 'final')).toBeNull()
   })
 
   test('sends a type back to shadow mode when its audits disagree, and only that', () => {
-    const proven = decisions(decisions(start(), 'compared', 72), 'compared', 72, 0, 'other')
+    const proven = decisions(decisions(start(), 'compared', 70), 'compared', 70, 0, 'other')
     const run = decisions(decisions(proven, 'audited', 400), 'audited', 0, 5)
     expect(run.changes.at(-1)).toMatchObject({
       kind: 'drifted',
       event_type: 'note',
-      reason: expect.stringMatching(/^5 of 405 decisions on note since/),
+      reason: expect.stringMatching(/^5 of 405 decisions for reply on note since/),
     })
     expect(run.certificate.strata.map(({ event_type, drifts }) => [event_type, drifts])).toEqual([
       ['other', 0],
       ['note', 1],
     ])
     expect([mayAct(run), mayAct(run, 'other')]).toEqual([expect.stringMatching(/^0 of 0/), null])
-    expect(mayAct(decisions(run, 'compared', 72))).toBeNull()
+    expect(mayAct(decisions(run, 'compared', 70))).toBeNull()
     expect(mayAct(decisions(run, 'compared', 0, 2))).toMatch(/^only 0 of 2/)
   })
 
   test('is compared after its proof, too: what disagrees stops it at once, and ends the proof', () => {
-    const proven = decisions(start(), 'compared', 118, 0, 'note', 'outside')
+    const proven = decisions(start(), 'compared', 70, 0, 'note', 'outside')
     const doubted = decisions(proven, 'compared', 0, 1, 'note', 'outside')
     const reason = '1 of 1 decisions since its proof disagreed: at least 20 more must agree'
-    expect(mayAct(doubted, 'note', 'outside')).toBe(`on note ${reason}`)
+    expect(mayAct(doubted, 'note', 'outside')).toBe(`for reply on note ${reason}`)
     expect(doubted.changes).toHaveLength(1)
-    expect(why(doubted.certificate)[0]).toBe(`On note it does not act for now: ${reason}. Before, 118 of 118 had agreed.`)
+    expect(why(doubted.certificate)[0]).toBe(`For reply on note it does not act for now: ${reason}. Before, 70 of 70 had agreed.`)
     const ended = decisions(doubted, 'compared', 0, 4, 'note', 'outside')
-    expect(ended.changes.at(-1)).toMatchObject({ kind: 'drifted', reason: '5 of 5 decisions on note since its proof disagreed' })
+    expect(ended.changes.at(-1)).toMatchObject({ kind: 'drifted', reason: '5 of 5 decisions for reply on note since its proof disagreed' })
     expect(ended.certificate).toMatchObject({ n: 0, k: 0, bound: null })
-    expect(mayAct(ended, 'note', 'outside')).toMatch(/^0 of 0 decisions on note agreed: at least 118/)
+    expect(mayAct(ended, 'note', 'outside')).toMatch(/^0 of 0 decisions for reply on note agreed: at least 70/)
   })
 
   test.each(['compared', 'audited'] as const)('of a single mistake holds again once twenty decisions agreed: %s', (kind) => {
-    const doubted = decisions(decisions(start(), 'compared', 72), kind, 0, 1)
+    const doubted = decisions(decisions(start(), 'compared', 70), kind, 0, 1)
     expect(mayAct(decisions(doubted, kind, 19))).toMatch(/at least 1 more must agree$/)
     const restored = decisions(doubted, kind, 20)
     expect(mayAct(restored)).toBeNull()
@@ -145,22 +158,23 @@ describe('a certificate', () => {
   })
 
   test("loses a person's permission with the proof that it was given for", () => {
-    const where = { event_type: 'note', risk: 'final' as const }
-    const proven = decisions(start(), 'compared', 118, 0, 'note', 'final')
+    const where = { event_type: 'note', risk: 'final' as const, act: 'reply' }
+    const proven = decisions(start(), 'compared', 70, 0, 'note', 'final')
     const drifted = decisions({ ...proven, certificate: allow(proven.certificate, where, 'ann') }, 'audited', 0, 5, 'note', 'final')
     expect(drifted.certificate.strata).toMatchObject([{ state: 'open', person: null }])
-    expect(mayAct(decisions(drifted, 'compared', 118, 0, 'note', 'final'), 'note', 'final')).toMatch(/a person must allow it/)
+    expect(mayAct(decisions(drifted, 'compared', 70, 0, 'note', 'final'), 'note', 'final')).toMatch(/a person must allow it/)
   })
 
   test('knows the senders and numbers of decisions that agreed', () => {
     const sent = (amount: number, sender = 'key:a') => ({ sender, numbers: [{ place: 'content of', value: amount }] })
     const random = seededRandom(8)
     let run = start()
-    for (let seq = 1; seq <= 72; seq += 1)
+    for (let seq = 1; seq <= 70; seq += 1)
       run = observe(run, {
         kind: 'compared',
         event_type: 'note',
         risk: 'inside',
+        act: 'reply',
         agreed: true,
         seq,
         at: seq,
@@ -178,6 +192,7 @@ describe('a certificate', () => {
       kind: 'audited',
       event_type: 'note',
       risk: 'inside',
+      act: 'reply',
       agreed: true,
       seq: 80,
       at: 80,
@@ -204,7 +219,7 @@ describe('a certificate', () => {
   test('learns the shapes of compared events, and expects as many new ones as its proof has seen', () => {
     let run = start()
     for (let seq = 1; run.certificate.bound === null; seq += 1) {
-      const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq, at: seq, teacher } as const
+      const seen = { kind: 'compared', event_type: 'note', risk: 'inside', act: 'reply', agreed: true, seq, at: seq, teacher } as const
       run = observe(run, { ...seen, shape: seq % 10 === 0 ? `rare ${seq}` : 'usual' })
     }
     const { taught, baseline } = run.certificate.shapes
@@ -226,6 +241,7 @@ describe('a certificate', () => {
       kind: 'audited',
       event_type: 'note',
       risk: 'inside',
+      act: 'reply',
       agreed: true,
       seq: 9,
       at: 86_400_000,
@@ -254,12 +270,12 @@ describe('a certificate', () => {
 
   test('explains itself in sentences', () => {
     expect(why(opened())).toEqual(['greet@1 was never compared with a decision.'])
-    const proven = decisions(decisions(start(), 'compared', 72), 'audited', 10)
+    const proven = decisions(decisions(start(), 'compared', 70), 'audited', 10)
     const run = decisions(decisions(proven, 'compared', 3, 0, 'rare'), 'compared', 0, 2, 'bad')
     expect(why(run.certificate)).toEqual([
-      'On note: 72 of 72 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 10 of 10 decisions since agreed.',
-      'On rare it does not act yet: 3 of 3 decisions on rare agreed: at least 69 more must agree.',
-      'On bad it stays in shadow mode: only 0 of 2 decisions agreed.',
+      'For reply on note: 70 of 70 decisions from 1970-01-01 to 1970-01-01 agreed, which proves more than 95 % but for 5 %; 10 of 10 decisions since agreed.',
+      'For reply on rare it does not act yet: 3 of 3 decisions for reply on rare agreed: at least 67 more must agree.',
+      'For reply on bad it stays in shadow mode: only 0 of 2 decisions agreed.',
       'The certificate expires on 1970-04-01, or when the model, its instructions or its tools change.',
     ])
   })
@@ -271,7 +287,7 @@ describe('a certificate', () => {
       let run = start()
       while (run.changes.length === 0) {
         const agreed = random() < 0.95
-        run = observe(run, { kind: 'compared', event_type: 'note', risk: 'inside', agreed, seq: 1, at: 1, teacher })
+        run = observe(run, { kind: 'compared', event_type: 'note', risk: 'inside', act: 'reply', agreed, seq: 1, at: 1, teacher })
       }
       if (run.changes[0]?.kind === 'proven') wrong += 1
     }
@@ -287,49 +303,58 @@ describe('what acts by proof is idle', () => {
     expect(idle(start())).toEqual({ at: null, reason: 'it was never compared with a decision' })
     expect(idle(decisions(start(), 'compared', 10))).toEqual({
       at: null,
-      reason: '10 of 10 decisions on note agreed: at least 62 more must agree',
+      reason: '10 of 10 decisions for reply on note agreed: at least 60 more must agree',
     })
-    expect(idle(decisions(start(), 'compared', 0, 2))).toEqual({ at: null, reason: 'only 0 of 2 decisions on note agreed' })
-    const { certificate } = decisions(start(), 'compared', 72)
-    const rejected = reject(certificate, { event_type: 'note', risk: 'inside' }, 'ann')
-    expect(idleSince(rejected, 1)).toEqual({ at: null, reason: 'ann rejected its action on note' })
+    expect(idle(decisions(start(), 'compared', 0, 2))).toEqual({ at: null, reason: 'only 0 of 2 decisions for reply on note agreed' })
+    const { certificate } = decisions(start(), 'compared', 70)
+    const rejected = reject(certificate, { event_type: 'note', risk: 'inside', act: 'reply' }, 'ann')
+    expect(idleSince(rejected, 1)).toEqual({ at: null, reason: 'ann rejected its action reply on note' })
   })
 
   test('not where anything is proven, though something else is not or in doubt', () => {
-    const proven = decisions(start(), 'compared', 72)
+    const proven = decisions(start(), 'compared', 70)
     expect(idle(proven)).toBeNull()
     expect(idle(decisions(proven, 'compared', 10, 0, 'other'))).toBeNull()
-    const both = decisions(decisions(start(), 'compared', 72, 0, 'other'), 'compared', 72)
+    const both = decisions(decisions(start(), 'compared', 70, 0, 'other'), 'compared', 70)
     expect(idle(decisions(both, 'compared', 0, 1))).toBeNull()
   })
 
   test('while all that is proven is in doubt', () => {
-    const doubted = decisions(decisions(start(), 'compared', 72), 'compared', 0, 1)
-    const reason = 'on note 1 of 1 decisions since its proof disagreed: at least 20 more must agree'
+    const doubted = decisions(decisions(start(), 'compared', 70), 'compared', 0, 1)
+    const reason = 'for reply on note 1 of 1 decisions since its proof disagreed: at least 20 more must agree'
     expect(idle(doubted)).toEqual({ at: null, reason })
   })
 
   test('from its expiry on, and from when it lapsed', () => {
-    const proven = decisions(start(), 'compared', 72)
+    const proven = decisions(start(), 'compared', 70)
     const end = 90 * 86_400_000
     expect(idle(proven, end - 1)).toBeNull()
     expect(idle(proven, end)).toEqual({ at: end, reason: 'its certificate has expired' })
     const other = { ...teacher, model: 'b' }
-    const seen = { kind: 'audited', event_type: 'note', risk: 'inside', agreed: true, seq: 9, at: 500, teacher: other } as const
+    const seen = {
+      kind: 'audited',
+      event_type: 'note',
+      risk: 'inside',
+      act: 'reply',
+      agreed: true,
+      seq: 9,
+      at: 500,
+      teacher: other,
+    } as const
     expect(idle(observe(proven, seen), end)).toEqual({ at: 500, reason: 'the model of the slow path changed' })
   })
 })
 
 test('what a person rejected is known to later certificates, and no other refusal is', () => {
-  const one = decisions(decisions(start(), 'compared', 72), 'compared', 0, 2, 'bad')
-  const allowed = allow(decisions(one, 'compared', 72, 0, 'fine').certificate, { event_type: 'fine', risk: 'inside' }, 'ann')
-  const rejected = reject(allowed, { event_type: 'note', risk: 'inside' }, 'ann')
+  const one = decisions(decisions(start(), 'compared', 70), 'compared', 0, 2, 'bad')
+  const allowed = allow(decisions(one, 'compared', 70, 0, 'fine').certificate, { event_type: 'fine', risk: 'inside', act: 'reply' }, 'ann')
+  const rejected = reject(allowed, { event_type: 'note', risk: 'inside', act: 'reply' }, 'ann')
   expect(rejectedStrata(rejected).map(({ event_type }) => event_type)).toEqual(['note'])
 })
 
 test('a permission is for one event type at one risk', () => {
   const proven = decisions(decisions(start(), 'compared', 200, 0, 'note', 'final'), 'compared', 200, 0, 'other', 'final')
-  const certificate = allow(proven.certificate, { event_type: 'note', risk: 'final' }, 'ann')
+  const certificate = allow(proven.certificate, { event_type: 'note', risk: 'final', act: 'reply' }, 'ann')
   expect(certificate.strata.map(({ event_type, person }) => [event_type, person])).toEqual([
     ['note', 'ann'],
     ['other', null],
@@ -337,8 +362,124 @@ test('a permission is for one event type at one risk', () => {
 })
 
 test('the verdict comes of the counts alone', () => {
-  const verdicts = [71, 72].map((n) => verdictOf(opened(), { risk: 'inside', n, k: n }))
-  expect([...verdicts, verdictOf(opened(), { risk: 'inside', n: 2, k: 0 })]).toEqual(['open', 'proven', 'refuted'])
+  const [stratum] = decisions(start(), 'compared', 1).certificate.strata
+  const verdicts = [69, 70].map((n) => verdictOf(opened(), { ...stratum!, n, k: n }))
+  expect([...verdicts, verdictOf(opened(), { ...stratum!, n: 2, k: 0 })]).toEqual(['open', 'proven', 'refuted'])
+})
+
+describe('a certificate of several acts', () => {
+  const by = (agreement: Agreement) => start(openCertificate(subject, { teacher, at: 0, least: least(agreement) }))
+  const compare = (run: Run, act: string, agreed: number, disagreed = 0) =>
+    decisions(run, 'compared', agreed, disagreed, 'mail', 'outside', act)
+  const audit = (run: Run, act: string, agreed: number, disagreed = 0) =>
+    decisions(run, 'audited', agreed, disagreed, 'mail', 'outside', act)
+  const acts = ({ certificate }: Run, act: string, now?: Agreement) =>
+    obstacle(certificate, { event_type: 'mail', risk: 'outside', act, at: 1, teacher, ...(now !== undefined && { least: least(now) }) })
+
+  test('lets a frequent act act, and never a rare one that errs in a third of its decisions', { tags: ['simulation'] }, () => {
+    const random = seededRandom(23)
+    for (let life = 0; life < 20; life += 1) {
+      let run = by(0.99)
+      for (let event = 0; event < 1500; event += 1) {
+        const act = random() < 0.05 ? 'refund' : 'label'
+        const wrong = act === 'refund' && random() < 1 / 3
+        run = compare(run, act, wrong ? 0 : 1, wrong ? 1 : 0)
+        expect(acts(run, 'refund')).not.toBeNull()
+      }
+      expect(acts(run, 'label')).toBeNull()
+      expect(acts(run, 'refund')).toMatch(/ \d+ of \d+ decisions for refund on mail agreed/)
+    }
+  })
+
+  test('names the act that has too little evidence of its own, however much the others have', () => {
+    const run = compare(compare(by(0.99), 'label', 2000), 'refund', 60)
+    expect(acts(run, 'label')).toBeNull()
+    expect(acts(run, 'refund')).toBe('60 of 60 decisions for refund on mail agreed: at least 58 more must agree')
+    expect(acts(compare(run, 'refund', 57), 'refund')).toMatch(/at least 1 more/)
+    expect(why(run.certificate)[1]).toMatch(/^For refund on mail it does not act yet: 60 of 60/)
+  })
+
+  test('proves the acts together that are proven to the floor by themselves', () => {
+    const floor = compare(compare(by(0.99), 'label', 118), 'tag', 118)
+    expect(acts(floor, 'label')).toBe(
+      '118 of 118 decisions for label on mail agreed, 0 of 0 of all acts together: at least 240 more must agree',
+    )
+    const most = compare(compare(floor, 'label', 200), 'tag', 157)
+    expect([acts(most, 'label'), acts(most, 'tag')]).toEqual([
+      expect.stringMatching(/at least 1 more/),
+      expect.stringMatching(/at least 1 more/),
+    ])
+    const proven = compare(most, 'tag', 1)
+    expect([acts(proven, 'label'), acts(proven, 'tag')]).toEqual([null, null])
+    expect(new Set(proven.changes.map((change) => 'act' in change && change.act))).toEqual(new Set(['label', 'tag']))
+    expect(proven.certificate).toMatchObject({ n: 594, bound: 0.99 })
+    expect(why(proven.certificate)[0]).toMatch(/proves more than 97 %, and 99 % for all acts together \(358 of 358\) but for 5 %/)
+    expect(schema.parse(proven.certificate)).toEqual(proven.certificate)
+    // A further act needs its own floor, and no more.
+    expect(acts(compare(proven, 'move', 117), 'move')).toMatch(/at least 1 more/)
+    expect(acts(compare(proven, 'move', 118), 'move')).toBeNull()
+  })
+
+  test('proves an act by itself to the bound that its tool has, or does not let it act', () => {
+    const bounds = { default: 0.99, refund: 0.999, label: 0.95 }
+    const run = compare(compare(by(bounds), 'label', 70), 'refund', 3000)
+    expect(acts(run, 'label')).toBeNull()
+    expect(acts(run, 'refund')).toMatch(/^3000 of 3000 .* at least 597 more must agree$/)
+    expect(acts(compare(run, 'refund', 597), 'refund')).toBeNull()
+  })
+
+  test('stops the act alone that audits speak against', () => {
+    const proven = compare(compare(compare(compare(by(0.99), 'label', 118), 'tag', 118), 'label', 200), 'tag', 200)
+    const doubted = audit(proven, 'tag', 0, 1)
+    expect([acts(doubted, 'label'), acts(doubted, 'tag')]).toEqual([
+      null,
+      expect.stringMatching(/^for tag on mail 1 of \d+ decisions since/),
+    ])
+    const drifted = audit(audit(proven, 'label', 300), 'tag', 0, 6)
+    expect(drifted.changes.at(-1)).toMatchObject({ kind: 'drifted' })
+    expect(acts(drifted, 'tag')).toMatch(/at least 118 more must agree$/)
+  })
+
+  test('sends back all acts that were proven together when the audits of all of them disagree', () => {
+    let run = by(0.99)
+    const names = Array.from({ length: 10 }, (_, place) => `act${place}`)
+    for (const act of names) run = compare(run, act, 118)
+    for (const act of names) run = compare(run, act, 60)
+    expect(names.map((act) => acts(run, act))).toEqual(names.map(() => null))
+    // Each act errs once, which is too little to speak against one.
+    for (const act of names) run = audit(run, act, 0, 1)
+    expect(run.changes).toContainEqual(expect.objectContaining({ kind: 'drifted', act: '*' }))
+    expect(names.map((act) => acts(run, act)).filter((reason) => reason === null)).toEqual([])
+  })
+
+  test('holds for the bounds that the settings have now: a higher one ends what was proven to less', () => {
+    const run = compare(by(0.95), 'label', 100)
+    expect([acts(run, 'label', 0.95), acts(run, 'label', { label: 0.97 })]).toEqual([
+      null,
+      expect.stringMatching(/^70 of 70 .* at least 48 more/),
+    ])
+    const judged = observe(run, {
+      kind: 'audited',
+      event_type: 'mail',
+      risk: 'outside',
+      act: 'label',
+      agreed: true,
+      seq: 1,
+      at: 1,
+      teacher,
+      least: least({ label: 0.97 }),
+    })
+    expect(judged.changes.at(-1)).toMatchObject({ kind: 'bounds_changed' })
+    expect(judged.certificate).toMatchObject({ bound: null, least: { agreement: { label: 0.97 } } })
+    expect(acts(compare(judged, 'label', 18), 'label', { label: 0.97 })).toMatch(/at least/)
+  })
+
+  test('has room for 200 acts, and the others never act', () => {
+    let run = by(0.95)
+    for (let act = 0; act < 210; act += 1) run = compare(run, `act${act}`, 1)
+    expect(run.certificate.strata).toHaveLength(200)
+    expect(acts(compare(run, 'act209', 100), 'act209')).toBe('its certificate has no room for act209 on mail')
+  })
 })
 
 test('what differs first between two teachers is named', () => {
@@ -354,15 +495,15 @@ test('an observation after the proof has a place: from where to where was compar
 test('why tells how often it was sent back', () => {
   let run = start()
   const texts = [1, 2].map(() => {
-    run = decisions(decisions(run, 'compared', 72), 'audited', 0, 5)
+    run = decisions(decisions(run, 'compared', 70), 'audited', 0, 5)
     return why(run.certificate)[0]?.split('agree.')[1]
   })
   expect(texts).toEqual([' It was sent back to shadow mode 1 time.', ' It was sent back to shadow mode 2 times.'])
 })
 
 test('why says that a final action waits for a person until one allowed it', () => {
-  const { certificate } = decisions(start(), 'compared', 118, 0, 'note', 'final')
+  const { certificate } = decisions(start(), 'compared', 70, 0, 'note', 'final')
   const waits = / It waits for a person: the action can be neither undone nor repeated\.$/
   expect(why(certificate)[0]).toMatch(waits)
-  expect(why(allow(certificate, { event_type: 'note', risk: 'final' }, 'ann'))[0]).not.toMatch(waits)
+  expect(why(allow(certificate, { event_type: 'note', risk: 'final', act: 'reply' }, 'ann'))[0]).not.toMatch(waits)
 })

@@ -11,11 +11,11 @@ import {
 } from '../../../src/features/proof/evidence/drift.ts'
 import type { AuditOccasion } from '../../../src/features/proof/contract/audit.ts'
 import { countAct, isAudited, occasionOf, unitHash } from '../../../src/features/proof/evidence/draw.ts'
-import { barFor } from '../../../src/features/proof/evidence/sprt.ts'
+import { barAt } from '../../../src/features/proof/evidence/e-process.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** Audits until the alarm, at most `most`. */
-function auditsUntilAlarm(random: () => number, agreement: number, most: number, bar = barFor('inside')): number {
+function auditsUntilAlarm(random: () => number, agreement: number, most: number, bar = barAt(0.95)): number {
   let state = emptyCusum()
   while (!state.alarm && state.audits < most) state = countAudit(state, random() < agreement, bar)
   return state.alarm ? state.audits : Infinity
@@ -41,8 +41,8 @@ describe('the audit of what acts', () => {
 
   test('keeps its alarm', () => {
     let state = emptyCusum()
-    for (let audit = 0; audit < 5; audit += 1) state = countAudit(state, false, barFor('inside'))
-    for (let audit = 0; audit < 1000; audit += 1) state = countAudit(state, true, barFor('inside'))
+    for (let audit = 0; audit < 5; audit += 1) state = countAudit(state, false, barAt(0.95))
+    for (let audit = 0; audit < 1000; audit += 1) state = countAudit(state, true, barAt(0.95))
     expect(state).toMatchObject({ audits: 1005, disagreed: 5, alarm: true })
   })
 })
@@ -124,7 +124,7 @@ describe('the draw of an audit', () => {
 })
 
 describe('the counts of drift', () => {
-  const bar = barFor('inside')
+  const bar = barAt(0.95)
 
   test('a doubt ends after twenty agreements, or more where more disagreed', () => {
     expect(doubt(emptyCusum(), bar)).toBe(0)

@@ -17,15 +17,27 @@ import {
 } from '../../../src/reflexes/promotion.ts'
 
 const passed = (error = 0, limit = 0, invalid_action = 0) => ({ null: 0, error, limit, invalid_action })
-type Compared = { event_type?: string; risk?: Risk; agreed: number; disagreed?: number }
+type Compared = { event_type?: string; act?: string; risk?: Risk; agreed: number; disagreed?: number }
 const teacher = { by: 'model', agent_version: '1', model: 'm', prompt_hash: '', tools_hash: '', settings_revision: 0 } as const
 
 /** A certificate of these comparisons, in this order. */
 function certificate(...all: Compared[]): Certificate {
-  let certificate = openCertificate({ kind: 'reflex', id: 'r', version: '1', hash: '' }, { teacher, at: 0 })
-  for (const { event_type = 'note', risk = 'inside', agreed, disagreed = 0 } of all)
+  let certificate = openCertificate(
+    { kind: 'reflex', id: 'r', version: '1', hash: '' },
+    { teacher, at: 0, least: { agreement: 0.95, support: 0 } },
+  )
+  for (const { event_type = 'note', risk = 'inside', act = 'reply', agreed, disagreed = 0 } of all)
     for (let n = 0; n < agreed + disagreed; n += 1)
-      certificate = proceed(certificate, { kind: 'compared', event_type, risk, agreed: n < agreed, seq: n, at: 0, teacher }).certificate
+      certificate = proceed(certificate, {
+        kind: 'compared',
+        event_type,
+        risk,
+        act,
+        agreed: n < agreed,
+        seq: n,
+        at: 0,
+        teacher,
+      }).certificate
   return certificate
 }
 /** Counts as they are: a test stops at its verdict. */
@@ -42,7 +54,7 @@ test('the way to its first act is said to whoever wrote a version', () => {
   const way = (state: 'active' | 'shadow' | 'draft', by_agent: boolean) => wayToAct({ id: 'greet', version: 2, state, by_agent })
   expect(way('active', true)).toBeNull()
   expect(way('shadow', true)).toMatch(
-    /agreed with the actual ones: 72 times .* 118 times .*greet@2\/state \{"state": "active", "force": true\}/,
+    /agreed with the actual ones: each act 70 times .* 118 times .* 358 times more.*greet@2\/state \{"state": "active", "force": true\}/,
   )
   expect(way('shadow', false)).toMatch(/^It does not act, and is compared .*\{"state": "active"\}/)
 })
@@ -51,7 +63,7 @@ describe('a reflex in shadow', () => {
   test.each<[string, Shown]>([
     ['just enough', {}],
     ['errors in 1 % of its runs', { passed: passed(4, 3, 3) }],
-    ['only agreements', { compared: shadow(agreementsNeeded('inside'), 0) }],
+    ['only agreements', { compared: shadow(agreementsNeeded(0.95), 0) }],
     ['many fires of which 1 % disagreed', { compared: shadow(990, 10) }],
     ['enough in two scopes together', { compared: [...shadow(40, 0), ...shadow(32, 0)] }],
   ])('may act with %s', (_what, fields) => {
@@ -59,14 +71,22 @@ describe('a reflex in shadow', () => {
   })
 
   test.each<[string, Shown, RegExp[]]>([
-    ['one agreement too few', { compared: shadow(agreementsNeeded('inside') - 1, 0) }, [/^71 of 71 compared fires .* 1 more must agree/]],
-    ['no comparison', { compared: [] }, [/^0 of 0 .* 72 more/]],
-    ['95 % agreement', { compared: shadow(95, 5) }, [/^95 of 100 .* too few to expect 99 %/]],
+    [
+      'one agreement too few',
+      { compared: shadow(agreementsNeeded(0.95) - 1, 0) },
+      [/^69 of 69 decisions for reply on note agreed: at least 1 more must agree/],
+    ],
+    ['no comparison', { compared: [] }, [/^0 of 0 .* 70 more/]],
+    ['90 % agreement', { compared: shadow(90, 10) }, [/^90 of 100 .* too few to prove it/]],
     ['errors and a poor start', { compared: shadow(0, 2), passed: passed(500) }, [/0 of 2/, /500 of/]],
     ['errors', { passed: passed(11) }, [/11 of 1000/]],
     ['limits', { passed: passed(0, 11) }, [/11 of 1000/]],
     ['invalid actions', { passed: passed(0, 0, 11) }, [/11 of 1000/]],
-    ['a disagreement after its proof', { compared: [certificate({ agreed: 100, disagreed: 1 })] }, [/^on note 1 of 29 .* 20 more must/]],
+    [
+      'a disagreement after its proof',
+      { compared: [certificate({ agreed: 100, disagreed: 1 })] },
+      [/^for reply on note 1 of 31 .* 20 more must/],
+    ],
     ['a lapsed certificate', { compared: shadow(100, 0).map((one) => ({ ...one, lapsed: { at: 1, reason: '' } })) }, [/^0 of 0/]],
     ['an expired certificate', { compared: shadow(100, 0).map((one) => ({ ...one, expires_at: 1000 })) }, [/^0 of 0/]],
   ])('may not with %s', (_what, fields, missing) => {
@@ -82,14 +102,19 @@ describe('the strata of a reflex in shadow', () => {
   test('are proved one by one: a frequent event type does not prove a rare one', () => {
     const frequent = { event_type: 'frequent', agreed: 5000 }
     const few = certificate(frequent, { event_type: 'rare', agreed: 3 })
-    expect(promotable({ compared: [few] })).toEqual({ ok: false, missing: [expect.stringMatching(/^3 of 3 .* 69 more .* rare$/)] })
-    expect(promotable({ compared: [certificate(frequent, { event_type: 'rare', agreed: 72 })] })).toEqual({ ok: true })
+    expect(promotable({ compared: [few] })).toEqual({
+      ok: false,
+      missing: [expect.stringMatching(/^3 of 3 .* rare agreed: at least 67 more/)],
+    })
+    expect(promotable({ compared: [certificate(frequent, { event_type: 'rare', agreed: 70 })] })).toEqual({ ok: true })
   })
 
-  test('need more agreements where an action reaches outside', () => {
-    expect([agreementsNeeded('inside'), agreementsNeeded('outside')]).toEqual([72, 118])
-    expect(promotable({ compared: [certificate({ risk: 'outside', agreed: 117 })] }).ok).toBe(false)
-    expect(promotable({ compared: [certificate({ risk: 'outside', agreed: 118 })] }).ok).toBe(true)
+  test('are proved act by act: a frequent tool does not prove a rare one', () => {
+    const frequent = { act: 'label', agreed: 5000 }
+    expect(promotable({ compared: [certificate(frequent, { act: 'refund', agreed: 3 })] })).toEqual({
+      ok: false,
+      missing: [expect.stringMatching(/^3 of 3 decisions for refund on note agreed: at least 67 more/)],
+    })
   })
 
   test('wait for a person where an action can be neither undone nor repeated', () => {

@@ -9,15 +9,16 @@ import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
 import { ProvenActs } from '../../../src/features/proof/scope/proven-acts.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
-const where = { event_type: 'note', risk: 'inside' } as const
+const least = { agreement: 0.95, support: 0 }
+const where = { event_type: 'note', risk: 'inside', act: 'reply' } as const
 const reply: Action = { action_type: 'reply', content: 'hello' }
 const act = { event_type: 'note', action: reply }
 const version: ReflexVersion = { ...authorOf({ name: 'x' } as never, 1, 'h'), id: 'greet', by_proof: true }
 
-function proven(agreed = 100, words?: ComparedWords): Certificate {
-  let certificate = openCertificate({ kind: 'reflex', id: 'greet', version: '1', hash: 'h' }, { teacher, at: 0 })
+function proven(agreed = 100, words?: ComparedWords, act: string = where.act): Certificate {
+  let certificate = openCertificate({ kind: 'reflex', id: 'greet', version: '1', hash: 'h' }, { teacher, at: 0, least })
   for (let seq = 1; seq <= agreed; seq += 1)
-    ({ certificate } = proceed(certificate, { kind: 'compared', ...where, agreed: true, seq, at: 1, teacher, words }))
+    ({ certificate } = proceed(certificate, { kind: 'compared', ...where, act, agreed: true, seq, at: 1, teacher, words }))
   return certificate
 }
 
@@ -41,7 +42,7 @@ function partsWith({
   chain = version,
 }: Given): { may_act: MayAct; proofs: ProvenActs } {
   const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode, replies } })
-  const proofs = new ProvenActs({ settings, certificates: { of: () => certificate, teacher: now } })
+  const proofs = new ProvenActs({ settings, certificates: { of: () => certificate, teacher: now, least } })
   const may_act = new MayAct({
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
     features: [{}, { mayUse: () => licence ?? null }],
@@ -61,8 +62,8 @@ describe('a version that acts by proof', () => {
     ['the setting learning.mode is off', { mode: 'off', certificate: null, now: other }],
     ['it was never compared with a decision in this scope', { certificate: null, now: other }],
     ['the model of the slow path changed', { certificate: proven(1), now: other }],
-    ['ann rejected its action on note', { mode: 'propose', certificate: reject(proven(), where, 'ann') }],
-    ['its action on note is proven: a person must allow it', { mode: 'propose' }],
+    ['ann rejected its action reply on note', { mode: 'propose', certificate: reject(proven(), where, 'ann') }],
+    ['its action reply on note is proven: a person must allow it', { mode: 'propose' }],
   ]
 
   test.each(reasons)('may not act for the first of its reasons: %s', (reason, given) => {
@@ -73,18 +74,19 @@ describe('a version that acts by proof', () => {
     const noted: SequenceAct = { action_type: 'set_scratch', key: 'k', value: 1 }
     const spoken: Action = { action_type: 'sequence', acts: [noted, { action_type: 'reply', content: 'Done.' }] }
     const silent: Action = { action_type: 'sequence', acts: [noted] }
-    const scope = scopeWith({ replies: 'by_person' })
+    const certificate = proven(100, undefined, 'note + reply')
+    const scope = scopeWith({ replies: 'by_person', certificate })
     for (const own of [version, learned]) {
-      expect(scope.mayAct(own, { ...act, action: spoken }, 1)).toBe('its action on note is proven: a person must allow it')
-      expect(scope.mayAct(own, { ...act, action: silent }, 1)).toBeNull()
-      expect(scopeWith({}).mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
+      expect(scope.mayAct(own, { ...act, action: spoken }, 1)).toBe('its action note + reply on note is proven: a person must allow it')
+      expect(scope.mayAct(own, { ...act, action: silent }, 1)).toMatch(/^0 of 0 decisions for note on note/)
+      expect(scopeWith({ certificate }).mayAct(own, { ...act, action: spoken }, 1)).toBeNull()
     }
   })
 
   test('waits for a person wherever its words were compared as any that will do', () => {
     const certificate = proven(100, { replies: 'by_person', says: true })
     const scope = scopeWith({ replies: 'by_person', certificate })
-    expect(scope.mayAct(version, act, 1)).toBe('its action on note is proven: a person must allow it')
+    expect(scope.mayAct(version, act, 1)).toBe('its action reply on note is proven: a person must allow it')
     expect(scopeWith({ replies: 'by_person', certificate: allow(certificate, where, 'ann') }).mayAct(version, act, 1)).toBeNull()
   })
 

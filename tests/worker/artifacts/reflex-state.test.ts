@@ -15,8 +15,11 @@ const stateOf = async (ref: string) => (await call(`/v1/reflexes/${ref}`)).body.
 const teacher = { by: 'model', agent_version: '1', model: 'm', prompt_hash: '', tools_hash: '', settings_revision: 0 } as const
 /** The certificate that a scope reports of a version in shadow mode. */
 const show = ({ id, version, hash }: ReflexVersion, scope: string, agreed: number, { disagreed = 0, at = Date.now() } = {}) => {
-  const opened = openCertificate({ kind: 'reflex', id, version: String(version), hash }, { teacher, at })
-  const seen = { kind: 'compared', event_type: 'note', risk: 'inside', agreed: true, seq: 1, at, teacher } as const
+  const opened = openCertificate(
+    { kind: 'reflex', id, version: String(version), hash },
+    { teacher, at, least: { agreement: 0.95, support: 0 } },
+  )
+  const seen = { kind: 'compared', event_type: 'note', risk: 'inside', act: 'reply', agreed: true, seq: 1, at, teacher } as const
   const { certificate } = proceed(opened, seen)
   const strata = certificate.strata.map((stratum) => ({ ...stratum, n: agreed + disagreed, k: agreed }))
   return tellCertificates(env.DB, scope, [{ ...certificate, strata }], 1)
@@ -157,7 +160,7 @@ describe('what acts', () => {
     const { id } = version
     await setReflexState(env.DB, { id, version: 1, state: 'active', reason: 'proven', by_proof: true, now: Date.now() })
     await show(version, 'own/a', 10)
-    const reason = '10 of 10 decisions on note agreed: at least 62 more must agree'
+    const reason = '10 of 10 decisions for reply on note agreed: at least 60 more must agree'
     expect((await call(`/v1/reflexes/${id}`)).body).toMatchObject({ state: 'active', idle: { since: null, reason } })
     expect((await call(`/v1/reflexes?q=${id}`)).body.items).toMatchObject([{ id, idle: { reason } }])
   })
@@ -184,7 +187,7 @@ describe('a reflex that an agent wrote', () => {
     await show(version, 'foreign', 100)
     const refused = await changeTo('active', version.id)
     expect(refused).toMatchObject(problem(409, 'not-proven'))
-    expect(refused.body.detail).toContain('40 of 40 compared fires in shadow agreed: at least 32 more must agree')
+    expect(refused.body.detail).toContain('40 of 40 decisions for reply on note agreed: at least 30 more must agree')
     expect(await stateOf(version.id)).toBe('shadow')
     await show(version, 'own/b', 32)
     expect(await changeTo('active', version.id)).toMatchObject({ status: 200, body: { state: 'active' } })

@@ -124,7 +124,7 @@ afterEach(async () => {
 describe('a version under licence', () => {
   test('is compared first, and acts once it is proven in the scope of its buyer', async () => {
     const { buyer, deal_id } = await licensed({ fires: 5 })
-    const needed = agreementsNeeded('inside')
+    const needed = agreementsNeeded(0.95)
     const records = await sendAndSettle(stubOf(buyer), ...notes(buyer, needed))
     expect(new Set(records.map(({ outcome }) => outcome?.by))).toEqual(new Set(['turn']))
     expect(await entriesOf(stubOf(buyer), 'reflex-fired')).toMatchObject(Array.from({ length: needed }, () => ({ state: 'shadow' })))
@@ -266,7 +266,7 @@ test('the log and its views hide the errors and the exact fuel of hidden code, a
   const { buyer, version, artifact } = await licensed({ days: 30 }, 100, QUOTES_ITSELF)
   const key = await keyFor(['operator'], [buyer])
   const scope = encodeURIComponent(buyer)
-  await certify(buyer, version)
+  await certify(buyer, version, { act: 'reply' })
   await decidedBy(buyer, 'field', 'action', 'throw', 'a', 'a longer text, which costs more')
   const passed = await entriesOf(stubOf(buyer), 'reflex-passed')
   expect(passed.map(({ reason, error }) => [reason, error])).toEqual([

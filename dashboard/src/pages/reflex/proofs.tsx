@@ -8,7 +8,7 @@ import { Lines, visible } from '../../ui/text.tsx'
 
 type Proof = { scope: string; version: number; certificate: Certificate; why: string[] }
 
-/** The certificates: what was compared, for each type of event and risk, and the audits since. */
+/** The certificates: what was compared, for each act on a type of event, and the audits since. */
 export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
   return (
     <Section title="Certificates">
@@ -29,9 +29,9 @@ export function Proofs({ certificates }: { certificates: readonly Proof[] }) {
           <Table
             label={`Strata of version ${version} in ${visible(scope)}`}
             rows={certificate.strata}
-            keyOf={({ event_type, risk }) => `${event_type} ${risk}`}
+            keyOf={({ event_type, risk, act }) => `${event_type} ${risk} ${act}`}
             columns={[
-              { title: 'Event type', of: ({ event_type }) => event_type },
+              { title: 'Act', of: ({ act, event_type }) => `${act} on ${event_type}` },
               { title: 'Risk', cell: ({ risk }) => risk, width: 6 },
               { title: 'State', of: ({ state }) => state, kind: 'status' },
               { title: 'Agreed', cell: ({ n, k }) => `${count(k)} of ${count(n)} (${percent(n === 0 ? null : k / n)})`, width: 11 },

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { authorOf } from '../agent/middle.ts'
 import { riskIn } from '../../../agent/risk.ts'
+import { actNameOf } from '../../../contract/act-name.ts'
+import type { Agreement } from '../../../contract/agreement.ts'
 import { canonicalJson } from '../../../base/json.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
@@ -11,7 +13,7 @@ import type { Event } from '../../../core/event.ts'
 import { decisionModelName } from '../models/resolve.ts'
 import { isAudited, shareFor } from '../../proof/evidence/draw.ts'
 import { learnThenTest, type Scored } from '../../proof/evidence/learn-then-test.ts'
-import { barFor } from '../../proof/evidence/sprt.ts'
+import { barAt, boundsOf } from '../../proof/evidence/e-process.ts'
 import { agreedIn } from '../../../reflexes/agreement.ts'
 import { eventHead } from '../../../engine/log/spans.ts'
 import type { ProofInScope } from '../../proof/scope/in-scope.ts'
@@ -74,7 +76,7 @@ export class MiddleProof implements ScopeFeature {
     const { mode, audit_share: share } = settings().learning
     if (mode === 'off') return { left: 'proof', detail: 'the setting learning.mode is off' }
     const author = this.author(setting)
-    const detail = proven_acts.unproven(author, { event_type: event.type, risk }, at)
+    const detail = proven_acts.unproven(author, { event_type: event.type, risk, act: actNameOf(action) }, at)
     if (detail !== null) return { left: 'proof', detail }
     return isAudited(event.id, { share: shareFor(risk, share), salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }
@@ -112,7 +114,14 @@ export class MiddleProof implements ScopeFeature {
     if (threshold === null) return this.#choose(unit, setting, score, agreed)
     if (score < threshold) return
     const { scope, id, meta } = event
-    const about = { seq, event_type, risk: this.#riskOf(action), agreed, head: eventHead({ scope, id, trace_id: meta.trace_id }) }
+    const about = {
+      seq,
+      event_type,
+      risk: this.#riskOf(action),
+      act: actNameOf(action),
+      agreed,
+      head: eventHead({ scope, id, trace_id: meta.trace_id }),
+    }
     const changes = this.#parts.certificates.observe(unit, author, { ...about, kind: audited ? 'audited' : 'compared' })
     if (changes.some(({ kind }) => kind === 'refuted')) this.#keep(unit, fresh(author.hash, author.version + 1))
   }
@@ -125,7 +134,7 @@ export class MiddleProof implements ScopeFeature {
     )
     const n = counted.reduce((sum, [yes, no]) => sum + yes + no, 0)
     if (n < FIRST_LOOK * 2 ** looks) return this.#keep(unit, { ...proof, cells: counted, looks })
-    const alpha = alphaOf(setting)
+    const alpha = alphaOf(setting, this.#parts.settings().learning.min_agreement)
     const found = learnThenTest(scoredIn(counted), { alpha, delta: DELTA / 2 ** (looks + 1), grid: GRID })
     this.#keep(unit, { ...proof, cells: counted, looks: looks + 1, threshold: found?.threshold ?? null })
   }
@@ -158,10 +167,12 @@ const scoredIn = (cells: readonly [number, number][]): Scored[] =>
     ...Array.from({ length: no }, () => ({ score: GRID[cell] ?? 0, agreed: false })),
   ])
 
-const INSIDE: ReadonlySet<Action['action_type']> = new Set(['reply', 'set_scratch', 'ignore'])
-
-/** Between what a certificate refutes and what it proves, for the riskiest of the actions. */
-function alphaOf({ actions }: DecisionModelSetting): number {
-  const { poor, good } = barFor(Object.values(actions).every(({ action_type }) => INSIDE.has(action_type)) ? 'inside' : 'outside')
+/** Between what a certificate refutes and what it proves, for the strictest of the actions. */
+function alphaOf({ actions }: DecisionModelSetting, agreement: Agreement): number {
+  const bounds = Object.values(actions).map((action) => {
+    const { alone, together } = boundsOf(agreement, { act: actNameOf(action), risk: 'inside' })
+    return together ?? alone
+  })
+  const { poor, good } = barAt(Math.max(...bounds))
   return 1 - (poor + good) / 2
 }

@@ -1,5 +1,6 @@
 import { replies } from '../../../contract/words.ts'
 import { z } from 'zod'
+import { agreement, atLeastAllowed, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 
 const fields = {
   mode: z
@@ -8,13 +9,10 @@ const fields = {
       '`off`: no run of learning starts by itself, and what a requested run learned never acts. `shadow`: what is learned is compared with decisions and never acts. `propose`: it acts once it is proven and a person has approved it. ' +
         '`auto`: it acts once it is proven; a person is asked where an action can be neither undone nor repeated.',
     ),
-  min_agreement: z
-    .number()
-    .min(0.5)
-    .max(0.999)
-    .describe(
-      'The share of decisions that must agree, which a certificate proves. 0.95, or 0.97 for effects outside, apply if they are higher.',
-    ),
+  min_agreement: agreement.describe(
+    'The share of decisions that must agree, which a certificate proves: all acts together, each by itself 0.95, or 0.97 for effects outside, at least. 0.90 to 0.999. ' +
+      'By tool as an object, `{"default": 0.99, "refund": 0.999}`: a tool that is named proves its own share by itself. `reply`, `note` and `nothing` may be named, too.',
+  ),
   min_support: z.int().min(1).max(100_000).describe('Minimum number of decisions behind a mined sequence, and behind a certificate.'),
   window: z.int().min(100).max(1_000_000).describe('Maximum number of decisions to learn from, the newest ones.'),
   trusted_sources: z
@@ -59,7 +57,7 @@ export type LearningPatch = z.infer<typeof learningPatch>
 
 export const defaultLearning: LearningSettings = {
   mode: 'off',
-  min_agreement: 0.95,
+  min_agreement: DEFAULT_AGREEMENT,
   min_support: 5,
   window: 10_000,
   trusted_sources: [],
@@ -76,5 +74,7 @@ export function mergeLearning({ learning: before }: Layer, { learning: patch }: 
 }
 
 /** Merges the layers, later ones first. */
-export const effectiveLearning = (layers: readonly Layer[]): LearningSettings =>
-  learningSettings.parse({ ...defaultLearning, ...layers.reduce<Layer>(mergeLearning, {}).learning })
+export function effectiveLearning(layers: readonly Layer[]): LearningSettings {
+  const set = { ...defaultLearning, ...layers.reduce<Layer>(mergeLearning, {}).learning }
+  return learningSettings.parse({ ...set, min_agreement: atLeastAllowed(set.min_agreement) })
+}

@@ -4,6 +4,7 @@ import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
+import { errorsOfTable } from './bounds.ts'
 import { fitScorer, POINTS_OF_LOGIT, pointsIn, type ReadEpisode, type TableScorer } from './scorer/fit.ts'
 import { leadOf } from './scorer/scorer.ts'
 import { learnThenTest, thresholdGrid, type Threshold } from '../../proof/evidence/learn-then-test.ts'
@@ -103,6 +104,8 @@ const SOME = 0.85
 /** Fewer decisions of a class are judged together with the others'. */
 const LEAST_ALONE = 500
 const STEPS = 100
+/** The risk that a table errs more than it aims at. */
+const DELTA = 0.1
 const LEAST_COVERED = 0.7
 /** A class of a table needs so many decisions by itself. */
 const LEAST_OF_CLASS = 20
@@ -114,10 +117,7 @@ type ScorerVerdict = { index: number; best: number; score: number; agreed: boole
  * Each decision is scored by a table that was learned without its part of the history, and so is
  * about as sure as one that is learned from all of it.
  */
-export function* judgeScorer(
-  prepared: PreparedEpisodes,
-  { alphas, delta }: { alphas: readonly number[]; delta: number },
-): Steps<JudgedScorer> {
+export function* judgeScorer(prepared: PreparedEpisodes, bounds: readonly number[]): Steps<JudgedScorer> {
   const { classes, fair, matrix } = prepared
   const isFair = (index: number, own: number): boolean => hasBit(fair[own] ?? new Uint32Array(), index)
   const scored: ScorerVerdict[] = []
@@ -127,21 +127,21 @@ export function* judgeScorer(
   }
   const judged = scored.filter(({ index, best }) => isFair(index, best))
   const reaches = classes.classes.map(({ acts }) => acts.some(({ kind }) => kind === 'tool' || kind === 'skill'))
-  // A certificate proves effects outside apart from the rest.
-  const pooledOf = (outside: boolean): Bound | null =>
-    strictest(
-      judged.filter(({ best }) => reaches[best] === outside),
-      alphas,
-      delta,
-    )
-  const pooled = { outside: pooledOf(true), inside: pooledOf(false) }
-  const thresholds = [pooled.outside, pooled.inside].flatMap((bound) => bound?.threshold ?? [])
+  // A certificate proves effects outside apart from the rest, and acts with a bound of their own.
+  const groupOf = (own: number): string => `${reaches[own]} ${bounds[own]}`
+  const groups = new Map(
+    Array.from(Map.groupBy(classes.classes.keys(), groupOf), ([group, own]) => {
+      const among = judged.filter(({ best }) => groupOf(best) === group)
+      return [group, strictest(among, errorsOfTable(bounds[own[0] ?? 0] ?? 1))]
+    }),
+  )
+  const thresholds = [...groups.values()].flatMap((bound) => bound?.threshold ?? [])
   const confident = Math.max(CONFIDENT * POINTS_OF_LOGIT, ...thresholds)
   const canTell = scored.filter(({ agreed }) => !agreed).length <= scored.length * MOST_WRONG
   const disputed = !canTell ? [] : scored.filter(({ agreed, score }) => !agreed && score >= confident).map(({ index }) => index)
   const leads = classes.classes.map((_, own) => {
     const taken = judged.filter(({ best }) => best === own)
-    const bound = taken.length < LEAST_ALONE ? pooled[reaches[own] === true ? 'outside' : 'inside'] : strictest(taken, alphas, delta)
+    const bound = taken.length < LEAST_ALONE ? (groups.get(groupOf(own)) ?? null) : strictest(taken, errorsOfTable(bounds[own] ?? 1))
     const isTaughtByMany = prepared.crowd(bitsOf(classes.of.length, (index) => classes.of[index] === own))
     return bound !== null && isTaughtByMany && isGoodAlone(taken.filter(({ score }) => score >= bound.threshold)) ? bound.threshold : null
   })
@@ -161,14 +161,14 @@ function isGoodAlone(fired: readonly ScorerVerdict[]): boolean {
 }
 
 /** The strictest bound on the share of wrong decisions that leaves enough decisions. */
-function strictest(judged: readonly ScorerVerdict[], alphas: readonly number[], delta: number): Bound | null {
+function strictest(judged: readonly ScorerVerdict[], alphas: readonly number[]): Bound | null {
   const scores = judged.map(({ score }) => score).sort((one, other) => other - one)
   // A strict end with few decisions would end the sequence at its first mistake.
   const strict = scores[Math.ceil(scores.length * LEAST_COVERED) - 1] ?? -Infinity
   const grid = thresholdGrid(scores, STEPS).filter((threshold) => threshold <= strict)
   let most: Bound | null = null
   for (const alpha of alphas) {
-    const found = learnThenTest(judged, { alpha, delta, grid })
+    const found = learnThenTest(judged, { alpha, delta: DELTA, grid })
     if (found !== null && found.n > (most?.n ?? 0)) most = { ...found, alpha }
     if (most !== null && most.n >= judged.length * (alpha === alphas.at(-2) ? SOME : ENOUGH)) break
   }

@@ -1,4 +1,7 @@
 import type { Episode } from '../episode.ts'
+import { actName } from '../../../contract/act-name.ts'
+import { DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
+import { boundFor, errorsOfRules } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
 import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, learnScorer, NONE, type PreparedEpisodes } from './judge.ts'
@@ -22,8 +25,8 @@ export type ReflexLearnOptions = {
   fair?: (episode: Episode, decision: ActTemplate | null) => boolean
   /** The setting that says if words beside other acts are part of a decision. */
   replies?: Replies
-  /** The share of decisions that a certificate has to prove: what is learned is to be better. */
-  agreement?: number
+  /** The shares of decisions that a certificate has to prove: what is learned is to be better. */
+  agreement?: Agreement
 }
 
 /** A decision that no reflex was written for. */
@@ -44,13 +47,6 @@ export const MOST_EPISODES = 10_000
 const LEAST_EPISODES = 40
 const MOST_BYTES = { rules: 16_384, table: limits.code_bytes } as const
 const LEAST_HELD_OUT = 20
-/**
- * Parts of the errors that the bound allows. A proof takes long unless what it is for errs less.
- * Rules may err in the first share of the newer decisions. A table has the strictest of the others
- * that leaves enough of its decisions, with a risk of `delta` that it errs more.
- */
-const ERRORS = { rules: 0.2, table: [0.15, 0.2, 0.25, 0.3], delta: 0.1 } as const
-const LEAST_AGREEMENT = 0.95
 /** Rules that cover so much of all decisions need no table beside them. */
 const ENOUGH = 0.97
 
@@ -93,14 +89,14 @@ function* prepare(
 
 function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
   const { classes } = prepared
-  // A proof demands no less.
-  const agreement = Math.max(LEAST_AGREEMENT, options.agreement ?? 0)
-  const isGood = goodBy(agreement)
-  const alphas = ERRORS.table.map((part) => part * (1 - agreement))
+  const { agreement = DEFAULT_AGREEMENT } = options
+  const bounds = classes.classes.map(({ acts }) => boundFor(agreement, actName(acts)))
+  const isGood = goodBy(bounds)
   const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
-  const byRules = rules.byClass.map((one) => (isGood(one) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
-  const isEnough = isRuled(classes) && rules.byClass.every((one) => one.n < LEAST_HELD_OUT || (isGood(one) && one.agreed >= one.n * ENOUGH))
-  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, { alphas, delta: ERRORS.delta })
+  const byRules = rules.byClass.map((one, own) => (isGood(one, own) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
+  const isEnough =
+    isRuled(classes) && rules.byClass.every((one, own) => one.n < LEAST_HELD_OUT || (isGood(one, own) && one.agreed >= one.n * ENOUGH))
+  const table = isEnough || classes.classes.length > MOST_DECISIONS ? null : yield* judgeScorer(prepared, bounds)
   // Rules are easier to read.
   const isTable = table !== null && shareOf(table.byClass) > shareOf(byRules) + BETTER
   const of = { episodes, prepared, isGood }
@@ -131,24 +127,26 @@ function shareOf(byClass: readonly HeldOut[]): number {
   return byClass.reduce((sum, { agreed }) => sum + agreed, 0) / Math.max(1, all)
 }
 
-const goodBy =
-  (agreement: number) =>
-  ({ covered, agreed }: HeldOut): boolean =>
-    covered >= LEAST_HELD_OUT && covered - agreed <= covered * ERRORS.rules * (1 - agreement)
+type IsGood = (judged: HeldOut, own: number) => boolean
 
-type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: (judged: HeldOut) => boolean }
+const goodBy =
+  (bounds: readonly number[]): IsGood =>
+  ({ covered, agreed }, own) =>
+    covered >= LEAST_HELD_OUT && covered - agreed <= covered * errorsOfRules(bounds[own] ?? DEFAULT_AGREEMENT)
+
+type Of = { episodes: readonly Episode[]; prepared: PreparedEpisodes; isGood: IsGood }
 type Written = { reflexes: LearnedReflex[]; refused: LearningRefusal[]; exceptions: number[] }
 
 /** Learns again, from all episodes, for each decision that was judged good. */
 function* writeRules({ episodes, prepared, isGood }: Of, judged: readonly HeldOut[]): Steps<Written> {
   const { matrix, classes } = prepared
   const all = bitsOf(matrix.size, () => true)
-  const rules = yield* learnRules(prepared, all, (own) => isGood(judged[own] ?? NONE))
+  const rules = yield* learnRules(prepared, all, (own) => isGood(judged[own] ?? NONE, own))
   const written: Written = { reflexes: [], refused: [], exceptions: [] }
   for (const [own, decision] of classes.classes.entries()) {
     yield
     const held_out = judged[own] ?? NONE
-    const reflex = isGood(held_out) ? rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
+    const reflex = isGood(held_out, own) ? rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
     const reason = reflex === null ? reasonOf(held_out) : sizeReason(reflex)
     if (reflex !== null && reason === null) written.reflexes.push(reflex)
     else written.refused.push(refusalOf(prepared, own, reason ?? ''))

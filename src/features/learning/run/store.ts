@@ -1,5 +1,6 @@
 import type { Drift } from '../contract/learner-api.ts'
 import type { StoredRun } from '../contract/runs.ts'
+import type { Agreement } from '../../../contract/agreement.ts'
 import type { Replies } from '../../../contract/words.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import { corrected, type Correction } from '../episodes/people.ts'
@@ -13,7 +14,7 @@ export type LearningRun = StoredRun & {
   trusted_sources: string[]
   /** Missing in runs that an earlier version began. */
   replies?: Replies
-  min_agreement?: number
+  min_agreement?: Agreement
   drifted: Drift[]
   /** The number of times that it has learned again after asking again. */
   round: number

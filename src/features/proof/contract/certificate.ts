@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { agreement } from '../../../contract/agreement.ts'
 import { risk, type Risk } from '../../../contract/risk.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Decision, ReflexState, ComparisonTerms } from '../../../contract/reflex.ts'
@@ -32,6 +33,9 @@ const values = z
 const stratum = z.object({
   event_type: text.describe('`*`: the types beyond the first 50.'),
   risk,
+  act: text.describe(
+    'What it does, such as the tool that it calls. `*`: the acts of this risk together that have no bound of their own, each once it is proven to the floor of its risk by itself.',
+  ),
   state: z
     .enum(['open', 'proven', 'refuted'])
     .describe('`open`: still compared in shadow mode. `proven`: it may act. `refuted`: it never may.'),
@@ -52,17 +56,22 @@ export const certificate = z
   .object({
     subject: z.object({ kind: z.enum(['reflex', 'skill']), id: text, version: text, hash: text }),
     teacher,
-    procedure: z.literal('sprt'),
+    procedure: z.literal('e_process'),
     alpha: z.number().describe('The chance that a poor one is proven in a stratum, at most.'),
     delta: z.number().describe('The chance that a good one is refuted in a stratum, at most.'),
     noise: z.number().describe('The share of decisions in which the teacher contradicts itself.'),
     least: z
-      .object({ agreement: z.number(), support: count })
-      .describe('The settings `learning.min_agreement` and `learning.min_support` when it was opened.'),
+      .object({ agreement, support: count })
+      .describe('The settings `learning.min_agreement` and `learning.min_support` that it was judged by last.'),
     replies: text.optional().describe('The setting `learning.replies` by which its sequences were compared, if any was.'),
     n: count.describe('Compared decisions of the proven strata.'),
     k: count.describe('Those that agreed.'),
-    bound: z.number().nullable().describe('The least agreement that its proven strata have, but for `alpha`; null if none is proven.'),
+    bound: z
+      .number()
+      .nullable()
+      .describe(
+        'The least agreement that its proven acts have, each or together as they were proven, but for `alpha`; null if none is proven.',
+      ),
     strata: z.array(stratum),
     shapes: z
       .object({
@@ -87,10 +96,22 @@ export const shownCertificate = z
   .object({ certificate, why: z.array(text).describe('The certificate in sentences.') })
   .meta({ id: 'ShownCertificate' })
 
-const changed = z.enum(['issued', 'proven', 'refuted', 'drifted', 'shapes_changed', 'lapsed', 'asked', 'withdrawn', 'allowed', 'rejected'])
+const changed = z.enum([
+  'issued',
+  'proven',
+  'refuted',
+  'drifted',
+  'shapes_changed',
+  'bounds_changed',
+  'lapsed',
+  'asked',
+  'withdrawn',
+  'allowed',
+  'rejected',
+])
 export type CertificateChange = z.infer<typeof changed>
 
-/** The log entries of proofs. The event type and the risk are null if all strata changed. */
+/** The log entries of proofs. Event type, risk and act are null if all strata changed. */
 export type ProvingEntry =
   /** An action in shadow mode and the actual decision; `agreed` is null if not comparable. */
   | {
@@ -114,6 +135,8 @@ export type ProvingEntry =
       change: CertificateChange
       event_type: string | null
       risk: Risk | null
+      /** Missing in entries of an earlier version. */
+      act?: string | null
       reason: string
       /** Present with `asked`, `withdrawn`, `allowed` and `rejected`. */
       approval_id?: string

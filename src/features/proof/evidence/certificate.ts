@@ -1,17 +1,32 @@
+import { DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
-import type { Risk } from '../../../contract/risk.ts'
-import { countAudit, countShape, doubt, emptyCusum, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
+import { countAudit, countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'
-import { type Bar, barFor, type SequentialProof, sprt } from './sprt.ts'
+import type { ProofVerdict } from './e-process.ts'
+import {
+  barOf,
+  counted,
+  countsTogether,
+  freshStratum,
+  isProvenAlone,
+  isSame,
+  openText,
+  provenBounds,
+  reopened,
+  REST,
+  stratumOf,
+  togetherOf,
+  verdictIn,
+  type StratumPlace,
+  withStratum,
+} from './strata.ts'
 
-/** Event types that are judged by themselves; further ones share the stratum `*`. */
-export const MOST_TYPES = 50
 const VALID_MS = 90 * 86_400_000
 
-type Where = { event_type: string; risk: Risk }
-type When = { seq: number; at: number; teacher: Teacher }
-/** A certificate holds for a slow path, and for a meaning of words. */
-type Ground = { at: number; teacher: Teacher; replies?: string | undefined }
+type Least = Certificate['least']
+type When = { seq: number; at: number; teacher: Teacher; least?: Least }
+/** A certificate holds for a slow path, a meaning of words, and the bounds of the settings. */
+type Ground = { at: number; teacher: Teacher; replies?: string | undefined; least?: Least | undefined }
 /**
  * `compared`: in shadow mode, with the actual decision; after a proof it counts as an audit.
  * `audited`: after it acted, with a dry run of the slow path or with what a person said. `shape`:
@@ -20,7 +35,7 @@ type Ground = { at: number; teacher: Teacher; replies?: string | undefined }
  */
 export type Observation = When &
   (
-    | (Where & {
+    | (StratumPlace & {
         kind: 'compared' | 'audited'
         agreed: boolean
         shape?: string | undefined
@@ -32,23 +47,25 @@ export type Observation = When &
 export type ComparedWords = { replies: string; says: boolean }
 /** A change that the caller must follow up and log. */
 export type CertificateMove =
-  | (Where & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
-  | { kind: 'shapes_changed' | 'lapsed'; reason: string }
+  | (StratumPlace & { kind: 'proven' | 'refuted' | 'drifted'; reason: string })
+  | { kind: 'shapes_changed' | 'lapsed' | 'bounds_changed'; reason: string }
 
 type Opening = Pick<When, 'teacher' | 'at'> &
   Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & {
     baseline?: number
     shapes?: TaughtShapes & { values?: TaughtValues | undefined }
   }
+const PROCEDURE = 'e_process'
+const NO_LEAST: Least = { agreement: DEFAULT_AGREEMENT, support: 0 }
 
 export function openCertificate(
   subject: Certificate['subject'],
-  { teacher, at, noise = 0, baseline = 0, shapes = { taught: {}, rare: 0 }, least = { agreement: 0, support: 0 }, strata = [] }: Opening,
+  { teacher, at, noise = 0, baseline = 0, shapes = { taught: {}, rare: 0 }, least = NO_LEAST, strata = [] }: Opening,
 ): Certificate {
   return {
     subject,
     teacher,
-    procedure: 'sprt',
+    procedure: PROCEDURE,
     alpha: 0.05,
     delta: 0.05,
     noise,
@@ -65,81 +82,118 @@ export function openCertificate(
 }
 
 /** The certificate after one more observation. Pure; the one that was given stays as it is. */
-export function proceed(before: Certificate, seen: Observation): { certificate: Certificate; changes: CertificateMove[] } {
-  if (before.lapsed) return { certificate: before, changes: [] }
-  const changed = teacherChange(before.teacher, seen.teacher)
+export function proceed(given: Certificate, seen: Observation): Proceeded {
+  if (given.lapsed) return { certificate: given, changes: [] }
+  const changed = teacherChange(given.teacher, seen.teacher)
   if (changed !== null) {
     const reason = `${changed} of the slow path changed`
-    return { certificate: summed({ ...before, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
+    return { certificate: summed({ ...given, lapsed: { at: seen.at, reason } }), changes: [{ kind: 'lapsed', reason }] }
   }
-  if (seen.kind === 'shape') return afterShape(before, seen)
+  const { certificate: before, changes } = judgedBy(given, seen.least)
+  const after = seen.kind === 'shape' ? afterShape(before, seen) : afterDecision(before, seen)
+  return { ...after, changes: [...changes, ...after.changes] }
+}
+
+type Proceeded = { certificate: Certificate; changes: CertificateMove[] }
+
+/** The certificate by the settings of now: what was proven to lower bounds is open again. */
+function judgedBy(before: Certificate, least: Least | undefined): Proceeded {
+  if (!least || JSON.stringify(least) === JSON.stringify(before.least)) return { certificate: before, changes: [] }
+  const by = { ...before, least }
+  const reopens = (judged: Certificate, one: Stratum): Stratum =>
+    one.state !== 'proven' || verdictIn(judged, one) === 'proven' ? one : { ...one, state: 'open', person: null }
+  const together = { ...by, strata: by.strata.map((one) => (one.act === REST ? reopens(by, one) : one)) }
+  const strata = together.strata.map((one) => (one.act === REST ? one : reopens(together, one)))
+  const isRaised = strata.some((one, place) => one !== before.strata[place])
+  const reason = 'the setting learning.min_agreement or min_support changed'
+  return { certificate: summed({ ...by, strata }), changes: isRaised ? [{ kind: 'bounds_changed', reason }] : [] }
+}
+
+function afterDecision(before: Certificate, seen: Seen): Proceeded {
   const { words } = seen
+  const same = { certificate: before, changes: [] }
   // An audit that was drawn under another setting says nothing of this proof.
-  if (words && before.replies !== undefined && before.replies !== words.replies) return { certificate: before, changes: [] }
+  if (words && before.replies !== undefined && before.replies !== words.replies) return same
   const known = stratumOf(before, seen)
+  if (!known) return same
   const stratum = words?.says ? { ...known, says: true as const } : known
   const opens = seen.kind === 'compared' && stratum.state === 'open'
-  const after = opens ? afterComparison(stratum, seen, before) : afterAudit(stratum, seen, before)
-  if (!after) return { certificate: before, changes: [] }
-  const shapes = shapesAfter(before.shapes, seen, after.change)
-  const others = before.strata.filter((one) => !isSame(one, stratum))
-  const { event_type, risk } = stratum
-  const changes: CertificateMove[] = after.change ? [{ ...after.change, event_type, risk }] : []
-  const bound = words && { replies: words.replies }
-  return { certificate: summed({ ...before, ...bound, shapes, strata: [...others, after.stratum] }), changes }
+  const after = opens ? afterComparison(before, stratum, seen) : afterAudit(before, stratum, seen)
+  if (!after) return same
+  const isProven = after.changes.some(({ kind }) => kind === 'proven')
+  const shapes = shapesAfter(before.shapes, seen, isProven)
+  return { certificate: summed({ ...after.certificate, ...(words && { replies: words.replies }), shapes }), changes: after.changes }
 }
 
 /** A person allows a proven action, for example one that can be neither undone nor repeated. */
-export const allow = (before: Certificate, where: Where, person: string): Certificate => changedAt(before, where, { person })
+export const allow = (before: Certificate, where: StratumPlace, person: string): Certificate => changedAt(before, where, { person })
 
-/** Strata that a person rejected, which no later certificate proves. */
-export const rejectedStrata = ({ strata }: Pick<Certificate, 'strata'>): Stratum[] =>
-  strata.filter(({ state, person }) => state === 'refuted' && person !== null)
+/**
+ * Strata that a person rejected, which no later certificate proves. An earlier version named no
+ * act.
+ */
+export const rejectedStrata = ({ strata }: { strata: readonly (Omit<Stratum, 'act'> & { act?: string })[] }): Stratum[] =>
+  strata.filter(({ state, person }) => state === 'refuted' && person !== null).map((one) => ({ ...one, act: one.act ?? REST }))
 
 /** A person rejects a proven action: it never acts. */
-export const reject = (before: Certificate, where: Where, person: string): Certificate =>
+export const reject = (before: Certificate, where: StratumPlace, person: string): Certificate =>
   summed(changedAt(before, where, { state: 'refuted', person }))
 
-function changedAt(before: Certificate, where: Where, change: Partial<Stratum>): Certificate {
+function changedAt(before: Certificate, where: StratumPlace, change: Partial<Stratum>): Certificate {
   const stratum = stratumOf(before, { ...where, seq: 0, at: before.issued_at })
-  return { ...before, strata: before.strata.map((one) => (isSame(one, stratum) ? { ...one, ...change } : one)) }
+  return { ...before, strata: before.strata.map((one) => (stratum && isSame(one, stratum) ? { ...one, ...change } : one)) }
 }
 
 /** The reason why a certificate is no longer in force, or null: it is. */
-export function expiry({ lapsed, teacher: before, expires_at, replies: by }: Certificate, { at, teacher, replies }: Ground): string | null {
+export function expiry({ lapsed, teacher: before, expires_at, replies: by, procedure }: Certificate, of: Ground): string | null {
+  const { at, teacher, replies } = of
   if (lapsed) return lapsed.reason
   const changed = teacherChange(before, teacher)
   if (changed !== null) return `${changed} of the slow path changed`
   if (by !== undefined && by !== replies) return 'the setting learning.replies changed'
+  if (procedure !== PROCEDURE) return 'an earlier version of Reflex proved it'
   return at >= expires_at ? 'its certificate has expired' : null
 }
 
-/**
- * The reason why it may not act on such an event by itself, or null: it may. `asks`: a person must
- * allow each action.
- */
-export function obstacle(
-  certificate: Certificate,
-  { event_type, risk, at, teacher, replies, asks = false }: Where & Ground & { asks?: boolean },
-): string | null {
-  const ended = expiry(certificate, { at, teacher, replies })
+/** `act`: undefined before it is known: any would do. `asks`: a person must allow each action. */
+type Asked = Omit<StratumPlace, 'act'> & { act?: string | undefined } & Ground & { asks?: boolean }
+
+/** The reason why it may not act on such an event by itself, or null: it may. */
+export function obstacle(given: Certificate, { act, ...asked }: Asked): string | null {
+  const ended = expiry(given, asked)
   if (ended !== null) return ended
-  const stratum = stratumOf(certificate, { event_type, risk, seq: 0, at })
-  const { state, n, k, person } = stratum
-  if (state === 'refuted') return refusedText({ event_type, n, k, person })
-  if (state === 'open') return openText(certificate, { event_type, risk, n, k })
+  const { certificate } = judgedBy(given, asked.least)
+  const { event_type, risk, at } = asked
+  const known = actsIn(certificate).filter((one) => one.risk === risk && (one.event_type === event_type || one.event_type === REST))
+  const acts = act === undefined ? Array.from(new Set(known.map((one) => one.act))) : [act]
+  const reasons = acts.map((one) => obstacleAt(certificate, { ...asked, act: one }))
+  if (reasons.includes(null)) return null
+  return reasons[0] ?? openText(certificate, freshStratum({ event_type, risk, act: 'any act' }, { seq: 0, at }))
+}
+
+function obstacleAt(certificate: Certificate, { at, asks = false, ...where }: StratumPlace & Ground & { asks?: boolean }): string | null {
+  const { event_type, risk, act } = where
+  const stratum = stratumOf(certificate, { ...where, seq: 0, at })
+  if (!stratum) return `its certificate has no room for ${act} on ${event_type}`
+  const together = togetherOf(certificate, stratum)
+  if (together.state === 'refuted' && together.person !== null) return refusedText(together)
+  const { state, person } = stratum
+  if (state === 'refuted') return refusedText(stratum)
+  if (state === 'open') return openText(certificate, stratum)
   const doubted = doubtIn(certificate, stratum)
-  if (doubted !== null) return `on ${event_type} ${doubted}`
-  if (risk === 'final' && person === null) return `its action on ${event_type} can be neither undone nor repeated: a person must allow it`
-  return (asks || stratum.says) && person === null ? `its action on ${event_type} is proven: a person must allow it` : null
+  if (doubted !== null) return `for ${act} on ${event_type} ${doubted}`
+  if (risk === 'final' && person === null)
+    return `its action ${act} on ${event_type} can be neither undone nor repeated: a person must allow it`
+  return (asks || stratum.says) && person === null ? `its action ${act} on ${event_type} is proven: a person must allow it` : null
 }
 
 /**
  * Why a proven stratum does not act for now, or null: since its proof decisions disagreed, and
- * fewer have agreed again than it takes.
+ * fewer have agreed again than it takes. It stops no other act.
  */
-export function doubtIn(certificate: Certificate, { state, risk, audits }: Stratum): string | null {
-  const needed = state === 'proven' ? doubt(audits, barOf(certificate, risk)) : 0
+export function doubtIn(certificate: Certificate, stratum: Stratum): string | null {
+  const { state, audits } = stratum
+  const needed = state === 'proven' ? doubt(audits, barOf(certificate, stratum)) : 0
   if (needed === 0) return null
   const { disagreed } = audits
   return `${disagreed} of ${audits.audits} decisions since its proof disagreed: at least ${needed} more must agree`
@@ -150,22 +204,26 @@ export function doubtIn(certificate: Certificate, { state, risk, audits }: Strat
  * of null is unknown.
  */
 export function idleSince(certificate: Certificate, at: number): { at: number | null; reason: string } | null {
-  const { lapsed, expires_at, strata } = certificate
+  const { lapsed, expires_at } = certificate
   if (lapsed) return lapsed
   if (at >= expires_at) return { at: expires_at, reason: 'its certificate has expired' }
+  const strata = actsIn(certificate)
   const proven = strata.filter(({ state }) => state === 'proven')
   const doubts = proven.map((stratum) => doubtIn(certificate, stratum))
   if (doubts.includes(null)) return null
   const [stratum] = strata
-  if (doubts[0] != null) return { at: null, reason: `on ${proven[0]?.event_type} ${doubts[0]}` }
+  if (doubts[0] != null) return { at: null, reason: `for ${proven[0]?.act} on ${proven[0]?.event_type} ${doubts[0]}` }
   if (!stratum) return { at: null, reason: 'it was never compared with a decision' }
-  const { event_type, risk, n, k, person, state } = stratum
-  const reason = state === 'refuted' ? refusedText({ event_type, n, k, person }) : openText(certificate, { event_type, risk, n, k })
-  return { at: null, reason }
+  return { at: null, reason: stratum.state === 'refuted' ? refusedText(stratum) : openText(certificate, stratum) }
 }
 
-const refusedText = ({ event_type, n, k, person }: Pick<Stratum, 'event_type' | 'n' | 'k' | 'person'>): string =>
-  person === null ? `only ${k} of ${n} decisions on ${event_type} agreed` : `${person} rejected its action on ${event_type}`
+/** The strata of single acts. */
+export const actsIn = ({ strata }: Pick<Certificate, 'strata'>): Stratum[] => strata.filter(({ act }) => act !== REST)
+
+const refusedText = ({ event_type, act, n, k, person }: Stratum): string =>
+  person === null
+    ? `only ${k} of ${n} decisions for ${act} on ${event_type} agreed`
+    : `${person} rejected its action${act === REST ? '' : ` ${act}`} on ${event_type}`
 
 /** The certificate in sentences, for people. */
 export function why(certificate: Certificate): string[] {
@@ -174,7 +232,7 @@ export function why(certificate: Certificate): string[] {
   if (lapsed) return [`${name} does not act since ${day(lapsed.at)}: ${lapsed.reason}.`]
   if (strata.length === 0) return [`${name} was never compared with a decision.`]
   const until = `The certificate expires on ${day(expires_at)}, or when the model, its instructions or its tools change.`
-  return [...strata.map((stratum) => stratumText(certificate, stratum)), until]
+  return [...actsIn(certificate).map((stratum) => stratumText(certificate, stratum)), until]
 }
 
 /** Without the settings' revision: those that reach the model change the hash of its prompt. */
@@ -192,53 +250,68 @@ export function teacherChange(one: Teacher, other: Teacher): string | null {
   return field === undefined ? null : COMPARED_FIELDS[field]
 }
 
-type Counted = { stratum: Stratum; change: { kind: 'proven' | 'refuted' | 'drifted'; reason: string } | null }
-
-function afterComparison(before: Stratum, { seq, at, agreed }: Seen, certificate: Certificate): Counted {
-  const n = before.n + 1
-  const k = before.k + (agreed ? 1 : 0)
-  const counted = { ...before, n, k, from: before.n === 0 ? { seq, at } : before.from, to: { seq, at } }
-  const { verdict } = proofOf(certificate, counted)
-  if (verdict === 'open') return { stratum: counted, change: null }
-  const reason = `${k} of ${n} decisions on ${before.event_type} agreed`
-  return { stratum: { ...counted, state: verdict }, change: { kind: verdict, reason } }
+function afterComparison(before: Certificate, stratum: Stratum, seen: Seen): Proceeded {
+  const own = withStratum(before, counted(stratum, seen))
+  // Comparisons before the floor was reached are no part of what acts together.
+  const together = togetherOf(before, stratum)
+  const counts = together.state === 'open' && countsTogether(before, stratum)
+  return decided(counts ? withStratum(own, counted(together, seen)) : own, stratum)
 }
 
-function afterAudit(before: Stratum, { agreed }: Seen, certificate: Certificate): Counted | null {
-  if (before.state !== 'proven') return null
-  const audits = countAudit(before.audits, agreed, barOf(certificate, before.risk))
-  if (!audits.alarm) return { stratum: { ...before, audits }, change: null }
-  const reason = `${audits.disagreed} of ${audits.audits} decisions on ${before.event_type} since its proof disagreed`
-  return { stratum: reopened(before), change: { kind: 'drifted', reason } }
+/** The certificate after the verdicts on all acts of one type and risk. */
+function decided(before: Certificate, { event_type, risk }: Stratum): Proceeded {
+  const changes: CertificateMove[] = []
+  const strata = before.strata.map((one): Stratum => {
+    if (one.event_type !== event_type || one.risk !== risk || one.state !== 'open') return one
+    const verdict = verdictIn(before, one)
+    if (verdict === 'open') return one
+    const reason = `${one.k} of ${one.n} decisions for ${one.act} on ${event_type} agreed`
+    if (one.act !== REST) changes.push({ kind: verdict, event_type, risk, act: one.act, reason })
+    return { ...one, state: verdict }
+  })
+  return { certificate: { ...before, strata }, changes }
 }
 
-const barOf = ({ noise, least }: Certificate, risk: Risk): Bar => barFor(risk, { noise, least: least.agreement })
-
-/** The test of a stratum, which takes at least as many decisions as the setting demands. */
-function proofOf(certificate: Certificate, { risk, n, k }: Pick<Stratum, 'risk' | 'n' | 'k'>): SequentialProof {
-  const proof = sprt(barOf(certificate, risk), { agreed: k, disagreed: n - k })
-  const lacking = certificate.least.support - n
-  if (proof.verdict === 'refuted' || lacking <= 0) return proof
-  return { verdict: 'open', needed: Math.max(proof.needed, lacking) }
+/** An audit counts for its act, and for all acts together if the act was proven with them. */
+function afterAudit(before: Certificate, stratum: Stratum, { agreed }: Seen): Proceeded | null {
+  if (stratum.state !== 'proven') return null
+  const shared = isShared(before, stratum) ? [togetherOf(before, stratum)].filter(({ state }) => state === 'proven') : []
+  const changes: CertificateMove[] = []
+  let certificate = before
+  for (const one of [stratum, ...shared]) {
+    const audits = countAudit(one.audits, agreed, barOf(before, one))
+    certificate = withStratum(certificate, audits.alarm ? reopened(one) : { ...one, audits })
+    if (!audits.alarm) continue
+    const { event_type, risk, act } = one
+    const whose = act === REST ? 'for all acts together' : `for ${act}`
+    const reason = `${audits.disagreed} of ${audits.audits} decisions ${whose} on ${event_type} since its proof disagreed`
+    changes.push({ kind: 'drifted', event_type, risk, act, reason })
+    if (act === REST) certificate = { ...certificate, strata: certificate.strata.map((other) => withoutTogether(before, other, one)) }
+  }
+  return { certificate, changes }
 }
 
-/** The verdict on a stratum, from its counts alone. */
-export const verdictOf = (certificate: Certificate, stratum: Pick<Stratum, 'risk' | 'n' | 'k'>): SequentialProof['verdict'] =>
-  proofOf(certificate, stratum).verdict
+const isShared = (certificate: Certificate, stratum: Stratum): boolean =>
+  countsTogether(certificate, stratum) && !isProvenAlone(certificate, stratum)
+
+/** A stratum that was proven with others is compared again without them. */
+const withoutTogether = (before: Certificate, one: Stratum, { event_type, risk }: Stratum): Stratum =>
+  one.state === 'proven' && one.event_type === event_type && one.risk === risk && one.act !== REST && isShared(before, one)
+    ? reopened(one)
+    : one
+
+/** The verdict on a stratum, from counts alone. */
+export const verdictOf = (certificate: Certificate, stratum: Stratum): ProofVerdict => verdictIn(certificate, stratum)
 
 /**
  * Compared events teach their shapes; the shapes of a proof say how many unseen ones are usual. The
  * senders and numbers of decisions that agreed are new no longer, audits included.
  */
-function shapesAfter(
-  before: Certificate['shapes'],
-  { kind, shape, traits, agreed }: Seen,
-  change: Counted['change'],
-): Certificate['shapes'] {
+function shapesAfter(before: Certificate['shapes'], { kind, shape, traits, agreed }: Seen, isProven: boolean): Certificate['shapes'] {
   const values = traits && agreed ? { values: teachValues(before.values ?? noValues(), traits) } : {}
   if (kind !== 'compared' || shape === undefined) return { ...before, ...values }
   const taught = teachShape(before, shape)
-  return { ...before, ...values, ...taught, ...(change?.kind === 'proven' && { baseline: unseenShare(taught) }) }
+  return { ...before, ...values, ...taught, ...(isProven && { baseline: unseenShare(taught) }) }
 }
 
 /** All strata go back to shadow mode: the counts came from other events than the current ones. */
@@ -255,59 +328,40 @@ function afterShape(before: Certificate, { unseen, weight }: Extract<Observation
   }
 }
 
-const reopened = (stratum: Stratum): Stratum => ({
-  ...stratum,
-  state: 'open',
-  n: 0,
-  k: 0,
-  person: null,
-  audits: emptyCusum(),
-  drifts: stratum.drifts + 1,
-})
-
 type Seen = Extract<Observation, { agreed: boolean }>
 
-const isSame = (one: Stratum, { event_type, risk }: Where): boolean => one.event_type === event_type && one.risk === risk
-
-function stratumOf({ strata }: Certificate, { event_type, risk, seq, at }: Where & { seq: number; at: number }): Stratum {
-  const types = new Set(strata.map((one) => one.event_type))
-  const type = types.has(event_type) || types.size < MOST_TYPES ? event_type : '*'
-  const known = strata.find((one) => isSame(one, { event_type: type, risk }))
-  if (known) return known
-  const place = { seq, at }
-  return { event_type: type, risk, state: 'open', n: 0, k: 0, from: place, to: place, person: null, audits: emptyCusum(), drifts: 0 }
-}
-
 function summed(certificate: Certificate): Certificate {
-  const proven = certificate.lapsed ? [] : certificate.strata.filter(({ state }) => state === 'proven')
+  const proven = certificate.lapsed ? [] : actsIn(certificate).filter(({ state }) => state === 'proven')
+  const bounds = proven.map((stratum) => {
+    const { alone, together } = provenBounds(certificate, stratum)
+    return together ?? alone
+  })
   return {
     ...certificate,
     n: proven.reduce((sum, { n }) => sum + n, 0),
     k: proven.reduce((sum, { k }) => sum + k, 0),
-    bound: proven.length === 0 ? null : Math.min(...proven.map(({ risk }) => barOf(certificate, risk).poor)),
+    bound: bounds.length === 0 ? null : Math.min(...bounds),
   }
 }
 
 const day = (at: number): string => new Date(at).toISOString().slice(0, 10)
-
-function openText(certificate: Certificate, { event_type, risk, n, k }: Where & { n: number; k: number }): string {
-  const { needed } = proofOf(certificate, { risk, n, k })
-  return `${k} of ${n} decisions on ${event_type} agreed: at least ${needed} more must agree`
-}
+const percent = (share: number): string => `${Math.floor(share * 1000 + 1e-9) / 10} %`
 
 function stratumText(certificate: Certificate, stratum: Stratum): string {
-  const { event_type, state, n, k, from, to, risk, audits, drifts, person } = stratum
+  const { event_type, act, state, n, k, from, to, risk, audits, drifts, person } = stratum
+  const on = `For ${act} on ${event_type}`
   if (state === 'refuted')
-    return `On ${event_type} it stays in shadow mode: ${person === null ? `only ${k} of ${n} decisions agreed` : `${person} rejected it`}.`
+    return `${on} it stays in shadow mode: ${person === null ? `only ${k} of ${n} decisions agreed` : `${person} rejected it`}.`
   const again = drifts === 0 ? '' : ` It was sent back to shadow mode ${drifts} ${drifts === 1 ? 'time' : 'times'}.`
-  if (state === 'open') return `On ${event_type} it does not act yet: ${openText(certificate, stratum)}.${again}`
-  const { poor } = barOf(certificate, risk)
-  const least = Math.floor(poor * 1000) / 10
-  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${least} % but for ${certificate.alpha * 100} %`
+  if (state === 'open') return `${on} it does not act yet: ${openText(certificate, stratum)}.${again}`
+  const { alone, together } = provenBounds(certificate, stratum)
+  const with_all = togetherOf(certificate, stratum)
+  const shared = together === null ? '' : `, and ${percent(together)} for all acts together (${with_all.k} of ${with_all.n})`
+  const proof = `${k} of ${n} decisions from ${day(from.at)} to ${day(to.at)} agreed, which proves more than ${percent(alone)}${shared} but for ${certificate.alpha * 100} %`
   const audited =
     audits.audits === 0 ? 'not compared or audited since' : `${audits.audits - audits.disagreed} of ${audits.audits} decisions since agreed`
   const doubted = doubtIn(certificate, stratum)
-  if (doubted !== null) return `On ${event_type} it does not act for now: ${doubted}. Before, ${k} of ${n} had agreed.${again}`
+  if (doubted !== null) return `${on} it does not act for now: ${doubted}. Before, ${k} of ${n} had agreed.${again}`
   const waits = risk === 'final' && person === null ? ' It waits for a person: the action can be neither undone nor repeated.' : ''
-  return `On ${event_type}: ${proof}; ${audited}.${waits}${again}`
+  return `${on}: ${proof}; ${audited}.${waits}${again}`
 }

@@ -1,4 +1,4 @@
-import { type Bar, weights } from './sprt.ts'
+import { type Bar, weights } from './e-process.ts'
 
 /** State of a CUSUM test over audited decisions. */
 export type Cusum = { audits: number; disagreed: number; sum: number; alarm: boolean }

@@ -11,6 +11,7 @@ import {
   reject,
   rejectedStrata,
 } from '../evidence/certificate.ts'
+import { isSame, type StratumPlace } from '../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -20,10 +21,13 @@ const MOST = 1000
 
 type CertifiedVersion = { id: string; version: number; hash: string }
 type CertifiedName = Pick<CertifiedVersion, 'id' | 'version'>
-type Where = { event_type: string; risk: Risk }
 type CertificateRow = { reflex_id: string; version: number; certificate: string }
 /** An observation by the scope's own clock, of the slow path as it is now. `head`: its span. */
-export type Observed = (Observation extends infer One ? (One extends Observation ? Omit<One, 'teacher' | 'at'> : never) : never) & {
+export type Observed = (Observation extends infer One
+  ? One extends Observation
+    ? Omit<One, 'teacher' | 'at' | 'least'>
+    : never
+  : never) & {
   head?: EntryHead
 }
 
@@ -62,6 +66,12 @@ export class Certificates {
     return this.#parts.teacher()
   }
 
+  /** The bounds that the settings demand now. */
+  get least(): Certificate['least'] {
+    const { min_agreement: agreement, min_support: support } = this.#parts.settings().learning
+    return { agreement, support }
+  }
+
   get any(): boolean {
     return this.#known.size > 0
   }
@@ -81,11 +91,10 @@ export class Certificates {
   ): Certificate {
     const known = this.of(version)
     if (known && !known.lapsed) return known
-    const { min_agreement, min_support } = this.#parts.settings().learning
     const before = known && { noise: known.noise, baseline: known.shapes.baseline, shapes: known.shapes, strata: rejectedStrata(known) }
     const certificate = openCertificate(
       { kind: 'reflex', id: version.id, version: String(version.version), hash: version.hash },
-      { teacher: this.teacher, at: unit.now, least: { agreement: min_agreement, support: min_support }, ...before, ...given },
+      { teacher: this.teacher, at: unit.now, least: this.least, ...before, ...given },
     )
     this.#write(unit, version, certificate)
     this.#log(unit, version, { change: 'issued', reason: known ? 'its last certificate lapsed' : 'it is compared with decisions', head })
@@ -98,7 +107,7 @@ export class Certificates {
     // Only a comparison begins a proof: what is not proven is neither audited nor guarded.
     const before = seen.kind === 'compared' ? this.open(unit, version, { head }) : this.of(version)
     if (!before) return []
-    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher })
+    const { certificate, changes } = proceed(before, { ...seen, at: unit.now, teacher: this.teacher, least: this.least })
     if (certificate !== before) this.#write(unit, version, certificate)
     for (const { kind, reason, ...where } of changes) this.#log(unit, version, { change: kind, reason, ...where, head })
     return changes
@@ -140,23 +149,28 @@ export class Certificates {
   }
 
   /** A person's decision about a proven action. False if the proof has ended in the meantime. */
-  decide(unit: Unit, version: CertifiedName, { person, allows, reason, approval_id, ...where }: Where & PersonDecision): boolean {
+  decide(unit: Unit, version: CertifiedName, { person, allows, reason, approval_id, ...where }: StratumPlace & PersonDecision): boolean {
     this.expire(unit, version)
     const known = this.of(version)
-    const isProven = known?.strata.some((one) => one.event_type === where.event_type && one.risk === where.risk && one.state === 'proven')
+    const isProven = known?.strata.some((one) => isSame(one, where) && one.state === 'proven')
     if (!known || known.lapsed || !isProven) return false
     this.#write(unit, version, (allows ? allow : reject)(known, where, person))
     const change = allows ? 'allowed' : 'rejected'
-    const said = `${person} ${change} its action on ${where.event_type}${reason === null ? '' : `: ${reason}`}`
+    const said = `${person} ${change} its action ${where.act} on ${where.event_type}${reason === null ? '' : `: ${reason}`}`
     this.#log(unit, version, { change, ...where, approval_id, reason: said })
     return true
   }
 
-  asked(unit: Unit, version: CertifiedName, { approval_id, ...where }: Where & { approval_id: string }): void {
-    this.#log(unit, version, { change: 'asked', ...where, approval_id, reason: `a person must allow its action on ${where.event_type}` })
+  asked(unit: Unit, version: CertifiedName, { approval_id, ...where }: StratumPlace & { approval_id: string }): void {
+    this.#log(unit, version, {
+      change: 'asked',
+      ...where,
+      approval_id,
+      reason: `a person must allow its action ${where.act} on ${where.event_type}`,
+    })
   }
 
-  withdrawn(unit: Unit, version: CertifiedName, about: Where & { approval_id: string; reason: string }): void {
+  withdrawn(unit: Unit, version: CertifiedName, about: StratumPlace & { approval_id: string; reason: string }): void {
     this.#log(unit, version, { change: 'withdrawn', ...about })
   }
 
@@ -186,7 +200,11 @@ export class Certificates {
     for (const gone of unit.all<CertifiedName>(sql)) this.#known.delete(nameOf(gone))
   }
 
-  #log(unit: Unit, { id, version }: CertifiedName, { change, reason, event_type = null, risk = null, approval_id, head }: Logged): void {
+  #log(
+    unit: Unit,
+    { id, version }: CertifiedName,
+    { change, reason, event_type = null, risk = null, act = null, approval_id, head }: Logged,
+  ): void {
     const certificate = this.of({ id, version })
     if (!certificate) return
     const about = {
@@ -195,6 +213,7 @@ export class Certificates {
       change,
       event_type,
       risk,
+      act,
       reason,
       ...(approval_id !== undefined && { approval_id }),
       certificate,
@@ -208,6 +227,7 @@ type Logged = {
   reason: string
   event_type?: string | null
   risk?: Risk | null
+  act?: string | null
   approval_id?: string
   head?: EntryHead | undefined
 }

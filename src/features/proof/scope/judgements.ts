@@ -1,3 +1,4 @@
+import { actNameOf } from '../../../contract/act-name.ts'
 import type { Action } from '../../../contract/action.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
@@ -7,6 +8,7 @@ import type { Event } from '../../../core/event.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import { isAudited } from '../evidence/draw.ts'
 import type { EventTraits, TaughtValues } from '../evidence/novelty.ts'
+import { stratumOf } from '../evidence/strata.ts'
 import { shapeOf } from '../evidence/shape.ts'
 import { comparedWords, type Replies } from '../../../contract/words.ts'
 import type { Toolbox } from '../../../agent/toolbox.ts'
@@ -74,10 +76,8 @@ export class Judgements {
     const certificate = this.#parts.certificates.of(version)
     if (!certificate || certificate.lapsed) return null
     const risk = riskIn(this.#parts.toolbox, own)
-    const known = certificate.strata.some((one) => one.event_type === event_type)
-    const type = known ? event_type : '*'
-    const stratum = certificate.strata.find((one) => one.state === 'proven' && one.event_type === type && one.risk === risk)
-    return stratum ? { seq: stratum.to.seq, risk, values: certificate.shapes.values } : null
+    const stratum = stratumOf(certificate, { event_type, risk, act: actNameOf(own), seq: 0, at: 0 })
+    return stratum?.state === 'proven' ? { seq: stratum.to.seq, risk, values: certificate.shapes.values } : null
   }
 
   /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
@@ -107,6 +107,7 @@ export class Judgements {
       kind: 'audited',
       event_type,
       risk: riskIn(this.#parts.toolbox, own),
+      act: actNameOf(own),
       agreed,
       seq,
       traits,

@@ -5,7 +5,8 @@ import { tooManyFailedRuns } from '../../../reflexes/promotion.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
-import { doubtIn, why } from '../evidence/certificate.ts'
+import { actsIn, doubtIn, why } from '../evidence/certificate.ts'
+import { isSame } from '../evidence/strata.ts'
 import type { Certificates, Observed, PersonDecision } from './certificates.ts'
 import type { ProvenActs } from './proven-acts.ts'
 import type { TeacherWatch } from './teacher-watch.ts'
@@ -32,6 +33,7 @@ export type StateMove = {
   hash: string
   event_type: string
   risk: Risk
+  act: string
   compared: number
   agreed: number
   proof: number
@@ -84,12 +86,12 @@ export class Promotions {
     if (!waits && !(version.state === 'active' && version.by_proof)) return
     // A reason ends the trial: further agreement does not promote this version. After a lapse the
     // rejected strata may be the only ones so far, and others may still be proven.
-    if (isRefuted(certificate) && certificate.strata.some(({ person }) => person === null)) {
-      const reason = `${countsOf(certificate.strata)}: too few to ${waits ? 'activate it' : 'let it act on'}`
+    if (isRefuted(certificate) && actsIn(certificate).some(({ person }) => person === null)) {
+      const reason = `${countsOf(actsIn(certificate))}: too few to ${waits ? 'activate it' : 'let it act on'}`
       return this.move(unit, version, { to: 'shadow', reason, by_proof: false })
     }
     if (proven_acts.heldBack(version) !== null || tooManyFailedRuns(records.of(version).metrics) !== null) return
-    const proven = certificate.strata.filter(({ state }) => state === 'proven')
+    const proven = actsIn(certificate).filter(({ state }) => state === 'proven')
     const allowed = proven.filter((stratum) => proven_acts.unproven(version, stratum, unit.now) === null)
     for (const stratum of proven)
       if (!allowed.includes(stratum) && doubtIn(certificate, stratum) === null) this.#askFor(unit, version, stratum)
@@ -102,45 +104,45 @@ export class Promotions {
       const reason = this.outdated(promotion)
       if (reason === null) continue
       this.#questions.withdraw(unit, approval_id, reason)
-      const { event_type, risk } = promotion
-      this.#parts.certificates.withdrawn(unit, version, { event_type, risk, approval_id, reason })
+      const { event_type, risk, act } = promotion
+      this.#parts.certificates.withdrawn(unit, version, { event_type, risk, act, approval_id, reason })
     }
   }
 
   /** The reason why the evidence that was shown no longer holds; null: it does. */
-  outdated({ id, version, event_type, risk, proof }: StateMove): string | null {
+  outdated({ id, version, event_type, risk, act, proof }: StateMove): string | null {
     const certificate = this.#parts.certificates.of({ id, version })
     if (!certificate) return 'its certificate is no longer kept'
     if (certificate.lapsed) return certificate.lapsed.reason
-    const stratum = certificate.strata.find((one) => one.event_type === event_type && one.risk === risk)
-    if (stratum?.state !== 'proven') return `its proof on ${event_type} has ended: ${countsOf(stratum ? [stratum] : [])}`
+    const stratum = certificate.strata.find((one) => isSame(one, { event_type, risk, act }))
+    if (stratum?.state !== 'proven') return `its proof for ${act} on ${event_type} has ended: ${countsOf(stratum ? [stratum] : [])}`
     const doubted = doubtIn(certificate, stratum)
-    if (doubted !== null) return `on ${event_type} ${doubted}`
-    return stratum.to.seq === proof ? null : `its action on ${event_type} was proven again by other decisions`
+    if (doubted !== null) return `for ${act} on ${event_type} ${doubted}`
+    return stratum.to.seq === proof ? null : `its action ${act} on ${event_type} was proven again by other decisions`
   }
 
   /** Applies a person's decision about a proven action. */
   decided(unit: Unit, promotion: StateMove, decision: PersonDecision): void {
     const { certificates, programs } = this.#parts
-    const { id, version: number, event_type, risk } = promotion
+    const { id, version: number, event_type, risk, act } = promotion
     if (decision.allows && this.outdated(promotion) !== null) return
-    if (!certificates.decide(unit, { id, version: number }, { event_type, risk, ...decision })) return
+    if (!certificates.decide(unit, { id, version: number }, { event_type, risk, act, ...decision })) return
     const version = programs.find({ id, version: number })
     const certificate = certificates.of({ id, version: number })
     if (!version || !certificate) return
     if (decision.allows || !isRefuted(certificate)) return this.judge(unit, version)
-    const reason = `${decision.person} rejected its action on ${event_type}`
+    const reason = `${decision.person} rejected its action ${act} on ${event_type}`
     if (programs.governs(version) && version.state !== 'retired') this.move(unit, version, { to: 'shadow', reason, by_proof: false })
   }
 
-  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
+  #askFor(unit: Unit, version: ReflexVersion, { event_type, risk, act, n: compared, k: agreed, to: { seq: proof } }: Stratum): void {
     const { certificates } = this.#parts
     const { id, version: number, hash } = version
     const certificate = certificates.of(version)
     if (!certificate) return
-    const promotion = { id, version: number, hash, event_type, risk, compared, agreed, proof }
+    const promotion = { id, version: number, hash, event_type, risk, act, compared, agreed, proof }
     const approval_id = this.#questions.ask(unit, { promotion, why: why(certificate).join(' ') })
-    if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, approval_id })
+    if (approval_id !== null) certificates.asked(unit, version, { event_type, risk, act, approval_id })
   }
 
   /** True if anything here depends on the slow path being what it was. */
@@ -184,4 +186,7 @@ const sumOf = (all: readonly Stratum[], field: 'n' | 'k'): number => all.reduce(
 const countsOf = (all: readonly Stratum[]): string => `${sumOf(all, 'k')} of ${sumOf(all, 'n')} compared fires in shadow agreed`
 
 /** True if nothing of it is proven or may still be. */
-const isRefuted = ({ strata }: Certificate): boolean => strata.length > 0 && strata.every(({ state }: Stratum) => state === 'refuted')
+function isRefuted(certificate: Certificate): boolean {
+  const strata = actsIn(certificate)
+  return strata.length > 0 && strata.every(({ state }) => state === 'refuted')
+}

@@ -5,7 +5,7 @@ import type { ActWhere, VersionProofs } from '../../../engine/reflexes/may-act.t
 import { expiry, idleSince, obstacle } from '../evidence/certificate.ts'
 import type { Certificates } from './certificates.ts'
 
-type ProvenActsParts = Pick<Ground, 'settings'> & { certificates: Pick<Certificates, 'of' | 'teacher'> }
+type ProvenActsParts = Pick<Ground, 'settings'> & { certificates: Pick<Certificates, 'of' | 'teacher' | 'least'> }
 
 /**
  * Says what certificates let versions do that act by proof, or are about to. The reasons why not,
@@ -32,7 +32,14 @@ export class ProvenActs implements VersionProofs {
     if (!known) return NEVER_COMPARED
     const { mode, replies } = settings().learning
     const chooses = replies === 'by_person' && action !== undefined && saysBeside(action)
-    return obstacle(known, { ...where, at, teacher: certificates.teacher, replies, asks: mode === 'propose' || chooses })
+    return obstacle(known, {
+      ...where,
+      at,
+      teacher: certificates.teacher,
+      least: certificates.least,
+      replies,
+      asks: mode === 'propose' || chooses,
+    })
   }
 
   /** The reason why the settings stop a version from acting by proof. */

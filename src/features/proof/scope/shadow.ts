@@ -1,4 +1,5 @@
 import type { ToolDefinition } from '../../../tools/define-tool.ts'
+import { actNameOf } from '../../../contract/act-name.ts'
 import { actionsIn, toolCallOf, type Action } from '../../../contract/action.ts'
 import { actsOf, type Decision, type ReflexVersion, type ComparisonTerms } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
@@ -272,7 +273,7 @@ export class ShadowTrials implements ScopeFeature {
     })
     if (agreed === null || !teaches) return
     const words = comparedWords(action, this.#parts.settings().learning.replies)
-    const compared = { event_type, risk: riskIn(toolbox, action), agreed, seq, shape, traits, words, head: span }
+    const compared = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), agreed, seq, shape, traits, words, head: span }
     if (judgements.isProven(version, { event_type, own: action })) judgements.compared(unit, version, { ...compared, log_seq })
     else promotions.compared(unit, version, compared)
   }

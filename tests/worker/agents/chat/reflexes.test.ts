@@ -5,8 +5,9 @@ import { call } from '../../../support/http.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { crash, entriesOf, evict, freshScope, sendAndSettle, stubOf } from '../../../support/scopes.ts'
 
-const talk = () => {
+const talk = async () => {
   const scope = freshScope('chat')
+  await stubOf(scope).configure({ learning: { min_agreement: 0.95 } }, 'ops')
   const said = (content: string): Event =>
     withDefaults({ type: 'ws.message', connection_id: 'alice', content }, { now: Date.now(), source: 'test', scope }) as Event
   const ask = async (content: string) => (await sendAndSettle(stubOf(scope), said(content)))[0]?.outcome
@@ -21,7 +22,7 @@ test.each([
   [', although the scope was evicted meanwhile', async (scope: string) => evict(stubOf(scope))],
   [', although the scope died meanwhile', async (scope: string) => void (await crash(scope))],
 ])('a question that is asked again and again is answered by a reflex in the end%s', async (_, meanwhile) => {
-  const { scope, ask } = talk()
+  const { scope, ask } = await talk()
   expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
   expect((await stubOf(scope).state()).settings.reflexes).toEqual([])
   expect(await ask(' What are  reflexes?')).toMatchObject({ by: 'turn' })
@@ -30,7 +31,7 @@ test.each([
   const [reference] = (await stubOf(scope).state()).settings.reflexes
   expect(reference?.id).toMatch(/^chat-[0-9a-f]{8}-[0-9a-f]{8}$/)
 
-  for (let asked = 0; asked < agreementsNeeded('inside'); asked += 1) {
+  for (let asked = 0; asked < agreementsNeeded(0.95); asked += 1) {
     expect(await ask('What are reflexes?')).toMatchObject({ by: 'turn' })
     if (asked === 9) await meanwhile(scope)
   }
@@ -42,8 +43,8 @@ test.each([
 })
 
 test('the next turn does not answer again a question that the reflex answered, but answers other questions', async () => {
-  const { scope, ask } = talk()
-  for (let asked = 0; asked < agreementsNeeded('inside') + 3; asked += 1) await ask('Who?')
+  const { scope, ask } = await talk()
+  for (let asked = 0; asked < agreementsNeeded(0.95) + 3; asked += 1) await ask('Who?')
   const before = (await replies(scope)).length
   expect(await ask('And why?')).toMatchObject({ by: 'turn' })
   const said = (await replies(scope)).slice(before)
@@ -53,9 +54,9 @@ test('the next turn does not answer again a question that the reflex answered, b
 })
 
 test('two questions are two reflexes in one chain, and another scope has its own', async () => {
-  const { scope, ask } = talk()
+  const { scope, ask } = await talk()
   for (const question of ['Who?', 'Who?', 'Why?', 'Why?']) await ask(question)
-  const other = talk()
+  const other = await talk()
   for (const question of ['Who?', 'Who?']) await other.ask(question)
   const chains = await Promise.all([scope, other.scope].map(async (name) => (await stubOf(name).state()).settings.reflexes))
   expect(chains.map((chain) => chain.length)).toEqual([2, 1])
@@ -66,14 +67,14 @@ test('two questions are two reflexes in one chain, and another scope has its own
 })
 
 test('a scope that allows no tools has none written', async () => {
-  const { scope, ask } = talk()
+  const { scope, ask } = await talk()
   await stubOf(scope).configure({ tools: [] }, 'ops')
   for (let asked = 0; asked < 3; asked += 1) await ask('Who?')
   expect(await entriesOf(stubOf(scope), 'effect-started')).toEqual([])
 })
 
 test("a reflex's call of a tool for reflexes is compared by an evaluation", async () => {
-  const { scope, ask } = talk()
+  const { scope, ask } = await talk()
   const acts = (q: string) => `return { action_type: 'call_tool', tool: 'list_reflexes', args: { q: '${q}' } }`
   const { id } = await write(acts('who'))
   await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')

@@ -246,7 +246,7 @@ describe('a reflex', () => {
   test('of the agent is promoted by proof, answers, and audits by the model find that it is wrong by now', async () => {
     const scope = freshScope(DECIDED)
     const { id } = await createVersion({ code: replying('{"team":"billing"}'), state: 'shadow', ...byAgent(scope) })
-    await stubOf(scope).configure({ reflexes: [{ id }], learning: { mode: 'auto', audit_share: 1 } }, 'a test')
+    await stubOf(scope).configure({ reflexes: [{ id }], learning: { mode: 'auto', min_agreement: 0.95, audit_share: 1 } }, 'a test')
     let choice = 'billing'
     const answer = () => ({ team: { type: 'choice', choice, probabilities: { billing: 0.03, support: 0.03, [choice]: 0.97 } } })
     model(() => answered({ answers: answer() }))

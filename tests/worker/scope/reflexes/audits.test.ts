@@ -272,7 +272,7 @@ describe('a version that was promoted by proof', () => {
     const stub = stubOf(scope)
     const version = await write(IGNORES, { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id: version.id }], learning: { mode: 'auto', audit_share: 1 } }, 'ops')
-    const needed = agreementsNeeded('inside')
+    const needed = agreementsNeeded(0.95)
     behaviours.set(scope, async () => null)
     await sendAndSettle(stub, ...notes(scope, needed))
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex' } }])
@@ -298,7 +298,7 @@ describe('a version that was promoted by proof', () => {
       await generateText({ model: deps.model, instructions, prompt: 'hello', abortSignal: deps.signal })
       return null
     })
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('inside')))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95)))
     await sendAndSettle(stub, note(scope, 'a'))
     await untilAudited(scope, 1)
     expect((await entriesOf(stub, 'certificate-changed')).map(({ change }) => change)).toEqual(['issued', 'proven'])

@@ -26,7 +26,7 @@ import {
 import { behaviours, effectGates } from '../../../support/test-agents.ts'
 
 const GREET = `return { action_type: 'reply', content: 'hi' }`
-const NEEDED = agreementsNeeded('inside')
+const NEEDED = agreementsNeeded(0.95)
 
 const other = (scope: string): Event => withDefaults({ type: 'test.other' }, { now: Date.now(), source: 'test', scope }) as Event
 
@@ -75,7 +75,10 @@ describe('a version that was promoted by proof', () => {
     expect(await sendAndSettle(stub, note(scope, 'a'))).toMatchObject([{ outcome: { by: 'reflex', reflex_id: id } }])
     expect(await sendAndSettle(stub, other(scope))).toMatchObject([{ outcome: { by: 'turn' } }])
     const [passed] = (await entriesOf(stub, 'reflex-passed')).slice(-1)
-    expect(passed).toMatchObject({ reason: 'uncertified', error: '0 of 0 decisions on test.other agreed: at least 72 more must agree' })
+    expect(passed).toMatchObject({
+      reason: 'uncertified',
+      error: '0 of 0 decisions for any act on test.other agreed: at least 70 more must agree',
+    })
     expect((await entriesOf(stub, 'reflex-fired')).at(-1)).toMatchObject({ state: 'shadow', event_ids: passed?.event_ids })
     expect((await entriesOf(stub, 'reflex-compared')).at(-1)).toMatchObject({ agreed: true, event_ids: passed?.event_ids })
   })
@@ -276,7 +279,7 @@ describe('a certificate', () => {
     await hurry(stub)
     const [row] = await until(async () => (await certificatesOf(env.DB, id)).filter(({ certificate }) => certificate.n > 0), 'D1 knows')
     expect(row).toMatchObject({ scope, version: 1, certificate: { n: NEEDED, k: NEEDED, bound: 0.95 } })
-    const why = expect.arrayContaining([expect.stringContaining(`On test.note: ${NEEDED} of ${NEEDED} decisions`)])
+    const why = expect.arrayContaining([expect.stringContaining(`For reply on test.note: ${NEEDED} of ${NEEDED} decisions`)])
     const shown = { certificate: { strata: [{ event_type: 'test.note', state: 'proven' }] }, why }
     expect((await call(`/v1/reflexes/${id}`)).body.certificates).toMatchObject([{ scope, version: 1, ...shown }])
     expect((await call(`/v1/scopes/${encodeURIComponent(scope)}/metrics`)).body.reflexes).toMatchObject([{ reflex_id: id, proof: shown }])
@@ -333,8 +336,8 @@ describe('the setting learning.mode', () => {
       skill_id: id,
       version: '1',
       status: 'pending',
-      inputs: { event_type: 'test.note', risk: 'inside' },
-      why: expect.stringContaining(`On test.note: ${NEEDED} of ${NEEDED} decisions`),
+      inputs: { event_type: 'test.note', risk: 'inside', act: 'reply' },
+      why: expect.stringContaining(`For reply on test.note: ${NEEDED} of ${NEEDED} decisions`),
     })
     await meanwhile(stub)
     expect(await decideOn(approval?.id ?? '', 'approve')).toMatchObject({ status: 200 })
@@ -354,7 +357,7 @@ describe('the setting learning.mode', () => {
       const moves = await entriesOf(stub, 'reflex-moved')
       return moves.length > 0 ? moves : null
     }, 'the scope knows')
-    expect(moved).toMatchObject({ from: 'shadow', to: 'shadow', reason: expect.stringContaining('rejected its action on test.note') })
+    expect(moved).toMatchObject({ from: 'shadow', to: 'shadow', reason: expect.stringContaining('rejected its action reply on test.note') })
     await stub.configure({ learning: { mode: 'auto' } }, 'ops')
     await sendAndSettle(stub, ...notes(scope, NEEDED))
     expect(await movesOf(stub)).toEqual(['shadow shadow'])
@@ -384,7 +387,7 @@ describe('the setting learning.mode', () => {
       for (const event of events) await deps.call('act', { text: (event as unknown as { text: string }).text })
       return 'done'
     })
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('final')))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95)))
     expect(await changesOf(stub)).toEqual(['issued', 'proven test.note', 'asked test.note'])
     expect(await movesOf(stub)).toEqual([])
     const approval = await askedOf(stub, scope)
@@ -463,7 +466,7 @@ describe('the setting learning.mode', () => {
       await hurry(stub)
       await until(async () => (await certificatesOf(env.DB, id))[0]?.certificate.strata[0]?.state === 'refuted', 'D1 knows')
       const { certificates } = (await call(`/v1/reflexes/${id}`)).body
-      expect(certificates[0].why[0]).toBe('On test.note it stays in shadow mode: only 0 of 2 decisions agreed.')
+      expect(certificates[0].why[0]).toBe('For reply on test.note it stays in shadow mode: only 0 of 2 decisions agreed.')
     })
   })
 

@@ -153,7 +153,7 @@ describe('a version', () => {
     behaviours.set(scope, async ({ events }, deps) => {
       for (const event of events) await deps.call('act_once', { text: textOf(event) })
     })
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') - 1))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95) - 1))
     await reflexes.setState(env.DB, { id, version: 1, state: 'retired', reason: 'malicious', now: Date.now() })
     await sendAndSettle(stub, note(scope, 'the last one needed'))
     expect(await movesOf(stub)).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])

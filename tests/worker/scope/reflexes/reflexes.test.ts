@@ -410,7 +410,7 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow', scope })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') - 1))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95) - 1))
     expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
     await sendAndSettle(stub, note(scope, 'one more'))
     expect(await entriesOf(stub, 'reflex-moved')).toMatchObject([{ reflex_id: id, from: 'shadow', to: 'active' }])
@@ -425,7 +425,7 @@ describe('the proving ground', () => {
     const { id } = await write(calls('act_once'), { state: 'shadow' })
     await stub.configure({ reflexes: [{ id }] }, 'ops')
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') + 2))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95) + 2))
     expect(await entriesOf(stub, 'reflex-moved')).toEqual([])
   })
 
@@ -446,7 +446,7 @@ describe('the proving ground', () => {
     await until(async () => (await reflexes.find(env.DB, id))?.state_reason === `${reason} (in scope ${scope})`, 'D1 knows')
     await meanwhile(scope)
     decide(scope, 'same')
-    await sendAndSettle(stub, ...notes(scope, agreementsNeeded('outside') + 100))
+    await sendAndSettle(stub, ...notes(scope, agreementsNeeded(0.95) + 100))
     expect(await entriesOf(stub, 'reflex-moved')).toHaveLength(1)
   })
 

@@ -259,7 +259,7 @@ describe('a sequence', () => {
     expect((await entriesOf(stub, 'reflex-compared')).map(({ agreed }) => agreed)).toEqual([false, true])
     await stub.configure({ learning: { replies: 'by_person' } }, 'ops')
     said.words = 'another time'
-    for (let at = 0; at < agreementsNeeded('inside'); at += 1) await sendAndSettle(stub, note(scope, `n${at}`))
+    for (let at = 0; at < agreementsNeeded(0.95); at += 1) await sendAndSettle(stub, note(scope, `n${at}`))
     const changes = (await entriesOf(stub, 'certificate-changed')).map(({ change, reason }) => [change, reason])
     expect(changes.map(([change]) => change)).toEqual(['issued', 'lapsed', 'issued', 'proven', 'asked'])
     expect(changes[1]?.[1]).toBe('the setting learning.replies changed')

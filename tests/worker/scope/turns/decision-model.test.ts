@@ -124,6 +124,7 @@ describe('a decision model between reflexes and turns', () => {
     const [made] = await entriesOf(stubOf(scope), 'decision-made')
     await certify(scope, authorOf(decision_model, made?.middle?.version ?? 0, ''), {
       risk: 'final',
+      act: 'act',
       person: 'ann',
       agent_version: 'test-agent beside system-one',
     })

@@ -1,0 +1,49 @@
+import { actionsIn, type Action } from './action.ts'
+
+/** An act of a decision, as an episode has it. */
+type NamedAct = { kind: 'tool' | 'reply' | 'skill' | 'emit' | 'note'; name: string }
+
+const AND = ' + '
+export const NO_ACT = 'nothing'
+
+/**
+ * The name of a decision without its arguments, such as `label + reply`: certificates prove it, and
+ * bounds are set for it. A tool has its own name, as have a reply, a note and nothing; any other
+ * name has a space.
+ */
+export const actName = (acts: readonly NamedAct[]): string => (acts.length === 0 ? NO_ACT : acts.map(nameOf).join(AND))
+
+/** The same of what a reflex returned. */
+export const actNameOf = (action: Action): string => actionsIn(action).map(nameOfAction).join(AND)
+
+/** The names of the acts of a decision. */
+export const partsOfAct = (act: string): string[] => act.split(AND)
+
+function nameOf({ kind, name }: NamedAct): string {
+  if (kind === 'tool') return name
+  return kind === 'reply' || kind === 'note' ? kind : `${kind} ${name}`
+}
+
+function nameOfAction(action: Action): string {
+  switch (action.action_type) {
+    case 'call_tool':
+      return action.tool
+    case 'reply':
+      return nameOf({ kind: 'reply', name: '' })
+    case 'set_scratch':
+      return nameOf({ kind: 'note', name: action.key })
+    case 'run_skill':
+      return nameOf({ kind: 'skill', name: action.skill_id })
+    case 'emit_event':
+      return nameOf({ kind: 'emit', name: action.event.type })
+    case 'ignore':
+      return NO_ACT
+    case 'write_artifact':
+    case 'invoke_artifact':
+    case 'sequence':
+    case 'cancel_turn':
+    case 'escalate':
+      break
+  }
+  return `does ${action.action_type}`
+}

@@ -1,0 +1,24 @@
+import { agreementOfAct, agreementOfAll, type Agreement } from '../../../contract/agreement.ts'
+
+/** The share of decisions for an act that a certificate proves, by itself or with the others. */
+export const boundFor = (agreement: Agreement, act: string): number => agreementOfAct(agreement, act) ?? agreementOfAll(agreement)
+
+/**
+ * Parts of the errors that a bound of 95 % allows. A proof takes long unless what it is for errs
+ * less. Rules may err in the first share of the newer decisions. A table has the strictest of the
+ * others that leaves enough of its decisions.
+ */
+const PARTS = { rules: 0.2, table: [0.15, 0.2, 0.25, 0.3] } as const
+const USUAL = 0.05
+/** A stricter bound aims at a larger part of the few errors that it allows: proofs take longer. */
+const MOST_PART = { rules: 0.5, table: 0.8 } as const
+
+const errors = (bound: number, part: number, most: number): number =>
+  Math.max(part * (1 - bound), Math.min(part * USUAL, most * (1 - bound)))
+
+/** The share of the newer decisions in which rules may err. */
+export const errorsOfRules = (bound: number): number => errors(bound, PARTS.rules, MOST_PART.rules)
+
+/** Shares of errors that a table aims at, the strictest first. */
+export const errorsOfTable = (bound: number): number[] =>
+  Array.from(new Set(PARTS.table.map((part) => errors(bound, part, MOST_PART.table))))

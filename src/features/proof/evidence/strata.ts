@@ -1,0 +1,146 @@
+import type { Certificate, Stratum } from '../contract/certificate.ts'
+import type { Risk } from '../../../contract/risk.ts'
+import { emptyCusum } from './drift.ts'
+import { type Bar, barAt, boundsOf, neededAt, type ProofVerdict, verdictAt } from './e-process.ts'
+
+/** Further event types share it; the stratum of all acts of a type and risk has it as its act. */
+export const REST = '*'
+/** Event types that are judged by themselves. */
+export const MOST_TYPES = 50
+/** Beyond these, further acts are judged for all event types together; twice as many is the end. */
+const MOST_STRATA = 100
+
+export type StratumPlace = { event_type: string; risk: Risk; act: string }
+type Judging = Pick<Certificate, 'least' | 'noise'>
+type Counts = Pick<Stratum, 'n' | 'k'>
+export type JudgedStrata = Judging & Pick<Certificate, 'strata'>
+
+export const isSame = (one: StratumPlace, { event_type, risk, act }: StratumPlace): boolean =>
+  one.event_type === event_type && one.risk === risk && one.act === act
+
+export const freshStratum = (where: StratumPlace, place: Stratum['from']): Stratum => ({
+  event_type: where.event_type,
+  risk: where.risk,
+  act: where.act,
+  state: 'open',
+  n: 0,
+  k: 0,
+  from: place,
+  to: place,
+  person: null,
+  audits: emptyCusum(),
+  drifts: 0,
+})
+
+/** The stratum of an act, which may be new; null if a certificate has no room for it. */
+export function stratumOf({ strata }: Pick<Certificate, 'strata'>, where: StratumPlace & { seq: number; at: number }): Stratum | null {
+  const { event_type, seq, at } = where
+  const types = new Set(strata.map((one) => one.event_type))
+  const type = types.has(event_type) || types.size < MOST_TYPES ? event_type : REST
+  const known = strata.find((one) => isSame(one, { ...where, event_type: type }))
+  if (known) return known
+  const rest = { ...where, event_type: strata.length < MOST_STRATA ? type : REST }
+  const shared = strata.find((one) => isSame(one, rest))
+  if (shared) return shared
+  return strata.length < 2 * MOST_STRATA ? freshStratum(rest, { seq, at }) : null
+}
+
+/** The stratum of all acts of the same type and risk together. */
+export const togetherOf = ({ strata }: Pick<Certificate, 'strata'>, { event_type, risk, from }: Stratum): Stratum =>
+  strata.find((one) => isSame(one, { event_type, risk, act: REST })) ?? freshStratum({ event_type, risk, act: REST }, from)
+
+export const withStratum = <Of extends Pick<Certificate, 'strata'>>(before: Of, stratum: Stratum): Of => ({
+  ...before,
+  strata: [...before.strata.filter((one) => !isSame(one, stratum)), stratum],
+})
+
+export const counted = (before: Stratum, { seq, at, agreed }: { seq: number; at: number; agreed: boolean }): Stratum => ({
+  ...before,
+  n: before.n + 1,
+  k: before.k + (agreed ? 1 : 0),
+  from: before.n === 0 ? { seq, at } : before.from,
+  to: { seq, at },
+})
+
+export const reopened = (stratum: Stratum): Stratum => ({
+  ...stratum,
+  state: 'open',
+  n: 0,
+  k: 0,
+  person: null,
+  audits: emptyCusum(),
+  drifts: stratum.drifts + 1,
+})
+
+const compared = ({ n, k }: Counts) => ({ agreed: k, disagreed: n - k })
+
+/** The test of counts against a bound, by at least as many decisions as the setting demands. */
+function verdictOn(bound: number, counts: Counts, { least, noise }: Judging): ProofVerdict {
+  const verdict = verdictAt(barAt(bound, noise), compared(counts))
+  return verdict === 'proven' && counts.n < least.support ? 'open' : verdict
+}
+
+function lacking(bound: number, counts: Counts, { least, noise }: Judging): number {
+  return Math.max(neededAt(barAt(bound, noise), compared(counts)), least.support - counts.n, 0)
+}
+
+/** True if an act counts among all acts together: it is proven to the floor by itself. */
+export function countsTogether(judging: Judging, stratum: Stratum): boolean {
+  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  return together !== null && verdictOn(alone, stratum, judging) === 'proven'
+}
+
+/** True if the act has proved by itself all that it has to. */
+export function isProvenAlone(judging: Judging, stratum: Stratum): boolean {
+  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  return verdictOn(together ?? alone, stratum, judging) === 'proven'
+}
+
+/**
+ * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
+ * bound, or to the floor of its risk where all acts together are proven to theirs. What acts rarely
+ * never acts on the proof of the frequent acts alone.
+ */
+export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict {
+  const { alone, together } = boundsOf(judged.least.agreement, stratum)
+  if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
+  const own = verdictOn(alone, stratum, judged)
+  if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
+  const all = togetherOf(judged, stratum)
+  return all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven') ? 'proven' : 'open'
+}
+
+/** The bar of the audits of a proven stratum. */
+export function barOf(judging: Judging, stratum: Stratum): Bar {
+  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  const bound = together !== null && (stratum.act === REST || isProvenAlone(judging, stratum)) ? together : alone
+  return barAt(bound, judging.noise)
+}
+
+/** The bounds that a stratum has proven: by itself, and with all acts. */
+export function provenBounds(judging: Judging, stratum: Stratum): { alone: number; together: number | null } {
+  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  if (together === null) return { alone, together }
+  return isProvenAlone(judging, stratum) ? { alone: together, together: null } : { alone, together }
+}
+
+/** The sentence about what an open stratum lacks. */
+export function openText(judged: JudgedStrata, stratum: Stratum): string {
+  const { event_type, act, n, k } = stratum
+  const { alone, together } = boundsOf(judged.least.agreement, stratum)
+  const agreed = `${k} of ${n} decisions for ${act} on ${event_type} agreed`
+  const own = lacking(alone, stratum, judged)
+  if (together === null || own > 0) return `${agreed}: at least ${own} more must agree`
+  const all = togetherOf(judged, stratum)
+  const alone_lacks = lacking(together, stratum, judged)
+  const lacks = all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, lacking(together, all, judged))
+  return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
+}
+
+/** The agreements of an act that are still needed before it may act, if nothing more disagrees. */
+export function neededFor(judged: JudgedStrata, stratum: Stratum): number {
+  const { alone, together } = boundsOf(judged.least.agreement, stratum)
+  const own = lacking(alone, stratum, judged)
+  if (together === null) return own
+  return Math.min(lacking(together, stratum, judged), own + lacking(together, togetherOf(judged, stratum), judged))
+}
