@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   findAny,
   deploymentHider,
@@ -10,11 +10,15 @@ import {
   pairsOf,
   quoteHider,
   secretHider,
+  type SecretHider,
 } from '../../../src/base/secrets.ts'
 import { assertProperty } from '../../support/property.ts'
 
 const SECRET = 'Bearer s3cr3t+va/ue==0123'
-const hider = secretHider([SECRET, 'quoted"and\\slashed\n12345'])
+let hider: SecretHider
+beforeEach(() => {
+  hider = secretHider([SECRET, 'quoted"and\\slashed\n12345'])
+})
 
 describe('a secret is taken out', () => {
   test.each([
@@ -38,10 +42,13 @@ describe('a secret is taken out', () => {
 
   test.each([0, 1, 2, 3, 4, 5])('in base64, behind %i bytes', (before) => {
     for (const after of ['', 'x', 'xy']) {
-      const encoded = btoa('abcdef'.slice(0, before) + SECRET + after)
-      expect(hider.text(encoded)).toContain('[secret]')
-      expect(hider.text(encoded).length).toBeLessThan(30)
-      expect(hider.finds(encoded.replaceAll('+', '-').replaceAll('/', '_'))).toBe(true)
+      const standard = btoa('abcdef'.slice(0, before) + SECRET + after)
+      // A character of base64 has six bits. Those that hold bits of the secret alone are hidden.
+      const [from, to] = [Math.ceil((before * 4) / 3), Math.floor(((before + SECRET.length) * 4) / 3)]
+      for (const encoded of [standard, standard.replaceAll('+', '-').replaceAll('/', '_')]) {
+        expect(hider.finds(encoded)).toBe(true)
+        expect(hider.text(encoded)).toBe(`${encoded.slice(0, from)}[secret]${encoded.slice(to)}`)
+      }
     }
   })
 
@@ -57,6 +64,15 @@ describe('a secret is taken out', () => {
     expect([error.message, error.status, error instanceof TypeError]).toEqual(['no: [secret]', 500, true])
     expect(error.stack).not.toContain('s3cr3t')
   })
+
+  test('from the stack of an error whose message has none, and the other way round', () => {
+    const error = Object.assign(new Error('no'), { stack: `Error: no\n  at ${SECRET}` })
+    hideInError(error, hider)
+    expect([error.message, error.stack]).toEqual(['no', 'Error: no\n  at [secret]'])
+    const other = Object.assign(new Error(`no: ${SECRET}`), { stack: ' {"at": 1}' })
+    hideInError(other, hider)
+    expect([other.message, other.stack]).toEqual(['no: [secret]', ' {"at": 1}'])
+  })
 })
 
 describe('what is not a secret stays', () => {
@@ -66,6 +82,12 @@ describe('what is not a secret stays', () => {
     expect(secretHider([])).toBe(hidesNothing)
     expect(hidesNothing.finds('1234567')).toBe(false)
     expect(hidesNothing.text('1234567')).toBe('1234567')
+  })
+
+  test('a word of eight characters is hidden, also between several spaces, and one of seven is not', () => {
+    const words = secretHider(['Basic  abcdefgh  1234567'])
+    expect(words.text('abcdefgh 1234567 Basic')).toBe('[secret] 1234567 Basic')
+    expect(words.finds(btoa('abcdefgh'))).toBe(true)
   })
 
   test('a text that is not JSON, though it begins like it, apart from the secret', () => {

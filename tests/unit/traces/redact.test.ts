@@ -4,7 +4,7 @@ import { deploymentMask, keyedMask, withoutSecretFields } from '../../../src/tra
 import { isMask, maskedTexts, maskOnce, plainMask, redactor } from '../../../src/traces/redact.ts'
 import { assertProperty } from '../../support/property.ts'
 
-const redact = redactor()
+const redact = (value: unknown): unknown => redactor()(value)
 
 describe('redact', () => {
   test.each(['password', 'PASSWORD', 'api_key', 'apiKey', 'API-Key', 'accessToken', 'Authorization', 'cookie', 'client_secret'])(
@@ -138,7 +138,7 @@ describe('a keyed hash', () => {
 test('a mask is the whole text', () => {
   const hash = `sha256:${'0a'.repeat(32)}`
   expect([isMask('[redacted]'), isMask(hash)]).toEqual([true, true])
-  const others = ['x [redacted]', `x${hash}`, `${hash}0`, hash.slice(0, -1), hash.toUpperCase(), 'sha256:', 1, null]
+  const others = ['x [redacted]', `x${hash}`, `${hash}0`, hash.slice(0, -1), hash.toUpperCase(), 'sha256:', 1, null, [hash]]
   expect(others.filter(isMask)).toEqual([])
   expect(new Set(others.map(maskOnce(plainMask)))).toEqual(new Set(['[redacted]']))
 })
@@ -164,6 +164,8 @@ describe('the texts that a mask hides', () => {
       [],
     ])
     for (const [value, other] of [
+      ['[redacted]', '[redacted]'],
+      [undefined, '[redacted]'],
       ['x', 'y'],
       [{ a: 'x' }, 'y'],
       [{ a: 'x' }, null],
