@@ -41,6 +41,62 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/skills/gate/preconditions.ts',
+    why: 'The same: no slot has that name, and what never ran ran at the beginning of time.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['last_run_at === null', 'false'],
+      ['until !== null', 'true'],
+    ],
+  },
+  {
+    file: 'src/skills/gate/pushed.ts',
+    why: 'The same: an empty pattern, and one that no name has, match nothing.',
+    changes: [
+      ["one.trim() === ''", 'false'],
+      ['one.trim()', 'one'],
+      ['[]', '["Stryker was here"]'],
+    ],
+  },
+  {
+    file: 'src/skills/gate/sensitive.ts',
+    why: 'The same: a text is a part of itself, no other value is written as the number of a card, an empty word is no address, and the negative of a sum ends with a zero, too.',
+    changes: [
+      ["typeof value === 'string'", 'false'],
+      ["typeof value === 'number'", 'true'],
+      ['/[\\s<>()[\\],;:"]+/', '/[\\s<>()[\\],;:"]/'],
+      ['[]', '["Stryker was here"]'],
+      ['groups.slice(start)', 'groups'],
+      ['sum += doubled > 9 ? doubled - 9 : doubled', 'sum -= doubled > 9 ? doubled - 9 : doubled'],
+    ],
+  },
+  {
+    file: 'src/traces/redact.ts',
+    why: 'The same: the names that hide nothing are remembered for speed alone, a value without texts gives none, and JSON has no undefined.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['plain.has(name)', 'false'],
+      ['plain.size >= MOST_NAMES', 'true'],
+      ['plain.size >= MOST_NAMES', 'false'],
+      ['plain.size >= MOST_NAMES', 'plain.size > MOST_NAMES'],
+      ['plain.size >= MOST_NAMES', 'plain.size < MOST_NAMES'],
+      ['name.length <= LONGEST_NAME', 'true'],
+      ['name.length <= LONGEST_NAME', 'false'],
+      ['name.length <= LONGEST_NAME', 'name.length < LONGEST_NAME'],
+      ['name.length <= LONGEST_NAME', 'name.length > LONGEST_NAME'],
+      ['plain.add(name)', ';'],
+      ['names === null || names.some(hides)', 'true'],
+      ["typeof value !== 'object'", 'false'],
+      ["typeof redacted !== 'object'", 'false'],
+      ["typeof inner === 'object'", 'true'],
+    ],
+  },
+  {
+    file: 'src/traces/keyed-hash.ts',
+    why: 'The same: no field has that name.',
+    changes: [['[]', '["Stryker was here"]']],
+  },
+  {
     file: 'src/features/market/ledger/decide.ts',
     why: 'The same: no transfer follows the last one, a chain is not empty, and an id is known by a row or by a failure.',
     changes: [

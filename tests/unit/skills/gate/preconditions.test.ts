@@ -123,7 +123,14 @@ describe('an invariant', () => {
     expect(to_pass).toEqual([`Precondition work.nothing == 1 ${checked?.detail}`])
   })
 
-  test.each(["app_name == 'a'", "inputs.app_name == 'a'", "args.app_name == 'a'", 'size(inputs) == 2', 'size(args) == 2'])(
+  test.each([
+    "app_name == 'a'",
+    "inputs.app_name == 'a'",
+    "args.app_name == 'a'",
+    'size(inputs) == 2',
+    'size(args) == 2',
+    'app_name == image_tag',
+  ])(
     'waits for a slot that it reads: %s',
     (expression) => {
       const { needs, checked } = invariant(expression, { inputs: { image_tag: 'x' } })

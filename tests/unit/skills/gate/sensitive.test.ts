@@ -57,7 +57,8 @@ describe('a value', () => {
     expect(counted('ann@example', 'ann@@example.org', 'ann@example.org..', '@example.org')).toEqual([null])
   })
 
-  test('is a token only as a whole word', () => {
+  test('is a token only as a whole word, of 16 characters or more', () => {
+    expect([kindOf('xoxb-01234567890'), kindOf('xoxb-0123456789')]).toEqual(['token', null])
     expect(kinds(TOKEN, `a="${TOKEN}"`, `https://x/${TOKEN}?a`, `${TOKEN}@host`, `[${TOKEN}]`)).toEqual(['token'])
     expect(kinds(`x${TOKEN}`, `${TOKEN}.x`, 'hf_short', 'gh')).toEqual([null])
   })
