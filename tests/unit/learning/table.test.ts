@@ -120,11 +120,11 @@ describe('a table of points', () => {
 const topic = (own: number): string => `${'abcdefgh'[own % 8]}${'klmnopqr'[own >> 3]}ort`
 
 test('a table is judged for more decisions than rules are grown for', () => {
-  const many = history(2400, (index) => [
-    { type: 'mail', line: `about ${topic((index * 7) % 60)} ${ASIDES[index % 10]}, ${topic((index * 7) % 60)}` },
-    call(`tool${(index * 7) % 60}`, {}),
+  const many = history(1080, (index) => [
+    { type: 'mail', line: `about ${topic((index * 7) % 27)} ${ASIDES[index % 10]}, ${topic((index * 7) % 27)}` },
+    call(`tool${(index * 7) % 27}`, {}),
   ])
-  expect(tableOf(many).decisions).toHaveLength(60)
+  expect(tableOf(many).decisions).toHaveLength(27)
 })
 
 describe('a table of numbers and values', () => {

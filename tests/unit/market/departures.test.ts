@@ -138,7 +138,7 @@ test('a ledger that history leaves does the same as one that keeps all of it, an
       histories += 1
       for (const { database } of [pair.kept, pair.left]) database.close()
     }),
-    { numRuns: 50 },
+    { numRuns: 25 },
   )
   expect(left / histories).toBeGreaterThan(6)
 })

@@ -80,7 +80,7 @@ test('the ledger does what a model of it does, with invalid requests among the v
       }
       database.close()
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   )
 })
 

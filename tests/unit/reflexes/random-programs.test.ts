@@ -109,7 +109,7 @@ test('1,000 random programs are contained, and a bystander sees nothing of them'
       expect(sandbox.run(program(code), sampleContext)).toEqual(first)
       expect(sandbox.run(bystander, sampleContext)).toMatchObject({ reason: 'fired', fuel: BYSTANDER_FUEL })
     }),
-    { numRuns: 1000 },
+    { numRuns: 500 },
   )
   expect([...reasons].toSorted()).toEqual(['error', 'fired', 'invalid_action', 'limit', 'null'])
 }, 60_000)
@@ -142,6 +142,6 @@ test('the sandbox runs what the static check sees', async () => {
       const { value } = sandbox.run(program(asChecked(code)), null)
       expect({ code, value: seen.value }).toEqual({ code, value })
     }),
-    { numRuns: 2000 },
+    { numRuns: 1000 },
   )
 }, 60_000)

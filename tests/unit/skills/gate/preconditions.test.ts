@@ -130,14 +130,11 @@ describe('an invariant', () => {
     'size(inputs) == 2',
     'size(args) == 2',
     'app_name == image_tag',
-  ])(
-    'waits for a slot that it reads: %s',
-    (expression) => {
-      const { needs, checked } = invariant(expression, { inputs: { image_tag: 'x' } })
-      expect(needs.map(({ need }) => need)).toEqual(['slot'])
-      expect(checked).toEqual({ check: `invariant ${expression}`, passed: false, detail: 'open: it reads a slot that is missing' })
-    },
-  )
+  ])('waits for a slot that it reads: %s', (expression) => {
+    const { needs, checked } = invariant(expression, { inputs: { image_tag: 'x' } })
+    expect(needs.map(({ need }) => need)).toEqual(['slot'])
+    expect(checked).toEqual({ check: `invariant ${expression}`, passed: false, detail: 'open: it reads a slot that is missing' })
+  })
 
   test.each(["image_tag == 'a'", "inputs.image_tag == 'a'", "ctx.subscription == 'a'", '('])(
     'does not wait for another slot: %s',
