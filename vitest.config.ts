@@ -60,7 +60,7 @@ const inWorkers = async (
   name: string,
   files: string,
   groupOrder: number,
-  more: Vite.Plugin[] = [],
+  { more = [], setup = [] }: { more?: Vite.Plugin[]; setup?: string[] } = {},
 ): Promise<TestProjectInlineConfiguration> => ({
   resolve: PACKAGE,
   plugins: [
@@ -102,7 +102,7 @@ const inWorkers = async (
   ],
   test: {
     ...shared(name, files, groupOrder),
-    setupFiles: ['testing/setup.ts'],
+    setupFiles: ['testing/setup.ts', ...setup],
     deps: { optimizer: { ssr: { enabled: true, include: DEPENDENCIES } } },
   },
 })
@@ -127,10 +127,10 @@ export default defineConfig(async () => ({
     },
     projects: [
       inNode('unit', 'tests/unit/**/*.test.ts', 0),
-      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0),
+      await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, { setup: ['tests/support/plans.ts'] }),
       // These move the clock, which all files of a runtime share.
       await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
-      await inWorkers('walk', 'tests/walk/*.test.ts', 0, [instrument]),
+      await inWorkers('walk', 'tests/walk/*.test.ts', 0, { more: [instrument] }),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.
       inNode('crash-node', 'tests/crash/node/*.test.ts', 1),

@@ -115,6 +115,13 @@ export const scopes = sqliteTable(
   },
   (table) => [
     index('scopes_wake').on(table.wake_at),
+    // Pages of health count them; most scopes have none.
+    index('scopes_open')
+      .on(table.open)
+      .where(sql`"open" > 0`),
+    index('scopes_parked')
+      .on(table.parked)
+      .where(sql`parked > 0`),
     // The open route of readiness reads them: there are none while the provider answers.
     index('scopes_model_failing')
       .on(table.model_failing_since)

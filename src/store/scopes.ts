@@ -1,15 +1,30 @@
-import { and, asc, eq, gt, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, gte, isNotNull, lt, type SQL, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../base/time.ts'
 import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
+import { prefixOf } from '../contract/scope-pattern.ts'
 import { within } from './events.ts'
 import { scopes, statistics } from './schema.ts'
 
 const MOST_OVERDUE = 100
+/** The conditions of partial indexes, without parameters, or SQLite does not use them. */
+export const IS_OPEN = sql`"open" > 0`
+export const IS_PARKED = sql`parked > 0`
 
 /** `$` names the object of a family, and `""` its only label. */
 const total = (name: string) => sql<number>`coalesce(${statistics.values} ->> ${`$."".${name}`}, 0)`
+
+/** Sorts after every character of a scope. */
+const LAST = '\u007F'
+
+/** The patterns' scopes, within bounds by name, so that a key of few scopes reads few rows. */
+function seenBy(patterns: readonly string[]): SQL | undefined {
+  const prefixes = patterns.map(prefixOf).toSorted()
+  const ends = prefixes.map((prefix) => prefix + LAST).toSorted()
+  const bounds = [gte(scopes.scope, prefixes[0] ?? ''), lt(scopes.scope, ends.at(-1) ?? '')]
+  return and(...bounds, within(scopes.scope, patterns))
+}
 
 type Listing = {
   patterns: readonly string[]
@@ -22,7 +37,7 @@ type Listing = {
 /** Scopes by name, after `after`, with their totals. `search`: in names of scopes and agents. */
 export async function listScopes(db: D1Database, { patterns, after, limit, search, state }: Listing): Promise<ScopeSummary[]> {
   const { scope, agent, open, turn_since, parked, model_ask_at, updated_at } = scopes
-  const inStates = { open: gt(open, 0), turn: isNotNull(turn_since), parked: gt(parked, 0), model: isNotNull(model_ask_at) }
+  const inStates = { open: IS_OPEN, turn: isNotNull(turn_since), parked: IS_PARKED, model: isNotNull(model_ask_at) }
   const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`
   const rows = await drizzle(db)
     .select({
@@ -44,7 +59,7 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
       statistics,
       and(eq(statistics.family, 'scope'), eq(statistics.bucket, 'all'), eq(statistics.start, 0), eq(statistics.scope, scope)),
     )
-    .where(and(within(scope, patterns), gt(scope, after), searched, state && inStates[state]))
+    .where(and(seenBy(patterns), gt(scope, after), searched, state && inStates[state]))
     .orderBy(asc(scope))
     .limit(limit)
   return rows.map(({ updated_at: at, turn_since: since, model_ask_at: ask_at, decided, model_calls, ...row }) => ({
@@ -62,7 +77,7 @@ const MOST_LOOKED_AT = 1000
 /** The scopes that were used last, of the first thousand that match. */
 export async function latestScopes(db: D1Database, patterns: readonly string[], limit: number): Promise<string[]> {
   const { scope, updated_at } = scopes
-  const rows = await drizzle(db).select({ scope, updated_at }).from(scopes).where(within(scope, patterns)).limit(MOST_LOOKED_AT)
+  const rows = await drizzle(db).select({ scope, updated_at }).from(scopes).where(seenBy(patterns)).limit(MOST_LOOKED_AT)
   const latest = rows.toSorted((one, other) => other.updated_at - one.updated_at).slice(0, limit)
   return latest.map((row) => row.scope)
 }

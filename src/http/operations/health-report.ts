@@ -1,4 +1,4 @@
-import { and, count, desc, gt, isNotNull, max, min, sum } from 'drizzle-orm'
+import { and, count, desc, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
@@ -6,6 +6,7 @@ import type { Env } from '../../env.ts'
 import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
+import { IS_OPEN, IS_PARKED } from '../../store/scopes.ts'
 import { MANY_VERSIONS } from '../../features/statistics/store/evict-skills.ts'
 import { countVersions } from '../../features/statistics/store/query.ts'
 import { storeOf } from '../../store/store.ts'
@@ -15,20 +16,21 @@ const LARGEST = 5
 /** Events without an outcome, as last replicated by the scopes. */
 export async function inboxDepths(db: D1Database, patterns: readonly string[]) {
   const seen = within(scopes.scope, patterns)
-  const [totals, largest] = await Promise.all([
+  const [all, totals, largest] = await Promise.all([
+    drizzle(db).select({ scopes: count() }).from(scopes).where(seen).get(),
     drizzle(db)
-      .select({ scopes: count(), open: sum(scopes.open) })
+      .select({ open: sum(scopes.open) })
       .from(scopes)
-      .where(seen)
+      .where(and(seen, IS_OPEN))
       .get(),
     drizzle(db)
       .select({ scope: scopes.scope, agent: scopes.agent, open: scopes.open })
       .from(scopes)
-      .where(and(seen, gt(scopes.open, 0)))
+      .where(and(seen, IS_OPEN))
       .orderBy(desc(scopes.open))
       .limit(LARGEST),
   ])
-  return { scopes: totals?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
+  return { scopes: all?.scopes ?? 0, open: Number(totals?.open ?? 0), largest }
 }
 
 /** So many failures in a row, in all scopes together, are no accident of one request. */
@@ -103,7 +105,7 @@ export async function parkedCounts(db: D1Database, patterns: readonly string[]) 
   const totals = await drizzle(db)
     .select({ scopes: count(), work: sum(scopes.parked) })
     .from(scopes)
-    .where(and(within(scopes.scope, patterns), gt(scopes.parked, 0)))
+    .where(and(within(scopes.scope, patterns), IS_PARKED))
     .get()
   return { scopes: totals?.scopes ?? 0, work: Number(totals?.work ?? 0) }
 }

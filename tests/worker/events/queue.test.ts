@@ -368,21 +368,22 @@ describe('an event alone by the queue', () => {
     const scope = freshScope()
     await sendAll(scope, [note(scope, 'the first one')])
     const each: number[] = []
-    // A new minute writes the scope's row and its statistics once.
-    for (const text of ['one', 'two', 'three']) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, text)]))).d1)
+    // A new minute, or a slow D1, writes the scope's row and its statistics once more.
+    while (each.length < 10 && !each.includes(4))
+      each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
     expect(Math.min(...each)).toBe(4)
   })
 
   describe('in a deployment that relies on its queue', () => {
     const relying: Env = { ...env, REFLEX_QUEUE_NOTES: 'off' }
+    const notesOf = (scope: string) => env.DB.prepare('SELECT count(*) AS n FROM queued WHERE instr(events, ?) > 0').bind(scope).first('n')
 
-    test('writes no note, which saves one of four rows', async () => {
-      const scope = freshScope()
-      await sendAll(scope, [note(scope, 'the first one')], relying)
-      const each: number[] = []
-      for (const text of ['one', 'two', 'three'])
-        each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, text)], relying))).d1)
-      expect(Math.min(...each)).toBe(3)
+    test('has no note in D1', async () => {
+      const [noted, relied] = [freshScope(), freshScope()]
+      await enqueue(env, createExecutionContext(), [note(noted, 'with a note')], Date.now())
+      await enqueue(relying, createExecutionContext(), [note(relied, 'without one')], Date.now())
+      expect(await notesOf(noted)).toBe(1)
+      expect(await notesOf(relied)).toBe(0)
     })
 
     test('is found in its scope as soon as that has it, and has its first trace when it is sent again', async () => {
