@@ -32,6 +32,6 @@ function inlineMigrations(folder: string): void {
 /** tsc leaves `.ts` in the imports of declarations; the package has only what it compiled to. */
 function nameModules(file: string): void {
   const text = readFileSync(file, 'utf8')
-  const named = text.replaceAll(/((?:from |import\()['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
+  const named = text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
   if (named !== text) writeFileSync(file, named)
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { approval, ApprovalStatus } from '../src/features/approvals/contract/approval.ts'
+import type { approval, ApprovalStatus } from '../src/contract/approval.ts'
 import type { listedReflex, ReflexState } from '../src/contract/reflex.ts'
 import type { scopeSummary } from '../src/contract/scope.ts'
 import { apiOf, askOf, type ApiCall, type AskApi, type ReflexOptions } from './api.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { approval, ApprovalStatus } from '../src/features/approvals/contract/approval.ts'
+import type { approval, ApprovalStatus } from '../src/contract/approval.ts'
 import type { EventInput, EventRecord, loggedEvent, Outcome, OutcomeStatus } from '../src/contract/event-record.ts'
 import type { LogEntry } from '../src/contract/log-entry.ts'
 import type { Page } from '../src/contract/scope-api.ts'

@@ -1,6 +1,4 @@
 import type { Event } from './core/event.ts'
-import type { LedgerApi } from './features/market/contract/ledger-api.ts'
-import type { LearnerApi } from './features/learning/contract/learner-api.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /**
@@ -28,15 +26,13 @@ export interface GlobalKeyApi {
 }
 
 /** A Durable Object namespace. The runtime's own type is too deep for methods with JSON types. */
-type Namespace<Api> = { getByName: (name: string) => Api & Pick<Fetcher, 'fetch'> }
+export type Namespace<Api> = { getByName: (name: string) => Api & Pick<Fetcher, 'fetch'> }
 
+/** Features add the bindings of their objects. */
 export interface Env {
   SCOPE: Namespace<ScopeApi>
   SWEEPER: Namespace<SweeperApi>
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
-  LEARNER: Namespace<LearnerApi>
-  /** The deployment has one object, `LEDGER`. */
-  LEDGER: Namespace<LedgerApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   RATE_LIMIT?: RateLimit

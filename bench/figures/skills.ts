@@ -3,7 +3,7 @@ import { compilePattern } from '../../src/features/learning/skills/compile.ts'
 import { mine, type Pattern } from '../../src/features/learning/skills/mine.ts'
 import { factsOf } from '../../src/tools/tool-facts.ts'
 import type { TracedAct, Trace } from '../../src/features/learning/skills/trace.ts'
-import { unitHash } from '../../src/features/proof/evidence/draw.ts'
+import { unitHash } from '../../src/evidence/draw.ts'
 import type { Figure } from '../figure.ts'
 
 const TRACES = 10_000

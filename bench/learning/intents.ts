@@ -5,7 +5,7 @@ import { packScorer, pointsSource, unpackScorer } from '../../src/features/learn
 import { piecesOf, piecesSource } from '../../src/features/learning/reflexes/scorer/pieces.ts'
 import { leadOf, pointsOf, type Scorer } from '../../src/features/learning/reflexes/scorer/scorer.ts'
 import { fitPieces, quantised } from '../../src/features/learning/reflexes/scorer/softmax.ts'
-import { learnThenTest, type Scored, thresholdGrid } from '../../src/features/proof/evidence/learn-then-test.ts'
+import { learnThenTest, type Scored, thresholdGrid } from '../../src/evidence/learn-then-test.ts'
 import { sampleWith } from '../../src/reflexes/reflex-context.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { withWeights } from '../../src/reflexes/weights.ts'

@@ -18,7 +18,7 @@ import {
   worthAsking,
 } from '../../src/features/learning/run/policy.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
-import { countAct, occasionOf } from '../../src/features/proof/evidence/draw.ts'
+import { countAct, occasionOf } from '../../src/evidence/draw.ts'
 import {
   type Bundle,
   bundlesOf,

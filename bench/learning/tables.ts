@@ -11,7 +11,7 @@ import {
   mostPoints,
   quantisedTrees,
 } from '../../src/features/learning/reflexes/scorer/trees.ts'
-import { learnThenTest, thresholdGrid } from '../../src/features/proof/evidence/learn-then-test.ts'
+import { learnThenTest, thresholdGrid } from '../../src/evidence/learn-then-test.ts'
 import { ContextJson } from '../../src/reflexes/context/context-json.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'

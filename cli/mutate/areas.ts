@@ -9,7 +9,7 @@ const unit = (...folders: string[]): string[] => folders.map((folder) => `tests/
  * chance, and each of them is imported again for each change.
  */
 export const areas: Readonly<Record<string, Area>> = {
-  proof: { files: ['src/features/proof/evidence/**/*.ts'], tests: unit('proof') },
+  proof: { files: ['src/evidence/**/*.ts'], tests: unit('proof') },
   ledger: { files: ['src/features/market/ledger/**/*.ts'], tests: unit('market', 'ledger') },
   gate: { files: ['src/skills/gate/**/*.ts'], tests: [...unit('skills/gate'), 'tests/unit/skills/gate-sensitive.test.ts'] },
   runner: { files: ['src/skills/runner/**/*.ts'], tests: [...unit('skills/runner'), 'tests/unit/skills/runner-*.test.ts'] },

@@ -162,7 +162,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p1',
-    file: 'src/features/proof/evidence/e-process.ts',
+    file: 'src/evidence/e-process.ts',
     what: 'proves at an e-value of 19',
     from: 'const EVIDENCE = 20',
     to: 'const EVIDENCE = 19',
@@ -182,7 +182,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p2',
-    file: 'src/features/proof/evidence/certificate.ts',
+    file: 'src/evidence/certificate.ts',
     what: 'certificate holds at the very ms of its expiry',
     from: 'at >= expires_at ?',
     to: 'at > expires_at ?',
@@ -196,7 +196,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p3',
-    file: 'src/features/proof/evidence/strata.ts',
+    file: 'src/evidence/strata.ts',
     what: `a drift keeps the person's permission`,
     from: 'k: 0, person: null, audits: emptyCusum(), drifts: stratum',
     to: 'k: 0, audits: emptyCusum(), drifts: stratum',
@@ -224,7 +224,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'p4',
-    file: 'src/features/proof/evidence/drift.ts',
+    file: 'src/evidence/drift.ts',
     what: 'CUSUM: agreements no longer lower the sum',
     from: 'Math.max(0, sum - (agreed',
     to: 'Math.max(sum, sum - (agreed',

@@ -188,7 +188,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/features/proof/evidence/binomial.ts',
+    file: 'src/evidence/binomial.ts',
     why: 'The same number: equal terms add up in either order, the search ends at 1, and one more halving is below what a double resolves.',
     changes: [
       ['term > highest', 'term >= highest'],
@@ -199,7 +199,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/features/proof/evidence/numbers.ts',
+    file: 'src/evidence/numbers.ts',
     why: 'The same: a word has no digit in it, and a token without a separator is the number itself.',
     changes: [
       ['/^\\d/', '/\\d/'],
@@ -251,7 +251,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/features/proof/evidence/sprt.ts',
+    file: 'src/evidence/sprt.ts',
     why: 'The same: sums of rounded logarithms do not meet a bar exactly.',
     changes: [
       ['evidence >= accept', 'evidence > accept'],

@@ -1,5 +1,5 @@
 import { useMemo, useSyncExternalStore } from 'react'
-import type { ApprovalStatus } from '../../src/features/approvals/contract/approval.ts'
+import type { ApprovalStatus } from '../../src/contract/approval.ts'
 import type { ReflexState } from '../../src/contract/reflex.ts'
 import type { ListedReflex, Reflex } from '../reflex.ts'
 import type { Approval, Scope } from '../scope.ts'

@@ -6,6 +6,7 @@ import type { DecisionContext } from '../core/decision-context.ts'
 import type { Filter, ReflexDeps } from '../core/deps.ts'
 import type { builtInEvents, Event, EventSchema, eventUnion } from '../core/event.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
+import type { DeploymentFeature } from '../events/deployment.ts'
 import type { RetentionStep } from '../events/retention.ts'
 import type { LearningSettings } from '../features/learning/contract/setting.ts'
 import type { RetrySettings } from '../contract/settings/retry.ts'
@@ -40,6 +41,8 @@ type RouteVariables = {
   principal: Principal
   scope: string
   agents: AgentRegistry
+  /** Each feature, by what it does for the deployment. */
+  features: readonly DeploymentFeature[]
   /** Tells the features of a change that the request has made. */
   changed: (change: Change) => Promise<void>
 }

@@ -1,6 +1,6 @@
 import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
-import { decisionAsked } from '../features/decisions/contract/event.ts'
-import { approvalEnded } from '../features/approvals/contract/approval-event.ts'
+import { decisionAsked } from '../contract/decision-asked.ts'
+import { approvalEnded } from '../contract/approval-event.ts'
 import { namedTypes } from '../core/filter.ts'
 import { matchesScope } from '../contract/scope-pattern.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'

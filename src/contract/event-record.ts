@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Event } from '../core/event.ts'
 import { action } from './action.ts'
-import { answers } from '../features/decisions/contract/wire.ts'
+import { answers } from './decision-answers.ts'
 import { problem } from './problem.ts'
 
 const time = z.iso.datetime()

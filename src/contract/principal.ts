@@ -77,3 +77,6 @@ export function deciderOf(principal: Principal): DecidedBy | null {
 export function coversScope({ scopes }: { scopes: readonly string[] }, scope: string): boolean {
   return scopes.some((pattern) => matchesScope(pattern, scope))
 }
+
+/** Keys belong to no scope, so that only these admins act for other keys. */
+export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')

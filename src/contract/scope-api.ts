@@ -1,23 +1,18 @@
 import type { Refused, Result } from '../base/result.ts'
 import type { Event } from '../core/event.ts'
 import type { Delivery } from '../core/event-store.ts'
-import type { ApprovalVerdict } from '../features/approvals/contract/approval.ts'
 import type { DecidedBy } from './principal.ts'
 import type { EventOutcome, EventReceipt, EventRecord, EventStatus, TraceMarks } from './event-record.ts'
 import type { EntryBody, LogEntry, Via } from './log-entry.ts'
-import type { Adoption, LearnedSkill, LearnedVersion, SkillAdoption } from '../features/learning/contract/learner-api.ts'
 import type { ActionCall } from './action.ts'
 import type { CallKeys } from './reflex.ts'
-import type { Feedback, AuditedDecision } from '../features/proof/contract/audit.ts'
-import type { Alert } from '../features/notices/contract/notice.ts'
-import type { Certificate } from '../features/proof/contract/certificate.ts'
+import type { Certificate } from './certificate.ts'
 import type { ReflexMetrics } from './reports/reflex-report.ts'
 import type { Schedule, Timer } from './settings/schedule.ts'
 import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeState } from './scope.ts'
 import type { Settings, SettingsPatch } from './settings/settings.ts'
-import type { MarketEvent, MarketView, ServiceCall } from '../features/market/contract/view.ts'
 
-export type { Alert, Feedback, LearnedSkill, LearnedVersion, MarketEvent, MarketView, Schedule, ServiceCall, SettingsPatch, Via }
+export type { Schedule, SettingsPatch, Via }
 export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
@@ -155,40 +150,9 @@ export type KeyedOutput = { output: string | null; output_bytes: number; at: num
 /** `free`: the work did not succeed and does not run, so that other work may take its key. */
 export type WorkState = { state: 'running' } | { state: 'free' } | ({ state: 'done' } & KeyedOutput)
 
-/** Calls that features answer. */
-export interface FeatureCalls {
-  /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
-  adopt(learned: LearnedVersion): Promise<Adoption>
-  /** Returns SkillGrounds as JSON. */
-  skillGrounds(): Promise<string>
-  /** Registers a mined skill, JSON of LearnedSkill, as a candidate. Idempotent. */
-  adoptSkill(learned: string): Promise<SkillAdoption>
-  /**
-   * Hands the scope a decision that D1 has taken. It is applied once: a scope that no longer asks
-   * ignores it. Without a verdict, the scope looks in D1 for decisions that it missed.
-   */
-  approvalDecided(id: string, verdict?: ApprovalVerdict): Promise<void>
-  /** The reason why a question about a reflex is outdated; null: it is not. */
-  approvalOutdated(id: string): Promise<string | null>
-  /**
-   * Asks the slow path again, without effects, about events that turns decided on: JSON of
-   * `AskedAgain[]`, at most `MOST_ASKED` events.
-   */
-  askAgain(event_ids: string[]): Promise<string>
-  /** JSON of EventFacts: what the scope knows of an event and its reflexes. Null: no such event. */
-  eventFacts(event_id: string): Promise<string | null>
-  /** A person's judgement of the decision on an event. `by` is a name. */
-  judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
-  /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
-  raise(alert: Alert): Promise<boolean>
-  /**
-   * The Ledger's push after a commit: the scope's part of the market, and what happened. Each event
-   * is accepted once. `accepted` is false if the inbox is full: the Ledger repeats the push.
-   */
-  marketChanged(view: MarketView, events: MarketEvent[]): Promise<{ accepted: boolean }>
-  /** Serves a call under a contract, once per `invocation_id`: JSON of `Served`. */
-  serve(call: ServiceCall): Promise<string>
-}
+/** Calls that features answer. Each feature declares its own, in its `contract/`. */
+// oxlint-disable-next-line typescript/no-empty-object-type, typescript/no-empty-interface -- features add to it
+export interface FeatureCalls {}
 
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi extends FeatureCalls {

@@ -1,4 +1,5 @@
-import { forgetOld, type FeatureRetention, type RetentionStep } from './retention.ts'
+import type { DeploymentFeature } from './deployment.ts'
+import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
@@ -13,9 +14,7 @@ const SENT_AT_ONCE = 16
 /** Consumers run concurrently: batches may arrive out of order by this much. */
 const SKEW_MS = 10_000
 
-export type SweepStep = { name: string; run: (env: Env, now: number) => Promise<number> }
-export type SweepSteps = { retention?: readonly RetentionStep[]; features?: readonly Swept[] }
-type Swept = { readonly sweeps?: readonly SweepStep[]; readonly forgets?: readonly FeatureRetention[] }
+export type SweepSteps = { retention?: readonly RetentionStep[]; features?: readonly DeploymentFeature[] }
 /** `steps`: the count of each step of a feature, by its name. */
 type Done = { sent_again: number; poked: number; forgotten: number; steps: Record<string, number> }
 
@@ -28,7 +27,7 @@ export async function sweep(env: Env, now: number, { retention = [], features = 
   })
   // A step of a feature may be slow: lost events and overdue scopes come first (G1).
   const steps: Record<string, number> = {}
-  for (const { name, run } of features.flatMap(({ sweeps = [] }) => sweeps)) steps[name] = await step(name, () => run(env, now))
+  for (const { name, run } of features.flatMap(({ sweeps = [] }) => sweeps)) steps[name] = await step(name, () => run(env, now, features))
   const old = [...features.flatMap(({ forgets = [] }) => forgets), ...retention]
   const forgotten = await forgetOld(env, { now, step, retention: old })
   return { sent_again, poked, forgotten: forgotten.events, steps: { ...steps, ...forgotten.steps } }

@@ -4,6 +4,7 @@ import type { AgentRegistry } from '../agent/registry.ts'
 import type { Change } from '../contract/change.ts'
 import type { AnyOperation } from '../contract/operation.ts'
 import type { Env } from '../env.ts'
+import type { DeploymentFeature } from '../events/deployment.ts'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { cors } from 'hono/cors'
 import { artifactListRoutes } from './artifacts/list.ts'
@@ -45,13 +46,14 @@ export type FeatureRoutes = {
 export type ApiOfFeatures = { fetch: Routes['fetch']; operations: readonly AnyOperation[] }
 
 /** The API of a deployment: routes of its features, the platform and its agents. */
-export function createApp(agents: AgentRegistry, features: readonly FeatureRoutes[]) {
+export function createApp(agents: AgentRegistry, features: readonly (FeatureRoutes & DeploymentFeature)[]) {
   const listeners = features.flatMap(({ changed }) => changed ?? [])
   const operations = features.flatMap((feature) => feature.operations ?? [])
   const base = new OpenAPIHono<AuthEnv>({ defaultHook: (judged) => void refuseInvalid(judged) })
   base.use('*', (c, next) => {
     hideInOutput(deploymentHider(c.env))
     c.set('agents', agents)
+    c.set('features', features)
     c.set('changed', async (change) => void (await Promise.all(listeners.map((listen) => listen(c.env, change)))))
     return next()
   })

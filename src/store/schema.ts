@@ -1,8 +1,5 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
-import { approvalStatuses, type ApprovalRun } from '../features/approvals/contract/approval.ts'
-import { buckets, families } from '../features/statistics/contract/statistics.ts'
-import { hookSchemes, type NewHook } from '../features/hooks/contract/hook.ts'
 
 /**
  * The log of events, replicated from the scopes. `seq` begins with the time at which the event was
@@ -161,85 +158,4 @@ export const calls = sqliteTable(
     revision: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.trace_id, table.scope] }), index('calls_seq').on(table.seq)],
-)
-
-const bucketOf = {
-  family: text({ enum: families }).notNull(),
-  bucket: text({ enum: buckets }).notNull(),
-  start: integer().notNull(),
-}
-
-/** A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. */
-export const statistics = sqliteTable('statistics', { ...bucketOf, scope: text().notNull(), values: text().notNull() }, (table) => [
-  primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] }),
-])
-
-/**
- * The sums over all scopes with a prefix, of ended buckets that did not change since. `total`:
- * numbers by name. `labels`: numbers by label and name; null if they are too many for a row.
- */
-export const statisticsSums = sqliteTable(
-  'statistics_sums',
-  { ...bucketOf, prefix: text().notNull(), total: text().notNull(), labels: text() },
-  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.prefix] })],
-)
-
-/** Buckets that changed since their sums, if they have any. */
-export const statisticsChanges = sqliteTable('statistics_changes', bucketOf, (table) => [
-  primaryKey({ columns: [table.family, table.bucket, table.start] }),
-])
-
-/** Questions that await a person's decision. `pending` after `expires_at` means expired. */
-export const approvals = sqliteTable(
-  'approvals',
-  {
-    id: text().primaryKey(),
-    scope: text().notNull(),
-    kind: text({ enum: ['run', 'promotion', 'activation', 'payment', 'call'] })
-      .notNull()
-      .default('run'),
-    skill_id: text().notNull(),
-    version: text().notNull(),
-    manifest_hash: text().notNull(),
-    inputs_hash: text().notNull(),
-    inputs: text({ mode: 'json' }).$type<Record<string, unknown>>().notNull(),
-    why: text().notNull(),
-    requested_by: text().notNull(),
-    requested_key: text(),
-    self_approval: integer({ mode: 'boolean' }).notNull(),
-    created_at: integer().notNull(),
-    expires_at: integer().notNull(),
-    status: text({ enum: approvalStatuses }).notNull(),
-    decided_by: text(),
-    decided_at: integer(),
-    reason: text(),
-    traceparent: text(),
-    /** The resulting run, as its scope reports it. */
-    run: text({ mode: 'json' }).$type<ApprovalRun>(),
-  },
-  (table) => [
-    index('approvals_status').on(table.status, table.created_at, table.id),
-    index('approvals_age').on(table.created_at, table.id),
-    index('approvals_scope').on(table.scope, table.created_at, table.id),
-  ],
-)
-
-/** Incoming webhooks: how each is verified, and which events it makes. */
-export const hooks = sqliteTable('hooks', {
-  /** The hook's name, with a part of its own where a tenant made it. */
-  address: text('name').primaryKey(),
-  /** A pattern, if the mapping has a template. */
-  scope: text().notNull(),
-  scheme: text({ enum: hookSchemes }).notNull(),
-  /** The mapping from a delivery to events; its `scope` stays within the column `scope`. */
-  mapping: text({ mode: 'json' }).$type<Partial<Omit<NewHook, 'scheme'>>>().notNull(),
-  created_at: integer().notNull(),
-})
-
-/** Deliveries of hooks by their result. */
-export const hookCounts = sqliteTable(
-  'hook_counts',
-  /** `hook`: its address. */
-  { hook: text().notNull(), result: text().notNull(), count: integer().notNull() },
-  (table) => [primaryKey({ columns: [table.hook, table.result] })],
 )

@@ -5,7 +5,8 @@ import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { prefixOf } from '../contract/scope-pattern.ts'
 import { within } from './events.ts'
-import { scopes, statistics } from './schema.ts'
+import { statistics } from '../features/statistics/store/tables.ts'
+import { scopes } from './schema.ts'
 
 const MOST_OVERDUE = 100
 /** The conditions of partial indexes, without parameters, or SQLite does not use them. */

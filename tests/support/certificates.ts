@@ -1,7 +1,7 @@
 import { DEFAULT_AGREEMENT } from '../../src/contract/agreement.ts'
-import type { Certificate, Teacher } from '../../src/features/proof/contract/certificate.ts'
+import type { Certificate, Teacher } from '../../src/contract/certificate.ts'
 import type { ReflexVersion } from '../../src/contract/reflex.ts'
-import { allow, openCertificate, proceed } from '../../src/features/proof/evidence/certificate.ts'
+import { allow, openCertificate, proceed } from '../../src/evidence/certificate.ts'
 import { evict, inObject, stubOf } from './scopes.ts'
 
 /** The slow path of the agent `test-agent` while it calls no model. */

@@ -1,5 +1,5 @@
 import type { OutcomeStatus, EventStatus } from '../../../src/contract/event-record.ts'
-import type { ApprovalStatus } from '../../../src/features/approvals/contract/approval.ts'
+import type { ApprovalStatus } from '../../../src/contract/approval.ts'
 
 /**
  * `wait`: somebody or something is waited for. `idle`: nothing happens any more, and nothing is

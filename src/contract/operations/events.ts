@@ -6,7 +6,7 @@ import { NDJSON, operations, texts } from '../operation.ts'
 import type { Colour, Flag } from '../shown.ts'
 import { paged, pageLimit } from '../paging.ts'
 import { described } from '../plain-schema.ts'
-import { feedback, judged } from '../../features/proof/contract/audit.ts'
+import { feedback, judged } from '../feedback.ts'
 import { idPath, instant, scopePath, toolScope } from './shared.ts'
 
 const operation = operations({ tag: 'Events', roles: ['viewer'] })

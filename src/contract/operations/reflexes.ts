@@ -16,7 +16,7 @@ import {
   reflexStates,
   registeredReflex,
 } from '../reflex.ts'
-import { shownCertificate } from '../../features/proof/contract/certificate.ts'
+import { shownCertificate } from '../certificate.ts'
 import { evaluation } from '../reports/reflex-report.ts'
 import { refPath, toolPage } from './shared.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { approval } from '../../features/approvals/contract/approval.ts'
+import { approval } from '../approval.ts'
 import { deadLetter } from '../event-record.ts'
 
 /** The work that waits for a person, without inputs, words and content: for every viewer. */

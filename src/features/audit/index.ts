@@ -2,11 +2,12 @@ import type { Feature } from '../../feature.ts'
 import { storeOf } from '../../store/store.ts'
 import { auditRoutes } from './http.ts'
 import { list } from './resources.ts'
-import { forgetActions, insertAction } from './store.ts'
+import { actions, forgetActions, insertAction } from './store.ts'
 
 /** The changes that people make with their keys: who, when, what. */
 export const audit: Feature = {
   name: 'audit',
+  tables: { actions },
   operations: [list],
   routes: () => [auditRoutes],
   changed: (env, change) => insertAction(storeOf(env), { ...change, id: crypto.randomUUID() }),

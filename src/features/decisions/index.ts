@@ -1,10 +1,12 @@
 import type { Feature } from '../../feature.ts'
 import { decisionRoutes } from './http/decisions.ts'
+import { decisionModelProblem } from './models/resolve.ts'
 import { decisionsInScope } from './scope/in-scope.ts'
 
 /** Decision models: they answer questions with probabilities, between reflexes and turns. */
 export const decisions: Feature = {
   name: 'decisions',
   inScope: decisionsInScope,
+  problem: decisionModelProblem,
   routes: () => [decisionRoutes],
 }

@@ -1,5 +1,5 @@
 import type { JsonFields } from '../../base/json.ts'
-import type { Teacher } from '../proof/contract/certificate.ts'
+import type { Teacher } from '../../contract/certificate.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import type { TracedAct } from './skills/trace.ts'
 

@@ -10,6 +10,33 @@ import { learnAgain } from './events/learning.ts'
 import { learnRoutes } from './http/runs.ts'
 import { whyRoutes } from './http/why.ts'
 import { forgetRuns } from './store/learn-runs.ts'
+import * as tables from './store/tables.ts'
+import type { Namespace } from '../../env.ts'
+import type { Adoption, LearnedVersion, LearnerApi, SkillAdoption } from './contract/learner-api.ts'
+
+declare module '../../env.ts' {
+  interface Env {
+    LEARNER: Namespace<LearnerApi>
+  }
+}
+
+declare module '../../contract/scope-api.ts' {
+  interface FeatureCalls {
+    /** Registers a learned reflex in shadow mode, in this scope's chain. Idempotent. */
+    adopt(learned: LearnedVersion): Promise<Adoption>
+    /** Returns SkillGrounds as JSON. */
+    skillGrounds(): Promise<string>
+    /** Registers a mined skill, JSON of LearnedSkill, as a candidate. Idempotent. */
+    adoptSkill(learned: string): Promise<SkillAdoption>
+    /**
+     * Asks the slow path again, without effects, about events that turns decided on: JSON of
+     * `AskedAgain[]`, at most `MOST_ASKED` events.
+     */
+    askAgain(event_ids: string[]): Promise<string>
+    /** JSON of EventFacts: the scope's knowledge of an event and its reflexes. Null: none such. */
+    eventFacts(event_id: string): Promise<string | null>
+  }
+}
 
 /** Reflexes and skills that are learned from what the slow path decided. */
 export const learning: Feature = {
@@ -28,6 +55,7 @@ export const learning: Feature = {
     },
     askAgain: async (scope, event_ids) => JSON.stringify(await askAgain(scope, event_ids)),
   },
+  tables,
   sweeps: [{ name: 'starting to learn', run: learnAgain }],
   forgets: [{ name: 'learning runs', kept: 'a year', forget: forgetRuns }],
 }

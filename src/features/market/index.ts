@@ -1,11 +1,32 @@
 import type { Feature } from '../../feature.ts'
-import type { Env } from '../../env.ts'
-import { storeOf } from '../../store/store.ts'
-import { LEDGER } from './contract/ledger-api.ts'
+import { ledgerInDeployment } from './deployment.ts'
 import { marketRoutes } from './http/routes.ts'
 import { marketInScope, marketOf } from './scope/in-scope.ts'
 import { marketChanged, serve } from './scope/market-calls.ts'
-import { lapsedGoods } from './store/ownership.ts'
+import * as ledger_tables from './store/ledger-tables.ts'
+import * as tables from './store/tables.ts'
+import type { MarketEvent, MarketView, ServiceCall } from './contract/view.ts'
+import type { LedgerApi } from './contract/ledger-api.ts'
+import type { Namespace } from '../../env.ts'
+
+declare module '../../env.ts' {
+  interface Env {
+    /** The deployment has one object, `LEDGER`. */
+    LEDGER: Namespace<LedgerApi>
+  }
+}
+
+declare module '../../contract/scope-api.ts' {
+  interface FeatureCalls {
+    /**
+     * The Ledger's push after a commit: the scope's part of the market, and what happened. Each
+     * event is accepted once. `accepted` is false if the inbox is full: the Ledger repeats it.
+     */
+    marketChanged(view: MarketView, events: MarketEvent[]): Promise<{ accepted: boolean }>
+    /** Serves a call under a contract, once per `invocation_id`: JSON of `Served`. */
+    serve(call: ServiceCall): Promise<string>
+  }
+}
 
 /** Accounts, and what scopes buy and sell: skills, reflexes and services. */
 export const market: Feature = {
@@ -16,14 +37,6 @@ export const market: Feature = {
     serve: (scope, call) => serve({ ...scope, market: marketOf(scope) }, call),
   },
   routes: () => [marketRoutes],
-  sweeps: [{ name: 'revoking licences', run: revokeLapsed }],
-}
-
-const PAGE = 100
-
-/** Ends the licences of versions that run no more, if the change of their state could not do it. */
-async function revokeLapsed(env: Env): Promise<number> {
-  const lapsed = await lapsedGoods(storeOf(env), PAGE)
-  for (const { artifact, hash, state } of lapsed) await env.LEDGER.getByName(LEDGER).revoke({ artifact, hash, reason: `it is ${state}` })
-  return lapsed.length
+  tables: { ...tables, ...ledger_tables },
+  ...ledgerInDeployment,
 }

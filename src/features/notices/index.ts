@@ -1,8 +1,16 @@
 import type { Feature } from '../../feature.ts'
 import { CALLER } from '../../engine/upkeep/guard.ts'
-import { raiseAlerts } from './events/alerts.ts'
+import { deadLetterAlerts, raiseAlerts } from './events/alerts.ts'
 import { Notices, raise } from './scope/notices.ts'
 import { handleNotices } from './scope/send-notice.ts'
+import type { Alert } from '../../contract/alert.ts'
+
+declare module '../../contract/scope-api.ts' {
+  interface FeatureCalls {
+    /** Logs an alert of the deployment, and sends it to webhooks. False if it was raised before. */
+    raise(alert: Alert): Promise<boolean>
+  }
+}
 
 /** Notices to webhooks of what happens in scopes, and alerts on the deployment. */
 export const notices: Feature = {
@@ -13,5 +21,6 @@ export const notices: Feature = {
     return notices
   },
   calls: { raise: async ({ unit, database }, alert) => unit((work) => raise(work, database, alert), CALLER) },
+  alerts: (env, { hour }) => deadLetterAlerts(env, hour),
   sweeps: [{ name: 'raising alerts', run: raiseAlerts }],
 }

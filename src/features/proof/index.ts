@@ -5,6 +5,15 @@ import { proofInScope, proofOf } from './scope/in-scope.ts'
 import { forgetCertificates } from './store/certificates.ts'
 import { forgetReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { metricsInScope } from './operations/metrics.ts'
+import type { Refused, Result } from '../../base/result.ts'
+import type { AuditedDecision, Feedback } from '../../contract/feedback.ts'
+
+declare module '../../contract/scope-api.ts' {
+  interface FeatureCalls {
+    /** A person's judgement of the decision on an event. `by` is a name. */
+    judge(event_id: string, feedback: Feedback, by: string): Promise<Result<{ judged: AuditedDecision }, Refused<'unknown' | 'undecided'>>>
+  }
+}
 
 /** Certificates: the proof that a reflex decides as the slow path would. */
 export const proof: Feature = {

@@ -16,8 +16,8 @@ import type { Left } from '../decisions/contract/entry.ts'
 import type { DecisionModelSetting } from '../decisions/contract/setting.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { ownTools, recordedTools } from './recorded-chain.ts'
-import { certificate } from '../proof/contract/certificate.ts'
-import { verdictOf } from '../proof/evidence/certificate.ts'
+import { certificate } from '../../contract/certificate.ts'
+import { verdictOf } from '../../evidence/certificate.ts'
 import { isProbe } from './recorded-effects.ts'
 
 /** The decisions and outputs of a log, and how the report names them. Other entries are facts. */

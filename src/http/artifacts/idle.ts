@@ -2,8 +2,8 @@ import type { ReflexHead } from '../../artifacts/kinds.ts'
 import { actingReflexesFor } from '../../artifacts/look-up.ts'
 import { iso } from '../../base/time.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
-import type { Certificate } from '../../features/proof/contract/certificate.ts'
-import { idleSince } from '../../features/proof/evidence/certificate.ts'
+import type { Certificate } from '../../contract/certificate.ts'
+import { idleSince } from '../../evidence/certificate.ts'
 import { certificatesOfAll } from '../../features/proof/store/certificates.ts'
 
 type Idle = { since: string | null; reason: string }

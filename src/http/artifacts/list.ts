@@ -3,7 +3,7 @@ import { find, list, listTemplates } from '../../contract/operations/reflexes.ts
 import { templates } from '../../reflexes/templates/index.ts'
 import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import * as skills from '../../contract/operations/skills.ts'
-import { why } from '../../features/proof/evidence/certificate.ts'
+import { why } from '../../evidence/certificate.ts'
 import { certificatesOf } from '../../features/proof/store/certificates.ts'
 import { coversScope } from '../../contract/principal.ts'
 import { plainSchema } from '../../contract/plain-schema.ts'

@@ -1,7 +1,7 @@
 import { setReflexState, setSkillState, shareReflex } from '../../artifacts/kinds.ts'
 import { reflexVersionsFor, skillVersionsFor } from '../../artifacts/look-up.ts'
-import { revokeLicences } from '../../artifacts/revoke.ts'
 import type { ArtifactKind } from '../../contract/artifact.ts'
+import type { EndedVersion } from '../../events/deployment.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
 import type { Changed } from '../../artifacts/registry.ts'
 import { setState, share } from '../../contract/operations/reflexes.ts'
@@ -16,6 +16,7 @@ import { demandControl } from './owner-access.ts'
 import { reflexAt, skillAt } from './path.ts'
 import { presentListedReflex, presentSkillVersion } from './present.ts'
 import { warn } from '../../base/warn.ts'
+import { versionEnded } from './version-ended.ts'
 import { demandProof } from './proof.ts'
 import { demandTests } from './skill-tests.ts'
 import { storeOf } from '../../store/store.ts'
@@ -33,7 +34,7 @@ export const artifactStateRoutes = resource().openapiRoutes([
     const { code: _code, ...listed } = changed(await setReflexState(storeOf(c.env), { id, version, state, reason: why, now }))
     await notifyScopes(c.env, id)
     const ends = state !== 'active' && (state !== 'shadow' || found.state === 'active')
-    if (found.sealed && ends) await revokeLicences(c.env, revocationOf('reflex', listed))
+    if (found.sealed && ends) await versionEnded(c, endOf('reflex', listed))
     const acts = actsOf(await reflexVersionsFor(storeOf(c.env), id, { key: c.var.principal }))
     return { ...presentListedReflex(listed), changed: found.state !== state, acts }
   }),
@@ -56,18 +57,18 @@ export const artifactStateRoutes = resource().openapiRoutes([
     const forced = force && state === 'active' ? { by, reason: demandReason(why), at: now } : null
     if (state === 'active' && found.state !== 'active' && !forced) await demandTests(c, found)
     const after = changed(await setSkillState(storeOf(c.env), { id, version, state, reason: why, forced, now }))
-    if (found.sealed && state === 'deprecated') await revokeLicences(c.env, revocationOf('skill', after))
+    if (found.sealed && state === 'deprecated') await versionEnded(c, endOf('skill', after))
     if (forced) warn({ message: 'a skill was activated without passing tests', id, version, by, reason: forced.reason })
     return presentSkillVersion(after)
   }),
 ])
 
-const revocationOf = (kind: ArtifactKind, { id, version, hash, state }: Revoked) => ({
+const endOf = (kind: ArtifactKind, { id, version, hash, state }: Stopped): EndedVersion => ({
   artifact: `${kind}:${id}@${version}`,
   hash,
   reason: `${id}@${version} is ${state}`,
 })
-type Revoked = { id: string; version: string | number; hash: string; state: string }
+type Stopped = { id: string; version: string | number; hash: string; state: string }
 
 const codes = { not_allowed: 'state-not-allowed', too_many_active: 'too-many-active', not_tested: 'not-tested' }
 

@@ -26,10 +26,10 @@ export const deadLetterRoutes = resource().openapiRoutes([
     })
   }),
   serve(find, async ({ env, var: { principal } }, { params: { id } }) => present(env, await covered(env, principal, id))),
-  serve(retryMany, (c, { body }) => retryNewest(c.env, { ...body, patterns: c.var.principal.scopes }, requestOf(c))),
+  serve(retryMany, (c, { body }) => retryNewest({ ...c.var, env: c.env }, { ...body, patterns: c.var.principal.scopes }, requestOf(c))),
   serve(retry, async (c, { params }) => {
     const found = await covered(c.env, c.var.principal, params.id)
-    const { failed } = await retryDeadLetters(c.env, [found], requestOf(c))
+    const { failed } = await retryDeadLetters({ ...c.var, env: c.env }, [found], requestOf(c))
     const { id, scope, event_id } = found
     if (failed[0]) throw conflict('not-retried', failed[0].reason)
     return { id, scope: scope ?? '', event_id: event_id ?? '', status: 'retried' as const }

@@ -1,8 +1,9 @@
 import type { z } from 'zod'
 import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
-import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import { isAdminOfAll, type Principal } from '../../contract/principal.ts'
 import type { deployment } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
+import type { DeploymentFeature } from '../../events/deployment.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
 import { storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
@@ -18,10 +19,13 @@ const REQUIRED = Object.keys(ALL) as Required[]
 const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE'] as const
 
 /** The configuration of the deployment, without any value of it. */
-export async function deploymentReport(env: Env, principal: Principal, now: number): Promise<z.infer<typeof deployment>> {
+export async function deploymentReport(
+  env: Env,
+  principal: Principal,
+  { now, features }: { now: number; features: readonly DeploymentFeature[] },
+): Promise<z.infer<typeof deployment>> {
   const has = (name: keyof Env) => env[name] !== undefined
-  const [found, bytes] = await Promise.all([schemaOf(storeOf(env)), databaseBytes(storeOf(env))])
-  const isAdmin = hasRole(principal, 'admin') && coversScope(principal, '*')
+  const [found, bytes] = await Promise.all([schemaOf(storeOf(env), features), databaseBytes(storeOf(env))])
   return {
     time: new Date(now).toISOString(),
     bindings: {
@@ -32,7 +36,7 @@ export async function deploymentReport(env: Env, principal: Principal, now: numb
     schema: found.schema,
     schema_error: found.error,
     database_bytes: bytes,
-    secrets: isAdmin ? secretsOf(env) : null,
+    secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
   }
 }
 

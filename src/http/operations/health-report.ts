@@ -7,8 +7,6 @@ import { retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
 import { IS_OPEN, IS_PARKED } from '../../store/scopes.ts'
-import { MANY_VERSIONS } from '../../features/statistics/store/evict-skills.ts'
-import { countVersions } from '../../features/statistics/store/query.ts'
 import { storeOf } from '../../store/store.ts'
 
 const LARGEST = 5
@@ -118,15 +116,6 @@ export async function deadLetterCounts(db: D1Database, patterns: readonly string
     .groupBy(deadLetters.origin)
   const of = (origin: 'scope' | 'queue') => rows.find((row) => row.origin === origin)?.letters ?? 0
   return { total: of('scope') + of('queue'), by_origin: { scope: of('scope'), queue: of('queue') } }
-}
-
-/** Versions of skills that the key may read. */
-export async function skillCounts(db: D1Database, patterns: readonly string[]) {
-  const rows = (await countVersions(db, patterns)).filter(({ kind }) => kind === 'skill')
-  const active = rows.find(({ state }) => state === 'active')?.versions ?? 0
-  const is_crowded = active > MANY_VERSIONS
-  const warning = is_crowded ? `More than ${MANY_VERSIONS} are active, and models see five at a time: deprecate some.` : null
-  return { active, failed: rows.reduce((sum, { failed }) => sum + failed, 0), warning }
 }
 
 const DAY_MS = 86_400_000

@@ -1,25 +1,14 @@
-import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import type { Context } from 'hono'
 import { alive, detailed, ready } from '../../contract/operations/health.ts'
 import type { Env } from '../../env.ts'
+import type { DeploymentFeature } from '../../events/deployment.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { ledgerDays } from '../../features/market/limits.ts'
-import { decisionModelProblem } from '../../features/decisions/models/resolve.ts'
 import { ownPricesProblem } from '../../models/own-prices.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
-import { controlPlaneReport } from '../../features/control-plane/http/control-plane.ts'
 import { deploymentReport } from './deployment.ts'
-import {
-  deadLetterCounts,
-  inboxDepths,
-  modelCallReport,
-  modelSilence,
-  parkedCounts,
-  retentionReport,
-  skillCounts,
-} from './health-report.ts'
+import { deadLetterCounts, inboxDepths, modelCallReport, modelSilence, parkedCounts, retentionReport } from './health-report.ts'
 import { storeOf } from '../../store/store.ts'
 import { TooLate, withDeadline } from '../../base/deadline.ts'
 import { messageOf } from '../../base/error-text.ts'
@@ -27,7 +16,7 @@ import { messageOf } from '../../base/error-text.ts'
 export const healthRoutes = resource().openapiRoutes([
   serve(alive, () => ({ status: 'ok' as const })),
   serve(ready, async (c) => {
-    const found = await recentParts(c.env)
+    const found = await recentParts(c.env, c.var.features)
     if (found.ok) return [200, { status: 'ready', ...found.parts }] as const
     c.header('Retry-After', '5')
     return [503, { status: 'unavailable', ...found.parts }] as const
@@ -39,22 +28,20 @@ export const healthReportRoutes = resource().openapiRoutes([serve(detailed, repo
 
 async function report(c: Context<AuthEnv>) {
   const { env } = c
-  const { principal, agents: deployed } = c.var
+  const { principal, features, agents: deployed } = c.var
   const { scopes } = principal
-  const [{ ok, parts: found }, archive, ledger, inboxes, parked, dead_letters, skills, retention, control_plane, facts, model_calls] =
-    await Promise.all([
-      parts(env),
-      env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
-      ledgerReport(env).catch(() => null),
-      inboxDepths(storeOf(env), scopes).catch(() => null),
-      parkedCounts(storeOf(env), scopes).catch(() => null),
-      deadLetterCounts(storeOf(env), scopes).catch(() => null),
-      skillCounts(storeOf(env), scopes).catch(() => null),
-      retentionReport(env, Date.now()).catch(() => null),
-      controlPlaneReport(env).catch(() => null),
-      deploymentReport(env, principal, Date.now()).catch(() => null),
-      modelCallReport(storeOf(env), scopes).catch(() => null),
-    ])
+  const [{ ok, parts: found }, archive, inboxes, parked, dead_letters, retention, facts, model_calls, told] = await Promise.all([
+    parts(env, features),
+    env.ARCHIVE ? probe(async () => env.ARCHIVE?.list({ limit: 1 })) : null,
+    inboxDepths(storeOf(env), scopes).catch(() => null),
+    parkedCounts(storeOf(env), scopes).catch(() => null),
+    deadLetterCounts(storeOf(env), scopes).catch(() => null),
+    retentionReport(env, Date.now()).catch(() => null),
+    deploymentReport(env, principal, { now: Date.now(), features }).catch(() => null),
+    modelCallReport(storeOf(env), scopes).catch(() => null),
+    Promise.all(features.map(async (feature) => feature.health?.(env, scopes).catch(() => null))),
+  ])
+  const { ledger = null, skills = null, control_plane = null } = Object.assign({}, ...told) as Awaited<ReturnType<Told>>
   const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent' && !facts?.bindings.missing.length
   const status = is_whole ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
@@ -81,33 +68,34 @@ async function report(c: Context<AuthEnv>) {
   }
 }
 
-const ledgerReport = async (env: Env) => ({ bytes: await env.LEDGER.getByName(LEDGER).size(), retention_days: ledgerDays(env) })
+type Told = NonNullable<DeploymentFeature['health']>
 
 /** The route is open, so each isolate queries D1 and the queue at most once per second. */
 const FRESH_MS = 1000
 const recent = new WeakMap<Env, { until: number; found: Awaited<ReturnType<typeof parts>> }>()
 
-async function recentParts(env: Env) {
+async function recentParts(env: Env, features: readonly DeploymentFeature[]) {
   const known = recent.get(env)
   if (known && Date.now() < known.until) return known.found
-  const found = await readyParts(env)
+  const found = await readyParts(env, features)
   recent.set(env, { until: Date.now() + FRESH_MS, found })
   return found
 }
 
 /** A model that answers nobody is no model: events that need it wait. */
-async function readyParts(env: Env) {
-  const [found, silence] = await Promise.all([parts(env), modelSilence(storeOf(env)).catch(() => null)])
+async function readyParts(env: Env, features: readonly DeploymentFeature[]) {
+  const [found, silence] = await Promise.all([parts(env, features), modelSilence(storeOf(env)).catch(() => null)])
   if (silence === null || !found.parts.model.ok) return found
   return { ok: false, parts: { ...found.parts, model: { ok: false, error: silence } } }
 }
 
-async function parts(env: Env) {
+async function parts(env: Env, features: readonly DeploymentFeature[]) {
   const { EVENTS } = env
   const db = storeOf(env)
   const queues: Pick<Queue, 'metrics'> = EVENTS
   const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
-  const error = modelProblem(modelName(env), env) ?? decisionModelProblem(env) ?? ownPricesProblem(env)
+  const problem = features.map((feature) => feature.problem?.(env)).find((found) => typeof found === 'string')
+  const error = modelProblem(modelName(env), env) ?? problem ?? ownPricesProblem(env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
 }

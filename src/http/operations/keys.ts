@@ -1,7 +1,6 @@
 import { withIso } from '../../base/time.ts'
 import { createKey } from '../auth/key.ts'
 import { forgetKey } from '../auth/middleware.ts'
-import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import { create, list, own, remove } from '../../contract/operations/keys.ts'
 import { baseRoles, coversScope, hasRole, type Principal } from '../../contract/principal.ts'
 import type { Problem } from '../../contract/problem.ts'
@@ -30,7 +29,7 @@ export const keyRoutes = resource().openapiRoutes([
   serve(remove, async (c, { params: { id } }) => {
     const key = await findKey(storeOf(c.env), id)
     if (!key || !coversKey(c.var.principal, key)) throw notFound(`Unknown key ${id}.`)
-    await c.env.LEDGER.getByName(LEDGER).closeAccount(`key:${key.name}`, id)
+    for (const { keyDeleted } of c.var.features) await keyDeleted?.(c.env, key)
     if (!(await deleteKey(storeOf(c.env), id))) throw notFound(`Unknown key ${id}.`)
     forgetKey(id)
     return null

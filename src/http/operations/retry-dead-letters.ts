@@ -1,9 +1,9 @@
 import type { Env } from '../../env.ts'
+import type { DeploymentFeature } from '../../events/deployment.ts'
 import type { Event } from '../../core/event.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
 import type { Requested } from '../../contract/log-entry.ts'
-import { LEDGER } from '../../features/market/contract/ledger-api.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
 import { deleteDeadLetters, listDeadLetters, type DeadLetterRow, type DeadLetterQuery } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
@@ -11,13 +11,17 @@ import { storeOf } from '../../store/store.ts'
 type Retried = { retried: DeadLetterRow[]; failed: { id: string; reason: string }[] }
 type WithEvent = DeadLetterRow & { scope: string; event_id: string }
 
+/** `env` of a deployment with `features`: some dead letters are theirs. */
+type Deployed = { env: Env; features: readonly DeploymentFeature[] }
+
 /**
- * Requeues the events of dead letters, in one or two calls per scope, and the deals of the market.
+ * Requeues the events of dead letters, in one or two calls per scope, and what is a feature's.
  * Then deletes the letters.
  */
-export async function retryDeadLetters(env: Env, letters: readonly DeadLetterRow[], by: Requested): Promise<Retried> {
-  const deals = letters.filter(isDeal)
-  const events = letters.filter((letter) => !isDeal(letter))
+export async function retryDeadLetters({ env, features }: Deployed, letters: readonly DeadLetterRow[], by: Requested): Promise<Retried> {
+  const retries = features.flatMap(({ retries: own }) => own ?? [])
+  const owned = letters.filter(({ origin }) => retries.some((own) => own.origin === origin))
+  const events = letters.filter((letter) => !owned.includes(letter))
   const readable = events.filter(hasEvent)
   const unreadable = events.filter((letter) => !hasEvent(letter))
   const scopes = await Promise.all(
@@ -26,15 +30,18 @@ export async function retryDeadLetters(env: Env, letters: readonly DeadLetterRow
       ([scope, group]) => retryScope(env, scope, group, by),
     ),
   )
-  if (deals.length > 0) await env.LEDGER.getByName(LEDGER).deliverAgain(deals.map(dealOf))
-  const retried = [...deals, ...scopes.flatMap((outcome) => outcome.retried)]
+  for (const { origin, run } of retries) {
+    const ids = owned.filter((letter) => letter.origin === origin).map(({ id }) => id)
+    if (ids.length > 0) await run(env, ids)
+  }
+  const retried = [...owned, ...scopes.flatMap((outcome) => outcome.retried)]
   await deleteDeadLetters(storeOf(env), retried)
   return { retried, failed: [...unreadable.map(({ id }) => ({ id, reason: UNREADABLE })), ...scopes.flatMap(({ failed }) => failed)] }
 }
 
 /** Retries the newest matches page by page, so that not all events are in memory at once. */
 export async function retryNewest(
-  env: Env,
+  deployed: Deployed,
   query: DeadLetterQuery,
   by: Requested,
 ): Promise<{ retried: number; failed: Retried['failed'] }> {
@@ -42,8 +49,8 @@ export async function retryNewest(
   let retried = 0
   let { before, limit } = query
   while (limit > 0) {
-    const { items, more } = await listDeadLetters(storeOf(env), { ...query, before, limit })
-    const page = await retryDeadLetters(env, items, by)
+    const { items, more } = await listDeadLetters(storeOf(deployed.env), { ...query, before, limit })
+    const page = await retryDeadLetters(deployed, items, by)
     retried += page.retried.length
     failed.push(...page.failed)
     const last = items.at(-1)
@@ -56,8 +63,6 @@ export async function retryNewest(
 
 const UNREADABLE = 'It holds no event that could be parsed. Inspect its payload, then discard it.'
 
-const isDeal = ({ origin }: DeadLetterRow): boolean => origin === 'market'
-const dealOf = ({ id }: DeadLetterRow): string => id.slice('deal:'.length)
 const hasEvent = (letter: DeadLetterRow): letter is WithEvent => letter.scope !== null && letter.event_id !== null
 
 async function retryScope(env: Env, scope: string, letters: readonly WithEvent[], { by, traceparent }: Requested): Promise<Retried> {

@@ -1,13 +1,12 @@
 import { getTableColumns, getTableName, is } from 'drizzle-orm'
 import { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { messageOf } from '../../base/error-text.ts'
-import * as control_plane from '../../features/control-plane/store/tables.ts'
+import type { DeploymentFeature } from '../../events/deployment.ts'
 import * as artifacts from '../../store/artifacts/tables.ts'
 import * as others from '../../store/schema.ts'
 
-const schema = { ...artifacts, ...control_plane, ...others }
-
-const tables = Object.values(schema).filter((value) => is(value, SQLiteTable))
+const tablesIn = (schema: Readonly<Record<string, unknown>>): SQLiteTable[] =>
+  Object.values(schema).filter((value): value is SQLiteTable => is(value, SQLiteTable))
 
 type Found = { schema: 'fits' | 'unknown'; error: null } | { schema: 'outdated'; error: string }
 
@@ -15,7 +14,8 @@ type Found = { schema: 'fits' | 'unknown'; error: null } | { schema: 'outdated';
 const LACKS = /no such (?:table|column)/
 
 /** Compares D1 with this version's queries: where it does not fit, a migration is missing. */
-export async function schemaOf(db: D1Database): Promise<Found> {
+export async function schemaOf(db: D1Database, features: readonly DeploymentFeature[]): Promise<Found> {
+  const tables = [{ tables: { ...artifacts, ...others } }, ...features].flatMap((declared) => tablesIn(declared.tables ?? {}))
   try {
     // A single request to D1; only if it fails, each table is asked for, to name the one that is
     // wrong.
@@ -38,17 +38,15 @@ export async function databaseBytes(db: D1Database): Promise<number | null> {
   }
 }
 
-type Table = (typeof tables)[number]
-
 /** A query that names every column, and reads no row. */
-function columnsOf(db: D1Database, table: Table): D1PreparedStatement {
+function columnsOf(db: D1Database, table: SQLiteTable): D1PreparedStatement {
   const name = getTableName(table)
   // Without the table's name SQLite would take a missing column for a text.
   const columns = Object.values(getTableColumns(table)).map((column) => `"${name}"."${column.name}"`)
   return db.prepare(`SELECT ${columns.join(', ')} FROM "${name}" LIMIT 0`)
 }
 
-async function columnsError(db: D1Database, table: Table): Promise<string | null> {
+async function columnsError(db: D1Database, table: SQLiteTable): Promise<string | null> {
   try {
     await columnsOf(db, table).all()
     return null

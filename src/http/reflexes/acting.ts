@@ -1,7 +1,7 @@
 import { setReflexState } from '../../artifacts/kinds.ts'
 import { reflexVersionsFor } from '../../artifacts/look-up.ts'
 import { notifyScopes } from '../../artifacts/notify.ts'
-import { revokeLicences } from '../../artifacts/revoke.ts'
+import type { Context } from 'hono'
 import { messageOf } from '../../base/error-text.ts'
 import { coversScope, type Principal } from '../../contract/principal.ts'
 import type { AnswerOf } from '../../contract/operation.ts'
@@ -11,9 +11,11 @@ import { actsOf } from '../../reflexes/promotion.ts'
 import type { Env } from '../../env.ts'
 import { scopesUsing } from '../../store/artifacts/feed.ts'
 import { storeOf } from '../../store/store.ts'
+import type { AuthEnv } from '../auth/middleware.ts'
 import { demandControl } from '../artifacts/owner-access.ts'
 import { reflexAt } from '../artifacts/path.ts'
 import { demandProof } from '../artifacts/proof.ts'
+import { versionEnded } from '../artifacts/version-ended.ts'
 import { resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
 import { conflict } from '../problems/refusals.ts'
@@ -23,7 +25,7 @@ export const reflexActingRoutes = resource().openapiRoutes([
     const versions = await ownVersions(c.env, c.var.principal, id)
     const said = `${c.var.principal.name} switched it off${why === undefined ? '' : `: ${why}`}`
     return changed(
-      c.env,
+      c,
       versions,
       versions.filter(isOn).map((one) => ({ one, to: 'draft', reason: said })),
     )
@@ -32,7 +34,7 @@ export const reflexActingRoutes = resource().openapiRoutes([
     const { principal } = c.var
     const versions = await ownVersions(c.env, principal, id)
     const acts = actsOf(versions)
-    if (acts === null || (from !== undefined && acts !== from)) return changed(c.env, versions, [])
+    if (acts === null || (from !== undefined && acts !== from)) return changed(c, versions, [])
     const earlier = versions.find((one) => one.version < acts && one.state !== 'retired')
     if (!earlier)
       throw conflict('no-earlier-version', `${id}@${acts} has no earlier version that is not retired: switch the reflex off instead.`)
@@ -42,7 +44,7 @@ export const reflexActingRoutes = resource().openapiRoutes([
     // First the earlier one: if the process dies in between, the later one still acts.
     const steps: StateStep[] = earlier.state === 'active' ? [] : [{ one: earlier, to: 'active', reason: said }]
     for (const one of versions) if (isOn(one) && one.version > earlier.version) steps.push({ one, to: 'draft', reason: said })
-    return changed(c.env, versions, steps)
+    return changed(c, versions, steps)
   }),
   serve(scopes, async (c, { params: { id }, query: { limit, cursor } }) => {
     await reflexAt(storeOf(c.env), { id }, c.var.principal)
@@ -73,21 +75,21 @@ async function ownVersions(env: Env, principal: Principal, id: string): Promise<
 }
 
 /** Takes the steps in order, each from the state that was read: another change wins. */
-async function changed(env: Env, versions: readonly Own[], steps: readonly StateStep[]): Promise<Changes> {
+async function changed(c: Context<AuthEnv>, versions: readonly Own[], steps: readonly StateStep[]): Promise<Changes> {
   const after = new Map(versions.map((one) => [one.version, one.state]))
   const done: Changes['changed'] = []
   for (const { one, to, reason: why } of steps) {
     const { id, version: number, state: from, hash } = one
-    const answer = await setReflexState(storeOf(env), { id, version: number, from, state: to, reason: why, now: Date.now() })
+    const answer = await setReflexState(storeOf(c.env), { id, version: number, from, state: to, reason: why, now: Date.now() })
     if (!answer.ok) throw conflict('state-not-allowed', answer.detail)
     after.set(number, answer.version.state)
     if (answer.version.state !== to) continue
     done.push({ version: number, from, to })
     if (answer.version.sealed && to !== 'active')
-      await revokeLicences(env, { artifact: `reflex:${id}@${number}`, hash, reason: `${id}@${number} is ${to}` })
+      await versionEnded(c, { artifact: `reflex:${id}@${number}`, hash, reason: `${id}@${number} is ${to}` })
   }
   const { id = '' } = versions[0] ?? {}
-  if (done.length > 0) await notifyScopes(env, id)
+  if (done.length > 0) await notifyScopes(c.env, id)
   return { id, changed: done, acts: actsOf(Array.from(after, ([number, state]) => ({ version: number, state }))) }
 }
 

@@ -1,6 +1,6 @@
 import { sameJson } from '../../base/json.ts'
 import type { CiReport } from '../../contract/reports/skill-test.ts'
-import { unitHash } from '../../features/proof/evidence/draw.ts'
+import { unitHash } from '../../evidence/draw.ts'
 import { hashManifest, type Manifest } from '../manifest/manifest.ts'
 import { placesIn } from '../plan/template.ts'
 import { MUTATIONS, mutationNames, type Draw, type Mutated } from './mutations.ts'

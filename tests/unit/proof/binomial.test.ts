@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  binomialTail,
-  clopperPearsonHigh,
-  clopperPearsonLow,
-  wilsonHigh,
-  wilsonLow,
-} from '../../../src/features/proof/evidence/binomial.ts'
+import { binomialTail, clopperPearsonHigh, clopperPearsonLow, wilsonHigh, wilsonLow } from '../../../src/evidence/binomial.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** P(X <= k) with exact binomial coefficients. */

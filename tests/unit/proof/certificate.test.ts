@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { certificate as schema, type Certificate, type Teacher } from '../../../src/features/proof/contract/certificate.ts'
+import { certificate as schema, type Certificate, type Teacher } from '../../../src/contract/certificate.ts'
 import type { Agreement } from '../../../src/contract/agreement.ts'
 import type { Risk } from '../../../src/contract/risk.ts'
 import {
@@ -15,8 +15,8 @@ import {
   why,
   type CertificateMove,
   type Observation,
-} from '../../../src/features/proof/evidence/certificate.ts'
-import { noveltyOf } from '../../../src/features/proof/evidence/novelty.ts'
+} from '../../../src/evidence/certificate.ts'
+import { noveltyOf } from '../../../src/evidence/novelty.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }

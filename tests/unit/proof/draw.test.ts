@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { countAct, occasionOf, shareFor, unitHash } from '../../../src/features/proof/evidence/draw.ts'
+import { countAct, occasionOf, shareFor, unitHash } from '../../../src/evidence/draw.ts'
 
 const act = { event_id: 'e', salt: 's', share: 0, risk: 'outside', is_new: false } as const
 const late = { acts: 1_000_000_000, unaudited: 0 }

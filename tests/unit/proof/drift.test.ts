@@ -8,10 +8,10 @@ import {
   emptyTaught,
   teachShape,
   unseenShare,
-} from '../../../src/features/proof/evidence/drift.ts'
-import type { AuditOccasion } from '../../../src/features/proof/contract/audit.ts'
-import { countAct, isAudited, occasionOf, unitHash } from '../../../src/features/proof/evidence/draw.ts'
-import { barAt } from '../../../src/features/proof/evidence/e-process.ts'
+} from '../../../src/evidence/drift.ts'
+import type { AuditOccasion } from '../../../src/contract/feedback.ts'
+import { countAct, isAudited, occasionOf, unitHash } from '../../../src/evidence/draw.ts'
+import { barAt } from '../../../src/evidence/e-process.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** Audits until the alarm, at most `most`. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { barAt, boundsOf, neededAt, type Bar, verdictAt } from '../../../src/features/proof/evidence/e-process.ts'
+import { barAt, boundsOf, neededAt, type Bar, verdictAt } from '../../../src/evidence/e-process.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** The exact probability of `proven` for something that agrees with probability `rate`. */

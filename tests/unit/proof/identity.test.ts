@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { beginIdentity, showIdentity, type Identity, type ShownToModel } from '../../../src/features/proof/evidence/identity.ts'
+import { beginIdentity, showIdentity, type Identity, type ShownToModel } from '../../../src/evidence/identity.ts'
 import { linesOf } from '../../../src/base/prompt-lines.ts'
 
 /** The changes, by the number of the turn at which each was noticed. */

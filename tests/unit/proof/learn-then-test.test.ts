@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { learnThenTest, thresholdGrid, type Scored } from '../../../src/features/proof/evidence/learn-then-test.ts'
+import { learnThenTest, thresholdGrid, type Scored } from '../../../src/evidence/learn-then-test.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const grid = Array.from({ length: 50 }, (_, step) => 1 - (step + 1) / 50)

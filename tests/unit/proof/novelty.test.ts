@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  noValues,
-  noveltyOf,
-  teachValues,
-  traitsOf,
-  type EventTraits,
-  type TaughtValues,
-} from '../../../src/features/proof/evidence/novelty.ts'
+import { noValues, noveltyOf, teachValues, traitsOf, type EventTraits, type TaughtValues } from '../../../src/evidence/novelty.ts'
 
 const sent = (sender: string, ...numbers: [place: string, value: number][]): EventTraits => ({
   sender,

@@ -3,7 +3,7 @@ import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
-import { NUMBERS_SOURCE, numbersIn } from '../../../src/features/proof/evidence/numbers.ts'
+import { NUMBERS_SOURCE, numbersIn } from '../../../src/evidence/numbers.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule)
 

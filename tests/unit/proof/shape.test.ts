@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shapeOf } from '../../../src/features/proof/evidence/shape.ts'
+import { shapeOf } from '../../../src/evidence/shape.ts'
 
 const note = { type: 'note', id: 'a', text: 'x', more: { n: 1, tags: ['a'] } }
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Action } from '../../../src/contract/action.ts'
-import type { Certificate } from '../../../src/features/proof/contract/certificate.ts'
+import type { Certificate } from '../../../src/contract/certificate.ts'
 import type { Risk } from '../../../src/contract/risk.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
-import { openCertificate, proceed } from '../../../src/features/proof/evidence/certificate.ts'
+import { openCertificate, proceed } from '../../../src/evidence/certificate.ts'
 import {
   actsOf,
   agreementsNeeded,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { authorOf } from '../../../src/features/decisions/agent/middle.ts'
 import type { Action, SequenceAct } from '../../../src/contract/action.ts'
-import type { Certificate, Teacher } from '../../../src/features/proof/contract/certificate.ts'
+import type { Certificate, Teacher } from '../../../src/contract/certificate.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
-import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/features/proof/evidence/certificate.ts'
+import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/evidence/certificate.ts'
 import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
 import { ProvenActs } from '../../../src/features/proof/scope/proven-acts.ts'
 

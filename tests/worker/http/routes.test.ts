@@ -6,6 +6,7 @@ import { createClient } from '../../../client/routes.ts'
 import { app } from '../../support/worker.ts'
 import type { Principal } from '../../../src/contract/principal.ts'
 import type { QueueMessage } from '../../../src/env.ts'
+import { features } from '../../../src/features/index.ts'
 import { deploymentReport } from '../../../src/http/operations/deployment.ts'
 import { descriptionFlaws } from '../../support/description-flaws.ts'
 import { call, callWith, problem, fetchRaw, keyFor, message, request, scopePath, workerFetch, type Call } from '../../support/http.ts'
@@ -460,7 +461,7 @@ describe('health', () => {
     const lost = async () => Promise.reject(new Error('D1_ERROR: Network connection lost.'))
     const statement = { bind: () => statement, first: lost, all: lost, run: lost, raw: lost }
     const DB = { prepare: () => statement, batch: lost }
-    expect(await deploymentReport({ ...env, DB } as never, ADMIN, 0)).toMatchObject({
+    expect(await deploymentReport({ ...env, DB } as never, ADMIN, { now: 0, features })).toMatchObject({
       schema: 'unknown',
       schema_error: null,
       database_bytes: null,
@@ -471,7 +472,7 @@ describe('health', () => {
     const { bindings } = (await call('/health/detailed')).body.deployment
     expect(bindings.present).toContain(name)
     const lacking = { ...env, [name]: undefined }
-    expect((await deploymentReport(lacking as never, ADMIN, 0)).bindings.missing).toEqual([name])
+    expect((await deploymentReport(lacking as never, ADMIN, { now: 0, features })).bindings.missing).toEqual([name])
   })
 
   test('reports a table of D1 that lacks a column, as before a migration', async () => {

@@ -3,6 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { raiseAlerts } from '../../../src/features/notices/events/alerts.ts'
+import { features } from '../../../src/features/index.ts'
 import { call, keyFor, problem } from '../../support/http.ts'
 import { outside, type OutsideRequest } from '../../support/mock-fetch.ts'
 import { configure, HOST, scopeWith } from '../../support/scope-with-remote-tools.ts'
@@ -221,15 +222,15 @@ describe('a webhook of a scope', () => {
     )
       .bind(crypto.randomUUID(), now)
       .run()
-    expect(await raiseAlerts(alerting, now)).toBeGreaterThan(0)
+    expect(await raiseAlerts(alerting, now, features)).toBeGreaterThan(0)
     // D1 hears of the other tests' scopes while this one runs.
-    await until(async () => (await raiseAlerts(alerting, now)) === 0, 'no alert is new')
+    await until(async () => (await raiseAlerts(alerting, now, features)) === 0, 'no alert is new')
     const away = {
       prepare: () => {
         throw new Error('D1 is away')
       },
     } as never
-    expect(await raiseAlerts({ ...alerting, DB: away }, now)).toBe(1)
+    expect(await raiseAlerts({ ...alerting, DB: away }, now, features)).toBe(1)
     const raised = (await entriesOf(stubOf(scope), 'alert-raised')).map(({ alert_id }) => alert_id)
     expect(new Set(raised).size).toBe(raised.length)
     await until(async () => (await ended(scope)).length === raised.length, 'all are delivered')

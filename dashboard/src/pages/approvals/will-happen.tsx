@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { approval } from '../../../../src/features/approvals/contract/approval.ts'
+import type { approval } from '../../../../src/contract/approval.ts'
 import { hasRole, part, useGet } from '../../api/index.ts'
 import { Json } from '../../ui/json.tsx'
 import { Text } from '../../ui/text.tsx'

@@ -1,7 +1,7 @@
 import { useRoute } from 'preact-iso'
 import type { z } from 'zod'
 import type { reflex, Decision } from '../../../../src/contract/reflex.ts'
-import type { shownCertificate } from '../../../../src/features/proof/contract/certificate.ts'
+import type { shownCertificate } from '../../../../src/contract/certificate.ts'
 import { part, useGet, post, requestText, type Answer } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'

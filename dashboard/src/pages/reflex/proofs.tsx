@@ -1,4 +1,4 @@
-import type { Certificate } from '../../../../src/features/proof/contract/certificate.ts'
+import type { Certificate } from '../../../../src/contract/certificate.ts'
 import { Empty } from '../../ui/feedback.tsx'
 import { ScopeLink } from '../../ui/links.tsx'
 import { count, percent } from '../../ui/numbers.ts'

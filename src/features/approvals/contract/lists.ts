@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Colour, ItemList } from '../../../contract/shown.ts'
-import type { approval, ApprovalStatus } from './approval.ts'
+import type { approval, ApprovalStatus } from '../../../contract/approval.ts'
 
 type Shown = z.infer<typeof approval>
 

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
-import { verdictOf, type StoredApproval } from '../contract/approval.ts'
+import { verdictOf, type StoredApproval } from '../../../contract/approval.ts'
 import { approve, find, list, reject } from '../operations/approvals.ts'
 import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'

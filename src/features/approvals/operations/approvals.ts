@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
-import { approval, approvalStatus, approvalStatuses, decidedFor } from '../contract/approval.ts'
+import { approval, approvalStatus, approvalStatuses, decidedFor } from '../../../contract/approval.ts'
 import { approvals, nameOf } from '../contract/lists.ts'
 import { waitingWork } from '../../../contract/reports/waiting-work.ts'
 import { operations } from '../../../contract/operation.ts'

@@ -1,5 +1,5 @@
 import { warn } from '../../../base/warn.ts'
-import { decided, verdictOf, type ApprovalDecision } from '../contract/approval.ts'
+import { decided, verdictOf, type ApprovalDecision } from '../../../contract/approval.ts'
 import { ADMIN_KEY_ID, type DecidedBy } from '../../../contract/principal.ts'
 import { validTraceparent } from '../../../events/traceparent.ts'
 import { decideApproval, findApproval, type DecisionTaken } from '../store/approvals.ts'

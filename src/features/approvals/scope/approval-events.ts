@@ -1,6 +1,6 @@
 import { fitsBytes, type JsonFields } from '../../../base/json.ts'
 import { limits } from '../../../base/limits.ts'
-import { APPROVAL_ENDED } from '../contract/approval-event.ts'
+import { APPROVAL_ENDED } from '../../../contract/approval-event.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { Accepted } from '../../../contract/scope-api.ts'
 import { withDefaults, type Event } from '../../../core/event.ts'

@@ -8,7 +8,7 @@ import type { Skills } from '../../../engine/skills/sessions.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { ApprovedRun } from '../../../skills/session/ports.ts'
 import type { ProposalResult } from '../../../skills/session/result.ts'
-import type { ApprovalRun } from '../contract/approval.ts'
+import type { ApprovalRun } from '../../../contract/approval.ts'
 import { tellApproval, type HeldRun } from './approval-events.ts'
 
 /** Retry interval of an approved run that waits for another run. */

@@ -2,11 +2,11 @@ import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizz
 import { drizzle } from 'drizzle-orm/d1'
 import { iso } from '../../../base/time.ts'
 import type { DecidedBy } from '../../../contract/principal.ts'
-import type { StoredApproval, ApprovalRequest, ApprovalStatus } from '../contract/approval.ts'
+import type { StoredApproval, ApprovalRequest, ApprovalStatus } from '../../../contract/approval.ts'
 import type { Refused } from '../../../base/result.ts'
 import { listByAge, type AgeQuery, type PageOf } from '../../../store/page-by-bytes.ts'
 import { artifactVersions } from '../../../store/artifacts/tables.ts'
-import { approvals } from '../../../store/schema.ts'
+import { approvals } from './tables.ts'
 
 /** Idempotent: a decision made in the meantime stays. */
 export async function insertApproval(db: D1Database, request: ApprovalRequest): Promise<void> {

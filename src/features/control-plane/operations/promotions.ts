@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { decidedFor } from '../../approvals/contract/approval.ts'
+import { decidedFor } from '../../../contract/approval.ts'
 import { policyQuestion, policyVerdict, skillName } from '../../../contract/policy.ts'
 import { newPromotion, promotion, promotionStatus, promotionStatuses, type PromotionStatus } from '../contract/promotion.ts'
 import { operations, type CommandOf, type Resource } from '../../../contract/operation.ts'

@@ -1,7 +1,7 @@
 import type { Experimental_DecisionModelV4Question as ModelQuestion } from '@ai-sdk/provider'
 import { canonicalJson, isJsonFields, jsonValue } from '../../../base/json.ts'
 import type { Result } from '../../../base/result.ts'
-import type { DecisionModelAnswer, DecisionModelAnswers, DecisionQuestion, DecisionQuestions } from '../contract/wire.ts'
+import type { DecisionModelAnswer, DecisionModelAnswers, DecisionQuestion, DecisionQuestions } from '../../../contract/decision-answers.ts'
 import type { DecisionResults } from '../models/ask.ts'
 
 /** An answer below this probability is no decision that a reflex could learn. */

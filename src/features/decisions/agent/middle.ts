@@ -1,6 +1,6 @@
 import { parseAction, type Action, type Permission, type Permitted } from '../../../contract/action.ts'
 import type { Left } from '../contract/entry.ts'
-import type { DecisionModelAnswers } from '../contract/wire.ts'
+import type { DecisionModelAnswers } from '../../../contract/decision-answers.ts'
 import { DECISION_ID, type ReflexVersion } from '../../../contract/reflex.ts'
 import type { DecisionModelSetting } from '../contract/setting.ts'
 import type { Event } from '../../../core/event.ts'

@@ -1,5 +1,5 @@
 import type { Action } from '../../../contract/action.ts'
-import type { DecisionModelAnswers } from './wire.ts'
+import type { DecisionModelAnswers } from '../../../contract/decision-answers.ts'
 
 /**
  * The reason why the decision model leaves an event to the turn. `failed`: it did not answer.

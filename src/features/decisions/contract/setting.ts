@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { actionSchema } from '../../../contract/action.ts'
-import { question } from './wire.ts'
+import { question } from '../../../contract/decision-answers.ts'
 
 const name = z
   .string()

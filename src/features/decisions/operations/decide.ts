@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { limits } from '../../../base/limits.ts'
 import { operations } from '../../../contract/operation.ts'
 import { scopePath } from '../../../contract/operations/shared.ts'
-import { decisionRequest, decisionResponse } from '../contract/wire.ts'
+import { decisionRequest, decisionResponse } from '../../../contract/decision-answers.ts'
 
 const WAIT_MS = 10_000
 

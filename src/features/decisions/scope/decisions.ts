@@ -1,6 +1,6 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../agent/answers.ts'
-import { isAsked, type DecisionAsked } from '../contract/event.ts'
+import { isAsked, type DecisionAsked } from '../../../contract/decision-asked.ts'
 import type { Usage } from '../../../contract/log-entry.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../models/ask.ts'

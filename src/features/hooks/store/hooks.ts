@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gt, gte, lt, or } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import { within } from '../../../store/events.ts'
-import { hookCounts, hooks } from '../../../store/schema.ts'
+import { hookCounts, hooks } from './tables.ts'
 
 export type HookRow = typeof hooks.$inferSelect
 export type HookCount = { hook: string; result: string; count: number }

@@ -1,5 +1,5 @@
 import { iso } from '../../../base/time.ts'
-import { DECISION_ASKED } from '../../decisions/contract/event.ts'
+import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { Event } from '../../../core/event.ts'
 import { shownOf } from '../../../reflexes/context/fitted.ts'

@@ -1,4 +1,4 @@
-import { teacher as teacherShape } from '../../proof/contract/certificate.ts'
+import { teacher as teacherShape } from '../../../contract/certificate.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { RangeRecording } from '../../../contract/scope-api.ts'
 import type { Event } from '../../../core/event.ts'

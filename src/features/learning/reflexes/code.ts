@@ -1,7 +1,7 @@
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import { type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
-import { NUMBERS_SOURCE } from '../../proof/evidence/numbers.ts'
+import { NUMBERS_SOURCE } from '../../../evidence/numbers.ts'
 import type { ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
 import type { FieldSpan, NumberRange, TextSpans } from './facts/ranges.ts'
 import type { Extractor, ReplySlot } from './slots.ts'

@@ -7,7 +7,7 @@ import { coveredBy, type Rule, rulesFor } from './rules.ts'
 import { errorsOfTable } from './bounds.ts'
 import { fitScorer, POINTS_OF_LOGIT, pointsIn, type ReadEpisode, type TableScorer } from './scorer/fit.ts'
 import { leadOf } from './scorer/scorer.ts'
-import { learnThenTest, thresholdGrid, type Threshold } from '../../proof/evidence/learn-then-test.ts'
+import { learnThenTest, thresholdGrid, type Threshold } from '../../../evidence/learn-then-test.ts'
 
 /** A history made ready to learn from. */
 export type PreparedEpisodes = {

@@ -1,6 +1,6 @@
 import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
-import { wilsonLow } from '../../proof/evidence/binomial.ts'
+import { wilsonLow } from '../../../evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
 import type { LearnedReflex } from '../reflexes/write.ts'

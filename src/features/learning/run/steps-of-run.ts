@@ -8,7 +8,7 @@ import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, otherDecision
 import type { Replies } from '../../../contract/words.ts'
 import { answerOf, crowdIn, ended } from './ending.ts'
 import type { LearnerStore, LearningRun } from './store.ts'
-import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
+import { type AskedAgain, MOST_ASKED } from '../../../contract/feedback.ts'
 import { isJsonFields } from '../../../base/json.ts'
 import { storedReflex, storedReflexVersions } from '../../../artifacts/platform.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import { type AskedAgain, MOST_ASKED } from '../../proof/contract/audit.ts'
+import { type AskedAgain, MOST_ASKED } from '../../../contract/feedback.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import type { Outcome } from '../../../contract/event-record.ts'
 import type { EntryHead, LogEntry } from '../../../contract/log-entry.ts'

@@ -1,5 +1,5 @@
 import { artifactIn, type FoundListing, type Listing, type ProvenFigures } from '../contract/listing.ts'
-import { clopperPearsonLow } from '../../proof/evidence/binomial.ts'
+import { clopperPearsonLow } from '../../../evidence/binomial.ts'
 import { readFigures, type Proofs, type ReflexCounts } from '../store/figures.ts'
 import { noFigures, unmeasured, writeMeasured, type Unmeasured } from '../store/listings.ts'
 

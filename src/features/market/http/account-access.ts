@@ -1,6 +1,6 @@
 import type { Env } from '../../../env.ts'
 import type { LedgerCaller } from '../contract/ledger-api.ts'
-import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
+import { coversScope, hasRole, isAdminOfAll, type Principal } from '../../../contract/principal.ts'
 import { scopeOfOwner } from '../../../contract/reflex.ts'
 import { accountOfKey, findAccounts, type Accounts } from '../accounts.ts'
 import { forbidden, invalid } from '../../../http/problems/refusals.ts'
@@ -35,9 +35,6 @@ export async function mayActFor(caller: Caller, account: string): Promise<boolea
   if (scope !== null) return hasRole(principal, 'operator') && coversScope(principal, scope)
   return account.startsWith(KEY) && (isAdminOfAll(principal) || isOwnAccount(caller, account))
 }
-
-/** Keys belong to no scope, so that only these admins act for other keys. */
-export const isAdminOfAll = (principal: Principal): boolean => hasRole(principal, 'admin') && coversScope(principal, '*')
 
 /** The Ledger compares it with the owner of the account, which is the owner of its sale. */
 export const ownKeyId = (principal: Principal, account: string): string | undefined =>

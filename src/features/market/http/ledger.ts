@@ -10,14 +10,14 @@ import {
   type TransferResult,
 } from '../contract/transfer.ts'
 import { audit, find, list, mint, send } from '../operations/ledger.ts'
-import { coversScope, type Principal } from '../../../contract/principal.ts'
+import { coversScope, isAdminOfAll, type Principal } from '../../../contract/principal.ts'
 import type { Problem } from '../../../contract/problem.ts'
 import type { Env } from '../../../env.ts'
 import type { Accounts } from '../accounts.ts'
 import { resource } from '../../../http/describe/describe.ts'
 import { serve } from '../../../http/describe/operation.ts'
 import { forbidden, invalid, notFound, tooMany } from '../../../http/problems/refusals.ts'
-import { accountsNamed, isAdminOfAll, mayActFor, readableAccount } from './account-access.ts'
+import { accountsNamed, mayActFor, readableAccount } from './account-access.ts'
 
 const ledgerOf = (env: Env) => env.LEDGER.getByName(LEDGER)
 type Caller = { env: Env; principal: Principal }

@@ -1,4 +1,5 @@
 import type { Json } from '../../../base/json.ts'
+import type { Alert } from '../../../contract/alert.ts'
 import type { NoticeType } from './setting.ts'
 
 /** `id` stays the same over all attempts: a receiver recognizes duplicates by it. */
@@ -27,18 +28,6 @@ export const hookKey = (address: string, delivery: string): string => {
 }
 /** The notices behind an event, by its sender. */
 export const hopsOfSender = (sender: string): number => Number(/^key:hook:[^#]*#h(\d{1,3})$/.exec(sender)?.[1] ?? 0)
-
-export const alertNames = [
-  'dead-letters',
-  'approval-waiting',
-  'budget-spent',
-  'reflex-demoted',
-  'database-unavailable',
-  'ledger-size',
-] as const
-export type AlertName = (typeof alertNames)[number]
-/** A condition of the deployment. `id` names the condition and its period: it is raised once. */
-export type Alert = { id: string; name: AlertName; summary: string; details: Readonly<Record<string, Json>> }
 
 export type NoticeEntry =
   /** The sweep found a condition of the deployment that somebody should know. */

@@ -1,6 +1,7 @@
 import { type Json, byteLength } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
-import { hopsOfSender, noticeId, type Alert, type Notice } from '../contract/notice.ts'
+import type { Alert } from '../../../contract/alert.ts'
+import { hopsOfSender, noticeId, type Notice } from '../contract/notice.ts'
 import type { FoundNotice } from '../../../traces/entries/kind.ts'
 import { noticesOf } from '../../../traces/entries/table.ts'
 import { inBackground } from '../../../engine/log/failures.ts'

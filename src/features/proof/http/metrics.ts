@@ -1,6 +1,6 @@
 import { coversScope } from '../../../contract/principal.ts'
 import { certificates, metrics, metricsInScope } from '../operations/metrics.ts'
-import { why } from '../evidence/certificate.ts'
+import { why } from '../../../evidence/certificate.ts'
 import { mergeMetrics, presentMetrics, type ReflexMetrics } from '../../../reflexes/metrics.ts'
 import { certificatesOf } from '../store/certificates.ts'
 import { metricsOf } from '../../../store/artifacts/reflex-metrics.ts'

@@ -4,7 +4,7 @@ import { proven, reflexPath } from '../../../contract/operations/reflexes.ts'
 import { scopePath, toolScope } from '../../../contract/operations/shared.ts'
 import { whole } from '../../../contract/paging.ts'
 import { reflexMetrics } from '../../../contract/reports/reflex-report.ts'
-import { shownCertificate } from '../contract/certificate.ts'
+import { shownCertificate } from '../../../contract/certificate.ts'
 
 const operation = operations({ tag: 'Reflexes', roles: ['viewer'] })
 const version = z.int()

@@ -1,5 +1,5 @@
 import { actOwner, sequenceKey } from '../../../engine/effects/effect-journal.ts'
-import { DECISION_ASKED } from '../../decisions/contract/event.ts'
+import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
 import type { Decision } from '../../../contract/reflex.ts'
 import type { Drift } from '../../learning/contract/learner-api.ts'
 import type { Job } from '../../../engine/jobs.ts'

@@ -1,5 +1,5 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Certificate, CertificateChange, Teacher } from '../contract/certificate.ts'
+import type { Certificate, CertificateChange, Teacher } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
@@ -10,8 +10,8 @@ import {
   proceed,
   reject,
   rejectedStrata,
-} from '../evidence/certificate.ts'
-import { isSame, type StratumPlace } from '../evidence/strata.ts'
+} from '../../../evidence/certificate.ts'
+import { isSame, type StratumPlace } from '../../../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../../contract/event-record.ts'
-import type { Feedback, AuditedDecision } from '../contract/audit.ts'
+import type { Feedback, AuditedDecision } from '../../../contract/feedback.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import { childHead, eventHead } from '../../../engine/log/spans.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'

@@ -1,7 +1,7 @@
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import { inEachScope } from '../../../engine/installed.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
-import type { Certificate } from '../contract/certificate.ts'
+import type { Certificate } from '../../../contract/certificate.ts'
 import { tellCertificates } from '../store/certificates.ts'
 import { handleAudits } from './audit-jobs.ts'
 import { Audits } from './audits.ts'

@@ -2,7 +2,7 @@ import type { ReflexVersion } from '../../../contract/reflex.ts'
 import { saysBeside } from '../../../contract/words.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { ActWhere, VersionProofs } from '../../../engine/reflexes/may-act.ts'
-import { expiry, idleSince, obstacle } from '../evidence/certificate.ts'
+import { expiry, idleSince, obstacle } from '../../../evidence/certificate.ts'
 import type { Certificates } from './certificates.ts'
 
 type ProvenActsParts = Pick<Ground, 'settings'> & { certificates: Pick<Certificates, 'of' | 'teacher' | 'least'> }

@@ -1,6 +1,6 @@
 import { and, desc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import type { Certificate } from '../contract/certificate.ts'
+import type { Certificate } from '../../../contract/certificate.ts'
 import { forgetReports, tellReports } from '../../../store/artifacts/scope-reports.ts'
 import { certificates } from '../../../store/artifacts/tables.ts'
 

@@ -1,8 +1,7 @@
 import type { Context } from 'hono'
-import { LEDGER } from '../../market/contract/ledger-api.ts'
 import { operations, texts } from '../../../contract/operation.ts'
 import type { Family } from '../contract/statistics.ts'
-import { countsOf, listHooks } from '../../hooks/store/hooks.ts'
+import type { Measure } from '../../../events/deployment.ts'
 import { countVersions, sumStatistics } from '../store/query.ts'
 import { exposedOf } from '../../../traces/entries/counts.ts'
 import { storeOf } from '../../../store/store.ts'
@@ -18,10 +17,6 @@ const MOST_LABELS = 100
 /** Upper bounds of the histogram are powers of two in ms, up to 35 minutes. */
 const DOUBLINGS = 21
 const BUCKETS_PER_DOUBLING = 8
-
-type Kind = 'counter' | 'gauge' | 'histogram'
-type Sample = { suffix?: string; labels?: Record<string, string>; value: number }
-type Exposed = { name: string; kind: Kind; help: string; samples: Sample[] }
 
 const scrape = operations({ tag: 'Statistics', roles: ['viewer'] })(
   'get /metrics',
@@ -40,7 +35,7 @@ export const prometheusRoutes = resource().openapiRoutes([serve(scrape, exposed)
 async function exposed(c: Context<AuthEnv>): Promise<Response> {
   const { scopes } = c.var.principal
   const db = storeOf(c.env)
-  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, deliveries, database, ledger] = await Promise.all([
+  const [scope, reflex, skill, inboxes, parked, letters, spans, versions, database, of_features] = await Promise.all([
     totalsOf(db, 'scope', SCOPE_KEYS, scopes),
     totalsOf(db, 'reflex', keysOf('reflex'), scopes),
     totalsOf(db, 'skill', keysOf('skill'), scopes),
@@ -49,11 +44,8 @@ async function exposed(c: Context<AuthEnv>): Promise<Response> {
     deadLetterCounts(db, scopes),
     spanCounts(db, scopes),
     countVersions(db, scopes),
-    hookCounts(db, scopes),
     databaseBytes(db),
-    c.env.LEDGER.getByName(LEDGER)
-      .size()
-      .catch(() => null),
+    Promise.all(c.var.features.map(async ({ measures }) => measures?.(c.env, scopes) ?? [])),
   ])
   const gauges = [
     gauge('scopes', 'Scopes.', inboxes.scopes),
@@ -73,15 +65,9 @@ async function exposed(c: Context<AuthEnv>): Promise<Response> {
     counter('spans_dropped_total', 'Spans that the collector rejected, or that waited for it for too long.', spans.dropped),
     ...labelled('reflex', reflex),
     ...labelled('skill', skill),
-    {
-      name: 'reflex_hook_deliveries_total',
-      kind: 'counter' as const,
-      help: 'Deliveries of hooks by result; events if they were accepted or duplicates.',
-      samples: deliveries.map(({ hook, result, count: value }) => ({ labels: { hook, result }, value })),
-    },
     ...gauges,
-    stored('database_bytes', 'What D1 holds, of at most 10 GB.', database),
-    stored('ledger_bytes', 'What the Ledger object holds, of at most 10 GB.', ledger),
+    { ...gauge('database_bytes', 'What D1 holds, of at most 10 GB.', 0), samples: database === null ? [] : [{ value: database }] },
+    ...of_features.flat(),
   ]
   return c.text(all.map(textOf).join(''), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
 }
@@ -106,16 +92,8 @@ async function totalsOf(
   return new Map(Array.from(grouped, ([label, of]) => [label, Object.fromEntries(of.map(({ key, value }) => [key, value]))]))
 }
 
-async function hookCounts(db: D1Database, patterns: readonly string[]) {
-  const hooks = await listHooks(db, { patterns, after: '', limit: MOST_LABELS })
-  return countsOf(
-    db,
-    hooks.map(({ address }) => address),
-  )
-}
-
-function ofScopes(sums: MetricSums): Exposed[] {
-  const counters = EXPOSED.scope.map(({ name, key, help }): Exposed => ({
+function ofScopes(sums: MetricSums): Measure[] {
+  const counters = EXPOSED.scope.map(({ name, key, help }): Measure => ({
     name: `reflex_${name}_total`,
     kind: 'counter',
     help,
@@ -125,7 +103,7 @@ function ofScopes(sums: MetricSums): Exposed[] {
   return [{ name: 'reflex_events_total', kind: 'counter', help: 'Events by status.', samples: events }, ...counters, durations(sums)]
 }
 
-function durations(sums: MetricSums): Exposed {
+function durations(sums: MetricSums): Measure {
   const { buckets, count } = histogramOf(sums, 'turn_ms')
   const below = (bucket: number) => Object.entries(buckets).reduce((sum, [name, samples]) => sum + (Number(name) < bucket ? samples : 0), 0)
   const bounded = Array.from({ length: DOUBLINGS + 1 }, (_, power) => ({
@@ -142,7 +120,7 @@ function durations(sums: MetricSums): Exposed {
   return { name: 'reflex_turn_duration_seconds', kind: 'histogram', help: 'Durations of turns.', samples }
 }
 
-function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, MetricSums>): Exposed[] {
+function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, MetricSums>): Measure[] {
   const sizeOf = (sums: MetricSums): number => Object.values(sums).reduce((sum, value) => sum + value, 0)
   const largest = [...totals].toSorted(([, one], [, other]) => sizeOf(other) - sizeOf(one)).slice(0, MOST_LABELS)
   return EXPOSED[of].map(({ name, key }) => ({
@@ -153,22 +131,16 @@ function labelled(of: 'reflex' | 'skill', totals: ReadonlyMap<string, MetricSums
   }))
 }
 
-const gauge = (name: string, help: string, value: number): Exposed => ({
+const gauge = (name: string, help: string, value: number): Measure => ({
   name: `reflex_${name}`,
   kind: 'gauge',
   help,
   samples: [{ value }],
 })
 
-/** Without a sample if nobody answered: a 0 would say that it is empty. */
-const stored = (name: string, help: string, bytes: number | null): Exposed => ({
-  ...gauge(name, help, 0),
-  samples: bytes === null ? [] : [{ value: bytes }],
-})
+const counter = (name: string, help: string, value: number): Measure => ({ ...gauge(name, help, value), kind: 'counter' })
 
-const counter = (name: string, help: string, value: number): Exposed => ({ ...gauge(name, help, value), kind: 'counter' })
-
-function textOf({ name, kind, help, samples }: Exposed): string {
+function textOf({ name, kind, help, samples }: Measure): string {
   const lines = samples.map(({ suffix = '', labels = {}, value }) => {
     const shown = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
     return `${name}${suffix}${shown.length > 0 ? `{${shown.join(',')}}` : ''} ${value}\n`

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
-import type { ApprovalRequest } from '../../../../src/features/approvals/contract/approval.ts'
+import type { ApprovalRequest } from '../../../../src/contract/approval.ts'
 import { sweep } from '../../../support/sweep.ts'
 import { decideApproval, expireApprovals, findApproval, insertApproval } from '../../../../src/features/approvals/store/approvals.ts'
 import { call, callWith, keyFor, problem } from '../../../support/http.ts'

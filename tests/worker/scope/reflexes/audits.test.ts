@@ -1,7 +1,7 @@
 import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
-import { shapeOf } from '../../../../src/features/proof/evidence/shape.ts'
+import { shapeOf } from '../../../../src/evidence/shape.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
 import { type Place, live } from '../../../support/crash-at-write.ts'

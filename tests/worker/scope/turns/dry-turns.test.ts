@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { AskedAgain } from '../../../../src/features/proof/contract/audit.ts'
+import type { AskedAgain } from '../../../../src/contract/feedback.ts'
 import { did } from '../../../support/reflex-chain.ts'
 import { entriesOf, freshScope, logOf, note, send, sendAndSettle, stubOf, textOf, until } from '../../../support/scopes.ts'
 import { ask, behaviours, providers } from '../../../support/test-agents.ts'

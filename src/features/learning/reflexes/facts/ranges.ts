@@ -1,5 +1,5 @@
 import type { Episode } from '../../episode.ts'
-import { numbersIn } from '../../../proof/evidence/numbers.ts'
+import { numbersIn } from '../../../../evidence/numbers.ts'
 import { type ContextPath, valueAt } from './condition.ts'
 
 /** Numbers from `low` to `high`. */

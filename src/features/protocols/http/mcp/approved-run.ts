@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type CallToolResult } from '@modelcontextprotocol/server'
 import { isJsonFields, jsonValue } from '../../../../base/json.ts'
-import type { StoredApproval } from '../../../approvals/contract/approval.ts'
+import type { StoredApproval } from '../../../../contract/approval.ts'
 import { hasRole } from '../../../../contract/principal.ts'
 import type { ProposalResult } from '../../../../skills/session/result.ts'
 import { findApproval } from '../../../approvals/store/approvals.ts'

@@ -2,7 +2,7 @@ import { inputRequired, inputResponse, type ElicitRequestFormParams, type InputR
 import { z } from 'zod'
 import { hasRole, type Principal } from '../../../../contract/principal.ts'
 import type { JsonFields } from '../../../../base/json.ts'
-import type { StoredApproval } from '../../../approvals/contract/approval.ts'
+import type { StoredApproval } from '../../../../contract/approval.ts'
 import type { Manifest, ValueType } from '../../../../skills/manifest/manifest.ts'
 import type { Question } from '../../../../skills/plan/slots.ts'
 

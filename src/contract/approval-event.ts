@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { eventType } from '../../../core/event.ts'
+import { eventType } from '../core/event.ts'
 
 export const APPROVAL_ENDED = 'approval.ended'
 

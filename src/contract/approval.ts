@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { InMs } from '../../../base/time.ts'
+import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
 

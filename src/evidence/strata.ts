@@ -1,5 +1,5 @@
 import type { Certificate, Stratum } from '../contract/certificate.ts'
-import type { Risk } from '../../../contract/risk.ts'
+import type { Risk } from '../contract/risk.ts'
 import { emptyCusum } from './drift.ts'
 import { type Bar, barAt, boundsOf, neededAt, type ProofVerdict, verdictAt } from './e-process.ts'
 

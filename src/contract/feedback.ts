@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { DryAct, DryEnd, DryView } from '../../../contract/dry-turn.ts'
-import type { Action } from '../../../contract/action.ts'
-import type { Act, Decision } from '../../../contract/reflex.ts'
+import type { DryAct, DryEnd, DryView } from './dry-turn.ts'
+import type { Action } from './action.ts'
+import type { Act, Decision } from './reflex.ts'
 
 type DryUsage = { input_tokens: number; output_tokens: number; cost_usd: number | null; model_calls: number }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
+import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import type { Certificate, Stratum, Teacher } from '../contract/certificate.ts'
 import { countAudit, countShape, doubt, emptyShapeWindow, teachShape, type TaughtShapes, unseenShare } from './drift.ts'
 import { teachValues, noValues, type EventTraits, type TaughtValues } from './novelty.ts'

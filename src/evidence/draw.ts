@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { AuditOccasion } from '../contract/audit.ts'
-import type { AuditPace } from '../../../contract/reports/reflex-report.ts'
-import type { Risk } from '../../../contract/risk.ts'
+import type { AuditOccasion } from '../contract/feedback.ts'
+import type { AuditPace } from '../contract/reports/reflex-report.ts'
+import type { Risk } from '../contract/risk.ts'
 
 /** A number in [0, 1) that depends on the text alone: the same in a replay. */
 export const unitHash = (text: string): number =>

@@ -1,4 +1,4 @@
-import { isJsonFields } from '../../../base/json.ts'
+import { isJsonFields } from '../base/json.ts'
 import { numbersIn, type NumberReading } from './numbers.ts'
 import { emptyTaught, type TaughtShapes, teachShape, unseenShare } from './drift.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { eventType, type Event } from '../../../core/event.ts'
-import { questions, state } from './wire.ts'
+import { eventType, type Event } from '../core/event.ts'
+import { questions, state } from './decision-answers.ts'
 
 export const DECISION_ASKED = 'decision.asked'
 

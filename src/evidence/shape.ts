@@ -1,5 +1,5 @@
-import { isJsonFields, type Json } from '../../../base/json.ts'
-import { hashOf } from '../../../base/prompt-lines.ts'
+import { isJsonFields, type Json } from '../base/json.ts'
+import { hashOf } from '../base/prompt-lines.ts'
 
 /** Fields that every event has. */
 const COMMON = new Set(['id', 'scope', 'source', 'timestamp', 'meta', 'type'])

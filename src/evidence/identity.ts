@@ -1,4 +1,4 @@
-import { hashOf } from '../../../base/prompt-lines.ts'
+import { hashOf } from '../base/prompt-lines.ts'
 
 /** Hashes of the lines of the system messages, and of the tools, that one turn's calls showed. */
 export type ShownToModel = { lines: readonly string[]; tools: readonly string[] }

@@ -1,5 +1,5 @@
-import { agreementOfAct, agreementOfAll, type Agreement } from '../../../contract/agreement.ts'
-import type { Risk } from '../../../contract/risk.ts'
+import { agreementOfAct, agreementOfAll, type Agreement } from '../contract/agreement.ts'
+import type { Risk } from '../contract/risk.ts'
 
 export type Compared = { agreed: number; disagreed: number }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { agreement } from '../../../contract/agreement.ts'
-import { risk, type Risk } from '../../../contract/risk.ts'
-import type { Action } from '../../../contract/action.ts'
-import type { Decision, ReflexState, ComparisonTerms } from '../../../contract/reflex.ts'
+import { agreement } from './agreement.ts'
+import { risk, type Risk } from './risk.ts'
+import type { Action } from './action.ts'
+import type { Decision, ReflexState, ComparisonTerms } from './reflex.ts'
 
 const count = z.int()
 const text = z.string()

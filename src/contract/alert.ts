@@ -1,0 +1,13 @@
+import type { Json } from '../base/json.ts'
+
+export const alertNames = [
+  'dead-letters',
+  'approval-waiting',
+  'budget-spent',
+  'reflex-demoted',
+  'database-unavailable',
+  'ledger-size',
+] as const
+export type AlertName = (typeof alertNames)[number]
+/** A condition of the deployment. `id` names the condition and its period: it is raised once. */
+export type Alert = { id: string; name: AlertName; summary: string; details: Readonly<Record<string, Json>> }

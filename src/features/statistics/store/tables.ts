@@ -1,0 +1,28 @@
+import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { buckets, families } from '../contract/statistics.ts'
+
+const bucketOf = {
+  family: text({ enum: families }).notNull(),
+  bucket: text({ enum: buckets }).notNull(),
+  start: integer().notNull(),
+}
+
+/** A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. */
+export const statistics = sqliteTable('statistics', { ...bucketOf, scope: text().notNull(), values: text().notNull() }, (table) => [
+  primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] }),
+])
+
+/**
+ * The sums over all scopes with a prefix, of ended buckets that did not change since. `total`:
+ * numbers by name. `labels`: numbers by label and name; null if they are too many for a row.
+ */
+export const statisticsSums = sqliteTable(
+  'statistics_sums',
+  { ...bucketOf, prefix: text().notNull(), total: text().notNull(), labels: text() },
+  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.prefix] })],
+)
+
+/** Buckets that changed since their sums, if they have any. */
+export const statisticsChanges = sqliteTable('statistics_changes', bucketOf, (table) => [
+  primaryKey({ columns: [table.family, table.bucket, table.start] }),
+])
