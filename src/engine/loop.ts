@@ -6,12 +6,12 @@ import type { Event } from '../core/event.ts'
 import { decide, FUEL_PER_BATCH, type ReflexSituation } from '../reflexes/decide.ts'
 import { apply, type ApplyParts } from './apply.ts'
 import type { Next } from './feature.ts'
-import { CALLER, together, type GuardedWork } from './upkeep/guard.ts'
-import type { Stored } from './inbox/inbox.ts'
-import { perceiveOneByOne } from './inbox/perceive-one-by-one.ts'
+import { CALLER, together, type GuardedWork, type Guard } from './upkeep/guard.ts'
+import type { Stored, Inbox } from './inbox/inbox.ts'
 import type { Sockets } from './live/sockets.ts'
-import type { Unit } from './storage/unit.ts'
+import type { Unit, UnitOfWork } from './storage/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
+import type { Settlement } from './inbox/settlement.ts'
 
 type LoopParts = ApplyParts &
   Lanes & {
@@ -149,5 +149,33 @@ export class Loop {
     const perceive = (stored: Stored, work: GuardedWork) => this.#parts.unit((unit) => this.#react(unit, [stored], null), work)
     await perceiveOneByOne(this.#parts, (stored, work) => this.follow(perceive(stored, work)))
     this.#careful = false
+  }
+}
+
+type PerceivingParts = { guard: Guard; inbox: Inbox; settlement: Settlement; unit: UnitOfWork; now: () => number }
+
+/** Isolates the event that made perception crash, and dead-letters it. */
+async function perceiveOneByOne(
+  { guard, inbox, settlement, unit, now }: PerceivingParts,
+  perceive: (stored: Stored, work: GuardedWork) => void,
+): Promise<void> {
+  try {
+    for (let [one] = inbox.unperceived(now(), 1); one; [one] = inbox.unperceived(now(), 1)) {
+      const { seq } = one
+      const work = { kind: 'event' as const, id: String(seq) }
+      if (await guard.begin(work)) {
+        perceive(one, work)
+        guard.done(work)
+      } else {
+        const reason = `this event crashed its scope ${guard.deaths(work)} times when it was perceived: ${guard.reason(work)}`
+        unit((unit) => {
+          settlement.end(unit, [seq], { status: 'dead_lettered', outcome: { by: 'failure', reason }, error: reason })
+          guard.park(unit, work, reason)
+        }, work)
+      }
+    }
+    guard.done(together('event'))
+  } catch {
+    // The unit has reported the failure, and the object restarts.
   }
 }

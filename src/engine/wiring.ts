@@ -5,7 +5,7 @@ import { existingKeys } from '../store/access/keys.ts'
 import { keepingPrograms } from './log/log-parts.ts'
 import { composeLanes } from './effects/wiring.ts'
 import { OperatorCalls } from './effects/operator-calls.ts'
-import { ScopeEventStore } from './inbox/event-store.ts'
+import { ScopeEventStore } from './event-store.ts'
 import { ExpiredEvents } from './inbox/expired-events.ts'
 import { Pull } from './inbox/pull.ts'
 import { KeyCheck } from './live/key-check.ts'
@@ -24,7 +24,7 @@ import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
 import { turnDeps } from './turns/deps.ts'
 import { DryTurns } from './turns/dry/dry-turn.ts'
-import { Retention } from './upkeep/retention.ts'
+import { Retention } from './retention.ts'
 
 export type Collaborators = ReturnType<typeof compose>
 

@@ -1,7 +1,7 @@
 import { compareVersions } from '../base/semantic-version.ts'
 import { checkManifest } from '../skills/check.ts'
 import { isCompatible } from '../skills/manifest/compat.ts'
-import type { Place } from '../skills/gate/decision.ts'
+import type { Place } from '../skills/manifest/compat.ts'
 import { sameJson } from '../base/json.ts'
 import type { SkillState } from '../contract/skill.ts'
 import { parseManifest, type Manifest } from '../skills/manifest/manifest.ts'

@@ -2,9 +2,10 @@ import { eventSpan, runSpan, spanOf, stepSpan } from '../../traces/span-id.ts'
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { TraceMarks } from '../../contract/event-record.ts'
-import { marksOf } from '../../traces/otlp-target.ts'
+import { marksOf, isSampled } from '../../traces/otlp-target.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
+import type { Database } from '../storage/unit.ts'
 
 export const eventHead = (event: { scope: string; id: string; trace_id: string }): EntryHead => ({
   trace_id: event.trace_id,
@@ -87,3 +88,27 @@ export function sessionHead(owner: EntryHead, kind: SkillEntryKind, { run_id, pr
 const OWN_SPAN: ReadonlySet<SkillEntryKind> = new Set(['skill-guard-evaluated', 'blackboard-changed'])
 
 const childAt = (parent: EntryHead, span_id: string): EntryHead => ({ ...parent, span_id, parent_id: parent.span_id, duration_ms: null })
+
+type TraceMarkRow = TraceMarks & { trace_id: string }
+
+/** Finds what a caller said of its trace, to pass it on with what follows from its request. */
+export class TraceMarksOf {
+  readonly #database: Database
+  readonly #ratio: number
+
+  /** `ratio`: the share of traces that are exported, of those without a caller. */
+  constructor(database: Database, ratio: number) {
+    this.#database = database
+    this.#ratio = ratio
+  }
+
+  of({ trace_id, event_ids, marks }: Pick<EntryHead, 'trace_id' | 'event_ids' | 'marks'>): TraceMarks {
+    const sql = `SELECT trace_id, payload ->> '$.meta.trace_flags' AS trace_flags, payload ->> '$.meta.tracestate' AS tracestate FROM events WHERE id = ?`
+    const row = marks ? null : this.#database.first<TraceMarkRow>(sql, event_ids.at(-1) ?? '')
+    const own = marks ?? (row?.trace_id === trace_id ? row : null)
+    return {
+      trace_flags: own?.trace_flags ?? (isSampled(trace_id, this.#ratio) ? '01' : '00'),
+      ...(own?.tracestate && { tracestate: own.tracestate }),
+    }
+  }
+}

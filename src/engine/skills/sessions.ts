@@ -1,14 +1,14 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { Json } from '../../base/json.ts'
-import type { EntryHead } from '../../contract/log-entry.ts'
+import { type Json, canonicalJson } from '../../base/json.ts'
+import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { FailedRun } from '../../contract/event-record.ts'
-import type { Act } from '../../contract/reflex.ts'
+import { type Act, skillName } from '../../contract/reflex.ts'
 import type { Event } from '../../core/event.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { transitionPrior } from '../../skills/bulletin/transitions.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SessionSettings } from '../../skills/session/context.ts'
-import { agentRoles, entityTypesIn } from '../../skills/session/owner.ts'
+import { agentRoles, entityTypesIn, actsOf } from '../../skills/session/owner.ts'
 import type {
   HostRunnerPorts,
   RunIdentity,
@@ -22,10 +22,7 @@ import { SkillSession } from '../../skills/session/session.ts'
 import { type CountedParts, countedModel } from '../turns/metered-model.ts'
 import type { Unit } from '../storage/unit.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
-import { StepJournal } from './journal.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
-import { SessionLog } from './session-log.ts'
-import { ScopeSession } from './scope-session.ts'
 import type { SkillCache } from './skill-cache.ts'
 import type { ScopeFeature } from '../feature.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -33,6 +30,19 @@ import type { Env } from '../../env.ts'
 import { askParser } from '../../skills/model/ask-parser.ts'
 import { modelName } from '../../models/resolve-model.ts'
 import { withDeadline } from '../../base/deadline.ts'
+import { noteRun } from '../../agent/failed-calls.ts'
+import { argumentsHash } from '../../tools/tool-keys.ts'
+import type { Jobs } from '../jobs.ts'
+import { createHash } from 'node:crypto'
+import { oncePer } from '../../base/once-per.ts'
+import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { sessionHead, runHead, stepHead } from '../log/spans.ts'
+import { messageOf } from '../../base/error-text.ts'
+import { costIn } from '../../skills/runner/call-step.ts'
+import type { Journal, JournalEntry, Phase, RunnerPorts, StepBegin, StepEnd } from '../../skills/runner/ports.ts'
+import { CutOff } from '../../tools/may-have-happened.ts'
+import { type EffectPlace, ownerOfRun, type HeldEffect } from '../effects/effect.ts'
+import type { GuardedWork } from '../upkeep/guard.ts'
 
 /** The owner of a session: its place in the log, and what it may use. `model` is the turn's. */
 export type SessionFor = {
@@ -190,5 +200,224 @@ export function slotModel(
       },
       { ...(both.length > 0 && { signal: AbortSignal.any(both) }), timeout_ms: TIMEOUT_MS, what: `the parser's model` },
     )
+  }
+}
+
+type AskerParts = {
+  runs: SkillRuns
+  jobs: Jobs
+  /** The session's turn, action or call, and its earlier attempts. */
+  causes: readonly string[]
+  /** The asker under which the next run is recorded. */
+  asker: RunAsker
+  acts: Act[] | undefined
+  failed_runs: FailedRun[] | undefined
+}
+
+/**
+ * A session for an asker that may repeat a proposal: it gets the same run. Its end stops the run.
+ */
+class ScopeSession {
+  readonly #session: SkillSession
+  readonly #parts: AskerParts
+  #busy = false
+
+  constructor(session: SkillSession, parts: AskerParts) {
+    this.#session = session
+    this.#parts = parts
+  }
+
+  bulletin(text: string): string {
+    return this.#session.bulletin(text)
+  }
+
+  async propose(proposal: SkillProposal, given: ProposalRequest): Promise<ProposalResult> {
+    const { asker, acts, failed_runs } = this.#parts
+    const stops = [given.signal, asker.signal].filter((signal) => signal !== undefined)
+    const request = { ...given, signal: stops.length > 0 ? AbortSignal.any(stops) : undefined }
+    if (request.dry_run || this.#busy) return this.#session.propose(proposal, request)
+    this.#busy = true
+    try {
+      const result = await this.#once(proposal, request)
+      acts?.push(...actsOf(proposal, result))
+      if (failed_runs) noteRun(failed_runs, result)
+      return result
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  async #once(proposal: SkillProposal, request: ProposalRequest): Promise<ProposalResult> {
+    const { runs, jobs, causes, asker } = this.#parts
+    const { id } = skillName(proposal.skill_id)
+    asker.inputs_hash = argumentsHash(proposal.inputs)
+    const first = runs.earlier(id, causes, asker.inputs_hash)
+    // An interrupted turn's run may still be running, or be compensated: the two must not overlap.
+    if (first) await jobs.idle('run', first.run_id)
+    const earlier = first && runs.earlier(id, causes, asker.inputs_hash)
+    if (earlier?.result) return { ...earlier.result, idempotent: true }
+    if (earlier) throw new Error(`the run ${earlier.run_id} of ${id} has not come to its end: it is not run a second time`)
+    return this.#session.propose(proposal, request)
+  }
+}
+
+type SessionLogParts = Pick<Lanes, 'log_parts' | 'basis'> & {
+  shown: () => readonly Manifest[]
+  goodsOf: (manifest: Manifest) => { sealed: boolean }
+}
+
+/** The entries of one session, and the manifests and settings that a replay needs with them. */
+class SessionLog {
+  readonly #parts: SessionLogParts
+  readonly #head: EntryHead
+  /** The manifests that the session has looked up. */
+  readonly #found = new Map<string, Manifest>()
+
+  constructor(parts: SessionLogParts, head: EntryHead) {
+    this.#parts = parts
+    this.#head = head
+  }
+
+  found<Found extends { manifest: Manifest } | null>(skill: Found): Found {
+    if (skill) this.#found.set(nameOf(skill.manifest), skill.manifest)
+    return skill
+  }
+
+  readonly append = (unit: Unit, { kind: name, trace_id: _trace, ...fields }: SessionEntry): void => {
+    const kind = name as SkillEntryKind
+    unit.log({ ...sessionHead(this.#head, kind, fields), ...fields, ...this.#beside(unit, kind, fields), kind })
+  }
+
+  #beside(unit: Unit, kind: SkillEntryKind, fields: Record<string, unknown>): object {
+    if (kind === 'blackboard-seeded') return { basis: this.#parts.basis(unit) }
+    if (kind === 'bulletin-built') {
+      const cards = new Set(
+        (fields['cards'] as { skill_id: string; version: string }[]).map((card) => nameOf({ id: card.skill_id, ...card })),
+      )
+      const manifests = this.#parts.shown().filter((manifest) => cards.has(nameOf(manifest)))
+      return { manifests: manifests.map((manifest) => this.#keep(unit, manifest)) }
+    }
+    const decided = kind === 'skill-decided' ? this.#found.get(`${String(fields['skill_id'])}@${String(fields['version'])}`) : undefined
+    if (decided) this.#keep(unit, decided)
+    return {}
+  }
+
+  #keep(unit: Unit, manifest: Manifest): string {
+    const named = hashOf(manifest)
+    // Every reader of the log would read it.
+    return this.#parts.goodsOf(manifest).sealed ? named : this.#parts.log_parts.put(unit, manifest, { named })
+  }
+}
+
+const nameOf = ({ id, version }: Pick<Manifest, 'id' | 'version'>): string => `${id}@${version}`
+
+/** As `hashManifest`, which is asynchronous. */
+const hashOf = oncePer((manifest: Manifest): string => createHash('sha256').update(canonicalJson(manifest)).digest('hex'))
+
+type JournalParts = Pick<Lanes, 'database' | 'effects' | 'toolbox' | 'guard' | 'jobs' | 'unit'>
+type JournalledRun = { run: RunIdentity; head: EntryHead; append: (unit: Unit, entry: SessionEntry) => void }
+
+/**
+ * The journal of one run's plan. Steps are effects: one at a time in the scope, with the tools that
+ * the scope allows, and one journal row for the effect and the step that it is.
+ *
+ * The row's begin is written once the effect has the lane, its end together with the step's end and
+ * the log entries of both. If the process dies before the first write, the step was not begun;
+ * before the second, it may have happened, and the runner decides by its key; after it, it never
+ * runs again (G8). `end` waits until it is on disk: a death in the next step would otherwise take
+ * it back.
+ */
+class StepJournal implements Journal<SessionEntry> {
+  readonly #parts: JournalParts
+  readonly #run: JournalledRun
+  readonly #work: GuardedWork
+  /** The current step of the runner. */
+  #step: EffectPlace | null = null
+  /** The step's last effect, whose end is not written yet. */
+  #held: HeldEffect | null = null
+  /** Counts calls of tools, and what ends the wait for one. */
+  #attempt = 0
+
+  constructor(parts: JournalParts, run: JournalledRun) {
+    this.#parts = parts
+    this.#run = run
+    this.#work = { kind: 'run', id: run.run.run_id }
+  }
+
+  async load(run_id: string): Promise<JournalEntry[]> {
+    return this.#parts.effects.journal.steps(run_id)
+  }
+
+  /** Written together with the effect. */
+  async begin(_run_id: string, { phase, index }: StepBegin): Promise<void> {
+    this.#step = this.#placeOf(phase, index)
+  }
+
+  async end(_run_id: string, { phase, index }: { phase: Phase; index: number }, end: StepEnd, entry: SessionEntry): Promise<void> {
+    const { effects, guard, jobs, unit, database } = this.#parts
+    const held = this.#takeHeld()
+    this.#step = null
+    unit((ending) => {
+      if (held) held.close(ending, end)
+      else effects.journal.endStep(ending, this.#placeOf(phase, index), end)
+      this.#run.append(ending, entry)
+      // The run progressed: earlier crashes were of other work.
+      guard.done(this.#work)
+      jobs.progressed(ending, 'run', this.#work.id)
+    }, this.#work)
+    await database.sync()
+  }
+
+  readonly call: RunnerPorts['callTool'] = async (tool, input, { signal, timeout_ms, idempotence_key, hide, secrets }) => {
+    const { effects, toolbox } = this.#parts
+    const { run, head } = this.#run
+    const found = toolbox.forPlan(tool)
+    if (!found.ok) throw new Error(found.detail)
+    const { definition } = found
+    const step = this.#step
+    if (!step) throw new Error(`${tool} is called outside of a step`)
+    const attempt = (this.#attempt += 1)
+    const step_head = stepHead(runHead(head, run.run_id), run.run_id, { phase: step.phase, index: step.place })
+    const held = await effects.hold({
+      tool,
+      definition,
+      input,
+      step,
+      key: idempotence_key,
+      cause: { by: `skill:${run.skill_id}@${run.version}` },
+      turn_id: step.owner,
+      earlier_turns: [],
+      head: step_head,
+      signal,
+      timeout_ms,
+      hide,
+      secrets,
+      approved: run.approved,
+    })
+    this.#held = held
+    // The runner stopped waiting for it.
+    if (this.#attempt !== attempt) this.flush()
+    if (!held.thrown) return { output: held.output, cost_usd: costIn(held.output) }
+    const { error } = held.thrown
+    // Cut off by the tool's own time limit, which may be shorter than the step's.
+    if (held.result.status === 'unknown' && !definition.repeatable && !(error instanceof CutOff)) throw new CutOff(messageOf(error))
+    throw error
+  }
+
+  /** Writes the end of an attempt that was not the step's last, before time passes. */
+  flush(): void {
+    const held = this.#takeHeld()
+    if (held) this.#parts.unit((unit) => held.close(unit), this.#work)
+  }
+
+  #takeHeld(): HeldEffect | null {
+    const held = this.#held
+    this.#held = null
+    this.#attempt += 1
+    return held
+  }
+
+  #placeOf(phase: Phase, place: number): EffectPlace {
+    return { owner: ownerOfRun(this.#run.run.run_id), phase, place }
   }
 }

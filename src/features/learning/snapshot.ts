@@ -1,4 +1,4 @@
-import type { Place as SkillPlace } from '../../skills/gate/decision.ts'
+import type { Place as SkillPlace } from '../../skills/manifest/compat.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
 import { factsOf } from '../../tools/tool-facts.ts'
 import type { Skipped } from './episodes/reader.ts'

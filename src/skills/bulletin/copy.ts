@@ -2,7 +2,7 @@ import { CONTROL_PLANE } from '../../contract/policy.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import { compareVersions } from '../../base/semantic-version.ts'
 import { isCompatible } from '../manifest/compat.ts'
-import type { Place } from '../gate/decision.ts'
+import type { Place } from '../manifest/compat.ts'
 import { manifestSchema, type Manifest } from '../manifest/manifest.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { SkillState } from '../../contract/skill.ts'
 import { isCompatible } from '../manifest/compat.ts'
-import type { Place } from '../gate/decision.ts'
+import type { Place } from '../manifest/compat.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { holdsKeyword } from '../manifest/keyword.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'

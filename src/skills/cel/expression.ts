@@ -6,7 +6,7 @@ import { compile, overBudget, run, compileOnce } from '../../expressions/compile
 import { converter, TooLarge } from '../../expressions/values.ts'
 import { isSpent, type Work } from '../../expressions/work.ts'
 import { ROOTS } from '../manifest/names.ts'
-import { readPath, withPath, type Path } from '../plan/path.ts'
+import { readPath, withPath, type Path } from './path.ts'
 import { probeSession, type ProbeSession } from './probes.ts'
 
 /**

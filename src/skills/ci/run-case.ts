@@ -1,6 +1,7 @@
 import { sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { evaluate } from '../cel/expression.ts'
-import type { GateRequest, Place, GateVerdict } from '../gate/decision.ts'
+import type { GateRequest, GateVerdict } from '../gate/decision.ts'
+import type { Place } from '../manifest/compat.ts'
 import { decide } from '../gate/gate.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { seedBlackboard, type Blackboard } from '../plan/blackboard.ts'

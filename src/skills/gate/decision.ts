@@ -4,16 +4,11 @@ import type { Blackboard } from '../plan/blackboard.ts'
 import type { ProbeCall, Probes } from '../cel/probes.ts'
 import type { InputSource } from '../plan/inputs.ts'
 import type { JsonFields } from '../../base/json.ts'
+import type { Place } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { ScoreComponent, ScoreName } from '../bulletin/score.ts'
 import type { Question } from '../plan/slots.ts'
 import type { Sensitive } from './sensitive.ts'
-
-/**
- * The environment of an agent. An unknown field is null or empty, and fits no skill that requires
- * it.
- */
-export type Place = { env: readonly string[]; toolset: string | null; repo: string | null; project: string | null }
 
 /** All that a decision is made from: the same request gives the same decision. Times in ms. */
 export type GateRequest = {

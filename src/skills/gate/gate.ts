@@ -1,6 +1,6 @@
 import { checkJson } from '../../base/check-json.ts'
 import { probeSession } from '../cel/probes.ts'
-import { compatOutcome } from '../manifest/compat.ts'
+import { compatOutcome } from './compat.ts'
 import {
   STAGES,
   type GateDecision,

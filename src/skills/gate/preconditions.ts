@@ -1,7 +1,7 @@
 import { compileExpression, evaluate, valuesRead, type ExpressionScope } from '../cel/expression.ts'
 import type { ProbeSession } from '../cel/probes.ts'
 import type { BoundInputs } from '../plan/inputs.ts'
-import { parsePath, readPath } from '../plan/path.ts'
+import { parsePath, readPath } from '../cel/path.ts'
 import { parserFor } from '../plan/slots.ts'
 import type { GateCheck, GateRequest, Need, StageOutcome } from './decision.ts'
 import { shownValue, type SecretMask } from './mask.ts'

@@ -2,7 +2,7 @@ import type { Refused } from '../../base/result.ts'
 import { byteLength, fitsBytes, isJsonFields, sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { checkJson } from '../../base/check-json.ts'
 import { holdsReference } from './secret-reference.ts'
-import { parsePath, withPath } from './path.ts'
+import { parsePath, withPath } from '../cel/path.ts'
 
 /** The knowledge of a turn as plain JSON. It is never changed in place. */
 export type Blackboard = { ctx: JsonFields; env: JsonFields; work: JsonFields; policy: JsonFields }

@@ -1,7 +1,7 @@
 import { type Json, type JsonFields, isJsonFields } from '../../base/json.ts'
 import type { Manifest, Input, ValueType } from '../manifest/manifest.ts'
 import type { Blackboard } from './blackboard.ts'
-import { parsePath, readPath } from './path.ts'
+import { parsePath, readPath } from '../cel/path.ts'
 import { isSecretReference } from './secret-reference.ts'
 
 /** `caller`: the API, such as an agent's code or a user. */

@@ -1,6 +1,6 @@
 import { byteLength, type Json } from '../../base/json.ts'
 import { fillKey, fillPlaces, optionalPlace, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
-import { parsePath, readPath, type Path } from './path.ts'
+import { parsePath, readPath, type Path } from '../cel/path.ts'
 
 /** The values of placeholders. A path starts with a part of the blackboard or `inputs`. */
 export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work: unknown; policy: unknown }

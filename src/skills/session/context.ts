@@ -1,6 +1,6 @@
 import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
 import type { Anchor } from '../../contract/settings/anchors.ts'
-import type { Place } from '../gate/decision.ts'
+import type { Place } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard, BlackboardChange, Seeded, SeedNotes } from '../plan/blackboard.ts'
 import { isSecretReference } from '../plan/secret-reference.ts'

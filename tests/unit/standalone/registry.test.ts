@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createReflex } from '../../../src/standalone/index.ts'
-import type { Place } from '../../../src/skills/gate/decision.ts'
+import type { Place } from '../../../src/skills/manifest/compat.ts'
 import { memoryStorage } from '../../../src/standalone/storage.ts'
 import { SkillRegistry } from '../../../src/standalone/registry.ts'
 import { saveNote, saveNoteWith, world } from './fixtures.ts'

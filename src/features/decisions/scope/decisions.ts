@@ -2,7 +2,7 @@ import { backoff, pauses } from '../../../base/backoff.ts'
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../agent/answers.ts'
 import { isAsked, type DecisionAsked } from '../../../contract/decision-asked.ts'
 import type { Usage } from '../../../contract/log-entry.ts'
-import type { Decision } from '../../../contract/reflex.ts'
+import type { Decision, ReflexVersion } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../models/ask.ts'
 import { decisionModelName, fullName, resolveDecisionModel } from '../models/resolve.ts'
 import { ownPricesOf } from '../../../models/own-prices.ts'
@@ -13,8 +13,19 @@ import type { Job } from '../../../engine/jobs.ts'
 import type { Unit } from '../../../engine/storage/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import { noUsage } from '../../../engine/turns/turn.ts'
-import { Middle, type MiddleParts } from './middle.ts'
 import { recordDecision } from './record.ts'
+import type { AgentRegistry } from '../../../agent/registry.ts'
+import { isAskedAbout, judge, type MiddleJudgement } from '../agent/middle.ts'
+import type { JsonFields } from '../../../base/json.ts'
+import { permit } from '../../../agent/permit.ts'
+import type { Action } from '../../../contract/action.ts'
+import type { DecisionMade } from '../contract/entry.ts'
+import type { DecisionModelSetting } from '../contract/setting.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+import type { MiddleProof } from './middle-proof.ts'
+import type { Sockets } from '../../../engine/live/sockets.ts'
+import { childHead, reflexHead } from '../../../engine/log/spans.ts'
+import type { Actions } from '../../../engine/reflexes/actions.ts'
 
 /** Calls of the decision model at once in one scope. */
 const AT_ONCE = 32
@@ -148,5 +159,141 @@ export class DecisionModelCalls implements ScopeFeature {
       const outcome = { by: 'failure' as const, reason, ...(log_seq !== undefined && { log_seq }) }
       settlement.end(ending, [seq], { status: 'dead_lettered', outcome, error: reason })
     })
+  }
+}
+
+/** Short, since a turn decides if there is no answer. */
+const MIDDLE_TIMEOUT_MS = 5000
+/** The pause after a failure to reach the model. */
+const AWAY_MS = 10_000
+const RECENT = { max_events: 20, max_chars: 4000 }
+
+type MiddleParts = Lanes & { agents: AgentRegistry; actions: Actions; sockets: Pick<Sockets, 'reply'>; middle_proof: MiddleProof }
+type MiddleQuestion = { stored: Stored; setting: DecisionModelSetting; author: ReflexVersion; state: JsonFields }
+type MiddleDecided = MiddleQuestion & { call: DecisionCall; judged: MiddleJudgement }
+
+/**
+ * The plane between reflexes and turns: the decision model of the scope's settings decides on an
+ * event that would start a turn. An answer that is sure enough is an action, which passes the same
+ * permits and the same lane as an action of a reflex. Otherwise, also in an outage, the event is
+ * released, and a turn considers it. `end` removes the job in the unit that decides.
+ */
+class Middle {
+  readonly #parts: MiddleParts
+  /** Until then the model is not asked, since it was not available. */
+  #away_until = 0
+
+  constructor(parts: MiddleParts) {
+    this.#parts = parts
+  }
+
+  takes(event: Stored['event']): boolean {
+    const setting = this.#parts.settings().decision_model
+    return setting !== undefined && isAskedAbout(setting, event)
+  }
+
+  async ask(stored: Stored, end: (unit: Unit) => void): Promise<void> {
+    const { settings, budget, memory, middle_proof, env, now, hide } = this.#parts
+    const setting = settings().decision_model
+    if (!setting || !budget.allow().ok || now() < this.#away_until) return this.release(stored.seq, end)
+    const { id: _id, scope: _scope, meta: _meta, ...event } = stored.event
+    const state = { event, recent: memory.live.summarize(RECENT) } as unknown as JsonFields
+    const name = setting.model ?? decisionModelName(env)
+    const questions = modelQuestions({ [setting.name]: setting.question })
+    const asked = { state, questions }
+    const call = await askDecision(() => resolveDecisionModel(name, env), asked, {
+      name,
+      timeout_ms: MIDDLE_TIMEOUT_MS,
+      now,
+      hide,
+      own_prices: ownPricesOf(env),
+    })
+    if (!call.ok && call.fault?.fault === 'unavailable') this.#away_until = now() + (call.fault.retry_after_ms ?? AWAY_MS)
+    const author = middle_proof.author(setting)
+    this.#decide({ stored, setting, author, state, call, judged: this.#judge({ stored, setting, author, state }, call) }, end)
+  }
+
+  /** Leaves an event to the turn, unless the scope has another agent by now, which starts none. */
+  release(seq: number, end: (unit: Unit) => void): void {
+    const { unit, inbox, turns, settings, agent, settlement } = this.#parts
+    const reason = `agent ${agent().name} has no trigger`
+    unit((unit) => {
+      end(unit)
+      if (agent().trigger !== null) inbox.unhold(unit, seq)
+      else settlement.end(unit, [seq], { status: 'completed', outcome: { by: 'perceive', reason } })
+    })
+    turns.arrived({ urgent: false, interrupts: settings().overlap === 'interrupt' })
+  }
+
+  #judge({ stored: { event }, setting, author }: MiddleQuestion, call: DecisionCall): MiddleJudgement {
+    if (!call.ok) return { score: 0, left: 'failed', detail: call.error, action: null, permitted: null }
+    const { middle_proof, scope, agents, toolbox, memory, now } = this.#parts
+    const at = now()
+    const allow = (action: Action) =>
+      permit(action, { scope, event, version: author, toolbox, has_trigger: true, agents, scratch: memory.live.scratch, now: at })
+    const rules = { setting, event, threshold: middle_proof.threshold(setting), permit: allow }
+    const judged = judge(wireAnswers(call.result), rules)
+    const obstacle = judged.left === null && judged.action ? middle_proof.obstacle(setting, event, judged.action, at) : null
+    return obstacle ? { ...judged, ...obstacle } : judged
+  }
+
+  #decide(decided: MiddleDecided, end: (unit: Unit) => void): void {
+    const { unit, middle_proof, sockets, jobs, turns } = this.#parts
+    const { stored, judged, author } = decided
+    const { seq, event } = stored
+    const { action, left, score } = judged
+    if (left !== null) {
+      if (action) middle_proof.wait(seq, { event_type: event.type, score, action, version: author.version, audited: left === 'audit' })
+      return this.release(seq, (unit) => {
+        this.#record(unit, decided)
+        end(unit)
+      })
+    }
+    unit((unit) => {
+      const log_seq = this.#record(unit, decided)
+      end(unit)
+      this.#carryOut(unit, decided, log_seq)
+    })
+    if (action?.action_type === 'reply') sockets.reply({ turn_id: null, event_id: event.id, content: action.content })
+    jobs.run()
+    turns.consider()
+  }
+
+  /** As the action of a reflex: at once, or by a job that holds the event until it has ended. */
+  #carryOut(unit: Unit, { stored, judged: { action, permitted }, author }: MiddleDecided, log_seq: number): void {
+    const { actions, settlement, memory, log } = this.#parts
+    if (!action || !permitted) return
+    unit.count({ reflex_actions: 1 })
+    actions.add(unit, { version: author, action, permitted, reused: false }, stored, log_seq)
+    if (permitted.lane) return
+    const head = childHead(reflexHead(stored.event, author.id))
+    const { id: reflex_id } = author
+    if (action.action_type === 'reply') unit.log({ ...head, kind: 'reply-sent', turn_id: null, reflex_id, content: action.content })
+    if (action.action_type === 'set_scratch') {
+      memory.setScratch(unit, action.key, action.value)
+      const { key, value } = log.clean({ key: action.key, value: action.value }, head.trace_id) as { key: string; value: unknown }
+      unit.log({ ...head, kind: 'scratch-set', key, value, reflex_id })
+    }
+    const leaves = action.consume === true
+    settlement.end(unit, [stored.seq], { status: 'completed', outcome: { by: 'decision', log_seq }, leaves })
+    memory.trim(unit)
+  }
+
+  #record(unit: Unit, { stored: { event }, setting, author, state, call, judged }: MiddleDecided): number {
+    const { log, log_parts, basis, middle_proof } = this.#parts
+    const { action, score, left, detail } = judged
+    const quotes = log.masks.of(event.meta.trace_id)
+    const middle: NonNullable<DecisionMade['middle']> = {
+      decision_id: author.id,
+      version: author.version,
+      basis: basis(unit),
+      state_hash: log_parts.put(unit, state, { quotes }),
+      score,
+      threshold: middle_proof.threshold(setting),
+      action: action && (log.clean(action, event.meta.trace_id) as Action),
+      left,
+      detail,
+    }
+    return recordDecision(unit, { event, call, middle }, this.#parts)
   }
 }

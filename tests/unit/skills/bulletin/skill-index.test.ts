@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isCompatible } from '../../../../src/skills/manifest/compat.ts'
-import type { Place } from '../../../../src/skills/gate/decision.ts'
+import type { Place } from '../../../../src/skills/manifest/compat.ts'
 import type { SkillState } from '../../../../src/contract/skill.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { cuesOf, scoreOf } from '../../../../src/skills/bulletin/score.ts'

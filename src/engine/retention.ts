@@ -1,12 +1,12 @@
-import { messageOf } from '../../base/error-text.ts'
-import { warn } from '../../base/warn.ts'
-import type { ExpiredEvents } from '../inbox/expired-events.ts'
-import type { ExpiredEntries } from '../log/expired-entries.ts'
-import type { Archiving } from '../log/past.ts'
-import { together } from './guard.ts'
-import type { SkillRuns } from '../skills/runs.ts'
-import type { Unit } from '../storage/unit.ts'
-import type { Lanes } from '../effects/wiring.ts'
+import { messageOf } from '../base/error-text.ts'
+import { warn } from '../base/warn.ts'
+import type { ExpiredEvents } from './inbox/expired-events.ts'
+import type { ExpiredEntries } from './log/expired-entries.ts'
+import type { Archiving } from './log/past.ts'
+import { together } from './upkeep/guard.ts'
+import type { SkillRuns } from './skills/runs.ts'
+import type { Unit } from './storage/unit.ts'
+import type { Lanes } from './effects/wiring.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

@@ -1,11 +1,11 @@
-import type { ContextView, ScopeChain, ScopeState } from '../../contract/scope.ts'
-import type { ScopeMetrics } from '../../contract/scope-api.ts'
-import type { Event } from '../../core/event.ts'
-import { namedTypes } from '../../core/filter.ts'
-import { modelName } from '../../models/resolve-model.ts'
-import type { Collaborators } from '../wiring.ts'
+import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
+import type { ScopeMetrics } from '../contract/scope-api.ts'
+import type { Event } from '../core/event.ts'
+import { namedTypes } from '../core/filter.ts'
+import { modelName } from '../models/resolve-model.ts'
+import type { Collaborators } from './wiring.ts'
 
-export { contextAt } from './past-context.ts'
+export { contextAt } from './context/past-context.ts'
 
 export async function stateOf(parts: Collaborators): Promise<ScopeState> {
   const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, features, now } = parts
