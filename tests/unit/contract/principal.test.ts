@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coversScope, hasRole, principal } from '../../../src/contract/principal.ts'
+import { coversScope, deciderOf, hasRole, isKeyId, principal } from '../../../src/contract/principal.ts'
 
 const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
 
@@ -43,4 +43,26 @@ describe('a principal', () => {
   test.each([{ roles: ['a b'] }, { scopes: ['a b'] }, { name: '' }, { name: 'a\nb' }, { key_id: '' }])('may not have %j', (broken) => {
     expect(principal.safeParse({ ...valid, ...broken }).success).toBe(false)
   })
+})
+
+test.each([
+  ['admin', true],
+  ['0123456789abcdef', true],
+  ['0123456789abcde', false],
+  ['0123456789abcdef0', false],
+  ['0123456789abcdeg', false],
+  ['0123456789ABCDEF', false],
+  ['admins', false],
+  ['', false],
+])('%j may be the id of a key: %s', (text, may) => {
+  expect(isKeyId(text)).toBe(may)
+})
+
+test.each([
+  ['admin', { key_id: 'k', name: 'ci', is_admin: true }],
+  ['operator', { key_id: 'k', name: 'ci', is_admin: false }],
+  ['publisher', null],
+  ['viewer', null],
+])('%s decides on approvals as %j', (role, decider) => {
+  expect(deciderOf({ ...valid, roles: [role] })).toEqual(decider)
 })
