@@ -41,6 +41,34 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
+    file: 'src/http/auth/middleware.ts',
+    why: 'The keys of D1 are asked in workerd: tests/worker/http/auth notices these changes.',
+    changes: [
+      [
+        'cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now)',
+        'cache &&= createKeyCache(id => findKey(storeOf(env), id), Date.now)',
+      ],
+      ['(id) => findKey(storeOf(env), id)', '() => undefined'],
+      ['{ keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }', '{}'],
+      ['() => isAnyKey(env)', '() => undefined'],
+    ],
+  },
+  {
+    file: 'src/http/auth/middleware.ts',
+    why: 'Whether any key exists words a refusal alone, and how long the answer is kept is a matter of cost.',
+    changes: [
+      ['any && Date.now() < any.until', 'true'],
+      ['any && Date.now() < any.until', 'false'],
+      ['any && Date.now() < any.until', 'any || Date.now() < any.until'],
+      ['Date.now() < any.until', 'true'],
+      ['Date.now() < any.until', 'Date.now() <= any.until'],
+      ['Date.now() < any.until', 'Date.now() >= any.until'],
+      ['{ found: await anyKey(storeOf(env)), until: Date.now() + ANY_KEY_MS }', '{}'],
+      ['Date.now() + ANY_KEY_MS', 'Date.now() - ANY_KEY_MS'],
+      ['cache?.forget', 'cache.forget'],
+    ],
+  },
+  {
     file: 'src/skills/gate/preconditions.ts',
     why: 'The same: no slot has that name, and what never ran ran at the beginning of time.',
     changes: [

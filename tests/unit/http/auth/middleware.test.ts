@@ -5,6 +5,7 @@ import { createKey } from '../../../../src/http/auth/key.ts'
 import {
   addressLimited,
   authenticated,
+  demandCoverage,
   demandReader,
   onlyOwn,
   rateLimited,
@@ -246,4 +247,28 @@ test('what came of an event is for the key that sent it, and for viewers', () =>
   expect(() => demandReader(principal('k2', 'publisher'), buildEvent())).toThrow(/sent with another key/)
   expect(() => demandReader(principal('k2', 'viewer'), sent)).not.toThrow()
   expect([onlyOwn(principal('k2', 'operator')), onlyOwn(principal('k1', 'publisher')) === undefined]).toEqual([undefined, false])
+})
+
+describe('the events of a request', () => {
+  const principal = { key_id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*', 'shared'] }
+  const refusalOf = (...scopes: string[]) => {
+    try {
+      demandCoverage(
+        principal,
+        scopes.map((scope) => ({ scope })),
+      )
+      return null
+    } catch (error) {
+      return error
+    }
+  }
+
+  test('need a key that covers the scope of each, and the first that is not covered is named', () => {
+    expect([refusalOf(), refusalOf('shared'), refusalOf('team-a/1', 'shared')]).toEqual([null, null, null])
+    const path = { path: 'scope', message: 'is not covered by the key' }
+    expect(refusalOf('team-b/1')).toMatchObject({ status: 403 })
+    expect((refusalOf('team-b/1') as { errors: object[] }).errors).toEqual([path])
+    expect(refusalOf('shared', 'team-b/1', 'x')).toMatchObject({ status: 403, errors: [{ index: 1, ...path }] })
+    expect(String(refusalOf('shared', 'team-b/1'))).toContain('The key ci does not cover the scope team-b/1.')
+  })
 })
