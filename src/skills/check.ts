@@ -85,7 +85,10 @@ function templateErrors(manifest: Manifest): FieldError[] {
   const count = plan.steps.length
   return [
     ...errorsIn(manifest, { value: plan.idempotence_key, path: 'plan.idempotence_key', steps_before: 0, kept: true }),
-    ...plan.steps.flatMap(({ args }, index) => errorsIn(manifest, { value: args, path: `plan.steps.${index}.args`, steps_before: index })),
+    ...plan.steps.flatMap(({ args, for_each }, index) => [
+      ...errorsIn(manifest, { value: args, path: `plan.steps.${index}.args`, steps_before: index }),
+      ...errorsIn(manifest, { value: for_each?.list, path: `plan.steps.${index}.for_each.list`, steps_before: index }),
+    ]),
     ...plan.compensation.flatMap(({ args }, index) =>
       errorsIn(manifest, { value: args, path: `plan.compensation.${index}.args`, steps_before: count }),
     ),
@@ -178,7 +181,25 @@ function effectErrors({ plan, effects, signature }: Manifest): FieldError[] {
     if (path === 'work.steps' || path.startsWith('work.steps.')) errors.push({ path: at, message: 'work.steps holds what the steps gave' })
     if (!effects.writes.includes(path)) errors.push({ path: at, message: `${path} is not in effects.writes` })
   }
-  return [...errors, ...stepErrors(plan)]
+  return [...errors, ...stepErrors(plan), ...loopErrors(plan)]
+}
+
+/** Calls that one run may make. */
+const MOST_CALLS = 256
+
+function loopErrors({ steps }: Manifest['plan']): FieldError[] {
+  const calls = steps.reduce((sum, { for_each }) => sum + (for_each?.at_most ?? 1), 0)
+  const isOne = (list: string): boolean => placesIn(list).length === 1 && /^\{\{[^{}?]+\}\}$/.test(list)
+  return [
+    ...steps.flatMap(({ for_each }, index) =>
+      for_each === undefined || isOne(for_each.list)
+        ? []
+        : [{ path: `plan.steps.${index}.for_each.list`, message: 'is one placeholder, such as {{work.steps.find.orders}}' }],
+    ),
+    ...(calls > MOST_CALLS
+      ? [{ path: 'plan.steps', message: `they may make ${calls} calls in a run; at most ${MOST_CALLS} are allowed` }]
+      : []),
+  ]
 }
 
 function stepErrors({ steps, compensation }: Manifest['plan']): FieldError[] {

@@ -7,6 +7,7 @@ import type { Manifest } from '../manifest/manifest.ts'
 import { seedBlackboard, type Blackboard } from '../plan/blackboard.ts'
 import { compilePlan, type CompiledPlan } from '../plan/compile.ts'
 import type { JournalEntry, RunnerPorts, RunResult, ToolOptions } from '../runner/ports.ts'
+import { unrolledSteps } from '../plan/unroll.ts'
 import { runPlan } from '../runner/run-plan.ts'
 import { sampleOutput } from './samples.ts'
 
@@ -105,6 +106,8 @@ const withoutConditions = ({ preconditions, policy: { residency: _residency, ...
 class TestWorld {
   readonly effects: Effect[] = []
   readonly #manifest: Manifest
+  /** Where each step of a run stands in the manifest. */
+  readonly #places: readonly number[]
   readonly #tested: UnitCase
   readonly #fault: Fault | null
   readonly #good = new Map<string, JsonFields>()
@@ -114,6 +117,7 @@ class TestWorld {
 
   constructor(manifest: Manifest, tested: UnitCase, fault: Fault | null) {
     this.#manifest = manifest
+    this.#places = unrolledSteps(manifest.plan).map(({ place }) => place)
     this.#tested = tested
     this.#fault = fault
   }
@@ -173,7 +177,7 @@ class TestWorld {
       journal: {
         load: () => Promise.resolve([...this.#journal.values()]),
         begin: (_, begun) => {
-          step = begun.phase === 'step' ? begun.index : -1
+          step = begun.phase === 'step' ? (this.#places[begun.index] ?? -1) : -1
           this.#journal.set(nameOf(begun), { phase: begun.phase, index: begun.index, begun, end: null })
           return Promise.resolve()
         },

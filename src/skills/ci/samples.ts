@@ -23,6 +23,7 @@ export function sampleOutput(manifest: Manifest, index: number): Json {
   const { plan, signature } = manifest
   const names = new Set([plan.steps[index]?.name ?? String(index), String(index)])
   const typeOf = (template: Json): ValueType => {
+    if (plan.steps.some(({ for_each }) => for_each?.list === template)) return 'list'
     const name = Object.keys(plan.result_map).find((output) => plan.result_map[output] === template)
     return signature.outputs.find((output) => output.name === name)?.type ?? 'string'
   }
@@ -39,12 +40,13 @@ export function sampleBlackboard(manifest: Manifest): JsonFields {
   const present = preconditions.data_present.filter((place) => place.includes('.')).map((place) => place.split('.'))
   const read = placesRead(manifest).map(({ path }) => path)
   return [...read, ...present].reduce<unknown>((blackboard, path) => {
-    const isOwn = path[0] === 'inputs' || (path[0] === 'work' && path[1] === 'steps')
+    const isOwn = path[0] === 'inputs' || (path[0] === 'work' && (path[1] === 'steps' || path[1] === 'item'))
     return isOwn ? blackboard : withPath(blackboard, path, sampleOf('string', 1, path.at(-1)))
   }, {}) as JsonFields
 }
 
 function placesRead({ plan }: Manifest): { path: Path; place: string }[] {
-  const templates = [plan.idempotence_key, plan.result_map, ...[...plan.steps, ...plan.compensation].map(({ args }) => args)]
+  const lists = plan.steps.map(({ for_each }) => for_each?.list)
+  const templates = [plan.idempotence_key, plan.result_map, ...lists, ...[...plan.steps, ...plan.compensation].map(({ args }) => args)]
   return templates.flatMap((template) => placesIn(template)).flatMap(({ path, place }) => (path === null ? [] : [{ path, place }]))
 }

@@ -108,6 +108,9 @@ export const activation = z.strictObject({
   max_concurrency: z.int().min(1).max(1000).default(1).describe('Runs at the same time in a scope.'),
 })
 
+/** Items that one step may run for. */
+const MOST_TURNS = 64
+
 const argumentsOfTool = z.record(z.string().min(1).max(128), z.json())
 const timeout_ms = z.int().min(1).max(600_000)
 
@@ -117,6 +120,13 @@ const step = z.strictObject({
   args: argumentsOfTool.default({}).describe('Its arguments. Texts may have templates.'),
   timeout_ms: timeout_ms.default(30_000).describe('Milliseconds for one attempt.'),
   guard: expressionText.optional().describe('CEL. A step whose guard is false is skipped.'),
+  for_each: z
+    .strictObject({
+      list: z.string().min(1).max(200).describe('A template that is a list, such as `{{work.steps.find.orders}}`.'),
+      at_most: z.int().min(1).max(MOST_TURNS).describe('A longer list fails the step before its first call.'),
+    })
+    .optional()
+    .describe('Runs the step once for each item, which is `{{work.item}}`. Its output is the list of their outputs.'),
   retry: z
     .strictObject({ max_attempts: z.int().min(1).max(10), backoff_ms: z.int().min(0).max(60_000).default(0) })
     .optional()

@@ -3,10 +3,11 @@ import { undeclaredGlobal } from '../../tools/tool-keys.ts'
 import { byteLength, type Json, type JsonFields } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { ExpressionScope } from '../cel/expression.ts'
-import type { Manifest, Compensation, ManifestStep } from '../manifest/manifest.ts'
+import type { Manifest, ManifestStep } from '../manifest/manifest.ts'
 import { writeBlackboard, type Blackboard } from './blackboard.ts'
 import { bindInputs, fitsType } from './inputs.ts'
 import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
+import { turnOf, unrolledCompensation, unrolledSteps, type CompiledCompensation, type CompiledStep, type Loop } from './unroll.ts'
 
 /** A plan for one run, with its inputs and key. Arguments stay templates until their step. */
 export type CompiledPlan = {
@@ -20,11 +21,6 @@ export type CompiledPlan = {
   compensation: CompiledCompensation[]
 }
 
-/** `name` is its own or its index: `{{work.steps.NAME}}` is its output. */
-export type CompiledStep = ManifestStep & { index: number; name: string }
-/** `undoes` is the index of a step, or null for the plan as a whole. */
-export type CompiledCompensation = Compensation & { index: number; undoes: number | null }
-
 type CompiledResult = { ok: true; plan: CompiledPlan } | Refused<'missing_input' | 'bad_key' | 'bad_step'>
 
 const LONGEST_KEY = 300
@@ -34,10 +30,12 @@ export function compilePlan(manifest: Manifest, given: JsonFields, blackboard: B
   if (missing.length > 0) return { ok: false, reason: 'missing_input', detail: `no value: ${missing.map(({ name }) => name).join(', ')}` }
   const key = keyOf(manifest, templateScope({ inputs, blackboard }, {}))
   if (!key.ok) return key
-  const steps = manifest.plan.steps.map((step, index) => ({ ...step, index, name: step.name ?? String(index) }))
-  const compensation = manifest.plan.compensation.map((entry, index) => ({ ...entry, index, undoes: undoneBy(entry, steps) }))
-  const lost = compensation.find(({ undoes }) => undoes === -1)
-  if (lost) return { ok: false, reason: 'bad_step', detail: `plan.compensation.${lost.index}.step: there is no step called ${lost.step}` }
+  const steps = unrolledSteps(manifest.plan)
+  const compensation = unrolledCompensation(manifest.plan, steps)
+  if ('lost' in compensation) {
+    const { step } = manifest.plan.compensation[compensation.lost] ?? {}
+    return { ok: false, reason: 'bad_step', detail: `plan.compensation.${compensation.lost}.step: there is no step called ${step}` }
+  }
   return { ok: true, plan: { manifest, inputs, blackboard, idempotence_key: key.key, budget: manifest.plan.budget, steps, compensation } }
 }
 
@@ -53,19 +51,19 @@ function keyOf(manifest: Manifest, scope: TemplateScope): { ok: true; key: strin
   return { ok: false, reason: 'bad_key', detail: `plan.idempotence_key has ${text.length} characters; ${LONGEST_KEY} are allowed` }
 }
 
-function undoneBy({ step }: Compensation, steps: readonly CompiledStep[]): number | null {
-  if (step === undefined) return null
-  return steps.findIndex(({ name, index }) => (typeof step === 'number' ? index === step : name === step))
-}
-
 /** The outputs of the steps so far, by the names of the steps and by their indices. */
 export type StepOutputs = Readonly<Record<string, Json>>
 
 type ResolvedStep = Result<{ args: JsonFields }>
 
+type Call = Pick<ManifestStep, 'args'> & Loop
+
 /** The arguments of a step or a compensation, now that what they need is there. */
-export function resolveStep({ args }: Pick<ManifestStep, 'args'>, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
-  const resolved = resolveTemplate(args, templateScope(plan, outputs), 'args')
+export function resolveStep({ args, ...loop }: Call, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {
+  const scope = templateScope(plan, outputs)
+  const turn = turnOf(loop, scope)
+  if (!turn.ok) return turn
+  const resolved = resolveTemplate(args, withItem(scope, turn.item), 'args')
   if (!resolved.ok) return { ok: false, detail: resolved.detail }
   const bytes = byteLength(JSON.stringify(resolved.value))
   if (bytes <= limits.arguments_bytes) return { ok: true, args: resolved.value as JsonFields }
@@ -73,8 +71,12 @@ export function resolveStep({ args }: Pick<ManifestStep, 'args'>, plan: Compiled
 }
 
 /** The variables of a guard, with the arguments if they could be resolved. */
-export function guardScope(plan: CompiledPlan, outputs: StepOutputs, resolved: ResolvedStep): ExpressionScope {
-  const { ctx, env, work, policy } = templateScope(plan, outputs)
+export function guardScope(
+  plan: CompiledPlan,
+  outputs: StepOutputs,
+  { resolved, item }: { resolved: ResolvedStep; item: Json | undefined },
+): ExpressionScope {
+  const { ctx, env, work, policy } = withItem(templateScope(plan, outputs), item)
   return { ctx, env, work, policy, inputs: plan.inputs, args: resolved.ok ? resolved.args : undefined }
 }
 
@@ -104,6 +106,11 @@ export function writeOutputs({ manifest, blackboard }: CompiledPlan, outputs: Js
   return { ok: true, outputs, blackboard: current }
 }
 
-export function templateScope({ inputs, blackboard }: Pick<CompiledPlan, 'inputs' | 'blackboard'>, steps: StepOutputs): TemplateScope {
+const withItem = (scope: PlanScope, item: Json | undefined): PlanScope =>
+  item === undefined ? scope : { ...scope, work: { ...scope.work, item } }
+
+type PlanScope = TemplateScope & Blackboard
+
+export function templateScope({ inputs, blackboard }: Pick<CompiledPlan, 'inputs' | 'blackboard'>, steps: StepOutputs): PlanScope {
   return { ...blackboard, inputs, work: { ...blackboard.work, steps } }
 }

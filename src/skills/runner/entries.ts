@@ -1,7 +1,8 @@
 import { oncePer } from '../../base/once-per.ts'
 import { byteLength, type Json, type JsonFields } from '../../base/json.ts'
 import { maskOf, type SecretMask } from '../gate/mask.ts'
-import type { CompiledCompensation, CompiledStep, CompiledPlan } from '../plan/compile.ts'
+import type { CompiledPlan } from '../plan/compile.ts'
+import type { CompiledCompensation, CompiledStep } from '../plan/unroll.ts'
 import type { PlanRun, RunEntry, RunResult, StepEnd } from './ports.ts'
 
 export type Entries = (kind: string, fields: JsonFields) => RunEntry

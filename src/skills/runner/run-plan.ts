@@ -4,14 +4,13 @@ import {
   resultMap,
   writeOutputs,
   type CompiledPlan,
-  type CompiledStep,
   resolveStep,
-  type CompiledCompensation,
   type StepOutputs,
 } from '../plan/compile.ts'
+import type { CompiledCompensation, CompiledStep } from '../plan/unroll.ts'
 import { endEntry, entriesOf, type Entries, compensationEntry } from './entries.ts'
 import type { CompensationReport, JournalEntry, PlanRun, RunResult, RunStatus, StepEnd, RunEntry } from './ports.ts'
-import { runStep, hiderOf, keyFor, notBegun } from './run-step.ts'
+import { runStep, hiderOf, isOver, keyFor, notBegun } from './run-step.ts'
 import { secretsOf } from '../plan/secret-reference.ts'
 import { callStep } from './call-step.ts'
 
@@ -155,6 +154,7 @@ async function runSteps(run: PlanRun, { entries, told }: Journalled): Promise<Pl
   const state: PlanState = { ends: [], outputs: {}, failed: null, spent_ms: () => before_ms + ports.now() - resumed_at }
   for (const step of plan.steps) {
     const entry = entries.find(({ phase, index }) => phase === 'step' && index === step.index)
+    if (step.turn === 0) give(state, step, [])
     const progress = { outputs: state.outputs, spent_usd: costOf(state.ends), spent_ms: state.spent_ms }
     const end = entry?.end ?? (await runStep(run, step, { progress, entry, told }))
     state.ends.push(end)
@@ -165,10 +165,15 @@ async function runSteps(run: PlanRun, { entries, told }: Journalled): Promise<Pl
 }
 
 /** An output that is too large is left out: a template that needs it fails. */
-function keep({ outputs }: PlanState, { name, index }: CompiledStep, { output }: StepEnd): void {
+function keep(state: PlanState, step: CompiledStep, { output }: StepEnd): void {
   if (output?.kind !== 'json') return
-  outputs[name] = output.value
-  outputs[String(index)] = output.value
+  const before = state.outputs[step.gives]
+  give(state, step, step.turn !== null && Array.isArray(before) ? [...before, output.value] : output.value)
+}
+
+function give({ outputs }: PlanState, { gives, place }: CompiledStep, value: Json): void {
+  outputs[gives] = value
+  outputs[String(place)] = value
 }
 
 async function conclude(run: PlanRun, state: PlanState, { entries, told }: Journalled): Promise<RunResult> {
@@ -193,7 +198,9 @@ function statusOf(ends: readonly StepEnd[], compensation: readonly CompensationR
 }
 
 function reportOf({ plan }: PlanRun, { ends, spent_ms }: PlanState, compensation: CompensationReport[]) {
-  const steps = ends.map(({ status, reason, error, cost_usd, attempts, duration_ms }, index) => {
+  const steps = ends.flatMap((end, index) => {
+    if (isOver(end)) return []
+    const { status, reason, error, cost_usd, attempts, duration_ms } = end
     const step = plan.steps[index]
     return { name: step?.name ?? String(index), tool: step?.tool ?? '', status, reason, error, cost_usd, attempts, duration_ms }
   })

@@ -1,6 +1,7 @@
 import type { Json, JsonFields } from '../../base/json.ts'
-import { guardScope, resolveStep, type CompiledStep, type StepOutputs } from '../plan/compile.ts'
+import { guardScope, resolveStep, templateScope, type StepOutputs } from '../plan/compile.ts'
 import { secretsOf } from '../plan/secret-reference.ts'
+import { turnOf, type CompiledStep } from '../plan/unroll.ts'
 import { callStep } from './call-step.ts'
 import { planMask, stepEntry, type Entries } from './entries.ts'
 import type { JournalEntry, PlanRun, StepEnd, StepReason, StepStatus } from './ports.ts'
@@ -17,6 +18,7 @@ export async function runStep(
   const idempotence_key = keyFor(run, step.name)
   const prepared = begun && idempotence_key === null ? { ok: false as const, end: LOST } : prepare(run, step, { progress, begun })
   const end = prepared.ok ? await call(run, step, { args: prepared.args, progress, idempotence_key }) : prepared.end
+  if (isOver(end)) return end
   await run.ports.journal.end(run.run_id, { phase: 'step', index: step.index }, end, stepEntry(told, step, end))
   return end
 }
@@ -43,11 +45,14 @@ type Prepared = { ok: true; args: JsonFields } | { ok: false; end: StepEnd }
  */
 function prepare(run: PlanRun, step: CompiledStep, { progress, begun }: { progress: Progress; begun: boolean }): Prepared {
   const { plan, ports } = run
+  const turn = turnOf(step, templateScope(plan, progress.outputs))
+  if (!turn.ok) return stopped('failed', 'template', turn.detail)
+  if (turn.over) return stopped('skipped', null, null)
   const resolved = resolveStep(step, plan, progress.outputs)
   const spent = begun ? null : stopFor(run, progress)
   if (spent) return { ok: false, end: spent }
   if (step.guard !== undefined && !begun) {
-    const guard = ports.evaluate(step.guard, guardScope(plan, progress.outputs, resolved))
+    const guard = ports.evaluate(step.guard, guardScope(plan, progress.outputs, { resolved, item: turn.item }))
     if (!guard.ok) return stopped('failed', 'guard', `the guard ${step.guard} cannot be evaluated: ${guard.detail}`)
     if (!guard.value) return stopped('skipped', 'guard', null)
   }
@@ -61,12 +66,12 @@ function stopFor({ plan: { budget }, signal }: PlanRun, { spent_usd, spent_ms }:
   return notBegun('failed', 'budget_latency', `${spent_ms()} of ${budget.max_latency_ms} ms are spent`)
 }
 
-const stopped = (status: StepStatus, reason: StepReason, detail: string | null): Prepared => ({
+const stopped = (status: StepStatus, reason: StepReason | null, detail: string | null): Prepared => ({
   ok: false,
   end: notBegun(status, reason, detail),
 })
 
-export const notBegun = (status: StepStatus, reason: StepReason, error: string | null): StepEnd => ({
+export const notBegun = (status: StepStatus, reason: StepReason | null, error: string | null): StepEnd => ({
   status,
   reason,
   output: null,
@@ -82,6 +87,9 @@ export function hiderOf({ plan }: PlanRun): (value: Json) => Json {
   const mask = planMask(plan)
   return (value) => mask.value(value)
 }
+
+/** True for the steps beyond the last item of a list: nothing happened, and nothing is written. */
+export const isOver = ({ status, reason }: StepEnd): boolean => status === 'skipped' && reason === null
 
 /** The key of a step in one run. Other runs use other keys, since this run may be undone. */
 export const keyFor = ({ plan, run_id }: PlanRun, name: string): string | null =>

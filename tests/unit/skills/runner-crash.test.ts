@@ -7,6 +7,16 @@ const inputs = { who: 'ann' }
 const plans = {
   unkeyed: threeSteps(),
   keyed: threeSteps({ 'plan.idempotence_key': 'once:{{who}}' }),
+  looping: threeSteps({
+    'plan.idempotence_key': 'once:{{who}}',
+    'plan.steps.1': {
+      name: 'second',
+      tool: 'second',
+      args: { id: '{{work.item}}' },
+      for_each: { list: '{{work.steps.first.ids}}', at_most: 5 },
+    },
+    'plan.compensation.1.args': { id: '{{work.item}}' },
+  }),
 }
 const fails: Record<string, Tool> = {
   third: () => {
@@ -127,5 +137,16 @@ test('a compensation that has ended is not run again', async () => {
     const { world, result } = await crash(manifest, { tools: fails, places: [places] })
     expect(toolsOf(world)).toEqual(['first', 'second', 'undo_second', 'undo_first'])
     expect(result.compensation.map(({ status }) => status)).toEqual(['ok', 'ok'])
+  }
+})
+
+test('a loop whose process dies anywhere calls each item under one key, and none is left out', async () => {
+  const tools: Record<string, Tool> = { first: () => ({ ids: ['a', 'b', 'c'] }) }
+  const { places } = await uncrashed(plans.looping, tools)
+  for (let place = 1; place <= places; place++) {
+    const { world, result } = await crash(plans.looping, { tools, places: [place] })
+    expect(result.status, `place ${place}`).toBe('ok')
+    const keys = new Map(world.effects.map(({ args, key }) => [key, args['id']]))
+    expect([...keys.values()].filter((id) => id !== undefined), `place ${place}`).toEqual(['a', 'b', 'c'])
   }
 })

@@ -43,6 +43,18 @@ describe('a check of a manifest', () => {
     ['CEL with an unknown probe', { 'plan.steps.1.guard': 'is_up()' }, 'plan.steps.1.guard', /no probe called is_up/],
     ['nested iteration', { 'policy.deny_if.0': 'work.a.all(x, work.b.exists(y, x == y))' }, 'policy.deny_if.0', /within another iteration/],
     ['a compensation of no step', { 'plan.compensation.0.step': 'restart' }, 'plan.compensation.0.step', /no step called restart/],
+    [
+      'a loop over two places',
+      { 'plan.steps.1.for_each': { list: '{{app_name}}{{image_tag}}', at_most: 2 } },
+      'plan.steps.1.for_each.list',
+      /one placeholder/,
+    ],
+    [
+      'a loop over the output of a later step',
+      { 'plan.steps.1.for_each': { list: '{{work.steps.2.ids}}', at_most: 2 } },
+      'plan.steps.1.for_each.list',
+      /no earlier step called 2/,
+    ],
     ['a compensation of a step too far', { 'plan.compensation.0.step': 3 }, 'plan.compensation.0.step', /no step called 3/],
     ['effects outside without a key', { 'plan.idempotence_key': undefined }, 'plan.idempotence_key', /is required/],
     ['effects outside without a compensation', { 'plan.compensation': [] }, 'plan.compensation', /is required/],

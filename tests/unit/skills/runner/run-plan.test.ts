@@ -428,3 +428,62 @@ test('a secret is in the call and in no log', async () => {
   expect(world.effects[0]?.args).toEqual({ key: 'hush-hush' })
   expect(JSON.stringify(world.log)).not.toContain('hush')
 })
+
+describe('a step for each item of a list', () => {
+  const loop = { list: '{{work.steps.first.ids}}', at_most: 3 }
+  const looping = (changes: Record<string, unknown> = {}) =>
+    threeSteps({
+      'plan.idempotence_key': KEY,
+      'plan.steps.1': { name: 'second', tool: 'second', args: { id: '{{work.item}}' }, for_each: loop },
+      'plan.compensation.1.args': { id: '{{work.item}}' },
+      'plan.steps.2.args': { all: '{{work.steps.second}}', by_place: '{{work.steps.1}}' },
+      ...changes,
+    })
+  const giving = (ids: unknown, tools: World['tools'] = {}): World => {
+    const world = new World()
+    world.tools = { first: () => ({ ids }), second: ({ id }) => ({ of: id ?? null }), ...tools }
+    return world
+  }
+
+  test('is called once for each, in order, under its own key, and gives the list of their outputs', async () => {
+    const world = giving(['a', 'b'])
+    const result = await run(world, looping(), { inputs: who })
+    expect(result).toMatchObject({ status: 'ok', steps: [{ name: 'first' }, { name: 'second.0' }, { name: 'second.1' }, { name: 'third' }] })
+    expect(world.effects.slice(1)).toMatchObject([
+      { args: { id: 'a' }, key: expect.stringMatching(/:second\.0$/) },
+      { args: { id: 'b' }, key: expect.stringMatching(/:second\.1$/) },
+      { args: { all: [{ of: 'a' }, { of: 'b' }], by_place: [{ of: 'a' }, { of: 'b' }] } },
+    ])
+    expect(world.log.filter(({ kind }) => kind === 'skill-step-ended')).toHaveLength(4)
+  })
+
+  test('is not called for a list without items, and gives an empty one', async () => {
+    const world = giving([])
+    expect(await run(world, looping(), { inputs: who })).toMatchObject({ status: 'ok' })
+    expect(world.effects[1]).toMatchObject({ tool: 'third', args: { all: [] } })
+  })
+
+  test('leaves out the items for which its guard is false', async () => {
+    const world = giving([{ id: 'a', status: 'new' }, { id: 'b', status: 'old' }])
+    const manifest = looping({ 'plan.steps.1.args': { id: '{{work.item.id}}' }, 'plan.steps.1.guard': "work.item.status == 'old'" })
+    expect(await run(world, manifest, { inputs: who })).toMatchObject({ status: 'ok' })
+    expect(world.effects.map(({ args }) => args)).toMatchObject([{}, { id: 'b' }, { all: [{ of: 'b' }] }])
+  })
+
+  test.each([
+    ['a longer list', ['a', 'b', 'c', 'd'], /has 4 items; at most 3/],
+    ['no list', 'abc', /is not a list/],
+  ])('fails for %s, before its first call', async (_, ids, detail) => {
+    const world = giving(ids)
+    const result = await run(world, looping(), { inputs: who })
+    expect(result).toMatchObject({ status: 'partial_failure', reason: 'template', detail: expect.stringMatching(detail) })
+    expect(toolsOf(world)).toEqual(['first', 'undo_first'])
+  })
+
+  test('undoes the calls that were made, each with its own item, when a later one fails', async () => {
+    const world = giving(['a', 'b', 'c'], { second: ({ id }) => (id === 'c' ? failing() : { of: id ?? null }) })
+    await run(world, looping(), { inputs: who })
+    const undone = world.effects.filter(({ tool }) => tool === 'undo_second')
+    expect(undone.map(({ args }) => args)).toEqual([{ id: 'b' }, { id: 'a' }])
+  })
+})
