@@ -7,6 +7,7 @@ import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'
 import { INTENTS_HEADER, intentNames, measureIntents } from './intents.ts'
+import { measureProcedures, PROCEDURES_HEADER } from './procedures.ts'
 import { type Labels, measureTable, tableNames, TABLE_HEADER } from './tables.ts'
 
 const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
@@ -17,6 +18,8 @@ Serves public inputs in time order to a scope that learns reflexes (docs/learnin
   --bound SHARE   of decisions that must agree, as learning.min_agreement; ${DEFAULT_AGREEMENT} unless set
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
   --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
+  --procedures    skills from the retail tasks of tau2-bench, of which DIR holds tasks.json and db.json
+  --rounds N      of the tasks, 4 unless set; --bound SHARE of later turns that must agree, 0.9 unless set
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
   --json          everything
   --code          the code of the reflexes that act at the end, too
@@ -31,6 +34,9 @@ const { values: options } = parseArgs({
     bound: { type: 'string', default: String(DEFAULT_AGREEMENT) },
     table: { type: 'string', multiple: true },
     intents: { type: 'string', multiple: true },
+    procedures: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '4' },
+    bound: { type: 'string', default: '0.9' },
     labels: { type: 'string', default: 'real' },
     json: { type: 'boolean', default: false },
     code: { type: 'boolean', default: false },
@@ -43,6 +49,7 @@ const HEADER = `| input | noise | no teacher needed | agreement | calls per 100 
 
 const { data, table, intents } = options
 if (data === undefined) console.log(usage)
+else if (options.procedures) await runProcedures(data)
 else if (table) runTables(data, table)
 else if (intents) runIntents(data, intents)
 else await run(data)
@@ -50,6 +57,12 @@ else await run(data)
 function runTables(directory: string, names: readonly string[]): void {
   console.log(TABLE_HEADER)
   for (const name of names) console.log(measureTable(name, directory, options.labels as Labels))
+}
+
+async function runProcedures(directory: string): Promise<void> {
+  const { rounds, bound, history } = options
+  console.log(PROCEDURES_HEADER)
+  console.log(await measureProcedures(directory, { rounds: Number(rounds), bound: Number(bound), history }))
 }
 
 function runIntents(directory: string, names: readonly string[]): void {

@@ -208,7 +208,9 @@ const minedLines = ({
   delta_cost,
   delta_p95,
   tests: { unit, fuzz },
+  proof,
 }: NonNullable<Candidate['mined']>): string[] => [
   `  in ${counted(turns, 'turn')} (${percent(support, 1)}), ${percent(success, 1)} ended well; cost ${changed(delta_cost)}, latency ${changed(delta_p95)}`,
   `  tests: ${unit.passed} of ${unit.n} cases, ${fuzz.passed} of ${fuzz.n} mutations`,
+  ...(proof ? [`  ${proof.agreed} of ${counted(proof.turns, 'later turn')} made the same calls (at least ${percent(proof.low, 1)})`] : []),
 ]

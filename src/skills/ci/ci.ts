@@ -64,7 +64,8 @@ export async function testSkill(
   }
 }
 
-function unitFailure({ calls, verdict: expected = 'allow', outputs: wanted }: UnitCase, result: CaseResult): string | null {
+/** Why a run is not what its case says; null if it is. */
+export function unitFailure({ calls, verdict: expected = 'allow', outputs: wanted }: UnitCase, result: CaseResult): string | null {
   const { verdict, reason, status, outputs, effects } = result
   if (verdict !== expected) return `the gate answered ${verdict}: ${reason}`
   if (status === null) return null

@@ -106,7 +106,7 @@ const withoutConditions = ({ preconditions, policy: { residency: _residency, ...
 class TestWorld {
   readonly effects: Effect[] = []
   readonly #manifest: Manifest
-  /** Where each step of a run stands in the manifest. */
+  /** The place in the manifest of each step of a run. */
   readonly #places: readonly number[]
   readonly #tested: UnitCase
   readonly #fault: Fault | null

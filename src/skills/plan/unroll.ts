@@ -4,14 +4,14 @@ import type { Compensation, Manifest, ManifestStep } from '../manifest/manifest.
 import { resolveTemplate, type TemplateScope } from './template.ts'
 
 /**
- * A step as it runs. `place`: where it stands in the manifest, by which its output can be named, as
- * by `gives`. A step with `for_each` is as many steps as its list may have items; `turn` counts them.
+ * A step as it runs. Its output can be named by `place`, its index in the manifest, and by `gives`.
+ * A step with `for_each` is as many steps as its list may have items; `turn` counts them.
  */
 export type CompiledStep = ManifestStep & { index: number; name: string; place: number; gives: string; turn: number | null }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
 export type CompiledCompensation = Compensation & Loop & { index: number; undoes: number | null }
 
-/** What tells the item of a call. */
+/** The list of a call and the number of its item; null without a list. */
 export type Loop = Pick<ManifestStep, 'for_each'> & { turn: number | null }
 
 /** All steps that a run may make, so that each has its own place in the journal and its own key. */
@@ -25,7 +25,10 @@ export function unrolledSteps({ steps }: Manifest['plan']): CompiledStep[] {
 }
 
 /** A compensation of a step that runs for each item undoes each of its calls by itself. */
-export function unrolledCompensation({ compensation }: Manifest['plan'], steps: readonly CompiledStep[]): CompiledCompensation[] | { lost: number } {
+export function unrolledCompensation(
+  { compensation }: Manifest['plan'],
+  steps: readonly CompiledStep[],
+): CompiledCompensation[] | { lost: number } {
   const all: Omit<CompiledCompensation, 'index'>[] = []
   for (const [index, entry] of compensation.entries()) {
     const { step } = entry
@@ -40,7 +43,7 @@ export function unrolledCompensation({ compensation }: Manifest['plan'], steps: 
   return all.map((entry, index) => ({ ...entry, index }))
 }
 
-/** `over`: the list has no item for this call. `item` is undefined where there is no list. */
+/** `over`: the list has fewer items. `item` is undefined for a call without a list. */
 export type Turn = Result<{ item: Json | undefined; over: boolean }>
 
 export function turnOf({ for_each, turn }: Loop, scope: TemplateScope): Turn {

@@ -1,12 +1,6 @@
 import { diff } from '../plan/blackboard.ts'
 import type { Json } from '../../base/json.ts'
-import {
-  resultMap,
-  writeOutputs,
-  type CompiledPlan,
-  resolveStep,
-  type StepOutputs,
-} from '../plan/compile.ts'
+import { resultMap, writeOutputs, type CompiledPlan, resolveStep, type StepOutputs } from '../plan/compile.ts'
 import type { CompiledCompensation, CompiledStep } from '../plan/unroll.ts'
 import { endEntry, entriesOf, type Entries, compensationEntry } from './entries.ts'
 import type { CompensationReport, JournalEntry, PlanRun, RunResult, RunStatus, StepEnd, RunEntry } from './ports.ts'

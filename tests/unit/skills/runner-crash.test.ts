@@ -147,6 +147,9 @@ test('a loop whose process dies anywhere calls each item under one key, and none
     const { world, result } = await crash(plans.looping, { tools, places: [place] })
     expect(result.status, `place ${place}`).toBe('ok')
     const keys = new Map(world.effects.map(({ args, key }) => [key, args['id']]))
-    expect([...keys.values()].filter((id) => id !== undefined), `place ${place}`).toEqual(['a', 'b', 'c'])
+    expect(
+      [...keys.values()].filter((id) => id !== undefined),
+      `place ${place}`,
+    ).toEqual(['a', 'b', 'c'])
   }
 })

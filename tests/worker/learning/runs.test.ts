@@ -85,15 +85,21 @@ describe('a run of learning', () => {
     expect((await call(`/v1/skills/${survived.candidates[0].id}`)).body.versions).toHaveLength(1)
   })
 
-  test('lets a mined skill act by itself with the mode auto, since each of its calls can be undone or repeated', async () => {
+  test('lets a mined skill act by itself with the mode auto, once later turns have proven it', async () => {
     const scope = await scopeWith({ http_tools: [readTicket], learning: { mode: 'auto' } })
-    histories.set(scope, (after) => batches(resolved(40), after))
-    const run = await ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)
-    expect(run).toMatchObject({ found: 1, candidates: [{ state: 'active' }] })
+    const mine = async (turns: number) => {
+      histories.set(scope, (after) => batches(resolved(turns), after))
+      return ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)
+    }
+    const early = await mine(40)
+    expect(early).toMatchObject({ found: 1, candidates: [{ state: 'candidate', mined: { proof: { turns: 10, agreed: 10 } } }] })
+    const run = await mine(170)
+    expect(run).toMatchObject({ found: 1, candidates: [{ state: 'active', mined: { turns: 85, proof: { turns: 65, agreed: 65 } } }] })
     expect((await call(`/v1/skills/${run.candidates[0].id}`)).body).toMatchObject({
       state: 'active',
-      state_reason: expect.stringContaining('undone or repeated'),
+      state_reason: expect.stringMatching(/65 of 65 later turns made the same calls, and each of its calls can be undone or repeated/),
     })
+    expect(await mine(170)).toMatchObject({ found: 0 })
   })
 
   test.each([

@@ -2,6 +2,7 @@ import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
 import type { StoredManifest } from '../../../contract/skill.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
+import type { LearningSettings } from './setting.ts'
 import type { ProgramWhy } from './why.ts'
 import type { EvidencePart, LearnRequest, Mined, ReadPlace, StartedRun, startedBy } from './runs.ts'
 
@@ -42,8 +43,7 @@ export type Adoption = Result<
 export type SkillGrounds = {
   tools: [name: string, facts: { repeatable: boolean; inverse: { tool: string; match: readonly string[] } | null }][]
   roles: string[]
-  min_support: number
-}
+} & Pick<LearningSettings, 'mode' | 'min_support' | 'min_agreement'>
 /** A skill that a run has mined, for its scope to register with the tests that it passed. */
 export type LearnedSkill = {
   run_id: string

@@ -64,6 +64,16 @@ const mined = z.object({
   delta_cost: z.number().describe('The change of cost against these turns; -0.4 is 40 % less.'),
   delta_p95: z.number().describe('The same for the 95th percentile of the latency.'),
   tests: z.object({ unit: z.object({ n: count, passed: count }), fuzz: z.object({ n: count, passed: count }) }),
+  proof: z
+    .object({
+      turns: count.describe('Turns after the ones that taught it that called its tools in its order.'),
+      agreed: count.describe('Of these, turns that made exactly its calls.'),
+      low: z
+        .number()
+        .describe('The lower bound of their share, one-sided, 95 %. With the mode `auto` it acts from `learning.min_agreement`.'),
+    })
+    .optional()
+    .describe('The skill run dry on later turns. Absent in runs from before there was a proof.'),
 })
 /** The evidence for a skill. */
 export type Mined = z.infer<typeof mined>

@@ -30,7 +30,9 @@ export async function* mineInSteps(
   episodes: readonly Episode[],
   { run, env }: { run: SkillRun; env: Env },
 ): AsyncGenerator<undefined, MinedSkills, undefined> {
-  const { tools, roles, min_support } = JSON.parse(await env.SCOPE.getByName(run.scope).skillGrounds()) as SkillGrounds
+  const grounds = JSON.parse(await env.SCOPE.getByName(run.scope).skillGrounds()) as SkillGrounds
+  const { tools, roles, min_support } = grounds
+  const candidates = new Set<string>()
   const learned = yield* mineSkills(episodes, {
     tools: new Map(tools),
     scope: run.scope,
@@ -40,7 +42,11 @@ export async function* mineInSteps(
     seed: SEED,
     limits: { ...MINING, least_turns: min_support },
     trusted: new Set(run.trusted_sources),
-    latest: (id) => latestOf(env, id),
+    latest: async (id) => {
+      const newest = await latestOf(env, id)
+      if (newest?.state === 'candidate') candidates.add(id)
+      return newest === null ? null : (newest.manifest as Manifest)
+    },
   })
   const found: MinedSkill[] = []
   const rejected: Rejected[] = learned.rejected.map(({ what, turns, reason }) => ({
@@ -50,7 +56,8 @@ export async function* mineInSteps(
   for (const candidate of learned.candidates) {
     const one = foundOf(candidate, { run, episodes })
     const isTooLong = new TextEncoder().encode(JSON.stringify(one)).length > MOST_BYTES
-    const reason = refusalOf(candidate) ?? (isTooLong ? TOO_LONG : found.length === MOST_FOUND ? TOO_MANY : null)
+    const begins = candidates.has(candidate.manifest.id) && beginsToAct(candidate, grounds)
+    const reason = refusalOf(candidate, begins) ?? (isTooLong ? TOO_LONG : found.length === MOST_FOUND ? TOO_MANY : null)
     if (reason === null) found.push(one)
     else rejected.push({ what: one.candidate.decision, reason })
   }
@@ -58,14 +65,20 @@ export async function* mineInSteps(
 }
 
 /** The newest version, whatever its state. */
-async function latestOf(env: Env, id: string): Promise<Manifest | null> {
+async function latestOf(env: Env, id: string): ReturnType<typeof storedSkill> {
   const [newest] = await storedSkillVersions(storeOf(env), id)
-  const found = newest ? await storedSkill(storeOf(env), id, newest.version) : null
-  return found ? (found.manifest as Manifest) : null
+  return newest ? storedSkill(storeOf(env), id, newest.version) : null
 }
 
-function refusalOf({ manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: SkillCandidate): string | null {
-  if (!changed) return `it is already registered as ${id}@${version}`
+/** True if a candidate that is registered already has been proven since: its scope lets it act. */
+const beginsToAct = ({ evidence: { proof } }: SkillCandidate, { mode, min_agreement }: SkillGrounds): boolean =>
+  mode === 'auto' && proof.low >= min_agreement
+
+function refusalOf(
+  { manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: SkillCandidate,
+  begins: boolean,
+): string | null {
+  if (!changed && !begins) return `it is already registered as ${id}@${version}`
   if (passed) return null
   const [first] = failures
   const counts = `${unit.passed} of ${unit.n} cases and ${fuzz.passed} of ${fuzz.n} mutations`
@@ -83,7 +96,9 @@ function foundOf(
     Mined['tests']['unit'],
     Mined['tests']['fuzz'],
   ]
-  const decision = steps.map(({ tool }) => tool).join(' → ')
+  const decision = steps
+    .map(({ tool, for_each, guard }) => `${tool}${for_each ? ' for each' : ''}${guard === undefined ? '' : ' if'}`)
+    .join(' → ')
   const examples = [...new Set([0, Math.floor(places.length / 2), places.length - 1])].flatMap((at) => places[at] ?? [])
   const mined: Mined = { ...measured, tests: { unit, fuzz } }
   return {

@@ -17,7 +17,8 @@ type SkillAdoptionParts = Pick<Skilled, 'scope' | 'env' | 'agent' | 'toolbox' | 
 export async function skillGrounds({ toolbox, settings }: Pick<SkillAdoptionParts, 'toolbox' | 'settings'>): Promise<SkillGrounds> {
   await toolbox.ready()
   const allowed = Object.entries(toolbox.all).filter(([name]) => toolbox.forPlan(name).ok)
-  return { tools: [...factsOf(Object.fromEntries(allowed))], roles: agentRoles(settings()), min_support: settings().learning.min_support }
+  const { mode, min_support, min_agreement } = settings().learning
+  return { tools: [...factsOf(Object.fromEntries(allowed))], roles: agentRoles(settings()), mode, min_support, min_agreement }
 }
 
 /**
@@ -45,30 +46,37 @@ export async function adoptSkill(parts: SkillAdoptionParts, learned: LearnedSkil
   return { ok: true, id, version }
 }
 
-/** `auto` activates a skill without final calls. Else, and with `propose`, a person decides. */
+/**
+ * `auto` activates a skill that is proven on later turns and makes no final call. Until then it
+ * stays a candidate. With a final call, and with `propose`, a person decides.
+ */
 async function activate(
   { env, scope, settings, toolbox, parked_runs, now }: SkillAdoptionParts,
   skill: Activation,
   learned: LearnedSkill,
 ): Promise<void> {
-  const { mode } = settings().learning
+  const { mode, min_agreement } = settings().learning
   if (mode !== 'auto' && mode !== 'propose') return
   const facts = factsOf(toolbox.all)
   const isFinal = (tool: string): boolean => facts.get(tool)?.repeatable !== true && facts.get(tool)?.inverse == null
   const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
   if (mode === 'propose' || final.size > 0)
     return parked_runs.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
-  const reason = `its tests passed, and each of its calls can be undone or repeated (in scope ${scope})`
+  const { proof } = learned.mined
+  if (!proof || proof.low < min_agreement) return
+  const proven = `${proof.agreed} of ${proof.turns} later turns made the same calls`
+  const reason = `its tests passed, ${proven}, and each of its calls can be undone or repeated (in scope ${scope})`
   await setSkillState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })
 }
 
 /** The evidence that a person decides on. */
-function why({ manifest, mined: { turns, support, success, delta_cost, tests } }: LearnedSkill, final: readonly string[]): string {
+function why({ manifest, mined: { turns, support, success, delta_cost, tests, proof } }: LearnedSkill, final: readonly string[]): string {
   const share = (of: number): string => `${Math.round(of * 100)} %`
   const sequence = (manifest as Manifest).plan.steps.map(({ tool }) => tool).join(' → ')
   return [
     `${turns} turns did ${sequence}: ${share(support)} of those that ended well. ${share(success)} of its occurrences ended well.`,
     `It passed ${tests.unit.passed} of ${tests.unit.n} cases and ${tests.fuzz.passed} of ${tests.fuzz.n} mutations.`,
+    ...(proof ? [`Of ${proof.turns} later turns with its tools ${proof.agreed} made the same calls.`] : []),
     `Against these turns, the cost changes by ${share(delta_cost)}.`,
     ...(final.length > 0 ? [`Neither undone nor repeated can be: ${final.join(', ')}.`] : []),
   ].join(' ')

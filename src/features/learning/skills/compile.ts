@@ -7,12 +7,14 @@ import { slotName } from '../../../skills/manifest/names.ts'
 import { isSecretName, sensitiveIn } from '../../../skills/gate/sensitive.ts'
 import { mutationNames } from '../../../skills/ci/mutations.ts'
 import type { UnitCase } from '../../../skills/ci/run-case.ts'
+import { guardOf, madeCalls } from './branches.ts'
+import { casesOf } from './compile-cases.ts'
 import { Generaliser, NotGeneral, typeOf, type PatternSlot } from './generalise.ts'
 import { invariantsOf } from './invariants.ts'
 import { MINING, type Occurrence, type Pattern } from './mine.ts'
 import { blackboardSources, sharedFields, type ValueSource } from './sources.ts'
 import type { ToolFacts, Tools } from '../../../tools/tool-facts.ts'
-import { meanOf, p95Of, sumOf, type Trace } from './trace.ts'
+import { eachCall, meanOf, p95Of, sumOf, type Trace, type TracedAct } from './trace.ts'
 import { tokensOf } from '../../../skills/manifest/keyword.ts'
 
 const MOST_KEYWORDS = 8
@@ -31,11 +33,29 @@ function activationOf(occurrences: readonly Occurrence[], others: readonly Trace
     const ofValues = new Set(slots.flatMap(({ values }) => tokensOf(textOf(values[index] ?? null))))
     return wordsOf(turn).filter((word) => !ofValues.has(word))
   }
-  const keywords_any = telling(turns.map(cuesIn), others.map(wordsOf)).slice(0, MOST_KEYWORDS)
+  const cues = turns.map(cuesIn)
+  const keywords_any = covering(cues, telling(cues, others.map(wordsOf)))
   const labelsOf = ({ goal }: Trace): string[] => goal?.labels ?? []
   const goal_labels = telling(turns.map(labelsOf), others.map(labelsOf)).slice(0, MOST_KEYWORDS)
   const score_weights = { goal_label: goal_labels.length > 0 ? 3 : 0, keyword_hit: keywords_any.length > 0 ? 1 : 0 }
   return { keywords_any, goal_labels, score_weights }
+}
+
+/**
+ * The most telling words, and where turns have none of them, the words that most of these have: a
+ * skill that half of the turns need has no word of its own, and is offered in all of them.
+ */
+function covering(turns: readonly (readonly string[])[], told: readonly string[]): string[] {
+  const chosen = told.slice(0, MOST_KEYWORDS)
+  const isCovered = (words: readonly string[]): boolean => chosen.some((word) => words.includes(word))
+  for (;;) {
+    const rest = turns.filter((words) => !isCovered(words))
+    const [most] = Array.from(countsOf(rest)).sort(([one, n], [other, m]) => m - n || (one < other ? -1 : 1))
+    if (chosen.length === 0 || most === undefined) return chosen
+    if (chosen.length < MOST_KEYWORDS) chosen.push(most[0])
+    else chosen.splice(chosen.length - 1, 1, most[0])
+    if (chosen.length === MOST_KEYWORDS) return chosen
+  }
 }
 
 /** By log-odds with half a turn added to each count, highest first. */
@@ -58,33 +78,6 @@ function countsOf(turns: readonly (readonly string[])[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const words of turns) for (const word of new Set(words)) counts.set(word, (counts.get(word) ?? 0) + 1)
   return counts
-}
-
-const MOST_CASES = 20
-
-/** The latest occurrences, with the values that the inputs had in them. */
-function casesOf(occurrences: readonly Occurrence[], slots: readonly PatternSlot[]): UnitCase[] {
-  const all = occurrences.map(({ trace, calls }, index): UnitCase => {
-    const { project = null, env = [], toolset = null, repo = null } = trace.place
-    const { ctx, env: found, work, policy } = trace.blackboard ?? {}
-    const parts = Object.entries({ ctx, env: found, work, policy }).filter(([, part]) => part !== undefined && isJsonFields(part))
-    return {
-      name: trace.trace_id,
-      inputs: Object.fromEntries(slots.map(({ name, values }) => [name, values[index] ?? null])),
-      blackboard: Object.fromEntries(parts),
-      text: trace.goal?.text ?? '',
-      goal_labels: trace.goal?.labels ?? [],
-      place: { project, env: [env].flat(), toolset, repo },
-      calls: calls.map(({ name, input, output, cost_usd, duration_ms }) => ({
-        tool: name,
-        input,
-        output: (output ?? null) as Json,
-        cost_usd,
-        duration_ms,
-      })),
-    }
-  })
-  return all.slice(-MOST_CASES)
 }
 
 export type CompileOptions = {
@@ -155,7 +148,14 @@ function nextVersion({ signature }: JsonFields, previous: Manifest | null): stri
 }
 
 type Draft = { ok: true; manifest: JsonFields; cases: UnitCase[] } | { ok: false; reason: string }
-type SkillStep = { name: string; tool: string; args: JsonFields; timeout_ms: number }
+type SkillStep = {
+  name: string
+  tool: string
+  args: JsonFields
+  timeout_ms: number
+  guard?: string
+  for_each?: { list: string; at_most: number }
+}
 
 function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const { tools, others, owner, roles, parser_model, scope } = options
@@ -164,7 +164,7 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
     blackboard: blackboardSources(occurrences),
     texts: occurrences.map(({ trace }) => trace.goal?.text ?? ''),
   })
-  const steps = stepsOf(occurrences, generaliser)
+  const steps = stepsOf(pattern, { occurrences, generaliser })
   const { slots } = generaliser
   const external = steps.filter(({ tool }) => tools.get(tool)?.repeatable !== true)
   const undone = external.map((step) => compensationOf(step, tools.get(step.tool)))
@@ -181,7 +181,7 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const dear = costRefusal(pattern, said.length)
   if (dear !== null) return { ok: false, reason: dear }
   const cases = casesOf(occurrences, slots)
-  const outputs = outputsOf(occurrences, steps.at(-1)?.name ?? '')
+  const outputs = outputsOf(occurrences, steps)
   const manifest: JsonFields = {
     id: skillIdOf(pattern, scope),
     owner,
@@ -216,19 +216,30 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
 
 const parserOf = (name: string, model: string): JsonFields => ({ name: `parse_${name}`, model, temperature: 0, outputs: [name] })
 
-function stepsOf(occurrences: readonly Occurrence[], generaliser: Generaliser): SkillStep[] {
+function stepsOf(
+  { symbols, branches }: Pick<Pattern, 'symbols' | 'branches'>,
+  { occurrences, generaliser }: { occurrences: readonly Occurrence[]; generaliser: Generaliser },
+): SkillStep[] {
   const outputs: ValueSource[] = []
   const steps: SkillStep[] = []
-  for (const [index, { name: tool }] of (occurrences[0]?.calls ?? []).entries()) {
-    const calls = occurrences.flatMap(({ calls: own }) => own[index] ?? [])
-    const args = generaliser.template(
+  for (const index of symbols.keys()) {
+    const made = occurrences.map(({ calls }) => calls[index] ?? null)
+    const calls = made.filter((call) => call !== null)
+    const [first] = calls
+    if (!first) throw new NotGeneral('no turn made one of the calls')
+    const branch = branches[index] ?? null
+    const of = branch === null ? { generaliser, outputs } : generaliser.within(made, outputs)
+    const args = of.generaliser.template(
       'args',
       calls.map(({ input }) => input),
-      outputs,
+      of.outputs,
     )
-    if (!isJsonFields(args)) throw new NotGeneral(`the arguments of ${tool} differ in their fields`)
-    const name = stepName(tool, steps)
-    steps.push({ name, tool, args, timeout_ms: milliseconds(p95Of(calls.map(({ duration_ms }) => duration_ms)), 600_000) })
+    if (!isJsonFields(args)) throw new NotGeneral(`the arguments of ${first.name} differ in their fields`)
+    const name = stepName(first.name, steps)
+    const timeout_ms = milliseconds(p95Of(calls.flatMap(eachCall).map(({ duration_ms }) => duration_ms)), 600_000)
+    const guard = branch === null ? {} : { guard: guardOf(branch, steps[branch.step]?.name ?? '') }
+    steps.push({ name, tool: first.name, timeout_ms, ...guard, ...loopOf(calls, { args, symbols: symbols.slice(0, index), steps }) })
+    if (branch !== null || first.loop) continue
     const given = sharedFields(
       calls.map(({ output }) => output),
       `work.steps.${name}`,
@@ -236,6 +247,29 @@ function stepsOf(occurrences: readonly Occurrence[], generaliser: Generaliser): 
     outputs.push(...given.filter(({ place }) => place !== `work.steps.${name}`))
   }
   return steps
+}
+
+/** A list may grow to twice what it was. */
+const GROWS = 2
+const [LEAST_ITEMS, MOST_ITEMS] = [8, 64]
+
+/** The list that a loop runs over, and its arguments with the item. */
+function loopOf(
+  calls: readonly TracedAct[],
+  { args, symbols, steps }: { args: JsonFields; symbols: readonly string[]; steps: readonly SkillStep[] },
+): Pick<SkillStep, 'for_each' | 'args'> {
+  const [{ loop, name } = { loop: undefined, name: '' }] = calls
+  if (!loop) return { args }
+  const source = steps[symbols.lastIndexOf(loop.source)]
+  if (!source) throw new NotGeneral(`the list of ${name} comes from a call before the sequence`)
+  const longest = Math.max(...calls.map((call) => eachCall(call).length))
+  return {
+    args: { ...args, [loop.argument]: loop.field === null ? '{{work.item}}' : `{{work.item.${loop.field}}}` },
+    for_each: {
+      list: `{{work.steps.${source.name}.${loop.path}}}`,
+      at_most: Math.min(MOST_ITEMS, Math.max(LEAST_ITEMS, GROWS * longest)),
+    },
+  }
 }
 
 function stepName(tool: string, steps: readonly SkillStep[]): string {
@@ -249,7 +283,7 @@ function stepName(tool: string, steps: readonly SkillStep[]): string {
 const milliseconds = (p95: number, most: number): number => Math.min(most, Math.max(1000, Math.ceil(2 * p95)))
 
 function budgetOf(occurrences: readonly Occurrence[]): JsonFields {
-  const sums = occurrences.map(({ calls }) => ({
+  const sums = occurrences.map(madeCalls).map((calls) => ({
     cost: sumOf(calls.map(({ cost_usd }) => cost_usd)),
     latency: sumOf(calls.map(({ duration_ms }) => duration_ms)),
   }))
@@ -284,11 +318,13 @@ function signatureOf(slots: readonly PatternSlot[], outputs: readonly Output[]):
 
 type Output = { name: string; type: string; place: string }
 
-/** The fields that the last step always gave. */
-function outputsOf(occurrences: readonly Occurrence[], step: string): Output[] {
+/** The fields that the last step always gave, of those that all turns made. */
+function outputsOf(occurrences: readonly Occurrence[], steps: readonly SkillStep[]): Output[] {
+  const last = steps.findLastIndex(({ guard }) => guard === undefined)
+  if (steps[last]?.for_each !== undefined) return []
   const given = sharedFields(
-    occurrences.map(({ calls }) => calls.at(-1)?.output),
-    `work.steps.${step}`,
+    occurrences.map(({ calls }) => calls[last]?.output),
+    `work.steps.${steps[last]?.name ?? ''}`,
     1,
   )
   return given

@@ -33,9 +33,26 @@ const MOST_TRIED = 8
 export class Generaliser {
   readonly slots: PatternSlot[] = []
   readonly #known: Known
+  /** True if no input may be added. */
+  readonly #is_closed: boolean
 
-  constructor(known: Known) {
+  constructor(known: Known, is_closed = false) {
     this.#known = known
+    this.#is_closed = is_closed
+  }
+
+  /**
+   * Returns what a call may use that only some of the turns made. It has no input of its own, since
+   * the others have no value for one.
+   */
+  within(made: readonly unknown[], outputs: readonly ValueSource[]): { generaliser: Generaliser; outputs: ValueSource[] } {
+    const own = <One extends { values: readonly Json[] }>(one: One): One => ({
+      ...one,
+      values: one.values.filter((_, index) => made[index] !== null),
+    })
+    const generaliser = new Generaliser({ blackboard: [], texts: [] }, true)
+    generaliser.slots.push(...this.slots.map(own))
+    return { generaliser, outputs: outputs.map(own) }
   }
 
   /** A template for the values that an argument had. `outputs`: what the steps before gave. */
@@ -97,6 +114,7 @@ export class Generaliser {
       (slot) => slot.secret === secret && keyOf(slot.values) === keyOf(values) && (!secret || slot.name === wanted),
     )
     if (same) return `{{${same.name}}}`
+    if (this.#is_closed) throw new NotGeneral(`the argument ${wanted} of a call that only some turns make comes from no earlier call`)
     const type = secret ? 'string' : typeOf(values)
     if (type === null) throw new NotGeneral(`the argument ${wanted} has values of several types`)
     const path = secret ? null : this.#onBlackboard(values)

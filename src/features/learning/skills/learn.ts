@@ -2,8 +2,9 @@ import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
 import { testSkill } from '../../../skills/ci/ci.ts'
 import type { UnitCase } from '../../../skills/ci/run-case.ts'
-import { compilePattern, skillIdOf, type CompileOptions } from './compile.ts'
-import { mine, MINING, type MiningLimits, type Transition } from './mine.ts'
+import { compilePattern, skillIdOf, type CompiledSkill, type CompileOptions } from './compile.ts'
+import { mine, MINING, type MiningLimits, type Occurrence, type Pattern, type Transition } from './mine.ts'
+import { proveSkill, type SkillProof } from './prove.ts'
 import type { Trace } from './trace.ts'
 
 /** Turns that are read: the latest ones. */
@@ -29,6 +30,8 @@ export type SkillCandidate = {
     delta_cost: number
     delta_p95: number
     traces: string[]
+    /** On turns after the ones that taught it. */
+    proof: SkillProof
   }
   report: CiReport
   /** The cases that the manifest names. */
@@ -39,6 +42,53 @@ export type LearnedSkills = {
   candidates: SkillCandidate[]
   rejected: { what: string; turns: number; reason: string }[]
   transitions: Transition[]
+}
+
+const ordered = (traces: readonly Trace[]): Trace[] => Array.from(traces).sort((one, other) => one.at - other.at)
+
+/** Occurrences that teach a sequence, at least; the later ones prove it. */
+const LEAST_TAUGHT = 10
+const MOST_TAUGHT_SHARE = 0.3
+
+/**
+ * The earlier occurrences, from which a skill is compiled. Their number only doubles, so that the
+ * same history with more turns mostly gives the same version.
+ */
+function taughtOf(occurrences: readonly Occurrence[]): Occurrence[] {
+  let count = LEAST_TAUGHT
+  while (2 * count <= MOST_TAUGHT_SHARE * occurrences.length) count *= 2
+  return occurrences.slice(0, count)
+}
+
+type Proven = Extract<CompiledSkill, { ok: true }> & { proof: SkillProof }
+
+/**
+ * A skill from the earlier turns, proven on the later ones. Where one of them disagrees, or most
+ * would not be offered it, the turns may have changed: then another from the newer half, and the
+ * better one of both.
+ */
+async function provenBest(
+  pattern: Pattern,
+  { traces, ...options }: CompileOptions & { traces: readonly Trace[] },
+): Promise<Proven | Extract<CompiledSkill, { ok: false }>> {
+  const all = pattern.occurrences
+  let best: Proven | null = null
+  for (const from of [0, Math.floor(all.length / 2)]) {
+    const taught = taughtOf(all.slice(from))
+    const compiled = compilePattern({ ...pattern, occurrences: taught }, options)
+    if (!compiled.ok) {
+      if (best === null) return compiled
+      continue
+    }
+    const until = Math.max(...taught.map(({ trace }) => trace.at))
+    const taught_by = new Set(taught.map(({ trace }) => trace))
+    const later = ordered(traces).filter((trace) => trace.at > until && !taught_by.has(trace))
+    const proof = await proveSkill(compiled.manifest, later, options.roles)
+    if (best === null || proof.low > best.proof.low) best = { ...compiled, proof }
+    const isMost = proof.turns >= (all.length - taught.length) / 2
+    if (isMost && proof.agreed === proof.turns) break
+  }
+  return best ?? { ok: false, reason: 'no turn teaches it' }
 }
 
 /** Skills from a history: mined, compiled and tested. The same history gives the same skills. */
@@ -58,12 +108,7 @@ export async function* mineSkills(
   history: readonly Trace[],
   { seed, limits = MINING, trusted, latest, ...options }: SkillLearnOptions,
 ): AsyncGenerator<undefined, LearnedSkills, undefined> {
-  const traces =
-    history.length <= WINDOW
-      ? history
-      : Array.from(history)
-          .sort((one, other) => one.at - other.at)
-          .slice(-WINDOW)
+  const traces = history.length <= WINDOW ? history : ordered(history).slice(-WINDOW)
   const mined = mine(traces, limits, trusted)
   const rejected = mined.rejected.map(({ symbols, turns, reason }) => ({ what: symbols.join(' → '), turns, reason }))
   const candidates: SkillCandidate[] = []
@@ -73,12 +118,13 @@ export async function* mineSkills(
     const { symbols, occurrences, support, success, baseline_usd, delta_cost, delta_p95 } = pattern
     const within = new Set(occurrences.map(({ trace }) => trace))
     const others = traces.filter((trace) => !within.has(trace))
-    const compiled = compilePattern(pattern, { ...options, others, previous: await latest(skillIdOf(pattern, options.scope)) })
+    const previous = await latest(skillIdOf(pattern, options.scope))
+    const compiled = await provenBest(pattern, { ...options, others, previous, traces })
     if (!compiled.ok) {
       rejected.push({ what: symbols.join(' → '), turns: occurrences.length, reason: compiled.reason })
       continue
     }
-    const { manifest, changed, cases } = compiled
+    const { manifest, changed, cases, proof } = compiled
     const report = await testSkill(manifest, { cases, repeatable, roles: options.roles, seed })
     const evidence = {
       turns: occurrences.length,
@@ -88,6 +134,7 @@ export async function* mineSkills(
       delta_cost,
       delta_p95,
       traces: occurrences.map(({ trace }) => trace.trace_id),
+      proof,
     }
     candidates.push({ manifest, changed, evidence, report, cases })
   }

@@ -1,3 +1,5 @@
+import { branchOf, madeCalls, type Branch } from './branches.ts'
+import { withLoops } from './loops.ts'
 import { closedPatterns, join, type FrequentSequence } from './prefix-span.ts'
 import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type TracedAct, type Call, type Trace } from './trace.ts'
 
@@ -13,17 +15,24 @@ export type MiningLimits = {
 }
 export const MINING: MiningLimits = { support: 0.02, least_turns: 5, success: 0.95, cost: 0.6 }
 
-const SHORTEST = 2
+/** Alone only with a branch after it. */
+const SHORTEST = 1
+const MOST_BRANCHES = 4
 const LONGEST = 12
 /** A pattern with less than this share of the turns that it needs is not worth a reason. */
 const LEAST_REPORTED = 0.25
 /** A pattern that occurs this often within a longer one adds nothing to it. */
 const CONTAINED = 0.8
 
-/** An occurrence: the turn, what it cost as a whole, and the calls of the pattern. */
-export type Occurrence = { trace: Trace; turn_usd: number; calls: TracedAct[]; before: string | null }
+/**
+ * An occurrence: the turn, what it cost as a whole, and the calls of the pattern; null for a call
+ * of a branch that the turn did not make.
+ */
+export type Occurrence = { trace: Trace; turn_usd: number; calls: (TracedAct | null)[]; before: string | null; next: Call | null }
 export type Pattern = {
   symbols: string[]
+  /** For each symbol: what tells whether its call is made; null if it always is. */
+  branches: (Branch | null)[]
   place: Pick<Trace['place'], 'project' | 'toolset' | 'repo'>
   /** The environments it occurred in. */
   envs: string[]
@@ -91,25 +100,30 @@ type Rules = { limits: MiningLimits; trusted: ReadonlySet<string> }
 type Group = Rules & { turns: readonly Turn[]; names: string[]; good: number }
 type MinedPattern = { symbols: string[]; pattern: Pattern; reason: string | null }
 
-function mineGroup(turns: readonly Turn[], rules: Rules): Pick<MinedPatterns, 'patterns' | 'rejected'> {
+function mineGroup(unfolded: readonly Turn[], rules: Rules): Pick<MinedPatterns, 'patterns' | 'rejected'> {
   const { limits } = rules
+  const folded = withLoops(unfolded.map(({ calls }) => calls))
   const numbers = new Map<string, number>()
   const numberOf = ({ symbol }: Call): number => {
     const number = numbers.get(symbol) ?? numbers.size
     numbers.set(symbol, number)
     return number
   }
+  const turns = unfolded.map((turn, index) => ({ ...turn, calls: folded[index] ?? [] }))
   const joined = join(turns.map(({ calls }) => calls.map(numberOf)))
   const good = turns.filter(({ trace }) => trace.outcome === 'ok').length
   const group = { ...rules, turns, names: [...numbers.keys()], good }
   const least_sequences = Math.max(2, Math.ceil(Math.max(limits.least_turns, limits.support * good) * LEAST_REPORTED))
-  const judged = closedPatterns(joined, { least_sequences, shortest: SHORTEST, longest: LONGEST }).map((found) => {
+  const all = closedPatterns(joined, { least_sequences, shortest: SHORTEST, longest: LONGEST }).map((found) => {
     const places = found.at.map((at): Place => {
       const sequence = joined.sequence[at] ?? 0
       return { sequence, from: at - (joined.starts[sequence] ?? 0) }
     })
     return judge(found, places, group)
   })
+  const judged = all.filter(
+    ({ symbols, pattern }) => symbols.length > 1 && !all.some((whole) => whole.reason === null && isBranchOf(pattern, whole.pattern)),
+  )
   const kept = withoutContained(judged.filter(({ reason }) => reason === null))
   return {
     patterns: kept.filter(({ reason }) => reason === null).map(({ pattern }) => pattern),
@@ -129,18 +143,19 @@ function judge(found: FrequentSequence, places: readonly Place[], { turns, names
     const calls = turn.calls.slice(from, from + symbols.length).map(({ act }) => act)
     const previous = turn.calls[from - 1]
     const before = previous ? nameOf(previous) : null
-    return calls.every(({ ok }) => ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, before, sequence }] : []
+    const next = turn.calls[from + symbols.length] ?? null
+    return calls.every((call) => call.ok) ? [{ trace: turn.trace, turn_usd: turn.turn_usd, calls, before, next, sequence }] : []
   })
   const all = well.filter(({ sequence }, index) => sequence !== well[index - 1]?.sequence)
   const occurrences = withoutCrowding(all, trusted)
-  const pattern = measured(symbols, occurrences, {
+  const pattern = measured(withBranches(symbols, { occurrences, limits }), {
     support: occurrences.length / Math.max(1, good),
     success: well.length / places.length,
   })
   const reason = refusal(pattern, limits)
   const crowded = all.length - occurrences.length
-  if (reason === null || crowded === 0) return { symbols, pattern, reason }
-  return { symbols, pattern, reason: `${reason}; ${crowded} more are of senders that have more than a third` }
+  if (reason === null || crowded === 0) return { symbols: pattern.symbols, pattern, reason }
+  return { symbols: pattern.symbols, pattern, reason: `${reason}; ${crowded} more are of senders that have more than a third` }
 }
 
 const LARGEST_SHARE = 1 / 3
@@ -168,15 +183,53 @@ function withoutCrowding<One extends Occurrence>(all: readonly One[], trusted: R
     .toReversed()
 }
 
-function measured(symbols: string[], occurrences: Occurrence[], shares: Pick<Pattern, 'support' | 'success'>): Pattern {
+type Branched = Pick<Pattern, 'symbols' | 'branches' | 'occurrences'>
+
+/** With the calls that some of its turns made next, where an output tells which of them. */
+function withBranches(symbols: string[], { occurrences, limits }: { occurrences: Occurrence[]; limits: MiningLimits }): Branched {
+  const calls = occurrences.map((one) => one.calls)
+  const follows = Map.groupBy(occurrences, ({ next }) => (next?.act.kind === 'tool' && next.act.ok ? next.symbol : null))
+  const told = Array.from(follows).flatMap(([symbol, { length }]) => {
+    if (symbol === null || length < limits.least_turns || occurrences.length - length < limits.least_turns) return []
+    const branch = branchOf(
+      calls,
+      occurrences.map(({ next }) => next?.symbol === symbol),
+    )
+    return branch ? [{ symbol, branch }] : []
+  })
+  const taken = told.sort((one, other) => compare(one.symbol, other.symbol)).slice(0, MOST_BRANCHES)
+  return {
+    symbols: [...symbols, ...taken.map(({ symbol }) => symbol)],
+    branches: [...symbols.map(() => null), ...taken.map(({ branch }) => branch)],
+    occurrences: occurrences.map((one) => ({
+      ...one,
+      calls: [...one.calls, ...taken.map(({ symbol }) => (one.next?.symbol === symbol ? one.next.act : null))],
+    })),
+  }
+}
+
+/** True for the calls of a pattern with branches that this one has without a condition. */
+const isBranchOf = ({ symbols, branches }: Pattern, whole: Pattern): boolean => {
+  const own = whole.branches.filter((branch) => branch === null).length
+  const rest = whole.symbols.slice(own)
+  return (
+    branches.every((branch) => branch === null) &&
+    symbols.length === own + 1 &&
+    rest.includes(symbols[own] ?? '') &&
+    symbols.slice(0, own).every((symbol, index) => symbol === whole.symbols[index])
+  )
+}
+
+function measured({ symbols, branches, occurrences }: Branched, shares: Pick<Pattern, 'support' | 'success'>): Pattern {
   const { project, toolset, repo } = occurrences[0]?.trace.place ?? {}
   const turns = occurrences.map(({ trace }) => trace)
   const baseline_usd = meanOf(occurrences.map(({ turn_usd }) => turn_usd))
-  const cost = meanOf(occurrences.map(({ calls }) => sumOf(calls.map(({ cost_usd }) => cost_usd))))
-  const latency = p95Of(occurrences.map(({ calls }) => sumOf(calls.map(({ duration_ms }) => duration_ms))))
+  const cost = meanOf(occurrences.map((one) => sumOf(madeCalls(one).map(({ cost_usd }) => cost_usd))))
+  const latency = p95Of(occurrences.map((one) => sumOf(madeCalls(one).map(({ duration_ms }) => duration_ms))))
   const whole = p95Of(turns.map(({ usage }) => usage.duration_ms))
   return {
     symbols,
+    branches,
     place: { ...(project !== undefined && { project }), ...(toolset !== undefined && { toolset }), ...(repo !== undefined && { repo }) },
     envs: Array.from(new Set(turns.flatMap(({ place: { env = [] } }) => env))).sort(),
     occurrences,

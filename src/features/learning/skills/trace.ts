@@ -1,3 +1,4 @@
+import type { Loop } from './loops.ts'
 import { isJsonFields, type JsonFields } from '../../../base/json.ts'
 
 /** `name`: the tool or the skill; a run of a skill is one act. */
@@ -9,6 +10,8 @@ export type TracedAct = {
   ok: boolean
   cost_usd: number
   duration_ms: number
+  /** The calls that it joins, one for each item of a list: its output is the list of theirs. */
+  loop?: Loop
 }
 
 /** A turn as far as skills are learned from it. Every episode is one. */
@@ -50,6 +53,9 @@ function shapeOf(value: unknown, depth: number): string {
   const names = Object.keys(value).sort()
   return `{${names.map((name) => `${JSON.stringify(name).slice(1, -1)}:${shapeOf(value[name], depth - 1)}`).join(',')}}`
 }
+
+/** The calls that a loop stands for, else the call itself. */
+export const eachCall = (act: TracedAct): readonly TracedAct[] => act.loop?.calls ?? [act]
 
 export const isSkill = (symbol: string): boolean => symbol.startsWith('skill:')
 

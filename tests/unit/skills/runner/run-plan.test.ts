@@ -448,7 +448,10 @@ describe('a step for each item of a list', () => {
   test('is called once for each, in order, under its own key, and gives the list of their outputs', async () => {
     const world = giving(['a', 'b'])
     const result = await run(world, looping(), { inputs: who })
-    expect(result).toMatchObject({ status: 'ok', steps: [{ name: 'first' }, { name: 'second.0' }, { name: 'second.1' }, { name: 'third' }] })
+    expect(result).toMatchObject({
+      status: 'ok',
+      steps: [{ name: 'first' }, { name: 'second.0' }, { name: 'second.1' }, { name: 'third' }],
+    })
     expect(world.effects.slice(1)).toMatchObject([
       { args: { id: 'a' }, key: expect.stringMatching(/:second\.0$/) },
       { args: { id: 'b' }, key: expect.stringMatching(/:second\.1$/) },
@@ -464,7 +467,10 @@ describe('a step for each item of a list', () => {
   })
 
   test('leaves out the items for which its guard is false', async () => {
-    const world = giving([{ id: 'a', status: 'new' }, { id: 'b', status: 'old' }])
+    const world = giving([
+      { id: 'a', status: 'new' },
+      { id: 'b', status: 'old' },
+    ])
     const manifest = looping({ 'plan.steps.1.args': { id: '{{work.item.id}}' }, 'plan.steps.1.guard': "work.item.status == 'old'" })
     expect(await run(world, manifest, { inputs: who })).toMatchObject({ status: 'ok' })
     expect(world.effects.map(({ args }) => args)).toMatchObject([{}, { id: 'b' }, { all: [{ of: 'b' }] }])
