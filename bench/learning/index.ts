@@ -19,7 +19,7 @@ Serves public inputs in time order to a scope that learns reflexes (docs/learnin
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
   --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
   --procedures    skills from the retail tasks of tau2-bench, of which DIR holds tasks.json and db.json
-  --rounds N      of the tasks, 4 unless set; --bound SHARE of later turns that must agree, 0.9 unless set
+  --rounds N      of the tasks, 4 unless set
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
   --json          everything
   --code          the code of the reflexes that act at the end, too
@@ -36,7 +36,6 @@ const { values: options } = parseArgs({
     intents: { type: 'string', multiple: true },
     procedures: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '4' },
-    bound: { type: 'string', default: '0.9' },
     labels: { type: 'string', default: 'real' },
     json: { type: 'boolean', default: false },
     code: { type: 'boolean', default: false },

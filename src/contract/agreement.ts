@@ -34,4 +34,8 @@ export function agreementOfAct(of: Agreement, act: string): number | null {
   return named.length === 0 ? null : Math.max(...named)
 }
 
+/** The bound for a procedure that calls these tools: the strictest of theirs. */
+export const agreementOfTools = (of: Agreement, tools: readonly string[]): number =>
+  typeof of === 'number' ? of : Math.max(...tools.map((tool) => own(of, tool) ?? agreementOfAll(of)))
+
 const own = (of: Readonly<Record<string, number>>, name: string): number | undefined => (Object.hasOwn(of, name) ? of[name] : undefined)

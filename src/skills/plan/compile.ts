@@ -7,7 +7,7 @@ import type { Manifest, ManifestStep } from '../manifest/manifest.ts'
 import { writeBlackboard, type Blackboard } from './blackboard.ts'
 import { bindInputs, fitsType } from './inputs.ts'
 import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
-import { turnOf, unrolledCompensation, unrolledSteps, type CompiledCompensation, type CompiledStep, type Loop } from './unroll.ts'
+import { turnOf, unrolledCompensation, unrolledSteps, type CompiledCompensation, type CompiledStep, type ItemOf } from './unroll.ts'
 
 /** A plan for one run, with its inputs and key. Arguments stay templates until their step. */
 export type CompiledPlan = {
@@ -56,7 +56,7 @@ export type StepOutputs = Readonly<Record<string, Json>>
 
 type ResolvedStep = Result<{ args: JsonFields }>
 
-type Call = Pick<ManifestStep, 'args'> & Loop
+type Call = Pick<ManifestStep, 'args'> & ItemOf
 
 /** The arguments of a step or a compensation, now that what they need is there. */
 export function resolveStep({ args, ...loop }: Call, plan: CompiledPlan, outputs: StepOutputs): ResolvedStep {

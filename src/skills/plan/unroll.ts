@@ -9,10 +9,10 @@ import { resolveTemplate, type TemplateScope } from './template.ts'
  */
 export type CompiledStep = ManifestStep & { index: number; name: string; place: number; gives: string; turn: number | null }
 /** `undoes` is the index of a step, or null for the plan as a whole. */
-export type CompiledCompensation = Compensation & Loop & { index: number; undoes: number | null }
+export type CompiledCompensation = Compensation & ItemOf & { index: number; undoes: number | null }
 
 /** The list of a call and the number of its item; null without a list. */
-export type Loop = Pick<ManifestStep, 'for_each'> & { turn: number | null }
+export type ItemOf = Pick<ManifestStep, 'for_each'> & { turn: number | null }
 
 /** All steps that a run may make, so that each has its own place in the journal and its own key. */
 export function unrolledSteps({ steps }: Manifest['plan']): CompiledStep[] {
@@ -44,9 +44,9 @@ export function unrolledCompensation(
 }
 
 /** `over`: the list has fewer items. `item` is undefined for a call without a list. */
-export type Turn = Result<{ item: Json | undefined; over: boolean }>
+export type ItemTurn = Result<{ item: Json | undefined; over: boolean }>
 
-export function turnOf({ for_each, turn }: Loop, scope: TemplateScope): Turn {
+export function turnOf({ for_each, turn }: ItemOf, scope: TemplateScope): ItemTurn {
   if (!for_each || turn === null) return { ok: true, item: undefined, over: false }
   const resolved = resolveTemplate(for_each.list, scope, 'for_each.list')
   if (!resolved.ok) return { ok: false, detail: resolved.detail }

@@ -86,7 +86,10 @@ describe('a run of learning', () => {
   })
 
   test('lets a mined skill act by itself with the mode auto, once later turns have proven it', async () => {
-    const scope = await scopeWith({ http_tools: [readTicket], learning: { mode: 'auto' } })
+    const scope = await scopeWith({
+      http_tools: [readTicket],
+      learning: { mode: 'auto', min_agreement: { 'http.tickets.read': 0.95, default: 0.9 } },
+    })
     const mine = async (turns: number) => {
       histories.set(scope, (after) => batches(resolved(turns), after))
       return ended(scope, (await learn(scope, { kinds: ['skill'] })).body.run_id)

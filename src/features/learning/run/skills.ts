@@ -1,4 +1,5 @@
 import { storedSkill, storedSkillVersions } from '../../../artifacts/platform.ts'
+import { agreementOfTools } from '../../../contract/agreement.ts'
 import type { LearnedSkill, SkillGrounds } from '../contract/learner-api.ts'
 import type { Mined, Rejected, StoredCandidate, StoredRun } from '../contract/runs.ts'
 import type { Env } from '../../../env.ts'
@@ -70,9 +71,11 @@ async function latestOf(env: Env, id: string): ReturnType<typeof storedSkill> {
   return newest ? storedSkill(storeOf(env), id, newest.version) : null
 }
 
+const toolsOf = ({ plan }: Manifest): string[] => plan.steps.map(({ tool }) => tool)
+
 /** True if a candidate that is registered already has been proven since: its scope lets it act. */
-const beginsToAct = ({ evidence: { proof } }: SkillCandidate, { mode, min_agreement }: SkillGrounds): boolean =>
-  mode === 'auto' && proof.low >= min_agreement
+const beginsToAct = ({ manifest, evidence: { proof } }: SkillCandidate, { mode, min_agreement }: SkillGrounds): boolean =>
+  mode === 'auto' && proof.low >= agreementOfTools(min_agreement, toolsOf(manifest))
 
 function refusalOf(
   { manifest: { id, version }, changed, report: { passed, unit, fuzz, failures } }: SkillCandidate,

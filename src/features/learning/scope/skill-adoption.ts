@@ -1,5 +1,6 @@
 import { registerSkill, setSkillState } from '../../../artifacts/kinds.ts'
 import type { LearnedSkill, SkillAdoption, SkillGrounds } from '../contract/learner-api.ts'
+import { agreementOfTools } from '../../../contract/agreement.ts'
 import { agentOwner } from '../../../contract/reflex.ts'
 import { hashManifest, type Manifest } from '../../../skills/manifest/manifest.ts'
 import { agentRoles } from '../../../skills/session/owner.ts'
@@ -59,11 +60,12 @@ async function activate(
   if (mode !== 'auto' && mode !== 'propose') return
   const facts = factsOf(toolbox.all)
   const isFinal = (tool: string): boolean => facts.get(tool)?.repeatable !== true && facts.get(tool)?.inverse == null
-  const final = new Set((learned.manifest as Manifest).plan.steps.map(({ tool }) => tool).filter(isFinal))
+  const tools = (learned.manifest as Manifest).plan.steps.map(({ tool }) => tool)
+  const final = new Set(tools.filter(isFinal))
   if (mode === 'propose' || final.size > 0)
     return parked_runs.askActivation(skill, { run_id: learned.run_id, why: why(learned, [...final]) })
   const { proof } = learned.mined
-  if (!proof || proof.low < min_agreement) return
+  if (!proof || proof.low < agreementOfTools(min_agreement, tools)) return
   const proven = `${proof.agreed} of ${proof.turns} later turns made the same calls`
   const reason = `its tests passed, ${proven}, and each of its calls can be undone or repeated (in scope ${scope})`
   await setSkillState(storeOf(env), { ...skill, from: 'candidate', state: 'active', reason, now: now() })

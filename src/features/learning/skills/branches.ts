@@ -1,7 +1,6 @@
 import type { Json } from '../../../base/json.ts'
-import type { Occurrence } from './mine.ts'
 import { isConstant, sharedFields } from './sources.ts'
-import type { TracedAct } from './trace.ts'
+import type { TracedAct, Occurrence } from './trace.ts'
 
 /** The value that an earlier output has exactly in the turns that made a call, or in the others. */
 export type Branch = { step: number; path: string; value: string | boolean; is: boolean }

@@ -2,8 +2,7 @@ import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { RecordedCall, UnitCase } from '../../../skills/ci/run-case.ts'
 import { madeCalls } from './branches.ts'
 import type { PatternSlot } from './generalise.ts'
-import type { Occurrence } from './mine.ts'
-import { eachCall, type Trace, type TracedAct } from './trace.ts'
+import { eachCall, type Trace, type TracedAct, type Occurrence } from './trace.ts'
 
 const MOST_CASES = 20
 

@@ -11,10 +11,10 @@ import { guardOf, madeCalls } from './branches.ts'
 import { casesOf } from './compile-cases.ts'
 import { Generaliser, NotGeneral, typeOf, type PatternSlot } from './generalise.ts'
 import { invariantsOf } from './invariants.ts'
-import { MINING, type Occurrence, type Pattern } from './mine.ts'
+import { MINING, type Pattern } from './mine.ts'
 import { blackboardSources, sharedFields, type ValueSource } from './sources.ts'
 import type { ToolFacts, Tools } from '../../../tools/tool-facts.ts'
-import { eachCall, meanOf, p95Of, sumOf, type Trace, type TracedAct } from './trace.ts'
+import { eachCall, meanOf, p95Of, sumOf, type Trace, type TracedAct, type Occurrence } from './trace.ts'
 import { tokensOf } from '../../../skills/manifest/keyword.ts'
 
 const MOST_KEYWORDS = 8

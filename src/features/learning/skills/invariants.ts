@@ -1,7 +1,6 @@
 import type { Json } from '../../../base/json.ts'
-import type { Occurrence } from './mine.ts'
 import { blackboardSources, fieldsOf, isConstant, keyOf, type ValueSource } from './sources.ts'
-import type { Trace } from './trace.ts'
+import type { Trace, Occurrence } from './trace.ts'
 
 const MOST_INVARIANTS = 16
 const MOST_COMPARED = 50

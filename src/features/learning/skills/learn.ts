@@ -3,9 +3,9 @@ import type { CiReport } from '../../../contract/reports/skill-test.ts'
 import { testSkill } from '../../../skills/ci/ci.ts'
 import type { UnitCase } from '../../../skills/ci/run-case.ts'
 import { compilePattern, skillIdOf, type CompiledSkill, type CompileOptions } from './compile.ts'
-import { mine, MINING, type MiningLimits, type Occurrence, type Pattern, type Transition } from './mine.ts'
+import { mine, MINING, type MiningLimits, type Pattern, type Transition } from './mine.ts'
 import { proveSkill, type SkillProof } from './prove.ts'
-import type { Trace } from './trace.ts'
+import type { Occurrence, Trace } from './trace.ts'
 
 /** Turns that are read: the latest ones. */
 const WINDOW = 10_000

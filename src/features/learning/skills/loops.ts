@@ -1,11 +1,5 @@
 import { isJsonFields, sameJson, type Json } from '../../../base/json.ts'
-import type { Call, TracedAct } from './trace.ts'
-
-/**
- * Calls that a turn made once for each item of a list, in order. `argument` had the item, or its
- * `field`; the list was at `path` in the output of the latest call with the symbol `source`.
- */
-export type Loop = { argument: string; source: string; path: string; field: string | null; calls: readonly TracedAct[] }
+import type { Call, CallLoop, TracedAct } from './trace.ts'
 
 type List = { path: string; field: string | null; items: readonly Json[] }
 
@@ -46,7 +40,7 @@ function folded(calls: readonly Call[], known: ReadonlySet<string>): Call[] {
 }
 
 /** All loops that begin here: their calls are as many as the list has items, and no more follow. */
-function loopsAt(calls: readonly Call[], at: number): { key: string; loop: Loop }[] {
+function loopsAt(calls: readonly Call[], at: number): { key: string; loop: CallLoop }[] {
   const first = calls[at]
   if (first?.act.kind !== 'tool') return []
   const texts = Object.entries(first.act.input).filter(([, value]) => typeof value === 'string' || typeof value === 'number')
@@ -72,7 +66,7 @@ const sameRest = (one: TracedAct, other: TracedAct, argument: string): boolean =
   sameJson({ ...one.input, [argument]: null }, { ...other.input, [argument]: null })
 
 /** Joins calls to one with the costs of all, without the argument that differs. */
-function together(first: TracedAct, loop: Loop): TracedAct {
+function together(first: TracedAct, loop: CallLoop): TracedAct {
   const { [loop.argument]: _item, ...input } = first.input
   return {
     ...first,

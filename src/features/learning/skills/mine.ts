@@ -1,7 +1,7 @@
 import { branchOf, madeCalls, type Branch } from './branches.ts'
 import { withLoops } from './loops.ts'
 import { closedPatterns, join, type FrequentSequence } from './prefix-span.ts'
-import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type TracedAct, type Call, type Trace } from './trace.ts'
+import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type Call, type Trace, type Occurrence } from './trace.ts'
 
 export type MiningLimits = {
   /** Share of the successful turns of a place that contain the pattern, at least. */
@@ -24,11 +24,6 @@ const LEAST_REPORTED = 0.25
 /** A pattern that occurs this often within a longer one adds nothing to it. */
 const CONTAINED = 0.8
 
-/**
- * An occurrence: the turn, what it cost as a whole, and the calls of the pattern; null for a call
- * of a branch that the turn did not make.
- */
-export type Occurrence = { trace: Trace; turn_usd: number; calls: (TracedAct | null)[]; before: string | null; next: Call | null }
 export type Pattern = {
   symbols: string[]
   /** For each symbol: what tells whether its call is made; null if it always is. */

@@ -97,10 +97,10 @@ function inputsOf({ signature, plan }: Manifest, made: readonly Made[]): JsonFie
   return Array.from(names).every((name) => Object.hasOwn(inputs, name) || !isNeeded(name)) ? inputs : null
 }
 
-type Known = TemplateScope & { inputs: JsonFields }
+type Told = TemplateScope & { inputs: JsonFields }
 
 /** Gives the inputs that a template names the values that they had in a call. */
-function bind(template: Json, value: Json | undefined, known: Known): void {
+function bind(template: Json, value: Json | undefined, known: Told): void {
   if (typeof template === 'string') return bindText(template, value, known)
   if (Array.isArray(template) && Array.isArray(value)) for (const [index, one] of template.entries()) bind(one, value[index], known)
   else if (isJsonFields(template) && isJsonFields(value)) for (const [name, one] of Object.entries(template)) bind(one, value[name], known)
@@ -109,7 +109,7 @@ function bind(template: Json, value: Json | undefined, known: Known): void {
 const SLOT = /\{\{([a-z_]\w*)\}\}/gi
 const ONLY_SLOT = /^\{\{([a-z_]\w*)\}\}$/i
 
-function bindText(template: string, value: Json | undefined, known: Known): void {
+function bindText(template: string, value: Json | undefined, known: Told): void {
   const only = ONLY_SLOT.exec(template)?.[1]
   if (only !== undefined && value !== undefined) {
     if (!Object.hasOwn(known.inputs, only)) known.inputs[only] = value

@@ -1,5 +1,5 @@
 import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
-import type { Occurrence } from './mine.ts'
+import type { Occurrence } from './trace.ts'
 
 /** A value that a plan can name by `place`, as it was in each occurrence. */
 export type ValueSource = { place: string; values: readonly Json[] }

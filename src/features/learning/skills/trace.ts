@@ -1,4 +1,3 @@
-import type { Loop } from './loops.ts'
 import { isJsonFields, type JsonFields } from '../../../base/json.ts'
 
 /** `name`: the tool or the skill; a run of a skill is one act. */
@@ -11,7 +10,7 @@ export type TracedAct = {
   cost_usd: number
   duration_ms: number
   /** The calls that it joins, one for each item of a list: its output is the list of theirs. */
-  loop?: Loop
+  loop?: CallLoop
 }
 
 /** A turn as far as skills are learned from it. Every episode is one. */
@@ -34,6 +33,18 @@ const DEEPEST = 3
 
 /** A call with the symbol that patterns are made of. */
 export type Call = { act: TracedAct; symbol: string }
+
+/**
+ * Calls that a turn made once for each item of a list, in order. `argument` had the item, or its
+ * `field`; the list was at `path` in the output of the latest call with the symbol `source`.
+ */
+export type CallLoop = { argument: string; source: string; path: string; field: string | null; calls: readonly TracedAct[] }
+
+/**
+ * An occurrence: the turn, what it cost as a whole, and the calls of the pattern; null for a call
+ * of a branch that the turn did not make.
+ */
+export type Occurrence = { trace: Trace; turn_usd: number; calls: (TracedAct | null)[]; before: string | null; next: Call | null }
 
 /** The calls of a trace in order, without those that were repeated after a failure. */
 export function callsOf({ acts }: Trace): Call[] {
