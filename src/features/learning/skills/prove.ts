@@ -1,6 +1,6 @@
 import { isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import { textOf } from '../../../base/template.ts'
-import { clopperPearsonLow } from '../../proof/evidence/binomial.ts'
+import { clopperPearsonLow } from '../../../evidence/binomial.ts'
 import { unitFailure } from '../../../skills/ci/ci.ts'
 import { runCase, type UnitCase } from '../../../skills/ci/run-case.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
