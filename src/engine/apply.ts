@@ -8,7 +8,6 @@ import type { Actions } from './reflexes/actions.ts'
 import { asksModel, stateAfter } from './inbox/inbox.ts'
 import type { Log } from './log/log.ts'
 import { tellFailure } from './log/failures.ts'
-import { meaningOf } from './log/pass-detail.ts'
 import { headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
 import type { Unit } from './storage/unit.ts'
@@ -172,4 +171,15 @@ function cleaned(log: Log, action: Action): Action {
   if (shown === action) return action
   const parsed = parseAction(shown)
   return parsed.ok ? parsed.action : action
+}
+
+type Reason = NonNullable<ReflexStep['passed']>['reason']
+
+/** Without it, `reflex-passed, reason: error` would read as if a test had passed. */
+function meaningOf(reason: Reason): { detail?: string } {
+  if (reason === 'null') return {}
+  if (reason === 'error' || reason === 'limit' || reason === 'invalid_action')
+    return { detail: 'the reflex failed and did nothing: the event continued' }
+  if (reason === 'refused') return { detail: 'the scope does not allow the action that the reflex requested: the event continued' }
+  return { detail: 'the reflex did not run: the event continued' }
 }

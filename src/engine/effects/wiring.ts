@@ -3,12 +3,15 @@ import { EventOutcomes } from '../inbox/event-outcomes.ts'
 import { Settlement, Waiters } from '../inbox/settlement.ts'
 import { TurnRows } from '../inbox/inbox.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
-import { composeModelAccess } from '../turns/model-access.ts'
 import { Turns } from '../turns/turn-lane.ts'
 import { Timers } from '../upkeep/timers.ts'
 import { DoneKeys, EffectJournal } from './effect-journal.ts'
 import { EffectLane } from './effect-lane.ts'
 import { GlobalKeys } from './global-keys.ts'
+import { Budget } from '../turns/budget.ts'
+import { ModelCalls, ModelOutage } from '../turns/model-outage.ts'
+import { Parking } from '../inbox/parking.ts'
+import type { Ground } from '../storage/wiring.ts'
 
 export type Lanes = Reflexes & ReturnType<typeof composeLanes>
 
@@ -28,4 +31,18 @@ export function composeLanes(parts: Reflexes) {
   alarm.source((at) => view.nextDue(at))
   alarm.source(() => timers.nextDue())
   return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
+}
+
+type ModelAccessParts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random'>
+
+/**
+ * Wires the parts that control model calls: the budget, the provider's outage and waiting events.
+ */
+function composeModelAccess({ database, hider, settings, now, random }: ModelAccessParts) {
+  const budget = new Budget(database, settings, now)
+  const parking = new Parking(database)
+  const outage = new ModelOutage({ database, parking, settings, now, random })
+  const model_calls = new ModelCalls(database)
+  const hide = (text: string) => hider.text(text)
+  return { budget, parking, outage, model_calls, hide }
 }

@@ -1,19 +1,21 @@
-import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor } from '../../artifacts/look-up.ts'
+import { listReflexesFor, listSkillsFor, reflexVersionsFor, skillVersionsFor, actingReflexesFor } from '../../artifacts/look-up.ts'
 import { find, list, listTemplates } from '../../contract/operations/reflexes.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import { manifestJsonSchema } from '../../skills/manifest/manifest.ts'
 import * as skills from '../../contract/operations/skills.ts'
-import { why } from '../../evidence/certificate.ts'
-import { certificatesOf } from '../../features/proof/store/certificates.ts'
-import { coversScope } from '../../contract/principal.ts'
+import { why, idleSince } from '../../evidence/certificate.ts'
+import { certificatesOf, certificatesOfAll } from '../../features/proof/store/certificates.ts'
+import { coversScope, type Principal } from '../../contract/principal.ts'
 import { plainSchema } from '../../contract/plain-schema.ts'
 import { resource } from '../describe/describe.ts'
 import { serve } from '../describe/operation.ts'
 import { actsOf } from '../../reflexes/promotion.ts'
-import { idleOf, withActs } from './idle.ts'
 import { reflexAt, skillAt } from './path.ts'
 import { presentListedReflex, presentListedSkill, presentSkillVersion, withTimes } from './present.ts'
 import { storeOf } from '../../store/store.ts'
+import type { ReflexHead } from '../../artifacts/kinds.ts'
+import { iso } from '../../base/time.ts'
+import type { Certificate } from '../../contract/certificate.ts'
 
 const describedTemplates = templates.map(({ name, description, params }) => {
   const schema: Record<string, unknown> = plainSchema(params)
@@ -49,3 +51,40 @@ export const artifactListRoutes = resource().openapiRoutes([
     return { ...presentSkillVersion(found), manifest, versions: versions.map(withTimes) }
   }),
 ])
+
+type Idle = { since: string | null; reason: string }
+type Proof = { version: number; scope: string; certificate: Certificate }
+type IdleVersion = Pick<ReflexHead, 'id' | 'version' | 'state' | 'by_proof'>
+
+/** Set if a version that acts by proof acts nowhere, by the certificates of the scopes. */
+function idleOf({ version, state, by_proof }: IdleVersion, proofs: readonly Proof[], now: number): { idle?: Idle } {
+  const own = state === 'active' && by_proof ? proofs.filter((proof) => proof.version === version) : []
+  const idle = own.map(({ certificate }) => idleSince(certificate, now))
+  const [first] = idle
+  if (!first || idle.includes(null)) return {}
+  return { idle: { since: first.at === null ? null : iso(first.at), reason: first.reason } }
+}
+
+/**
+ * Says of each listed reflex which version acts, and of each listed version by proof whether it
+ * acts in a scope that the key covers. A listed version that is active is the newest such one.
+ */
+async function withActs<Listed extends IdleVersion>(
+  db: D1Database,
+  items: readonly Listed[],
+  principal: Principal,
+): Promise<{ one: Listed; acts: number | null; idle?: Idle }[]> {
+  const ids = items.flatMap(({ id, state, by_proof }) => (state === 'active' && by_proof ? [id] : []))
+  const others = items.flatMap(({ id, state }) => (state === 'active' ? [] : [id]))
+  const [proofs, acting] = await Promise.all([
+    ids.length === 0 ? [] : certificatesOfAll(db, ids),
+    actingReflexesFor(db, others, { key: principal }),
+  ])
+  const covered = Map.groupBy(
+    proofs.filter(({ scope }) => coversScope(principal, scope)),
+    ({ reflex_id }) => reflex_id,
+  )
+  const now = Date.now()
+  const actsOf = ({ id, version, state }: Listed) => (state === 'active' ? version : (acting.get(id) ?? null))
+  return items.map((one) => ({ one, acts: actsOf(one), ...idleOf(one, covered.get(one.id) ?? [], now) }))
+}

@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactKind } from '../../contract/artifact.ts'
 import type { ScopeLicence } from '../../contract/licence.ts'
@@ -61,15 +61,6 @@ export function putEntitlements(db: D1Database, rows: readonly Omit<Entitlement,
         setWhere: sql`${in_use} = 1 AND (${in_use} <> ${Number(row.in_use)} OR ${expires_at} IS NOT ${row.expires_at})`,
       }),
   )
-}
-
-/** The patterns of scopes that may run a version by entitlement. */
-export async function entitledPatterns(db: D1Database, kind: ArtifactKind, ids: readonly string[]): Promise<string[]> {
-  const rows = await drizzle(db)
-    .selectDistinct({ pattern: entitlements.pattern })
-    .from(entitlements)
-    .where(and(eq(entitlements.kind, kind), inArray(entitlements.id, [...ids]), eq(entitlements.in_use, true)))
-  return rows.map(({ pattern }) => pattern)
 }
 
 /** Forgets rights that ended before a time: all copies of scopes know of it. */

@@ -11,7 +11,6 @@ export const MOST_WINDOW = 10_000
 
 export const learnKinds = ['reflex', 'skill'] as const
 export const learnKind = z.enum(learnKinds)
-export type LearnKind = z.infer<typeof learnKind>
 
 export const learnRequest = z.strictObject({
   scope: scopeName,

@@ -128,7 +128,7 @@ const $table = () => null`
 
 const MOST_SPLITS = 24
 
-/** As \`namedSplits\`: a test gives the difference of the mean points after and before it. */
+/** A test gives the difference of the mean points after and before it. */
 const TREES_SOURCE = `
 function $splits(context, owns) {
   const slots = isUntaught(context) ? null : slotsIn(context)

@@ -120,9 +120,6 @@ export const transferResult = z
   .meta({ id: 'TransferResult' })
 export type TransferResult = z.infer<typeof transferResult>
 
-/** `pending` ends once: as `posted`, `voided` or `timed_out`. */
-export const transferStates = ['single', 'pending', 'posted', 'voided', 'timed_out'] as const
-
 /** A transfer of the history. Times in ms. */
 export const transfer = z
   .object({

@@ -6,16 +6,16 @@ import { ownedBy } from '../../../engine/reflexes/versions.ts'
 import { savingsOf } from '../../../engine/turns/budget.ts'
 import type { Database, Unit } from '../../../engine/storage/unit.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
-import { LEDGER, type LicenceUse, type Revocation, type LicenceUse as Use } from '../contract/ledger-api.ts'
+import { LEDGER, type LicenceUse, type Revocation, type LicenceUse as Use, type LedgerApi } from '../contract/ledger-api.ts'
 import type { MarketView } from '../contract/view.ts'
 import { isMarketEvent } from '../../../reflexes/ledger-events.ts'
 import { marketTools } from '../tools/tools.ts'
 import type { TraderParts } from '../tools/trader.ts'
-import { replicateMarket, type MarketSetting } from './market-setting.ts'
 import type { LicensedGoods, ScopeLicence, UsedLicence } from '../../../contract/licence.ts'
 import type { Fire } from '../../../reflexes/decide.ts'
 import { iso } from '../../../base/time.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
+import { defaultMarket, type MarketSettings } from '../contract/setting.ts'
 
 const KEY = 'market'
 /** Before the Ledger has pushed anything. */
@@ -205,4 +205,17 @@ class LicenceUses {
     outbox.put(unit, 'licence-use', deal_id, { deal_id, scope, ...counts } satisfies Use)
     return deal_id
   }
+}
+
+/** The setting `market`; a later one has a higher revision. */
+type MarketSetting = { market: MarketSettings | null; revision: number }
+
+/** Replicates the limits of the scope's account, and mints its opening grant, once. */
+async function replicateMarket(ledger: LedgerApi, account: string, { market, revision }: MarketSetting): Promise<void> {
+  if (market && market.opening_grant > 0) {
+    const grant = { id: `grant:${account}`, to: account, amount: market.opening_grant }
+    await ledger.mint(grant, { name: 'settings', opens: [account], privileged: true })
+  }
+  const { per_transaction, per_hour, per_day, counterparties } = market ?? defaultMarket
+  await ledger.setLimits(account, market && { per_transaction, per_hour, per_day, counterparties }, revision)
 }

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Saw } from '../../../../src/features/learning/episode.ts'
 import type { TreeColumn } from '../../../../src/features/learning/reflexes/scorer/numbers.ts'
-import { linesOf, namedSplits } from '../../../../src/features/learning/reflexes/scorer/tree-words.ts'
+import { linesOf } from '../../../../src/features/learning/reflexes/scorer/tree-words.ts'
 import { NO_TREES, type Trees } from '../../../../src/features/learning/reflexes/scorer/trees.ts'
-import { sampleContext } from '../../../../src/reflexes/reflex-context.ts'
 
 const columns: TreeColumn[] = [
   { source: { is: 'number', path: ['event', 'amount'] }, at: [50, 90] },
@@ -41,13 +39,4 @@ test('a name or a value from an event ends no comment', () => {
   const root = { ...country(1), column: 0, fails: { points: -60 }, passes: { points: 60 } }
   const text = linesOf({ ...NO_TREES, columns: hostile, trees: [{ own: 0, root }] }, ['x\n*/']).join('')
   expect(text).not.toMatch(/[\n\u2028]|\*\//)
-})
-
-test('the own values of an event are named with what they say for and against a decision', () => {
-  const event = { ...sampleContext.event, amount: 95, country: 'fr' } as Saw['event']
-  expect(namedSplits(trees, { ...sampleContext, event })).toEqual([
-    { own: 0, name: 'amount', value: 95, points: 77 },
-    { own: 0, name: 'country', value: 'fr', points: -60 },
-  ])
-  expect(namedSplits(trees, { ...sampleContext, event: { ...event, country: 'es' } })).toEqual([])
 })

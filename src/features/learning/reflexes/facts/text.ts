@@ -18,7 +18,6 @@ const BEGINNING = 5
 
 /** The first letters of a long word with a mark that no word has: words have endings. */
 export const beginningOf = (word: string): string | null => (word.length > BEGINNING ? `${word.slice(0, BEGINNING)}-` : null)
-export const beginningCode = (word: string): string => `${word}.length > ${BEGINNING} && seen.add(\`\${${word}.slice(0, ${BEGINNING})}-\`)`
 
 /** The same function in learned code. */
 export const WORDS_SOURCE = `function wordsOf(text) {

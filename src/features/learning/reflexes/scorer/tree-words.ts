@@ -1,9 +1,8 @@
-import type { Saw } from '../../episode.ts'
 import { type ContextPath, REPEATS } from '../facts/condition.ts'
 import { quote } from '../facts/text.ts'
-import { passes, type TreeNode, type TreeTest } from './grow.ts'
-import { type CategoryValue, isCategory, type NumberSource, partOf, type TreeColumn } from './numbers.ts'
-import { binsIn, type Trees } from './trees.ts'
+import type { TreeNode, TreeTest } from './grow.ts'
+import { isCategory, type NumberSource, type TreeColumn } from './numbers.ts'
+import type { Trees } from './trees.ts'
 
 /** Fewer rules than this are read as rules, more as the names of what is asked about. */
 const MOST_RULES = 12
@@ -11,9 +10,6 @@ const MOST_RULES = 12
 const LEAST_POINTS = 10
 const MOST_NAMES = 12
 const LEAST_SHARE = 0.005
-
-/** `value`: the event's own; undefined: missing. `points`: for the class, negative: against. */
-export type NamedSplit = { own: number; name: string; value: number | CategoryValue | undefined; points: number }
 
 /** Lines for a comment: rules if they are few, else what is asked about, the most telling first. */
 export function linesOf(trees: Trees, classNames: readonly string[]): string[] {
@@ -24,31 +20,6 @@ export function linesOf(trees: Trees, classNames: readonly string[]): string[] {
   const telling = shares.filter(({ share }) => share >= LEAST_SHARE).sort((one, other) => other.share - one.share)
   return telling.slice(0, MOST_NAMES).map(({ name, share }) => `${name}: ${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`)
 }
-
-/** The parts of this event that speak for and against each class, by the size of the points. */
-export function namedSplits(trees: Trees, saw: Saw): NamedSplit[] {
-  const bins = binsIn(trees, saw) ?? []
-  const sums = new Map<string, { own: number; column: number; points: number }>()
-  for (const { own, root } of bins.length > 0 ? trees.trees : []) {
-    for (let node = root; 'fails' in node;) {
-      const { column } = node
-      const next: TreeNode = passes(node, bins[column] ?? 0) ? node.passes : node.fails
-      const key = `${own} ${column}`
-      const known = sums.get(key) ?? { own, column, points: 0 }
-      sums.set(key, { ...known, points: known.points + meanOf(next) - meanOf(node) })
-      node = next
-    }
-  }
-  const named = [...sums.values()].flatMap(({ own, column, points }): NamedSplit[] => {
-    const source = trees.columns[column]?.source
-    return source ? [{ own, name: nameOfSource(source), value: partOf(source, saw), points: Math.round(points) }] : []
-  })
-  return named
-    .filter(({ points }) => points !== 0)
-    .sort((one, other) => Math.abs(other.points) - Math.abs(one.points) || one.own - other.own)
-}
-
-const meanOf = (node: TreeNode): number => ('fails' in node ? (meanOf(node.fails) + meanOf(node.passes)) / 2 : node.points)
 
 /** The leaves, with the points of equal ones added up. */
 function rulesOf({ columns, trees }: Trees): { tests: string; own: number; points: number }[] {

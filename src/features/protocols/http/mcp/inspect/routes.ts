@@ -13,7 +13,12 @@ import { serve } from '../../../../../http/describe/operation.ts'
 import { rpc } from '../message.ts'
 import { answerOnce } from '../transport.ts'
 import { shown } from './shown.ts'
-import { inspectionsOf } from './tools.ts'
+import * as dead_letters from '../../../../../contract/operations/dead-letters.ts'
+import { findInScope } from '../../../../../contract/operations/events.ts'
+import * as health from '../../../../../contract/operations/health.ts'
+import * as reflexes from '../../../../../contract/operations/reflexes.ts'
+import * as scopes from '../../../../../contract/operations/scopes.ts'
+import * as skills from '../../../../../contract/operations/skills.ts'
 
 const inspect = operations({ tag: 'Agents', roles: ['viewer'] })('post /v1/mcp/inspect', 'callInspection', 'Ask about agents over MCP', {
   description:
@@ -78,3 +83,26 @@ function resultOf(ok: boolean, value: Json | undefined): CallToolResult {
   const { title, detail, status } = isJsonFields(value) ? value : {}
   return { content: [text(shown({ status: status ?? null, title: title ?? null, detail: detail ?? null }))], isError: true }
 }
+
+const platform: readonly AnyOperation[] = [
+  scopes.list,
+  scopes.state,
+  scopes.context,
+  scopes.log,
+  findInScope,
+  reflexes.list,
+  skills.list,
+  health.detailed,
+  dead_letters.list,
+]
+
+/** The order in which models have always seen the tools. Others follow. */
+const ORDER =
+  'list_scopes show_scope show_context read_log explain_event list_traces explain_trace what_acts list_reflexes list_skills ' +
+  'statistics replay_trace health what_waits approvals_waiting dead_letters'
+const places = new Map(ORDER.split(' ').map((name, place) => [name, place]))
+const placeOf = ({ mcp }: AnyOperation): number => places.get(mcp?.name ?? '') ?? places.size
+
+/** Requests that only read, and that the server of inspections offers as tools. */
+const inspectionsOf = (declared: readonly AnyOperation[]): readonly AnyOperation[] =>
+  [...platform, ...declared].filter(({ mcp }) => mcp).toSorted((one, other) => placeOf(one) - placeOf(other))
