@@ -58,7 +58,7 @@ async function take(env: Env, names: readonly string[]): Promise<Spent> {
   const each = await Promise.all(names.map((name) => scopes.getByName(name).writes()))
   const total = (key: keyof Writes) => each.reduce((sum, writes) => sum + writes[key], 0)
   const scope = { rows: total('rows'), alarms: total('alarms'), bytes: total('bytes'), kept: total('kept') }
-  const d1 = await takeDatabaseWrites(env.DB)
+  const d1 = await takeDatabaseWrites(env.DB, names)
   const taken = { scope, d1: { ...d1, bytes: d1.bytes - (await queuedBytes(env.DB)) }, ...spent }
   spent = { ...nothing }
   return taken

@@ -196,7 +196,7 @@ async function settled(
   }
   const before = await total()
   await send()
-  await until(async () => (await total()) >= before + count, { pause_ms: 100, what: `all events in ${scopes[0]}` })
+  await until(async () => (await total()) >= before + count, { pause_ms: 100, timeout_ms: 600_000, what: `all events in ${scopes[0]}` })
   await reflex.quiet(...scopes)
 }
 

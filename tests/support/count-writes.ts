@@ -12,7 +12,7 @@ type D1Session = Record<'_send' | '_queryOrThrow', (...given: unknown[]) => Prom
 
 const counters = new Map<object, Counter>()
 const counting = new WeakSet<object>()
-const d1 = { rows: 0, alarms: 0, bytes: 0 }
+const d1 = { written: [] as { rows: number; names: string }[], bytes: 0 }
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'`
 
 /** Counts what this object's storage writes from now on. */
@@ -57,6 +57,19 @@ export function takeStorageWrites(storage: DurableObjectStorage): Writes {
   return { rows, alarms, bytes: storage.sql.databaseSize, kept: sum(kept) }
 }
 
+/** Deletions, and the sums of the sweep: they serve many events, whenever they come. */
+const SWEPT = /^\s*(?:DELETE FROM (?!dead_letters)|INSERT INTO statistics_sums)/
+const NOTED = /^\s*INSERT INTO queued\b/
+
+/**
+ * The rows that a statement writes for its events. The sweep deletes a note soon after: that is
+ * counted with the note, since whether it has come yet is chance.
+ */
+function rowsOf(statement: string, written: number): number {
+  if (SWEPT.test(statement)) return 0
+  return NOTED.test(statement) ? 2 * written : written
+}
+
 /** Counts what this isolate writes to D1 from now on. */
 export function countDatabase(db: D1Database): void {
   const { alwaysPrimarySession } = db as unknown as { alwaysPrimarySession: D1Session }
@@ -67,8 +80,10 @@ export function countDatabase(db: D1Database): void {
       (send) =>
         async function (this: object, ...given) {
           const answer = (await send.apply(this, given)) as D1Answer | D1Answer[]
-          for (const { meta } of Array.isArray(answer) ? answer : [answer]) {
-            d1.rows += meta?.rows_written ?? 0
+          const statements = [given[1]].flat().map(String)
+          for (const [index, { meta }] of [answer].flat().entries()) {
+            const rows = rowsOf(statements[index] ?? '', meta?.rows_written ?? 0)
+            if (rows > 0) d1.written.push({ rows, names: JSON.stringify(given[2]) })
             d1.bytes = meta?.size_after ?? d1.bytes
           }
           return answer
@@ -77,13 +92,20 @@ export function countDatabase(db: D1Database): void {
   }
 }
 
-/** The writes to D1 since the last call. */
-export async function takeDatabaseWrites(db: D1Database): Promise<Writes> {
-  const { results } = await db.prepare(TABLES).all<{ name: string }>()
-  const kept = results.map(async ({ name }) => (await db.prepare(`SELECT count(*) AS n FROM "${name}"`).first<number>('n')) ?? 0)
-  const writes = { ...d1, kept: sum(await Promise.all(kept)) }
-  d1.rows = 0
-  return writes
+/** The tables of D1 with a scope's rows that retention deletes. */
+const KEPT = ['events', 'calls', 'statistics'].map(
+  (table) => `(SELECT count(*) FROM ${table} WHERE scope IN (SELECT value FROM json_each(?1)))`,
+)
+
+/**
+ * The writes to D1 since the last call, by statements that name one of these scopes: others send
+ * what they have counted at the same time.
+ */
+export async function takeDatabaseWrites(db: D1Database, scopes: readonly string[]): Promise<Writes> {
+  const named = new RegExp(`"(?:${scopes.join('|')})\\\\*"`)
+  const rows = sum(d1.written.splice(0).flatMap((one) => (named.test(one.names) ? one.rows : [])))
+  const statement = db.prepare(`SELECT ${KEPT.join(' + ')} AS kept`).bind(JSON.stringify(scopes))
+  return { rows, alarms: 0, bytes: d1.bytes, kept: (await statement.first<number>('kept')) ?? 0 }
 }
 
 /** A cursor counts its writes once its rows were read, before the next statement. */
