@@ -4,17 +4,23 @@ import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { DecidedBy } from '../../contract/principal.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
-import type { Clean } from '../../base/secrets.ts'
+import type { AgentRegistry } from '../../agent/registry.ts'
+import type { Clean, SecretHider } from '../../base/secrets.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes } from '../../events/declared-types.ts'
 import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
 import { idIn, type ReadCommand, type SocketCommands } from './socket-command.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Attachment, Sockets } from './sockets.ts'
-import type { Lanes } from '../effects/wiring.ts'
 import { z } from 'zod'
 
-type SocketMessagesParts = Pick<Lanes, 'scope' | 'agents' | 'hider' | 'now' | 'settings'> & {
+type SocketMessagesParts = {
+  scope: string
+  agents: AgentRegistry
+  hider: SecretHider
+  now: () => number
+  settings: () => Settings
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
   accept: (events: Clean<Event>[]) => Accepted

@@ -3,12 +3,16 @@ import { limits } from '../../base/limits.ts'
 import { WATCHER } from '../../contract/watcher.ts'
 import { senderOf } from '../../events/parse-event.ts'
 import type { KeyCheck } from './key-check.ts'
-import type { Lanes } from '../effects/wiring.ts'
 import type { Streams } from './sse.ts'
 import { byteLength } from '../../base/json.ts'
+import type { SecretHider } from '../../base/secrets.ts'
 import type { Log } from '../log/log.ts'
 
-type SocketsParts = Pick<Lanes, 'context' | 'log' | 'hider' | 'now'> & {
+type SocketsParts = {
+  context: DurableObjectState
+  log: Log
+  hider: SecretHider
+  now: () => number
   turns: { readonly current: { turn_id: string } | null }
   key_check: Pick<KeyCheck, 'used' | 'watch'>
   streams: Pick<Streams, 'part'>

@@ -8,7 +8,7 @@ import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { partHash } from '../../traces/part-hash.ts'
-import type { ScopeFeature } from '../feature.ts'
+import type { ReflexStep } from '../../reflexes/decide.ts'
 import type { Database, Unit } from '../storage/unit.ts'
 import { type Log, pack, unpack, type PackedText } from './log.ts'
 
@@ -125,9 +125,9 @@ export function basisOf({ env, agent, settings, log_parts }: BasisParts): (unit:
 }
 
 /** Keeps the code that ran, for replays: it stays as long as the log that names it. */
-export const keepingPrograms = (log_parts: LogParts): ScopeFeature => ({
+export const keepingPrograms = (log_parts: LogParts) => ({
   name: 'replays',
-  ran: (unit, { ran }) => {
+  ran: (unit: Unit, { ran }: Pick<ReflexStep, 'ran'>) => {
     // Every reader of the log would read sealed code.
     if (ran && !ran.version.sealed) log_parts.put(unit, programOf(ran.version), { named: ran.version.hash })
   },

@@ -8,7 +8,6 @@ import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { storeOf } from '../../store/store.ts'
-import type { Inbox } from '../inbox/inbox.ts'
 import type { Alarm } from '../upkeep/alarm.ts'
 import type { Guard } from '../upkeep/guard.ts'
 import type { Database, Unit, UnitOfWork } from '../storage/unit.ts'
@@ -74,7 +73,7 @@ type Reported = {
   database: Database
   settings: Settings
   agent: Agent
-  inbox: Inbox
+  inbox: { readonly open: number }
   guard: Guard
 }
 

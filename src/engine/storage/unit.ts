@@ -1,7 +1,6 @@
 import type { Statement } from '../../core/event-statements.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { type Counters as Counts, type WorkKind, counters } from '../../contract/scope.ts'
-import type { Alarm } from '../upkeep/alarm.ts'
 import { jsonChunks } from '../../base/json.ts'
 import { hideAll, hidesNothing, type SecretHider } from '../../base/secrets.ts'
 
@@ -38,7 +37,7 @@ type UnitParts = {
   buffered: readonly Buffered[]
   deferred: Pick<Deferred, 'flush'>
   guard: { failed(work: GuardedWork, error: unknown): void }
-  alarm: Pick<Alarm, 'by'>
+  alarm: { by(at: number): void }
   /** Sets the alarm that the unit's changes need. */
   outbox: { arm(): void }
   reset: (error: unknown) => void

@@ -1,20 +1,20 @@
 import { type Event, withDefaults } from '../../core/event.ts'
 import { limits } from '../../base/limits.ts'
-import type { Clean } from '../../base/secrets.ts'
+import type { Clean, SecretHider } from '../../base/secrets.ts'
 import { nextTick, type Schedule, type Timer } from '../../contract/settings/schedule.ts'
 import type { Refused } from '../../base/result.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
-import type { Unit } from '../storage/unit.ts'
-import type { Ground } from '../storage/wiring.ts'
+import type { Database, Unit } from '../storage/unit.ts'
+import type { Guard } from './guard.ts'
 
 /** Excludes parked timers, whose ticks crashed the scope. Setting one releases it. */
 const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND parked_at IS NOT NULL)`
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
-type TimersParts = Pick<Ground, 'database' | 'guard' | 'scope' | 'hider' | 'now'>
+type TimersParts = { database: Database; guard: Guard; scope: string; hider: SecretHider; now: () => number }
 
 /**
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
