@@ -8,6 +8,7 @@ import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'
 import { INTENTS_HEADER, intentNames, measureIntents } from './intents.ts'
 import { measureProcedures, PROCEDURES_HEADER } from './procedures.ts'
+import { recordedTeachers } from './recorded.ts'
 import { type Labels, measureTable, tableNames, TABLE_HEADER } from './tables.ts'
 
 const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
@@ -19,6 +20,7 @@ Serves public inputs in time order to a scope that learns reflexes (docs/learnin
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
   --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
   --procedures    skills from the retail tasks of tau2-bench, of which DIR holds tasks.json and db.json
+  --recorded      decisions of real models, of which DIR holds the recorded runs
   --rounds N      of the tasks, 4 unless set
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
   --json          everything
@@ -35,6 +37,7 @@ const { values: options } = parseArgs({
     table: { type: 'string', multiple: true },
     intents: { type: 'string', multiple: true },
     procedures: { type: 'boolean', default: false },
+    recorded: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '4' },
     labels: { type: 'string', default: 'real' },
     json: { type: 'boolean', default: false },
@@ -46,8 +49,12 @@ const { values: options } = parseArgs({
 const HEADER = `| input | noise | no teacher needed | agreement | calls per 100 before | after | exact cache | masked cache | run | learning |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |`
 
+const RECORDED_HEADER = `| teacher | runs | decisions | a further answer to an equal text differs | proven | decided without the teacher | contradicted |
+| --- | --- | --- | --- | --- | --- | --- |`
+
 const { data, table, intents } = options
 if (data === undefined) console.log(usage)
+else if (options.recorded) await runRecorded(data)
 else if (options.procedures) await runProcedures(data)
 else if (table) runTables(data, table)
 else if (intents) runIntents(data, intents)
@@ -56,6 +63,24 @@ else await run(data)
 function runTables(directory: string, names: readonly string[]): void {
   console.log(TABLE_HEADER)
   for (const name of names) console.log(measureTable(name, directory, options.labels as Labels))
+}
+
+/** The teacher contradicts a decision of a reflex that differs from the recorded run. */
+async function runRecorded(directory: string): Promise<void> {
+  console.log(RECORDED_HEADER)
+  for (const teacher of recordedTeachers(directory)) {
+    const { name, runs, items, asked_again, first_differs } = teacher
+    const result = await measure(new QuickJsSandbox(sandboxModule(), { now: computed }), teacher, {
+      noise: 0,
+      audit: Number(options.audit),
+      agreement: Number(options.bound),
+    })
+    const [decided, agreed] = [result.first_half, result.second_half].reduce(([n, k], half) => [n + half.decided, k + half.agreed], [0, 0])
+    const promoted = result.history.filter((line) => line.includes('proven')).length
+    const noise = `${first_differs} of ${asked_again} (${percent(first_differs, asked_again)})`
+    const cells = [name, runs, items.length, noise, promoted, percent(decided, items.length), `${decided - agreed} of ${decided}`]
+    console.log([`| ${cells.join(' | ')} |`, ...(options.history ? [...result.history, ...result.refused] : [])].join('\n'))
+  }
 }
 
 async function runProcedures(directory: string): Promise<void> {

@@ -8,8 +8,12 @@ import { drawOf, hashOf } from './draw.ts'
 
 /** An event with its context, and the decision that is right. */
 export type Item = { id: string; at: number; source: string; saw: Saw; label: EpisodeAct[] }
-/** `speaks`: the teacher says in one of several ways that it did what it did. */
-export type Input = { name: string; items: Item[]; trusted: ReadonlySet<string>; speaks?: true }
+/**
+ * `speaks`: the teacher says in one of several ways that it did what it did. `again`: the answers
+ * of a teacher that was recorded.
+ */
+export type Input = { name: string; items: Item[]; trusted: ReadonlySet<string>; speaks?: true; again?: Answers }
+type Answers = (item: Pick<Item, 'id' | 'label'>, attempt: number) => EpisodeAct[]
 
 /** Names are permuted: nothing may be known beforehand. */
 const name = (word: string): string => `x${hashOf(`seed ${word}`).toString(36)}`
@@ -70,6 +74,10 @@ function stream(entries: readonly (Fields & { label: EpisodeAct[] })[]): Item[] 
     saw: sawOf(events.slice(Math.max(0, index - 600), index + 1), times.slice(Math.max(0, index - 600), index + 1), 0),
   }))
 }
+
+/** Events with a text, each an hour after the one before. */
+export const itemsOf = (asked: readonly { asked: string; at: number; acts: EpisodeAct[] }[]): Item[] =>
+  stream(asked.map(({ asked: text, at, acts }) => ({ type: 'asked', source: 'bench', at, fields: { text }, label: acts })))
 
 const ADDRESS = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/
 /** Guesses and probes; the server's own remarks about them are no occasion of their own. */

@@ -73,6 +73,7 @@ function count(counts: Counts, { acts, label, calls }: { acts: EpisodeAct[] | nu
 
 /** The label; a share of the answers belongs to another event, drawn for each attempt. */
 function teacherOf(input: Input, noise: number): Ask {
+  if (input.again) return input.again
   const ask = silentTeacherOf(input, noise)
   return input.speaks ? (item, attempt) => [...ask(item, attempt), wordsOf(item.id, attempt)] : ask
 }
