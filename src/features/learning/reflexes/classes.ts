@@ -1,3 +1,4 @@
+import type { Steps } from '../../../base/steps.ts'
 import { canonicalJson, isJsonFields, type Json } from '../../../base/json.ts'
 import { MOST_ACTS } from '../../../contract/action.ts'
 import { isMask } from '../../../traces/redact.ts'
@@ -44,13 +45,15 @@ type Member = { index: number; acts: readonly EpisodeAct[]; saw: Saw; flat: Flat
 type Into = Pick<Classes, 'of' | 'refused'> & { classes: DecisionClass[] }
 
 /** Groups decisions by tools and arguments, and finds out where the arguments come from. */
-export function classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Classes {
+export function* classesOf(episodes: readonly Episode[], replies: Replies = 'heard'): Steps<Classes> {
   const into: Into = { of: new Int32Array(episodes.length).fill(-1), classes: [], refused: [] }
-  const members = episodes.map(({ acts, saw }, index) => {
+  const members = yield* mapped(episodes, ({ acts, saw }, index) => {
     const words = wordsIn(replies, saw.event)
     return memberOf({ index, saw, words, unheard: false, acts: replies === 'ignore' ? withoutWords(acts) : acts })
   })
-  for (const [decision, own] of groups(members.map(withoutVaryingWords(members)))) {
+  const fixed = yield* fixedWords(members)
+  for (const [decision, own] of yield* groups(yield* mapped(members, (member) => withoutVaryingWords(member, fixed)))) {
+    yield
     const [first] = own
     if (own.length < LEAST_DECISIONS || !first)
       into.refused.push({ decision, episodes: own.length, reason: `it was taken fewer than ${LEAST_DECISIONS} times` })
@@ -63,7 +66,7 @@ export function classesOf(episodes: readonly Episode[], replies: Replies = 'hear
         episodes: own.length,
         reason: `it has ${first.acts.length} acts, and a reflex has at most ${MOST_ACTS}`,
       })
-    else split(decision, own, into)
+    else yield* split(decision, own, into)
   }
   return into
 }
@@ -78,24 +81,43 @@ export function withoutWords(acts: readonly EpisodeAct[]): readonly EpisodeAct[]
  * Words that nobody heard are kept where they are always the same beside such acts: then a reflex
  * says them to those who do hear it. Elsewhere they are no part of the decision.
  */
-function withoutVaryingWords(members: readonly Member[]): (member: Member) => Member {
-  const fixed = new Map<string, boolean>()
-  for (const [group, own] of groups(members.filter(hasUnheardWords))) {
+function withoutVaryingWords(member: Member, fixed: ReadonlySet<string>): Member {
+  if (!hasUnheardWords(member) || fixed.has(groupOf(member.acts))) return member
+  return memberOf({ ...member, acts: withoutWords(member.acts), unheard: true })
+}
+
+/** The groups of decisions whose unheard words are always the same. */
+function* fixedWords(members: readonly Member[]): Steps<Set<string>> {
+  const fixed = new Set<string>()
+  for (const [group, own] of yield* groups(members.filter(hasUnheardWords))) {
+    yield
     const names = [...(own[0]?.flat.keys() ?? [])].filter((name) => isReplyAt(own[0], name))
-    fixed.set(group, own.length >= LEAST_DECISIONS && names.every((name) => templateFor(own, name) !== null))
+    let isFixed = own.length >= LEAST_DECISIONS
+    for (const name of names) isFixed &&= (yield* templateFor(own, name)) !== null
+    if (isFixed) fixed.add(group)
   }
-  return (member) => {
-    if (!hasUnheardWords(member) || fixed.get(groupOf(member.acts)) === true) return member
-    return memberOf({ ...member, acts: withoutWords(member.acts), unheard: true })
-  }
+  return fixed
 }
 
 const hasUnheardWords = ({ acts, words }: Member): boolean => words === 'none' && withoutWords(acts).length < acts.length
 
 export const NOTHING = 'nothing'
 
-function groups(members: readonly Member[]): [string, Member[]][] {
-  const found = Map.groupBy(members, ({ acts }) => groupOf(acts))
+/** Decisions of one step. */
+const STEP = 100
+
+function* mapped<Item, Made>(items: readonly Item[], make: (item: Item, index: number) => Made): Steps<Made[]> {
+  const made: Made[] = []
+  for (const [index, item] of items.entries()) {
+    if (index % STEP === 0) yield
+    made.push(make(item, index))
+  }
+  return made
+}
+
+function* groups(members: readonly Member[]): Steps<[string, Member[]][]> {
+  const names = yield* mapped(members, ({ acts }) => groupOf(acts))
+  const found = Map.groupBy(members, (_, index) => names[index] ?? '')
   return [...found].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
@@ -120,7 +142,7 @@ function flatten(value: Json, path: ContextPath = [], found: Flat = new Map()): 
 }
 
 /** Arguments become slots where they can be found; others tell classes apart. */
-function split(decision: string, members: readonly Member[], into: Into): void {
+function* split(decision: string, members: readonly Member[], into: Into): Steps<void> {
   const names = [...(members[0]?.flat.keys() ?? [])].sort()
   const templates = new Map<string, ActionTemplate>()
   for (const name of names) {
@@ -128,9 +150,9 @@ function split(decision: string, members: readonly Member[], into: Into): void {
     const shown = keyName(members[0], name)
     const refuse = (reason: string) => void into.refused.push({ decision, episodes: members.length, reason })
     if (values.some(isMask)) return refuse(`its argument ${shown} is masked in the log`)
-    const distinct = new Set(values.map(canonicalJson))
+    const distinct = new Set(yield* mapped(values, canonicalJson))
     const isFree = isReplyAt(members[0], name) && members.some(({ words }) => words === 'said')
-    const template = distinct.size === 1 ? null : isFree ? likeliestWords(members, name) : templateFor(members, name)
+    const template = distinct.size === 1 ? null : yield* (isFree ? likeliestWords : templateFor)(members, name)
     if (template) templates.set(name, template)
     else if (isFree && distinct.size > 1) return refuse('none of its words could be said again')
     else if (distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS)
@@ -144,7 +166,8 @@ function split(decision: string, members: readonly Member[], into: Into): void {
           .map((name) => [keyName(member, name), member.flat.get(name)?.value ?? null]),
       ),
     )
-  const kinds = Map.groupBy(members, (member) => keyOf(member, () => true))
+  const keys = yield* mapped(members, (member) => keyOf(member, () => true))
+  const kinds = Map.groupBy(members, (_, index) => keys[index] ?? '')
   for (const [key, own] of [...kinds].sort(([one], [other]) => (one < other ? -1 : 1))) {
     const [first] = own
     if (!first) continue
@@ -154,7 +177,8 @@ function split(decision: string, members: readonly Member[], into: Into): void {
       continue
     }
     const acts = first.acts.map(({ kind, name, input }, place) => ({ kind, name, input: fill(input, [String(place)], templates) }))
-    for (const member of own) if (isGiven(member, acts)) into.of[member.index] = into.classes.length
+    for (const [index, given] of (yield* mapped(own, (member) => isGiven(member, acts))).entries())
+      if (given) into.of[own[index]?.index ?? -1] = into.classes.length
     const speaks = withoutWords(first.acts).length < first.acts.length
     const beside = speaks ? `${decision} ${keyOf(first, (name) => !isReplyAt(first, name))}` : null
     into.classes.push({ key: `${decision} ${key}`, acts, beside, unheard: own.some(({ unheard }) => unheard) })
@@ -219,20 +243,21 @@ function fill(value: Json, path: ContextPath, templates: ReadonlyMap<string, Act
 type Example = { saw: Seen; value: string | number }
 
 /** The template that gives an argument; null if nothing gives it. */
-function templateFor(members: readonly Member[], name: string): ActionTemplate | null {
+function* templateFor(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
   const place = placeOf(name)
-  const examples = members.flatMap(({ saw, acts, flat }): Example[] => {
+  const found = yield* mapped(members, ({ saw, acts, flat }): Example[] => {
     const value = flat.get(name)?.value
     return typeof value === 'string' || typeof value === 'number' ? [{ saw: withOutputs(saw, acts, place), value }] : []
   })
+  const examples = found.flat()
   if (examples.length < members.length) return null
   if (examples.every(({ value }) => value === examples[0]?.value)) return { constant: examples[0]?.value ?? null }
   const isReply = isReplyAt(members[0], name)
-  return slotOf(examples) ?? outputSlotOf(examples, { asText: isReply }) ?? joined(examples, isReply)
+  return (yield* slotOf(examples)) ?? (yield* outputSlotOf(examples, { asText: isReply })) ?? (yield* joined(examples, isReply))
 }
 
 /** The words that were said most often, of those that can be said again. */
-function likeliestWords(members: readonly Member[], name: string): ActionTemplate | null {
+function* likeliestWords(members: readonly Member[], name: string): Steps<ActionTemplate | null> {
   const shapes = Map.groupBy(members, ({ flat }) => {
     const said = flat.get(name)?.value
     const words = typeof said === 'string' ? said.split(/\s+/) : []
@@ -240,24 +265,25 @@ function likeliestWords(members: readonly Member[], name: string): ActionTemplat
   })
   for (const own of [...shapes.values()].sort((one, other) => other.length - one.length)) {
     if (own.length < LEAST_DECISIONS) return null
-    const template = templateFor(own, name)
+    const template = yield* templateFor(own, name)
     if (template) return template
   }
   return null
 }
 
 /** A text whose words are constant or slots. Only a reply may have outputs among its words. */
-function joined(examples: readonly Example[], mayHaveOutputs: boolean): ActionTemplate | null {
+function* joined(examples: readonly Example[], mayHaveOutputs: boolean): Steps<ActionTemplate | null> {
   const texts = examples.flatMap(({ saw, value }) => (typeof value === 'string' ? [{ saw, parts: value.split(/([\s,.;:!?()]+)/) }] : []))
   const length = texts[0]?.parts.length ?? 0
   if (length < 2 || texts.length < examples.length || texts.some(({ parts }) => parts.length !== length)) return null
   const join: (string | ReplySlot | OutputSlot)[] = []
   for (let at = 0; at < length; at += 1) {
+    yield
     const values = texts.map(({ saw, parts }) => ({ saw, value: parts[at] ?? '' }))
     const isConstant = values.every(({ value }) => value === values[0]?.value)
     const part = isConstant
       ? (values[0]?.value ?? '')
-      : (slotOf(values) ?? (mayHaveOutputs ? outputSlotOf(values, { asText: true }) : null))
+      : ((yield* slotOf(values)) ?? (mayHaveOutputs ? yield* outputSlotOf(values, { asText: true }) : null))
     if (part === null) return null
     join.push(part)
   }
@@ -269,7 +295,7 @@ const GIVEN = 0.9
 const WRONG = 0.04
 
 /** The place in an earlier output that gives these values. `asText`: a number may become a text. */
-function outputSlotOf(examples: readonly Example[], { asText }: { asText: boolean }): OutputSlot | null {
+function* outputSlotOf(examples: readonly Example[], { asText }: { asText: boolean }): Steps<OutputSlot | null> {
   const found = new Map<string, OutputSlot>()
   const isSame = (value: string | number, got: Json | undefined) =>
     got === value || (asText && typeof got === 'number' && String(got) === value)
@@ -278,7 +304,7 @@ function outputSlotOf(examples: readonly Example[], { asText }: { asText: boolea
       for (const path of pathsIn(output, (leaf) => isSame(value, leaf))) found.set(JSON.stringify([place, path]), { output: place, path })
     })
   for (const slot of found.values()) {
-    const given = examples.map(({ saw, value }) => ({ value, got: outputAt(slot, saw) }))
+    const given = yield* mapped(examples, ({ saw, value }) => ({ value, got: outputAt(slot, saw) }))
     const right = given.filter(({ value, got }) => isSame(value, got)).length
     const wrong = given.filter(({ value, got }) => got !== undefined && !isSame(value, got)).length
     if (right >= examples.length * GIVEN && wrong <= examples.length * WRONG) return slot

@@ -75,8 +75,7 @@ function* prepare(
   episodes: readonly Episode[],
   { trusted = new Set(), fair = () => true, replies }: ReflexLearnOptions,
 ): Steps<PreparedEpisodes> {
-  const classes = classesOf(episodes, replies)
-  yield
+  const classes = yield* classesOf(episodes, replies)
   const matrix = isRuled(classes) ? yield* matrixOf(episodes) : { size: episodes.length, features: [], rows: [] }
   const fairBits = classes.classes.map(({ acts: [act = null] }) =>
     bitsOf(episodes.length, (index) => fair(episodes[index] as Episode, act)),

@@ -1,3 +1,4 @@
+import type { Steps } from '../../../base/steps.ts'
 import type { Saw } from '../episode.ts'
 import { type ContextPath, valueAt } from './facts/condition.ts'
 import { leavesOf } from './facts/facts.ts'
@@ -15,27 +16,38 @@ const WRONG = 0.04
 const MOST_EXTRACTORS = 4
 const TAUGHT_BY = 80
 const TRIED_ON = 400
+/** Examples, extractors and results of one step. */
+const TAUGHT_OF_STEP = 5
+const TRIED_OF_STEP = 5
+const RESULTS_OF_STEP = 100
 
 /** The slot that gives these values from these contexts, or null. */
-export function slotOf(examples: readonly Example[]): ReplySlot | null {
+export function* slotOf(examples: readonly Example[]): Steps<ReplySlot | null> {
   const taught = spread(examples, TAUGHT_BY)
   const tried = spread(examples, TRIED_ON)
   const candidates = new Map<string, Extractor>()
-  for (const example of taught) for (const extractor of candidatesOf(example)) candidates.set(JSON.stringify(extractor), extractor)
-  const results = [...candidates.values()]
-    .map((extractor) => ({ extractor, ...score(extractor, tried) }))
-    .filter(({ right, wrong }) => right.length > 1 && wrong <= (right.length + wrong) * WRONG)
-    .sort(
-      (one, other) =>
-        other.right.length - one.right.length ||
-        one.wrong - other.wrong ||
-        JSON.stringify(one.extractor).length - JSON.stringify(other.extractor).length,
-    )
+  for (const [index, example] of taught.entries()) {
+    if (index % TAUGHT_OF_STEP === 0) yield
+    for (const extractor of candidatesOf(example)) candidates.set(JSON.stringify(extractor), extractor)
+  }
+  const results: Result[] = []
+  for (const [index, extractor] of [...candidates.values()].entries()) {
+    if (index % TRIED_OF_STEP === 0) yield
+    const { right, wrong } = score(extractor, tried)
+    if (right.length > 1 && wrong <= (right.length + wrong) * WRONG) results.push({ extractor, right, wrong })
+  }
+  results.sort(
+    (one, other) =>
+      other.right.length - one.right.length ||
+      one.wrong - other.wrong ||
+      JSON.stringify(one.extractor).length - JSON.stringify(other.extractor).length,
+  )
   const chosen: Extractor[] = []
   const found = new Set<number>()
   for (let round = 0; round < MOST_EXTRACTORS; round += 1) {
     let best: { extractor: Extractor; fresh: number } | null = null
-    for (const { extractor, right } of results) {
+    for (const [index, { extractor, right }] of results.entries()) {
+      if (index % RESULTS_OF_STEP === 0) yield
       const fresh = right.filter((index) => !found.has(index)).length
       if (fresh > (best?.fresh ?? Math.max(1, tried.length * 0.005))) best = { extractor, fresh }
     }
@@ -49,10 +61,12 @@ export function slotOf(examples: readonly Example[]): ReplySlot | null {
   return wrong <= tried.length * WRONG ? { slot: chosen } : null
 }
 
+type Result = { extractor: Extractor; right: number[]; wrong: number }
+
 const spread = <Item>(items: readonly Item[], most: number): Item[] =>
   items.length <= most ? [...items] : Array.from({ length: most }, (_, index) => items[Math.floor((index * items.length) / most)] as Item)
 
-function score(extractor: Extractor, examples: readonly Example[]): { right: number[]; wrong: number } {
+function score(extractor: Extractor, examples: readonly Example[]): Omit<Result, 'extractor'> {
   const right: number[] = []
   let wrong = 0
   examples.forEach(({ saw, value }, index) => {

@@ -66,9 +66,20 @@ export function spanOf(read: readonly (readonly number[])[]): NumberRange | null
   return missed > newer.length * MOST_MISSED ? null : widened(all)
 }
 
+/** Numbers without a span may be beyond all others by as much as these differ. */
+export function farSpanOf(values: readonly number[]): NumberRange | null {
+  if (values.length === 0) return null
+  const [low, high] = rangeOf(values)
+  return [rounded(low - (high - low)), rounded(high + (high - low))]
+}
+
+const rangeOf = (values: readonly number[]): NumberRange => [
+  values.reduce((least, value) => Math.min(least, value), Infinity),
+  values.reduce((most, value) => Math.max(most, value), -Infinity),
+]
+
 function widened(values: readonly number[]): NumberRange {
-  const low = values.reduce((least, value) => Math.min(least, value), Infinity)
-  const high = values.reduce((most, value) => Math.max(most, value), -Infinity)
+  const [low, high] = rangeOf(values)
   const gap = ((high - low) * GAPS) / values.length
   return [rounded(low - gap), rounded(high + gap)]
 }

@@ -1,7 +1,7 @@
 import type { Steps } from '../../../../base/steps.ts'
 import type { Saw } from '../../episode.ts'
 import { type ContextPath, pathKey } from '../facts/condition.ts'
-import { type FieldSpan, spanOf } from '../facts/ranges.ts'
+import { farSpanOf, type FieldSpan, spanOf } from '../facts/ranges.ts'
 import { type Binned, type Drawn, type Growth, growTree, passes, pointsAt, type TreeNode } from './grow.ts'
 import { binOf, columnsOf, isCategory, type NumberSource, pairsOf, partOf, partsOf, type TreeColumn } from './numbers.ts'
 
@@ -281,8 +281,8 @@ function* taughtOf(saws: readonly Saw[], columns: readonly TreeColumn[]): Steps<
   for (const [, path] of paths) {
     if (!BOUNDED.has(path[0])) continue
     const numbers = (yield* partsOf({ is: 'number', path }, saws)).filter((part) => typeof part === 'number')
-    const span = spanOf(numbers.map((number) => [number]))
     yield
+    const span = spanOf(numbers.map((number) => [number])) ?? farSpanOf(numbers)
     if (span !== null) spans.push({ path, span })
   }
   return { taught, spans }
