@@ -171,11 +171,26 @@ function runLines(run: ShownRun, paint: Paint): string[] {
     written(answer),
     `${counted(episodes.read, 'decision')} read, ${episodes.used} used, ${episodes.asked_again} asked again`,
     ...episodes.skipped.map(({ reason, n }) => paint('dim', `  ${n} skipped: ${written(reason)}`)),
+    ...reachLines(run.reach ?? []),
     ...candidates.flatMap((one) => ['', ...candidateLines(one, paint)]),
     ...(rejected.length > 0 ? ['', 'Rejected:'] : []),
     ...rejected.map(({ what, reason }) => paint('dim', `  ${written(what)}: ${written(reason)}`)),
   ]
 }
+
+/** A line for each act: what it would take, and what can be reached at all. */
+const reachLines = (reach: NonNullable<ShownRun['reach']>): string[] =>
+  reach.length === 0
+    ? []
+    : [
+        '',
+        'What can be reached:',
+        ...reach.map(({ act, bound, decisions, error, must_leave, decides, needs, saves_usd }) => {
+          const least = must_leave === null || error === null ? '' : `, any method leaves at least ${percent(must_leave, 1)}`
+          const proof = needs === null ? 'none would prove it' : `about ${counted(needs, 'decision')} more for a proof`
+          return `  ${written(act)}: ${percent(decides, 1)} of ${counted(decisions, 'decision')} at a bound of ${bound}${least}; ${proof}; saves $${saves_usd.toFixed(4)}`
+        }),
+      ]
 
 function candidateLines(candidate: Candidate, paint: Paint): string[] {
   const { id, version, state, decision, examples } = candidate

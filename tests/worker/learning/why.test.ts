@@ -1,5 +1,7 @@
+import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
 import type { ReflexState } from '../../../src/contract/reflex.ts'
+import { sealVersion } from '../../../src/features/market/store/ownership.ts'
 import { sha256 } from '../../../src/base/json.ts'
 import { explaining } from '../../../src/features/learning/reflexes/explain.ts'
 import { learnReflexes } from '../../../src/features/learning/reflexes/learn.ts'
@@ -86,3 +88,19 @@ test('says before the proof what it would have done, and to others than its read
   expect((await why({ amount: 950 }, other)).status).toBe(403)
   expect((await call(`${scopePath(scope)}/events/none/why`)).status).toBe(404)
 }, 120_000)
+
+test('says nothing of what hidden code looks at or would do to a key that may not read it', async () => {
+  const { scope, id, why } = await served('shadow')
+  await sealVersion(env.DB, { kind: 'reflex', id, version: '1' })
+  const key = await keyFor(['viewer'], [scope])
+  for (const amount of [950, 90_000, 691]) {
+    const { status, body, text } = await why({ amount, weight: 5, age: 28 }, key)
+    expect(status).toBe(200)
+    expect(body.reflexes).toMatchObject([{ id, would: null, points: null, reasons: expect.arrayContaining([HIDDEN]) }])
+    for (const word of ['clean up', 'amount', 'weight', 'lead', 'taught']) expect(text).not.toContain(word)
+  }
+  // Its owner reads on.
+  expect((await why({ amount: 950 })).text).toContain('clean up')
+}, 120_000)
+
+const HIDDEN = 'Its code is hidden from this key, so that it says no more.'

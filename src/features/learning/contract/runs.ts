@@ -97,6 +97,30 @@ export const evidenceParts = ['train', 'agreed', 'differed'] as const
 export type EvidencePart = (typeof evidenceParts)[number]
 export const evidencePlace = place.meta({ id: 'EvidencePlace' })
 
+const share = z.number().min(0).max(1)
+const reach = z
+  .object({
+    act: text.describe('A tool, `reply`, `note`, `nothing`, or several with ` + `.'),
+    bound: share.describe('The share that has to agree, by the setting `learning.min_agreement`.'),
+    decisions: count.describe('Decisions of this act that were learned from.'),
+    error: share.nullable().describe('The share of these in which the teacher is not to be predicted; null: not known.'),
+    error_by: z
+      .enum(['repeats', 'learned'])
+      .nullable()
+      .describe(
+        '`repeats`: equal events that were decided differently. `learned`: what was learned errs so if it takes all, judged on decisions that it has not seen.',
+      ),
+    must_leave: share.nullable().describe('The least share that any method leaves to the slow path at this bound.'),
+    decides: share.describe('The share that what was learned would have decided rightly.'),
+    needs: count
+      .nullable()
+      .describe('About how many more decisions of the scope a proof takes, if nothing disagrees; null: none would prove it.'),
+    saves_usd: z.number().describe('The cost of the turns that it would have spared.'),
+  })
+  .meta({ id: 'LearnReach' })
+/** A row for each act: what can be reached. */
+export type Reach = z.infer<typeof reach>
+
 const rejected = z.object({ what: text, reason: text })
 export type Rejected = z.infer<typeof rejected>
 
@@ -147,12 +171,14 @@ const summary = z.object({
 })
 
 export const listedRun = summary.meta({ id: 'ListedLearnRun' })
-export const learnRun = summary.extend({ candidates: z.array(candidate), rejected: z.array(rejected) }).meta({ id: 'LearnRun' })
+export const learnRun = summary
+  .extend({ candidates: z.array(candidate), rejected: z.array(rejected), reach: z.array(reach).optional() })
+  .meta({ id: 'LearnRun' })
 
 /** A run as it is stored: the registry has the code of candidates, and their state. */
 export type StoredCandidate = Omit<Candidate, 'state' | 'code' | 'manifest'>
 export type ListedRun = InMs<z.infer<typeof listedRun>, 'started_at' | 'ended_at'>
-export type StoredRun = ListedRun & { candidates: StoredCandidate[]; rejected: Rejected[] }
+export type StoredRun = ListedRun & { candidates: StoredCandidate[]; rejected: Rejected[]; reach?: Reach[] }
 
 export const startedRun = z
   .object({

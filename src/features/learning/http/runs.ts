@@ -50,7 +50,8 @@ async function covered({ env, var: { principal } }: Pick<Context<AuthEnv>, 'env'
   return run
 }
 
-const presentListed = ({ candidates: _candidates, rejected: _rejected, ...run }: StoredRun) => withIso(run, ['started_at', 'ended_at'])
+const presentListed = ({ candidates: _candidates, rejected: _rejected, reach: _reach, ...run }: StoredRun) =>
+  withIso(run, ['started_at', 'ended_at'])
 
 /** The registry has the content and the state of a version; `deleted` if the key sees none. */
 async function withVersion(db: D1Database, found: StoredCandidate, principal: Principal): Promise<Candidate> {

@@ -11,14 +11,12 @@ export const boundFor = (agreement: Agreement, act: string): number => agreement
 const PARTS = { rules: 0.2, table: [0.15, 0.2, 0.25, 0.3] } as const
 const USUAL = 0.05
 /** A stricter bound aims at a larger part of the few errors that it allows: proofs take longer. */
-const MOST_PART = { rules: 0.5, table: 0.8 } as const
+const MOST_PART = 0.5
 
-const errors = (bound: number, part: number, most: number): number =>
-  Math.max(part * (1 - bound), Math.min(part * USUAL, most * (1 - bound)))
+const errors = (bound: number, part: number): number => Math.max(part * (1 - bound), Math.min(part * USUAL, MOST_PART * (1 - bound)))
 
 /** The share of the newer decisions in which rules may err. */
-export const errorsOfRules = (bound: number): number => errors(bound, PARTS.rules, MOST_PART.rules)
+export const errorsOfRules = (bound: number): number => errors(bound, PARTS.rules)
 
 /** Shares of errors that a table aims at, the strictest first. */
-export const errorsOfTable = (bound: number): number[] =>
-  Array.from(new Set(PARTS.table.map((part) => errors(bound, part, MOST_PART.table))))
+export const errorsOfTable = (bound: number): number[] => Array.from(new Set(PARTS.table.map((part) => errors(bound, part))))

@@ -148,15 +148,19 @@ function* split(decision: string, members: readonly Member[], into: Into): Steps
   for (const name of names) {
     const values = members.map(({ flat }) => flat.get(name)?.value ?? null)
     const shown = keyName(members[0], name)
-    const refuse = (reason: string) => void into.refused.push({ decision, episodes: members.length, reason })
-    if (values.some(isMask)) return refuse(`its argument ${shown} is masked in the log`)
     const distinct = new Set(yield* mapped(values, canonicalJson))
     const isFree = isReplyAt(members[0], name) && members.some(({ words }) => words === 'said')
     const template = distinct.size === 1 ? null : yield* (isFree ? likeliestWords : templateFor)(members, name)
-    if (template) templates.set(name, template)
-    else if (isFree && distinct.size > 1) return refuse('none of its words could be said again')
-    else if (distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS)
-      return refuse(`nothing that was seen gives its argument ${shown}`)
+    const isMany = distinct.size > MOST_VALUES && distinct.size > members.length / LEAST_DECISIONS
+    let reason: string | null = null
+    if (values.some(isMask)) reason = `its argument ${shown} is masked in the log`
+    else if (template) templates.set(name, template)
+    else if (isFree && distinct.size > 1) reason = 'none of its words could be said again'
+    else if (isMany) reason = `nothing that was seen gives its argument ${shown}`
+    if (reason !== null) {
+      into.refused.push({ decision, episodes: members.length, reason })
+      return
+    }
   }
   const keyOf = (member: Member, isPart: (name: string) => boolean): string =>
     canonicalJson(

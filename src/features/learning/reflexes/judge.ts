@@ -89,7 +89,13 @@ export function* judgeRules(prepared: PreparedEpisodes): Steps<JudgedRules> {
 }
 
 /** `leads`: the points that each class must be ahead by; a class without decides nothing. */
-export type JudgedScorer = { leads: (number | null)[]; byClass: HeldOut[]; disputed: number[] }
+export type JudgedScorer = {
+  leads: (number | null)[]
+  byClass: HeldOut[]
+  disputed: number[]
+  /** The share of wrong decisions of each class if all are taken. */
+  errors: (number | null)[]
+}
 type Bound = Threshold & { alpha: number }
 /** Parts of the history, in time order: each is judged by a table that the others teach. */
 const FOLDS = 5
@@ -151,7 +157,11 @@ export function* judgeScorer(prepared: PreparedEpisodes, bounds: readonly number
     const taken = fired.map(({ index }) => index)
     return heldOut(n, taken, (index) => classes.of[index] === own)
   })
-  return { leads, byClass, disputed }
+  const errors = classes.classes.map((_, own) => {
+    const taken = judged.filter(({ best }) => best === own)
+    return taken.length < LEAST_OF_CLASS ? null : taken.filter(({ agreed }) => !agreed).length / taken.length
+  })
+  return { leads, byClass, disputed, errors }
 }
 
 /** The bound holds for all decisions of the table together: none may hide behind the others. */

@@ -11,6 +11,8 @@ import { limits } from '../../../base/limits.ts'
 import { atOnce, type Steps } from '../../../base/steps.ts'
 import type { Replies } from '../../../contract/words.ts'
 import { partsOf } from '../../../reflexes/weights.ts'
+import type { Reach } from '../contract/runs.ts'
+import { reachOf } from './reach.ts'
 import { crowdOf } from './sources.ts'
 import { MOST_DECISIONS, readOf } from './scorer/fit.ts'
 import { type LearnedReflex, rulesReflex, scorerReflex } from './write.ts'
@@ -38,8 +40,10 @@ export type LearnedReflexes = {
   refused: LearningRefusal[]
   /** Ids of events whose decision may be a mistake of the teacher: worth asking again. */
   disputed: string[]
-  /** For each decision, how the older episodes predict the newer ones. */
+  /** For each decision, how other episodes predict it. */
   judged: { decision: string; held_out: HeldOut }[]
+  /** For each act, what can be reached at all. */
+  reach: Reach[]
 }
 
 /** The newest are taken. */
@@ -62,7 +66,7 @@ export function* learnReflexesInSteps(history: readonly Episode[], options: Refl
     ...(prepared?.classes.refused ?? []),
     ...(reason === null ? [] : [{ decision: 'all', episodes: episodes.length, reason }]),
   ]
-  if (prepared === null || reason !== null) return { episodes, reflexes: [], refused, disputed: [], judged: [] }
+  if (prepared === null || reason !== null) return { episodes, reflexes: [], refused, disputed: [], judged: [], reach: [] }
   return yield* choose(episodes, prepared, options)
 }
 
@@ -101,6 +105,9 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
   const of = { episodes, prepared, isGood }
   const asTable = isTable ? yield* writeTable(of, table) : null
   const written = asTable !== null && asTable.reflexes.length > 0 ? asTable : yield* writeRules(of, rules.byClass)
+  const isByTable = table !== null && written === asTable
+  const byClass = classes.classes.map((_, own) => (isByTable ? table.byClass : byRules)[own] ?? NONE)
+  const reach = yield* reachOf(episodes, { classes, byClass, errors: table?.errors ?? [], agreement })
   const disputed = new Set([...rules.disputed, ...(table?.disputed ?? []), ...written.exceptions])
   return {
     episodes,
@@ -109,8 +116,9 @@ function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, optio
     disputed: [...disputed].sort((one, other) => one - other).map((index) => episodes[index]?.id ?? ''),
     judged: classes.classes.map(({ key }, own) => ({
       decision: key,
-      held_out: (table !== null && written === asTable ? table.byClass : rules.byClass)[own] ?? NONE,
+      held_out: (isByTable ? table.byClass : rules.byClass)[own] ?? NONE,
     })),
+    reach,
   }
 }
 
@@ -168,7 +176,7 @@ function* writeTable(
   const reflex = scorerReflex({ episodes, prepared, held_out: byClass }, { scorer, leads })
   const reason = sizeReason(reflex)
   const refused = classes.classes.flatMap((_, own) =>
-    leads[own] == null || reason !== null ? [refusalOf(prepared, own, reason ?? reasonOf(byClass[own] ?? NONE))] : [],
+    leads[own] == null || reason !== null ? [refusalOf(prepared, own, reason ?? reasonOfTable(byClass[own] ?? NONE))] : [],
   )
   return { reflexes: reason === null ? [reflex] : [], refused, exceptions: [] }
 }
@@ -195,4 +203,10 @@ function sizeReason({ by, code: program }: LearnedReflex): string | null {
 function reasonOf({ n, covered, agreed }: HeldOut): string {
   if (covered >= LEAST_HELD_OUT) return `the older decisions predict ${agreed} of ${covered} newer ones`
   return `the older decisions predict ${covered} newer ones, of ${n} in all; at least ${LEAST_HELD_OUT} are needed`
+}
+
+/** A table is judged in five parts of the history, each by a table of the others. */
+function reasonOfTable({ n, covered, agreed }: HeldOut): string {
+  if (covered >= LEAST_HELD_OUT) return `tables of the other four fifths predict ${agreed} of ${covered} decisions in each fifth`
+  return `tables of the other four fifths are sure of ${covered} decisions, of ${n} in all; at least ${LEAST_HELD_OUT} are needed`
 }

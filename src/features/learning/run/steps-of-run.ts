@@ -185,6 +185,8 @@ const MOST_BEGUN = 4
 const MOST_ASKS = 100
 const MOST_REGISTERED = 200
 const MOST_COVERS = 10
+/** Acts of which a run says what can be reached. */
+const MOST_REACH = 100
 
 type RunStepsParts = { env: Env; store: LearnerStore; history: ReadHistory }
 
@@ -315,6 +317,7 @@ export class RunSteps {
         progress,
         episodes: { ...counts, used: used.length, ...ends, ...(crowd && { crowd }) },
         rejected: [...rejected, ...(store.get('unmined') ?? [])],
+        ...(learned && { reach: learned.reach.slice(0, MOST_REACH) }),
       })
     })
   }

@@ -6,8 +6,17 @@ import { learnRuns } from './tables.ts'
 
 /** Writes a run as its learner has it. An older copy changes nothing. */
 export async function writeRun(db: D1Database, run: StoredRun, revision: number): Promise<void> {
-  const { run_id: id, scope, status, started_at, ended_at, candidates, rejected, ...rest } = run
-  const row = { id, scope, status, started_at, ended_at, revision, summary: rest, findings: { candidates, rejected } }
+  const { run_id: id, scope, status, started_at, ended_at, candidates, rejected, reach, ...rest } = run
+  const row = {
+    id,
+    scope,
+    status,
+    started_at,
+    ended_at,
+    revision,
+    summary: rest,
+    findings: { candidates, rejected, ...(reach && { reach }) },
+  }
   await drizzle(db)
     .insert(learnRuns)
     .values(row)

@@ -1,7 +1,7 @@
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { runStatuses, type StoredRun } from '../contract/runs.ts'
 
-type Findings = Pick<StoredRun, 'candidates' | 'rejected'>
+type Findings = Pick<StoredRun, 'candidates' | 'rejected' | 'reach'>
 type Column = 'run_id' | 'scope' | 'status' | 'started_at' | 'ended_at'
 
 /** Runs of the learners, as each last reported. A higher `revision` overwrites a lower one. */
