@@ -39,7 +39,7 @@ function order(index: number): [{ type: string; amount: number; age: number; lan
 }
 
 function learned(decide: (index: number) => [Record<string, unknown> & { type: string }, EpisodeAct[]], count = 1500): string {
-  const [reflex] = learnReflexes(history(count, decide as typeof desk)).reflexes
+  const [reflex] = learnReflexes(history(count, decide as typeof desk), { agreement: 0.95 }).reflexes
   return reflex?.code ?? ''
 }
 
