@@ -4,7 +4,7 @@ import { DoneKeys, effectId, EffectJournal } from '../../src/engine/effects/effe
 import { childHead, scopeHead } from '../../src/engine/log/spans.ts'
 import { Log } from '../../src/engine/log/log.ts'
 import { Statistics } from '../../src/features/statistics/scope/statistics.ts'
-import { ScopeCounters, Database, unitOfWork, type Unit } from '../../src/engine/storage/unit.ts'
+import { ScopeCounters, Database, unitOfWork, type Unit } from '../../src/kernel/unit.ts'
 import { isLaid, laySchema } from '../../src/engine/storage/lay-schema.ts'
 import { timed } from './timed.ts'
 

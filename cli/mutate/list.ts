@@ -56,7 +56,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'u1',
-    file: 'src/engine/storage/unit.ts',
+    file: 'src/kernel/unit.ts',
     what: 'a unit commits although a nested unit failed and was caught',
     from: 'if (failure) throw failure.error\nif (unit === open',
     to: 'if (unit === open',
@@ -77,7 +77,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'u2',
-    file: 'src/engine/storage/unit.ts',
+    file: 'src/kernel/unit.ts',
     what: 'deferred claim written after the work, not before',
     from: 'if (unit.depth === 1) deferred.flush(unit)\nconst made = work(unit)',
     to: 'const made = work(unit)\nif (unit.depth === 1) deferred.flush(unit)',

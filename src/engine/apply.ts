@@ -10,7 +10,7 @@ import type { Log } from './log/log.ts'
 import { tellFailure } from './log/failures.ts'
 import { headOf, reflexHead, scopeHead } from './log/spans.ts'
 import { marksOf } from '../traces/otlp-target.ts'
-import type { Unit } from './storage/unit.ts'
+import type { Unit } from '../kernel/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
 export type ApplyParts = Pick<Lanes, 'inbox' | 'memory' | 'log' | 'basis' | 'settlement'> & {

@@ -15,11 +15,11 @@ import type { ScopeReport } from '../store/replicate.ts'
 import type { ToolDefinition } from '../tools/define-tool.ts'
 import type { FoundNotice, FoldRecord } from '../traces/entries/kind.ts'
 import type { Claimed, ArrivedEvent } from './inbox/inbox.ts'
-import type { SendItems } from './replication/outbox.ts'
+import type { SendItems } from '../kernel/outbox.ts'
 import type { Archived, Archiving } from './log/past.ts'
 import type { SocketCommands } from './live/socket-command.ts'
 import type { VersionProofs } from './reflexes/may-act.ts'
-import type { Unit } from './storage/unit.ts'
+import type { Unit } from '../kernel/unit.ts'
 import type { Stopped, Turn } from './turns/turn.ts'
 
 /** Work to do after decisions commit. */

@@ -19,7 +19,7 @@ export function install(scope: Collaborators, features: readonly FeatureInScope[
   for (const phases of features.flatMap(({ inScope }) => inScope?.(scope) ?? [])) {
     scope.features.push(phases)
     if (phases.due) scope.alarm.source(phases.due.bind(phases))
-    for (const [topic, send] of Object.entries(phases.topics ?? {})) scope.outbox.topic(topic, send)
+    for (const [topic, send] of Object.entries(phases.topics ?? {})) scope.outbox.topic(topic, { send })
     if (phases.tools) scope.toolbox.offer(scope.own_tools, phases.tools)
     if (phases.proofs) scope.may_act.proveBy(phases.proofs)
     if (phases.archived) scope.history.readBy(phases.archived)

@@ -1,8 +1,8 @@
 import { backoff, pauses } from '../base/backoff.ts'
 import { logError } from '../base/warn.ts'
 import type { WorkKind } from '../contract/scope.ts'
-import type { Alarm } from './upkeep/alarm.ts'
-import type { Database, Unit, UnitOfWork } from './storage/unit.ts'
+import type { Alarm } from '../kernel/alarm.ts'
+import type { Database, Unit, UnitOfWork } from '../kernel/unit.ts'
 import type { Guard } from './upkeep/guard.ts'
 import { inBackground } from './log/failures.ts'
 

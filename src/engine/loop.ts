@@ -9,7 +9,7 @@ import type { Next } from './feature.ts'
 import { CALLER, together, type GuardedWork, type Guard } from './upkeep/guard.ts'
 import type { Stored, Inbox } from './inbox/inbox.ts'
 import type { Sockets } from './live/sockets.ts'
-import type { Unit, UnitOfWork } from './storage/unit.ts'
+import type { Unit, UnitOfWork } from '../kernel/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 import type { Settlement } from './inbox/settlement.ts'
 

@@ -3,7 +3,7 @@ import { deploymentHider } from '../base/secrets.ts'
 import type { Env } from '../env.ts'
 import { type Collaborators, compose } from './wiring.ts'
 import { install, type FeatureInScope } from './installed.ts'
-import { Database } from './storage/unit.ts'
+import { Database } from '../kernel/unit.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
 
 export type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }

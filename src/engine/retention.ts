@@ -5,7 +5,7 @@ import type { ExpiredEntries } from './log/expired-entries.ts'
 import type { Archiving } from './log/past.ts'
 import { together } from './upkeep/guard.ts'
 import type { SkillRuns } from './skills/runs.ts'
-import type { Unit } from './storage/unit.ts'
+import type { Unit } from '../kernel/unit.ts'
 import type { Lanes } from './effects/wiring.ts'
 
 const DAY_MS = 86_400_000

@@ -14,7 +14,7 @@ import { rangeOf, recordingOf } from './trace-recording.ts'
 import { chainOf, contextAt, contextOf, metricsOf, stateOf } from './state.ts'
 import type { Requested } from '../contract/log-entry.ts'
 import { eventHead, scopeHead } from './log/spans.ts'
-import type { Unit } from './storage/unit.ts'
+import type { Unit } from '../kernel/unit.ts'
 
 /** With the calls that features answer: the constructor adds them. */
 const Answering = ConnectedObject as abstract new (context: DurableObjectState, env: Env) => ConnectedObject & api.FeatureCalls
@@ -306,7 +306,7 @@ class OwnWork {
     loop.perceiveWaiting()
     turns.consider()
     jobs.wake()
-    const background = [outbox.due && outbox.flush(unit), reflex_sync.due && reflex_sync.run()]
+    const background = [outbox.due && outbox.flush(), reflex_sync.due && reflex_sync.run()]
     for (const feature of features) background.push(feature.runDue?.() ?? false)
     await this.#parts.alarm.cover(Promise.all([...background.filter((work) => work !== false), retention.archive()]))
   }

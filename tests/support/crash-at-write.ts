@@ -21,7 +21,7 @@ process.on('unhandledRejection', (error, promise) => {
 })
 
 const WRITE = /^\s*(?:INSERT|UPDATE|DELETE)\b/i
-const JOURNAL = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|outbox|jobs|action_keys|log)\b/i
+const JOURNAL = /^\s*(?:INSERT (?:OR REPLACE )?INTO|UPDATE|DELETE FROM) (?:skill_\w+|effects|parked_runs|outbox|jobs|action_keys|log)\b/i
 
 /**
  * Counts the object's writes to its journal and log. At `place` the object dies: earlier writes are

@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
+import { layTables } from '../../src/kernel/lay-tables.ts'
 import { Ledger } from '../../src/features/market/ledger/ledger.ts'
 import { LEDGER_TABLES } from '../../src/features/market/ledger/tables.ts'
 

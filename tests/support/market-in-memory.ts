@@ -1,6 +1,6 @@
 import type { SoldGoods } from '../../src/features/market/contract/ledger-api.ts'
 import type { NewListing, NewOffer } from '../../src/features/market/contract/listing.ts'
-import { layTables } from '../../src/features/market/ledger/lay-tables.ts'
+import { layTables } from '../../src/kernel/lay-tables.ts'
 import { Ledger } from '../../src/features/market/ledger/ledger.ts'
 import { Contracts } from '../../src/features/market/contracts/contracts.ts'
 import { Deals } from '../../src/features/market/deals/deals.ts'

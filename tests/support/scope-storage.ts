@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { Database } from '../../src/engine/storage/unit.ts'
+import { Database } from '../../src/kernel/unit.ts'
 
 const folder = 'migrations/scope'
 const schema = readdirSync(folder)

@@ -24,6 +24,7 @@ const FLOORS = [
   ['traces'],
   ['store', 'reflexes', 'expressions', 'env.ts'],
   ['evidence'],
+  ['kernel'],
   ['contract', 'models'],
   ['base'],
   ['core'],

@@ -26,7 +26,7 @@ import {
 import { tracedFetch } from '../../events/traceparent.ts'
 import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
 import type { GlobalKeys } from './global-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'

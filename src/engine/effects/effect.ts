@@ -6,7 +6,7 @@ import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-
 import { messageOf } from '../../base/error-text.ts'
 import type { Json } from '../../base/json.ts'
 import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { GuardedWork } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'

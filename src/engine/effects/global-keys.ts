@@ -3,7 +3,7 @@ import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { KeyedWork, WorkState } from '../../contract/scope-api.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import {
   doneBefore,
   hashOf,
@@ -35,6 +35,11 @@ export class GlobalKeys {
 
   constructor(parts: Pick<Reflexes, 'scope' | 'env' | 'context' | 'outbox' | 'settings'>) {
     this.#parts = parts
+    parts.outbox.topic(TOPIC, {
+      send: async (items) => {
+        for (const { key, value } of items) await this.#object(key).release(value as string)
+      },
+    })
   }
 
   holds(work: KeyedWork): boolean {

@@ -1,6 +1,6 @@
 import type { Event } from '../../core/event.ts'
 import { byteLength } from '../../base/json.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 
 export type ContextRow = { seq: number; event: Event; size: number }
 

@@ -1,5 +1,5 @@
 import { iso } from '../../base/time.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Inbox, UNTIL_SETTLED } from './inbox.ts'
 
 /** `kept`: ids of events that D1 does not have. `floor`: events below it have left the context. */

@@ -1,4 +1,4 @@
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { UNTIL_SETTLED, type ParkedFor } from './inbox.ts'
 
 /** Events released because a turn could not call its model; `Inbox.release` parks them. */

@@ -3,7 +3,7 @@ import type { ClaimRequest } from '../../contract/scope-api.ts'
 import type { Refused } from '../../base/result.ts'
 import type { SettledEvent } from './inbox.ts'
 import { eventHead, headOf } from '../log/spans.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Event } from '../../core/event.ts'
 import type { Lanes } from '../effects/wiring.ts'
 

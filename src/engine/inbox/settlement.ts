@@ -1,5 +1,5 @@
 import type { End, Failed, Failure, SettledEvent } from './inbox.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Outcome } from '../../contract/event-record.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
 import { eventHead } from '../log/spans.ts'

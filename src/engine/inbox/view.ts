@@ -2,7 +2,7 @@ import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
 import type { Depth } from '../../contract/scope.ts'
 import type { Accepted } from '../../contract/scope-api.ts'
-import type { Database, ScopeRow } from '../storage/unit.ts'
+import type { Database, ScopeRow } from '../../kernel/unit.ts'
 import { storedAsSent, UNTIL_SETTLED } from './inbox.ts'
 
 /** The state of an event without an outcome; times in ms. */

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Env } from '../../env.ts'
 import { CALLER } from '../upkeep/guard.ts'
-import type { UnitOfWork, Unit } from '../storage/unit.ts'
+import type { UnitOfWork, Unit } from '../../kernel/unit.ts'
 import { closeQuietly, type Sockets } from './sockets.ts'
 import type { SocketMessages } from './socket-messages.ts'
 import type { Streams } from './sse.ts'

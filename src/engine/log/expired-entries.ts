@@ -1,5 +1,5 @@
 import { iso } from '../../base/time.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, type LogRow, decoded, linesOf } from './log.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */

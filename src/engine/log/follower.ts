@@ -1,6 +1,6 @@
 import { logError } from '../../base/warn.ts'
 import type { NewEntry } from '../../contract/log-entry.ts'
-import type { StateWrite } from '../storage/unit.ts'
+import type { StateWrite } from '../../kernel/unit.ts'
 import type { Log } from './log.ts'
 
 /** A committed entry, its place in the log, and the time of its unit in ms. */

@@ -9,7 +9,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { partHash } from '../../traces/part-hash.ts'
 import type { ReflexStep } from '../../reflexes/decide.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, pack, unpack, type PackedText } from './log.ts'
 
 const DAY_MS = 86_400_000

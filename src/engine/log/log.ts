@@ -4,7 +4,7 @@ import { hidesNothing, type SecretHider, quoteHider } from '../../base/secrets.t
 import type { ContextJson } from '../../reflexes/context/context-json.ts'
 import { type TextMask, maskedTexts, plainMask, redactor } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
-import type { Database } from '../storage/unit.ts'
+import type { Database } from '../../kernel/unit.ts'
 import { createHash } from 'node:crypto'
 import { Buffer } from 'node:buffer'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'

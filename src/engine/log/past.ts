@@ -2,7 +2,7 @@ import type { Result } from '../../base/result.ts'
 import type { EventRecord } from '../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
-import type { UnitOfWork } from '../storage/unit.ts'
+import type { UnitOfWork } from '../../kernel/unit.ts'
 import type { Log } from './log.ts'
 import { entryFilter } from './search.ts'
 

@@ -5,7 +5,7 @@ import type { TraceMarks } from '../../contract/event-record.ts'
 import { marksOf, isSampled } from '../../traces/otlp-target.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
-import type { Database } from '../storage/unit.ts'
+import type { Database } from '../../kernel/unit.ts'
 
 export const eventHead = (event: { scope: string; id: string; trace_id: string }): EntryHead => ({
   trace_id: event.trace_id,

@@ -1,6 +1,6 @@
 import type { ActionCall, LaneWork } from '../../contract/action.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { namedBy } from '../../tools/tool-keys.ts'
 
 type Tools = Pick<Toolbox, 'all' | 'keyOf'>

@@ -10,7 +10,7 @@ import type { Applied, Next } from '../feature.ts'
 import type { Stored } from '../inbox/inbox.ts'
 import type { JobKind } from '../jobs.ts'
 import { childHead, reflexHead, under } from '../log/spans.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import { riskIn } from '../../agent/risk.ts'
 

@@ -9,7 +9,7 @@ import type { Stored } from '../inbox/inbox.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'
 import type { ShownContext } from '../../reflexes/context/context-json.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Database } from '../storage/unit.ts'
+import type { Database } from '../../kernel/unit.ts'
 
 type ReflexContextParts = {
   windows: Windows

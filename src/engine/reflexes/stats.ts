@@ -4,7 +4,7 @@ import { ReflexHistory, type FireRecord, type HistoryRecord } from '../../reflex
 import { emptyMetrics } from '../../reflexes/metrics.ts'
 import type { AuditPace } from '../../contract/reports/reflex-report.ts'
 import { emptyTrial, type Trial } from '../../reflexes/promotion.ts'
-import type { Database, StateWrite } from '../storage/unit.ts'
+import type { Database, StateWrite } from '../../kernel/unit.ts'
 
 /** `paces`: how its acts are audited, by kind; missing in older rows. */
 type VersionRecord = { metrics: ReflexMetrics; trial: Trial; paces?: Record<string, AuditPace> }

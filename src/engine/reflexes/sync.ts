@@ -1,13 +1,13 @@
 import { backoff, pauses } from '../../base/backoff.ts'
-import { presentReflex } from '../../artifacts/kinds.ts'
+import { presentReflex, setReflexState } from '../../artifacts/kinds.ts'
+import { notifyScopes } from '../../artifacts/notify.ts'
 import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
-import type { ReflexVersion } from '../../contract/reflex.ts'
+import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { readFeed, setUses } from '../../store/artifacts/feed.ts'
 import { tellReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
-import { inScope, type ReflexMove } from '../replication/outbox.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Move, ReflexVersions } from './versions.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Ground } from '../storage/wiring.ts'
@@ -17,6 +17,24 @@ const STALE_MS = 60_000
 const TIMEOUT_MS = 15_000
 /** The first events wait no longer than this for the chain. */
 const READY_MS = 1000
+
+/** The topic of the outbox for changes of a version's state. */
+const MOVES = 'reflex-moves'
+/**
+ * A version's new state, if D1 has it in the state `from`. `since`: when that state was set, as far
+ * as the scope knew; null if that is unknown.
+ */
+type ReflexMove = {
+  id: string
+  version: number
+  from: ReflexState
+  state: ReflexState
+  reason: string
+  by_proof: boolean
+  since: number | null
+}
+/** Ends the reasons of the moves of a scope. */
+const inScope = (scope: string): string => ` (in scope ${scope})`
 
 type ReflexSyncParts = Ground & {
   versions: ReflexVersions
@@ -52,21 +70,34 @@ export class ReflexSync {
     })
     this.#copy.load()
     alarm.source(() => this.#due)
-    outbox.source({ send: () => this.#reportUses() })
-    outbox.source({ send: () => this.#reportMetrics() })
+    outbox.topic(MOVES, { send: async (items) => this.#sendMoves(items.map(({ value }) => value as ReflexMove)) })
+    outbox.source('reflex-uses', { send: () => this.#reportUses() })
+    outbox.source('reflex-metrics', { send: () => this.#reportMetrics() })
   }
 
   moved(unit: Unit, { id, version, state: from }: ReflexVersion, { to: state, reason, by_proof }: Move): void {
     const { outbox } = this.#parts
     const of = { id, version: String(version) }
     // Several moves that D1 lacks are reported as one.
-    const lacking = outbox.get<ReflexMove>('reflex-moves', nameOf(of))
+    const lacking = outbox.get<ReflexMove>(MOVES, nameOf(of))
     const before = { from: lacking?.from ?? from, since: lacking ? lacking.since : this.#copy.stateAt(of) }
-    outbox.put(unit, 'reflex-moves', nameOf(of), { id, version, ...before, state, reason, by_proof } satisfies ReflexMove)
+    outbox.put(unit, MOVES, nameOf(of), { id, version, ...before, state, reason, by_proof } satisfies ReflexMove)
     this.#copy.move(unit, of, { state, reason, by_proof })
     // Another change of its state may have come first.
     this.#due = unit.now
     unit.wakeBy(unit.now)
+  }
+
+  async #sendMoves(moves: readonly ReflexMove[]): Promise<void> {
+    const { env, scope, now, features } = this.#parts
+    const by = inScope(scope)
+    for (const { since, ...move } of moves) {
+      const reason = move.reason + by
+      const moved = await setReflexState(storeOf(env), { ...move, reason, unless: since === null ? null : { since, by }, now: now() })
+      await notifyScopes(env, move.id, scope)
+      // If a feature fails, the move is sent again, and changes nothing else.
+      if (moved.ok) for (const feature of features) await feature.moved?.(moved.version)
+    }
   }
 
   get due(): boolean {
@@ -150,7 +181,7 @@ export class ReflexSync {
   /** This scope's decisions hold until D1 knows them, unless another change came first. */
   #withMove(artifact: Artifact): Artifact {
     const { outbox, scope } = this.#parts
-    const move = outbox.get<ReflexMove>('reflex-moves', nameOf(artifact))
+    const move = outbox.get<ReflexMove>(MOVES, nameOf(artifact))
     const is_own = (since: number | null) =>
       since === null || artifact.state_at === since || artifact.state_reason?.endsWith(inScope(scope)) === true
     return move && artifact.state === move.from && is_own(move.since)

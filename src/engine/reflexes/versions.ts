@@ -2,7 +2,7 @@ import { agentOwner, scopeOfOwner, type ReflexReference, type ReflexState, type 
 import { matchesScope } from '../../contract/scope-pattern.ts'
 import type { ChainLink } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Database, Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Database, Unit, UnitOfWork } from '../../kernel/unit.ts'
 
 type VersionName = { id: string; version: number }
 /** A change of state by this scope. `by_proof`: a promotion on a certificate. */

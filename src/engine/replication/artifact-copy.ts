@@ -1,7 +1,7 @@
 import { ArtifactFollower, type Position } from '../../artifacts/follower.ts'
 import { withDeadline } from '../../base/deadline.ts'
 import type { Artifact, ArtifactChanges, ArtifactKind, ArtifactSubscription } from '../../contract/artifact.ts'
-import type { Database, Unit, UnitOfWork } from '../storage/unit.ts'
+import type { Database, Unit, UnitOfWork } from '../../kernel/unit.ts'
 
 /** Storage limits. Pages beyond them stay in memory, and waking reads them all again. */
 const LIMITS = { versions: 5000, bytes: 32_000_000 }

@@ -1,9 +1,12 @@
+import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/calls.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
-import type { Database, UnitOfWork } from '../storage/unit.ts'
+import type { Outbox } from '../../kernel/outbox.ts'
+import type { Database, UnitOfWork } from '../../kernel/unit.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import type { Committed, Follows } from '../log/follower.ts'
 import { cleanedJson, type Log } from '../log/log.ts'
@@ -27,6 +30,27 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyo
   discarded: number | null
   failed_at: number | null
 }
+
+type Reported = {
+  scope: string
+  database: Database
+  settings: Settings
+  agent: Agent
+  inbox: { readonly open: number }
+  guard: Guard
+}
+
+/** The scope's row in D1, beside what its model does. */
+export const reportOf = ({ scope, database, settings, agent, inbox, guard }: Reported) => ({
+  scope,
+  agent: agent.name,
+  open: inbox.open,
+  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
+  parked: guard.count,
+  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
+  spans_exported: 0,
+  spans_dropped: 0,
+})
 
 type EventReplicaParts = {
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
@@ -61,8 +85,7 @@ export class EventReplica implements Follows {
   #most = BATCH
   /** The scope's own row in D1 as last written, and the minute of that write. */
   #written = { about: '', all: '', minute: 0 }
-  #changed: () => void = () => {}
-  #reachable: () => void = () => {}
+  #outbox: Pick<Outbox, 'soon' | 'reached'> | null = null
 
   constructor(parts: EventReplicaParts) {
     this.#parts = parts
@@ -70,14 +93,15 @@ export class EventReplica implements Follows {
     this.from = this.#held_from = this.#seq = parts.log.last
   }
 
-  /** `changed` is called after each change that D1 does not have yet. */
-  onChange(changed: () => void): void {
-    this.#changed = changed
-  }
-
-  /** `reachable` is called if D1 responds although it rejected an event. */
-  resetBackoff(reachable: () => void): void {
-    this.#reachable = reachable
+  sendBy(outbox: Outbox, unit: UnitOfWork): void {
+    this.#outbox = outbox
+    const waiting = () => this.waiting
+    outbox.source(this.name, {
+      send: () => this.send(unit),
+      get waiting() {
+        return waiting()
+      },
+    })
   }
 
   /** Number of events, or of log entries that name them, whose current state D1 does not have. */
@@ -109,7 +133,7 @@ export class EventReplica implements Follows {
       this.#held = noChanges()
       this.#held_from = this.#seq
     }
-    this.#changed()
+    this.#outbox?.soon(this.name)
   }
 
   /** Replicates all changes. Throws if D1 is unavailable. */
@@ -218,7 +242,7 @@ export class EventReplica implements Follows {
     const [first] = some
     if (!first) throw error
     await replicateEvents(db, [], { ...scope(), wake_at: this.#wakeAt(), updated_at: now() })
-    this.#reachable()
+    this.#outbox?.reached(this.name)
     if (some.length > 1) {
       this.#most = Math.ceil(some.length / 2)
       return false

@@ -5,7 +5,7 @@ import type { SettingsStore } from './settings-store.ts'
 import type { SecretSettings } from '../skills/secret-settings.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 import type { ReflexReference } from '../../contract/reflex.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
 import { modelProblem } from '../../models/resolve-model.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import { patchRefusal } from '../../tools/tool-secrets.ts'
 import { reflexToolNames } from '../reflexes/guidance.ts'
 

@@ -8,7 +8,7 @@ import { keptOutput, type DoneBefore, type DoneRow } from '../effects/effect-jou
 import { KeyNotFree } from '../effects/global-keys.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import type { ScopeFeature } from '../feature.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 /** The runs in which transitions between skills are counted. */

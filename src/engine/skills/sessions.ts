@@ -20,7 +20,7 @@ import type {
 import type { ProposalResult } from '../../skills/session/result.ts'
 import { SkillSession } from '../../skills/session/session.ts'
 import { type CountedParts, countedModel } from '../turns/metered-model.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { BlackboardLayers } from './blackboard-layers.ts'
 import type { RunAsker, SkillRuns } from './runs.ts'
 import type { SkillCache } from './skill-cache.ts'

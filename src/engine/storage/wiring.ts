@@ -1,3 +1,4 @@
+import { pauses } from '../../base/backoff.ts'
 import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { SecretHider } from '../../base/secrets.ts'
@@ -17,14 +18,14 @@ import { Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/spans.ts'
 import { basisOf, LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
-import { EventReplica } from '../replication/event-replica.ts'
-import { Outbox, reportOf, topicsOf } from '../replication/outbox.ts'
+import { EventReplica, reportOf } from '../replication/event-replica.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { modelReport, askAtIn } from '../turns/model-outage.ts'
-import { Alarm } from '../upkeep/alarm.ts'
+import { Alarm } from '../../kernel/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import type { ScopeFeature } from '../feature.ts'
-import { ScopeCounters, type Database, Deferred, unitOfWork } from './unit.ts'
+import { Outbox, type OutboxPace } from '../../kernel/outbox.ts'
+import { ScopeCounters, type Database, Deferred, unitOfWork } from '../../kernel/unit.ts'
 
 export type ScopeHost = {
   context: DurableObjectState
@@ -45,6 +46,9 @@ type Copied = ScopeHost & { db: D1Database; now: () => number; settings: () => S
   features: readonly ScopeFeature[]
 }
 
+/** D1 lags by about a second. */
+const REPLICATION: OutboxPace = { gather_ms: 800, most_items: 50, pauses: pauses.replication, failed: 'failed to replicate to D1' }
+
 /** Wires what follows the log, to copy it. */
 function composeCopies(parts: Copied) {
   const { scope, database, now, log, alarm, guard, inbox, agent, features } = parts
@@ -53,7 +57,7 @@ function composeCopies(parts: Copied) {
   const own = () => reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard })
   const reported = () => Object.assign(own(), model(), ...features.map((feature) => feature.reports?.())) as Reported
   const replica = new EventReplica({ database, log, db: parts.db, now, scope: reported, wake: () => alarm.next(), guard })
-  const outbox = new Outbox({ database, alarm, now, events: replica, topics: topicsOf(parts) })
+  const outbox = new Outbox({ database, alarm, now, pace: REPLICATION })
   const follower = new LogFollower({ log, scope })
   follower.add(replica)
   return { trace_marks, replica, outbox, follower }
@@ -84,6 +88,7 @@ export function composeGround(host: ScopeHost) {
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
   const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, outbox, reset, now })
+  copies.replica.sendBy(outbox, unit)
   return {
     ...host,
     now,

@@ -2,7 +2,7 @@ import type { UsedLicence } from '../../contract/licence.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { FoldRecord } from '../../traces/entries/kind.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 
 export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
 

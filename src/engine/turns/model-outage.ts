@@ -7,7 +7,7 @@ import type { ModelWait } from '../../contract/scope.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import type { ModelReport } from '../../store/replicate.ts'
 
 /** Times in ms. `tries` counts turns that failed to reach the model. */

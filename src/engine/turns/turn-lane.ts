@@ -10,7 +10,7 @@ import type { TurnEnding } from '../../agent/turn-ending.ts'
 import { MOST_INTERRUPTS } from '../../agent/overlap.ts'
 import { endingOf, endingOfError, endingWithCalls } from '../../agent/turn-ending.ts'
 import { resultOf } from '../../agent/turn-result.ts'
-import type { Unit } from '../storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
 /** Minimum time between an interrupted turn's start and the next: a burst interrupts few. */

@@ -1,9 +1,9 @@
 import { messageOf } from '../../base/error-text.ts'
 import type { ParkedWork, WorkKind } from '../../contract/scope.ts'
-import type { Database, Unit, GuardedWork } from '../storage/unit.ts'
+import type { Database, Unit, GuardedWork } from '../../kernel/unit.ts'
 import { scopeHead } from '../log/spans.ts'
 
-export type { GuardedWork } from '../storage/unit.ts'
+export type { GuardedWork } from '../../kernel/unit.ts'
 
 /** Maximum number of crashes that work may cause before it is parked. */
 export const MOST_DEATHS = 5

@@ -6,7 +6,7 @@ import type { Refused } from '../../base/result.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
-import type { Database, Unit } from '../storage/unit.ts'
+import type { Database, Unit } from '../../kernel/unit.ts'
 import type { Guard } from './guard.ts'
 
 /** Excludes parked timers, whose ticks crashed the scope. Setting one releases it. */

@@ -1,5 +1,5 @@
 import type { ScopeFeature } from '../../engine/feature.ts'
-import type { Unit } from '../../engine/storage/unit.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Collaborators } from '../../engine/wiring.ts'
 import type { Feature } from '../../feature.ts'
 import { Archive } from './scope/archive.ts'

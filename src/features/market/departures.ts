@@ -2,8 +2,7 @@ import { warn } from '../../base/warn.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { copiedAmong } from './store/ledger.ts'
 import { storeOf } from '../../store/store.ts'
-import type { MarketSource } from './outbox.ts'
-import type { Room } from './room.ts'
+import type { MarketSource, Room } from './room.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000

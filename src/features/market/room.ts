@@ -1,12 +1,17 @@
 import type { Ledger, TimedOut } from './ledger/ledger.ts'
 import type { Limits } from './limits.ts'
-import type { MarketOutbox } from './outbox.ts'
+import type { Env } from '../../env.ts'
+
+/** Puts a message into the open transaction. */
+export type MarketOutbox = { put: (topic: string, key: string, value: unknown) => void }
+/** State that is sent from tables of its own, up to a mark that it keeps. */
+export type MarketSource = { readonly waiting: boolean; send: (env: Env) => Promise<void> }
 
 /** The parts of the object that its rooms use. */
 export type MarketRoom = {
   sql: SqlStorage
   ledger: Ledger
-  outbox: Pick<MarketOutbox, 'put'>
+  outbox: MarketOutbox
   limits: Limits
   /** A transaction within the object's transaction. An exception undoes this one alone. */
   separately: <Made>(work: () => Made) => Made

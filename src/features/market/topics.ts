@@ -1,4 +1,6 @@
 import { messageOf } from '../../base/error-text.ts'
+import type { GivenUp, Topic } from '../../kernel/outbox.ts'
+import type { Env } from '../../env.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { addDeadLetters, type DeadLetterRow } from '../../store/dead-letters.ts'
 import { copiedUpTo, copyTransfers } from './store/ledger.ts'
@@ -9,30 +11,32 @@ import { DEAL_TOPICS, type SentDeal } from './deals/notify.ts'
 import { deliver } from './goods/deliver.ts'
 import { LIMITS } from './limits.ts'
 import { SCOPE_NEWS, newsOfTransfers, sendNews } from './news.ts'
-import type { GivenUp, MarketOutbox, MarketSource, MarketTopics } from './outbox.ts'
+import type { MarketOutbox, MarketSource } from './room.ts'
 
 const PAGE = 500
 const DEAD_LETTERS = 'dead-letters'
 
+type Sending = { env: Env; view: (scope: string) => MarketView; outbox: MarketOutbox }
+
 /** The functions that send the topics of the outbox. Each is idempotent. */
-export const topicsOf = (view: (scope: string) => MarketView, outbox: () => Pick<MarketOutbox, 'put'>): MarketTopics => ({
-  [SCOPE_NEWS]: { send: (items, env) => sendNews(items, env, view), in_order: true, most_waiting: LIMITS.news },
+export const topicsOf = ({ env, view, outbox }: Sending): Record<string, Topic> => ({
+  [SCOPE_NEWS]: { send: (items) => sendNews(items, env, view), in_order: true, most_waiting: LIMITS.news },
   /** The newest state of each deal, with its consequences for artifacts. */
   [DEAL_TOPICS.deals]: {
-    async send(items, env) {
+    async send(items) {
       for (const { value } of items) await deliver(env, value as SentDeal, Date.now())
     },
-    giveUp: (message) => outbox().put(DEAD_LETTERS, message.key, letterOf(message)),
+    giveUp: (message) => outbox.put(DEAD_LETTERS, message.key, letterOf(message)),
   },
   [DEAL_TOPICS.listings]: {
-    send: (items, env) =>
+    send: (items) =>
       writeListings(
         storeOf(env),
         items.map(({ value }) => value as ListingCopy),
       ),
   },
   [DEAD_LETTERS]: {
-    send: (items, env) =>
+    send: (items) =>
       addDeadLetters(
         storeOf(env),
         items.map(({ value }) => value as DeadLetterRow),
@@ -55,13 +59,13 @@ const letterOf = ({ key, value, error, attempts }: GivenUp): DeadLetterRow => ({
 })
 
 /** State that is sent from the tables of the ledger. */
-export const sourcesOf = (ledger: Ledger, outbox: () => Pick<MarketOutbox, 'put'>): Readonly<Record<string, MarketSource>> => ({
+export const sourcesOf = (ledger: Ledger, outbox: MarketOutbox): Record<string, MarketSource> => ({
   /** Turns the history into messages for the scopes whose accounts took part. */
   news: {
     get waiting() {
       return ledger.mark('news') < ledger.newest
     },
-    send: async () => newsOfTransfers(ledger, outbox()),
+    send: async () => newsOfTransfers(ledger, outbox),
   },
   transfers: {
     get waiting() {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isSettled } from '../../../cli/demo/run.ts'
-import { ZERO } from '../../../src/engine/storage/unit.ts'
+import { ZERO } from '../../../src/kernel/unit.ts'
 
 const state = (counts: { accepted: number; completed: number; ignored: number; dead_lettered: number; cancelled: number }) => ({
   counters: { ...ZERO, ...counts },

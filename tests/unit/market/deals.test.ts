@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { layTables } from '../../../src/features/market/ledger/lay-tables.ts'
+import { layTables } from '../../../src/kernel/lay-tables.ts'
 import { DEAL_TABLES } from '../../../src/features/market/deals/tables.ts'
 import { goodsOf, TestMarket } from '../../support/market-in-memory.ts'
 import { ObjectSql } from '../../support/object-sql.ts'

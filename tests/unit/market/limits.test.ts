@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { layTables } from '../../../src/features/market/ledger/lay-tables.ts'
+import { layTables } from '../../../src/kernel/lay-tables.ts'
 import { Contracts } from '../../../src/features/market/contracts/contracts.ts'
 import { ledgerDays, LIMITS } from '../../../src/features/market/limits.ts'
 import { TABLES } from '../../../src/features/market/tables.ts'

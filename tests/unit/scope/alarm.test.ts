@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Alarm } from '../../../src/engine/upkeep/alarm.ts'
+import { Alarm } from '../../../src/kernel/alarm.ts'
 
 /** An alarm at a time that the test moves, and the alarms that it set. */
 function opened() {

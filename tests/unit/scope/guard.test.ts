@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Database, Unit } from '../../../src/engine/storage/unit.ts'
+import type { Database, Unit } from '../../../src/kernel/unit.ts'
 import { Guard, MOST_DEATHS, together } from '../../../src/engine/upkeep/guard.ts'
 import { part } from '../agents/agent-fixtures.ts'
 

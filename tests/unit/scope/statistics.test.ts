@@ -4,7 +4,7 @@ import type { LogEntry, NewEntry } from '../../../src/contract/log-entry.ts'
 import { LogFollower } from '../../../src/engine/log/follower.ts'
 import type { UncommittedEntry, LogListener } from '../../../src/engine/log/log.ts'
 import { Statistics } from '../../../src/features/statistics/scope/statistics.ts'
-import type { Database } from '../../../src/engine/storage/unit.ts'
+import type { Database } from '../../../src/kernel/unit.ts'
 import { part } from '../agents/agent-fixtures.ts'
 
 const START = Date.UTC(2026, 10, 22, 10, 0, 0)

@@ -13,7 +13,7 @@ import { placesIn } from '../../../traces/ranges.ts'
 import { eventsAt } from '../../context/past-context.ts'
 import { scratchActs, scratchChanges } from '../../context/scratch.ts'
 import type { Past } from '../../log/past.ts'
-import type { Unit } from '../../storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import { nothingYet, noUsage } from '../turn.ts'
 import { dryDeps, type DryParts, type DryTurn } from './deps.ts'
 

@@ -8,7 +8,7 @@ import type { ParkedRun } from '../../../skills/session/ports.ts'
 import type { ProposalResult } from '../../../skills/session/result.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
 /** `head`: the span whose proposal it was. `decided`: by the person who approved it. */

@@ -1,7 +1,7 @@
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
-import type { Outbox } from '../../../engine/replication/outbox.ts'
+import type { Outbox } from '../../../kernel/outbox.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
 import type { SkillRuns } from '../../../engine/skills/runs.ts'
 import type { Skills } from '../../../engine/skills/sessions.ts'

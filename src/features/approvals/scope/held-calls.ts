@@ -12,7 +12,7 @@ import { CutOff } from '../../../tools/may-have-happened.ts'
 import type { ToolDefinition } from '../../../tools/define-tool.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 
 type HeldCallsParts = Pick<Lanes, 'jobs' | 'effects' | 'toolbox' | 'outbox' | 'unit' | 'settings' | 'now' | 'features'>

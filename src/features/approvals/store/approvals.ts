@@ -168,19 +168,19 @@ export async function waitingApprovals(
   return (await db.prepare(sql).bind(before, now, limit).all<{ id: string; scope: string; created_at: number }>()).results
 }
 
-type Items = readonly { key: string; value: string }[]
+type Items = readonly { key: string; value: unknown }[]
 
 /** Writes what a scope's outbox has about approvals. */
 export const approvalTopics = (db: D1Database) => ({
   approvals: async (items: Items): Promise<void> => {
     for (const { value } of items) {
-      const item = JSON.parse(value) as ApprovalRequest | Withdrawal
+      const item = value as ApprovalRequest | Withdrawal
       await ('withdrawn' in item ? withdrawApproval(db, item) : insertApproval(db, item))
     }
   },
   'approved-runs': (items: Items): Promise<void> =>
     recordApprovedRuns(
       db,
-      items.map(({ key, value }) => ({ approval_id: key, run: value })),
+      items.map(({ key, value }) => ({ approval_id: key, run: JSON.stringify(value) })),
     ),
 })

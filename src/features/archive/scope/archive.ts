@@ -14,7 +14,7 @@ import type { Archiving, Expired } from '../../../engine/log/past.ts'
 import type { ExpiredEntries } from '../../../engine/log/expired-entries.ts'
 import { cleanedJson, type Log } from '../../../engine/log/log.ts'
 import type { LogParts } from '../../../engine/log/log-parts.ts'
-import type { Database, Unit, UnitOfWork } from '../../../engine/storage/unit.ts'
+import type { Database, Unit, UnitOfWork } from '../../../kernel/unit.ts'
 import { together } from '../../../engine/upkeep/guard.ts'
 
 /** Size of a file's rows as JSON, which bounds the time that encoding takes from the scope. */

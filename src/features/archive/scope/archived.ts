@@ -12,7 +12,7 @@ import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../../.
 import { nextAfter, type Archived } from '../../../engine/log/past.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
-import type { Database } from '../../../engine/storage/unit.ts'
+import type { Database } from '../../../kernel/unit.ts'
 import { pathOf, type ArchiveBucket, type Formats, type StoredFile } from './archive.ts'
 
 const GET_MS = 10_000

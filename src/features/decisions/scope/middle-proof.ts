@@ -20,7 +20,7 @@ import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
 import type { Claimed } from '../../../engine/inbox/inbox.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 
 /** Candidate thresholds, fixed in advance: 0.50, 0.51, … 0.99. */
 const GRID = Array.from({ length: 50 }, (_, cell) => (50 + cell) / 100)

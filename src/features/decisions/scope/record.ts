@@ -5,7 +5,7 @@ import type { Event } from '../../../core/event.ts'
 import type { DecisionCall } from '../models/ask.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { childHead, headOf } from '../../../engine/log/spans.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 
 type Made = { event: Event; call: DecisionCall } & Pick<DecisionMade, 'middle' | 'audit'>
 

@@ -1,10 +1,8 @@
 import type { Deal } from '../contract/deal.ts'
 import { notifyOthers } from '../news.ts'
-import type { MarketOutbox } from '../outbox.ts'
+import type { MarketOutbox } from '../room.ts'
 import { artifactOf, presentDeal, presentListing, type DealRecord, type ListingRecord } from './records.ts'
 import type { UseCounts } from './earned.ts'
-
-type Out = Pick<MarketOutbox, 'put'>
 
 /** Topics of the outbox. Values are whole and have a `revision`, so that the newest one wins. */
 export const DEAL_TOPICS = {
@@ -14,7 +12,7 @@ export const DEAL_TOPICS = {
   deals: 'deals',
 } as const
 
-export function publishListing(outbox: Out, record: ListingRecord): void {
+export function publishListing(outbox: MarketOutbox, record: ListingRecord): void {
   outbox.put(DEAL_TOPICS.listings, record.listing_id, { listing: presentListing(record), revision: record.revision })
 }
 
@@ -22,7 +20,7 @@ export function publishListing(outbox: Out, record: ListingRecord): void {
 export type SentDeal = { deal: Deal; owners?: { seller: string | null; buyer: string | null }; revision: number }
 
 export function publishDeal(
-  outbox: Out,
+  outbox: MarketOutbox,
   record: DealRecord,
   { used, owners }: { used: readonly UseCounts[] } & Pick<SentDeal, 'owners'>,
 ): void {
@@ -31,7 +29,7 @@ export function publishDeal(
 }
 
 /** Tells both sides that are scopes of an offer, and of each state that follows. */
-export function notifySides(outbox: Out, deal: DealRecord): void {
+export function notifySides(outbox: MarketOutbox, deal: DealRecord): void {
   const { deal_id, artifact, price, buyer, seller, scopes, status, history, kind } = deal
   const type = status === 'offered' ? 'offer' : 'deal'
   const reason = history.at(-1)?.reason ?? null

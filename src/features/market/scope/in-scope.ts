@@ -4,7 +4,7 @@ import type { ScopeFeature } from '../../../engine/feature.ts'
 import { inEachScope } from '../../../engine/installed.ts'
 import { ownedBy } from '../../../engine/reflexes/versions.ts'
 import { savingsOf } from '../../../engine/turns/budget.ts'
-import type { Database, Unit } from '../../../engine/storage/unit.ts'
+import type { Database, Unit } from '../../../kernel/unit.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import { LEDGER, type LicenceUse, type Revocation, type LicenceUse as Use, type LedgerApi } from '../contract/ledger-api.ts'
 import type { MarketView } from '../contract/view.ts'
@@ -101,9 +101,9 @@ export function marketInScope(scope: Collaborators): ScopeFeature {
       if (version.sealed && version.state !== 'active') await ledger().revoke(demoted(version))
     },
     topics: {
-      'licence-use': (items) => ledger().reportUse(items.map(({ value }) => JSON.parse(value) as LicenceUse)),
+      'licence-use': (items) => ledger().reportUse(items.map(({ value }) => value as LicenceUse)),
       market: async (items) => {
-        for (const { value } of items) await replicateMarket(ledger(), agentOwner(scope.scope), JSON.parse(value) as MarketSetting)
+        for (const { value } of items) await replicateMarket(ledger(), agentOwner(scope.scope), value as MarketSetting)
       },
     },
     tools: { ...marketTools(trader), 'genesis_store.read': scope.own_tools.read_reflex },

@@ -15,7 +15,7 @@ import type { MayAct } from '../../../engine/reflexes/may-act.ts'
 import type { OwnedReflexes, ReflexVersions } from '../../../engine/reflexes/versions.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
-import type { UnitOfWork } from '../../../engine/storage/unit.ts'
+import type { UnitOfWork } from '../../../kernel/unit.ts'
 import type { MarketCopy } from './in-scope.ts'
 
 type Pushed = {

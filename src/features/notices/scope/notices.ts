@@ -8,7 +8,7 @@ import { inBackground } from '../../../engine/log/failures.ts'
 import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
 import type { ScopeFeature, Told } from '../../../engine/feature.ts'
-import type { Database, StateWrite, Unit } from '../../../engine/storage/unit.ts'
+import type { Database, StateWrite, Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
 /** More notices of a scope do not wait; the rest is counted as dropped. */

@@ -14,7 +14,7 @@ import type { Applied, ScopeFeature, Next } from '../../../engine/feature.ts'
 import { childHead, headOf } from '../../../engine/log/spans.ts'
 import type { Judgements, OwnAct } from './judgements.ts'
 import type { Reflexes } from '../../../engine/reflexes/wiring.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 
 /** An audit as stored in its job. */
 export type Audit = OwnAct & {

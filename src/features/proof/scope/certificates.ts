@@ -13,7 +13,7 @@ import {
 } from '../../../evidence/certificate.ts'
 import { isSame, type StratumPlace } from '../../../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
 /** Versions whose certificates a scope keeps; those that were issued first are deleted. */

@@ -36,7 +36,7 @@ export function proofInScope(scope: Collaborators): readonly ScopeFeature[] {
   const { certificates, proven_acts: proofs, judgements, shadow_trials } = proof
   const { outbox, db, now } = scope
   const tell = (all: readonly Certificate[]) => tellCertificates(db, scope.scope, all, now())
-  outbox.source({ send: certificates.report.bind(certificates, tell) })
+  outbox.source('certificates', { send: certificates.report.bind(certificates, tell) })
   handleAudits({ ...scope, judgements })
   const metrics = (version: { id: string; version: number }) => ({ certificate: certificates.of(version) })
   return [new Audits({ ...scope, judgements }), shadow_trials, { name: 'certificates', proofs, metrics }]

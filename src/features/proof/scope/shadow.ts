@@ -21,7 +21,7 @@ import type { Promotions } from './promotions.ts'
 import { riskIn } from '../../../agent/risk.ts'
 import { savingsOf } from '../../../engine/turns/budget.ts'
 import type { Judgements, JudgedAct } from './judgements.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import type { Turn } from '../../../engine/turns/turn.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 

@@ -5,7 +5,7 @@ import { teacherChange } from '../../../evidence/certificate.ts'
 import { beginIdentity, type Identity, showIdentity } from '../../../evidence/identity.ts'
 import { hashOf } from '../../../base/prompt-lines.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
-import type { Unit } from '../../../engine/storage/unit.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 
 type TeacherWatchParts = Pick<Ground, 'database' | 'env' | 'agent' | 'settings'>

@@ -17,7 +17,7 @@ import type { Committed, Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
-import type { Database, StateWrite } from '../../../engine/storage/unit.ts'
+import type { Database, StateWrite } from '../../../kernel/unit.ts'
 
 /** The state key of the open buckets, and of the last log entry that they include. */
 const KEY = 'statistics'
@@ -209,7 +209,7 @@ function count(open: Open, label: string, changes: readonly [name: string, chang
 /** Counts in a scope. D1 has the same counts, so that no page disagrees with another. */
 export function countStatistics({ follower, outbox, ...parts }: Ground): ScopeFeature {
   const statistics = new Statistics(parts)
-  outbox.source({ send: () => statistics.send(), due: () => statistics.due() })
+  outbox.source('statistics', { send: () => statistics.send(), due: () => statistics.due() })
   follower.add(statistics)
   return {
     name: 'statistics',

@@ -9,8 +9,8 @@ import type { Follows } from '../../../engine/log/follower.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
-import type { Database } from '../../../engine/storage/unit.ts'
-import type { Alarm } from '../../../engine/upkeep/alarm.ts'
+import type { Database } from '../../../kernel/unit.ts'
+import type { Alarm } from '../../../kernel/alarm.ts'
 import { retryAfterMs } from '../../../base/faults.ts'
 import { parseJson } from '../../../base/check-json.ts'
 import { limitBody } from '../../../tools/response-body.ts'
@@ -306,7 +306,7 @@ export function exportSpans({ env, outbox, follower, ...parts }: Ground): ScopeF
   const target = otlpTargetOf(env)
   if (!target) return null
   const spans = new SpanExport({ ...parts, target })
-  outbox.source({ send: async () => spans.start(), due: () => spans.due() })
+  outbox.source('spans', { send: async () => spans.start(), due: () => spans.due() })
   follower.add(spans)
   return {
     name: 'spans',

@@ -1,4 +1,4 @@
-import { withinTime } from '../../base/deadline.ts'
+import { withinTime } from '../base/deadline.ts'
 
 /** Returns the first time after `since` at which a source of work is due, or null. */
 export type DueTime = (since: number) => number | null

@@ -1,8 +1,8 @@
-import type { Statement } from '../../core/event-statements.ts'
-import type { NewEntry } from '../../contract/log-entry.ts'
-import { type Counters as Counts, type WorkKind, counters } from '../../contract/scope.ts'
-import { jsonChunks } from '../../base/json.ts'
-import { hideAll, hidesNothing, type SecretHider } from '../../base/secrets.ts'
+import type { Statement } from '../core/event-statements.ts'
+import type { NewEntry } from '../contract/log-entry.ts'
+import { type Counters as Counts, type WorkKind, counters } from '../contract/scope.ts'
+import { jsonChunks } from '../base/json.ts'
+import { hideAll, hidesNothing, type SecretHider } from '../base/secrets.ts'
 
 export type GuardedWork = { kind: WorkKind; id: string }
 
@@ -184,7 +184,8 @@ export class Database {
   readonly #lay: () => void
   #laid: boolean
 
-  constructor(storage: DurableObjectStorage, { laid, lay }: Schema, hider: SecretHider = hidesNothing) {
+  /** Without a schema to lay, the tables are there. */
+  constructor(storage: DurableObjectStorage, { laid, lay }: Schema = { laid: true, lay: () => {} }, hider: SecretHider = hidesNothing) {
     this.#storage = storage
     this.#lay = lay
     this.#laid = laid
