@@ -300,7 +300,7 @@ class OwnWork {
 
   /** At an alarm, or when the sweep pokes the scope. */
   async runDue(): Promise<void> {
-    const { loop, turns, outbox, reflex_sync, jobs, features, unit, retention } = this.#parts
+    const { loop, turns, outbox, reflex_sync, jobs, features, retention } = this.#parts
     this.#forgetWhatIsOld()
     await this.#tick()
     loop.perceiveWaiting()
