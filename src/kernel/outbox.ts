@@ -28,8 +28,8 @@ export type OutboxPace = {
   most_items: number
   pauses: Pauses
   /**
-   * The table has the columns `seq`, `failures` and `due_at`: an item that fails alone pauses alone,
-   * and one that is put again while it is sent is sent again, although it says the same.
+   * The table has the columns `seq`, `failures` and `due_at`: an item that fails alone pauses
+   * alone. An item that is put again while it is sent is sent again, although it says the same.
    */
   alone?: true
   /** The warning about what could not be sent. */
