@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { clopperPearsonHigh } from '../../../src/evidence/binomial.ts'
 import { learnThenTest, thresholdGrid, type Scored } from '../../../src/evidence/learn-then-test.ts'
 import { seededRandom } from '../../support/random.ts'
 
@@ -73,6 +74,46 @@ describe('a threshold by Learn-then-Test', () => {
   test('survives wrong decisions at the strict end', () => {
     const scored = sample(seededRandom(1), 20_000, (score) => (score > 0.985 ? 0.3 : 0.002))
     expect(learnThenTest(scored, levels)).toMatchObject({ procedure: 'bonferroni' })
+  })
+})
+
+describe('the sequence from strict to lax', () => {
+  const of = (score: number, agreed: number, wrong = 0): Scored[] => [
+    ...Array.from({ length: agreed }, () => ({ score, agreed: true })),
+    ...Array.from({ length: wrong }, () => ({ score, agreed: false })),
+  ]
+  const levels = { alpha: 0.05, delta: 0.1 }
+
+  test('stops at its first failure, in whatever order the grid is', () => {
+    const scored = [...of(0.9, 60), ...of(0.8, 0, 20)]
+    for (const grid of [
+      [0.9, 0.8],
+      [0.8, 0.9, 0.8],
+    ]) {
+      const found = learnThenTest(scored, { ...levels, grid })
+      expect(found).toMatchObject({ threshold: 0.9, n: 60, disagreed: 0, procedure: 'fixed_sequence' })
+      expect(found?.high).toBeCloseTo(1 - 0.05 ** (1 / 60), 9)
+    }
+  })
+
+  test('begins where enough is covered for a verdict, and continues while it passes', () => {
+    expect(learnThenTest([...of(0.95, 30), ...of(0.9, 30)], { ...levels, grid: [0.95, 0.9] })).toMatchObject({ threshold: 0.9, n: 60 })
+    expect(learnThenTest([...of(0.9, 60), ...of(0.8, 5)], { ...levels, grid: [0.9, 0.8] })).toMatchObject({ threshold: 0.8, n: 65 })
+    expect(learnThenTest([...of(0.9, 30), ...of(0.8, 28)], { ...levels, grid: [0.9, 0.8] })).toBeNull()
+  })
+
+  test('keeps the lowest threshold although a stricter one passes the correction, too', () => {
+    const scored = [...of(0.9, 100), ...of(0.8, 4, 1)]
+    expect(learnThenTest(scored, { ...levels, grid: [0.9, 0.8] })).toMatchObject({ threshold: 0.8, n: 105, disagreed: 1 })
+  })
+
+  test('leaves a level of coverage to the correction, which pays for twelve', () => {
+    const grid = Array.from({ length: 24 }, (_, step) => 24 - step)
+    const found = learnThenTest([...of(24, 90, 10), ...of(23, 1000), ...of(22, 0, 1000)], { ...levels, grid })
+    expect(found).toMatchObject({ threshold: 23, n: 1100, disagreed: 10, procedure: 'bonferroni' })
+    expect(found?.high).toBeCloseTo(clopperPearsonHigh({ n: 1100, k: 10 }, 0.05 / 12), 12)
+    const all = grid.flatMap((score) => (score === 24 ? of(score, 20, 10) : of(score, 30)))
+    expect(learnThenTest(all, { ...levels, grid })).toMatchObject({ threshold: 1, n: 720, disagreed: 10, procedure: 'bonferroni' })
   })
 })
 
