@@ -33,6 +33,26 @@ test('a line or a tool that is added is noticed after three turns', () => {
   expect(changesOf([...times(30, () => ({})), ...times(30, () => ({ tools: ['t', 'u'] }))])).toEqual(['32 tools'])
 })
 
+test('a line that is only left out is missed after three turns, and at once where twenty turns had it', () => {
+  expect(changesOf([...times(10, () => ({})), ...times(30, () => ({ lines: ['a'] }))])).toEqual(['12 lines'])
+  expect(changesOf([...times(19, () => ({})), ...times(30, () => ({ lines: ['a'] }))])).toEqual(['21 lines'])
+  expect(changesOf([...times(21, () => ({})), ...times(30, () => ({ lines: ['a'] }))])).toEqual(['21 lines'])
+  // Two turns without it, again and again, are no three in a row.
+  expect(changesOf(times(18, (turn) => ({ lines: turn > 3 && turn % 3 > 0 ? ['a'] : ['a', 'b'] })))).toEqual([])
+})
+
+test('a change of tools leaves the hash of the instructions as it was, and the other way round', () => {
+  const named = beginIdentity({ lines: ['a'], tools: ['t'] }, { named: 'instructions' })
+  const after = (shown: ShownToModel) => times(3, () => shown).reduce((identity) => showIdentity(identity, shown).identity, named)
+  const other = after({ lines: ['a'], tools: ['t', 'u'] })
+  expect(other.prompt_hash).toBe('instructions')
+  expect(other.tools_hash).toBe(beginIdentity({ lines: [], tools: ['u', 't'] }).tools_hash)
+  const line = after({ lines: ['b', 'a'], tools: ['t'] })
+  expect(line.tools_hash).toBe(named.tools_hash)
+  expect(line.prompt_hash).toBe(beginIdentity({ lines: ['a', 'b'], tools: [] }).prompt_hash)
+  expect([line.turns, line.restless]).toEqual([1, true])
+})
+
 test('a line that is left out of two turns only is not missed', () => {
   const turns = times(60, (turn) => ({ lines: turn === 10 || turn === 11 ? ['a'] : ['a', 'b'] }))
   expect(changesOf(turns)).toEqual([])
