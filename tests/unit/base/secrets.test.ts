@@ -127,6 +127,11 @@ describe('a quotation', () => {
     expect(quoted.text('nothing')).toBe('nothing')
   })
 
+  test('hides the longest secret that begins at a place, and names the first that has the form', () => {
+    const quoted = quoteHider(['abcdefgh', 'abcdefgh12345678', 'xy abcdefgh'], 4, shown)
+    expect(quoted.text('abcdefgh12345678 abcdefgh')).toBe('<16> <8>')
+  })
+
   test('hides a short secret as it is, and not where others might have written it', () => {
     const quoted = quoteHider(['ab/d'], 4, shown)
     expect([quoted.text('ab/d'), quoted.finds('ab%2Fd'), quoted.finds(btoa('ab/d'))]).toEqual(['<4>', false, false])
@@ -169,6 +174,7 @@ test('the secrets of a deployment are those for tools, and what is named as a se
     REFLEX_ADMIN_KEY: 'admin-key-value',
     OPENAI_COMPATIBLE_API_KEY: 'model-key-value',
     MY_PASSWORD: 'short',
+    QUEUE_TOKEN: {},
     REFLEX_MODEL: 'workers-ai/model',
     DB: {},
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { coversScope, deciderOf, hasRole, isKeyId, principal } from '../../../src/contract/principal.ts'
+import { coversScope, deciderOf, hasRole, isAdminOfAll, isKeyId, principal } from '../../../src/contract/principal.ts'
 
 const valid = { key_id: 'k', name: 'ci', roles: ['publisher', 'team:on-call'], scopes: ['team-a/*'] }
 
@@ -65,4 +65,12 @@ test.each([
   ['viewer', null],
 ])('%s decides on approvals as %j', (role, decider) => {
   expect(deciderOf({ ...valid, roles: [role] })).toEqual(decider)
+})
+
+test.each([
+  ['admin', '*', true],
+  ['admin', 'team-a/*', false],
+  ['operator', '*', false],
+])('an %s of %s is an admin of all: %s', (role, scope, is) => {
+  expect(isAdminOfAll({ ...valid, roles: [role], scopes: [scope] })).toBe(is)
 })

@@ -6,6 +6,7 @@ import {
   addressLimited,
   authenticated,
   demandCoverage,
+  demandRole,
   demandReader,
   onlyOwn,
   rateLimited,
@@ -247,6 +248,15 @@ test('what came of an event is for the key that sent it, and for viewers', () =>
   expect(() => demandReader(principal('k2', 'publisher'), buildEvent())).toThrow(/sent with another key/)
   expect(() => demandReader(principal('k2', 'viewer'), sent)).not.toThrow()
   expect([onlyOwn(principal('k2', 'operator')), onlyOwn(principal('k1', 'publisher')) === undefined]).toEqual([undefined, false])
+})
+
+test('a request that one of several roles may make needs one of them, and a refusal names those of the key', () => {
+  const principal = { key_id: created.id, name: 'ci', roles: ['publisher', 'team:a'], scopes: ['*'] }
+  expect(() => demandRole(principal, 'operator', 'publisher')).not.toThrow()
+  expect(() => demandRole(principal, 'operator', 'viewer')).toThrow(
+    'This needs the role operator or viewer; the key ci has: publisher, team:a.',
+  )
+  expect(() => demandRole({ ...principal, roles: [] }, 'viewer')).toThrow('the key ci has: none.')
 })
 
 describe('the events of a request', () => {
