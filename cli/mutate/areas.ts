@@ -12,7 +12,10 @@ export const areas: Readonly<Record<string, Area>> = {
   proof: { files: ['src/evidence/**/*.ts'], tests: unit('proof') },
   ledger: { files: ['src/features/market/ledger/**/*.ts'], tests: unit('market', 'ledger') },
   gate: { files: ['src/skills/gate/**/*.ts'], tests: [...unit('skills/gate'), 'tests/unit/skills/gate-sensitive.test.ts'] },
-  runner: { files: ['src/skills/runner/{call-step,entries,run-plan,run-step}.ts'], tests: [...unit('skills/runner'), 'tests/unit/skills/runner-*.test.ts'] },
+  runner: {
+    files: ['src/skills/runner/{call-step,entries,run-plan,run-step}.ts'],
+    tests: [...unit('skills/runner'), 'tests/unit/skills/runner-*.test.ts'],
+  },
   core: { files: ['src/core/**/*.ts'], tests: unit('core') },
   auth: { files: ['src/http/auth/**/*.ts', 'src/contract/principal.ts'], tests: unit('http/auth', 'contract') },
   secrets: {

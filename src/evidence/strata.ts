@@ -136,11 +136,3 @@ export function openText(judged: JudgedStrata, stratum: Stratum): string {
   const lacks = all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, lacking(together, all, judged))
   return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
 }
-
-/** The agreements of an act that are still needed before it may act, if nothing more disagrees. */
-export function neededFor(judged: JudgedStrata, stratum: Stratum): number {
-  const { alone, together } = boundsOf(judged.least.agreement, stratum)
-  const own = lacking(alone, stratum, judged)
-  if (together === null) return own
-  return Math.min(lacking(together, stratum, judged), own + lacking(together, togetherOf(judged, stratum), judged))
-}

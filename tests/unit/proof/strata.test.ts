@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import type { Stratum } from '../../../src/contract/certificate.ts'
+import { barAt } from '../../../src/evidence/e-process.ts'
+import {
+  barOf,
+  counted,
+  freshStratum,
+  isProvenAlone,
+  MOST_TYPES,
+  openText,
+  provenBounds,
+  REST,
+  stratumOf,
+  verdictIn,
+} from '../../../src/evidence/strata.ts'
+
+const place = { seq: 1, at: 2 }
+const stratum = (act: string, n = 0, k = n, event_type = 'mail'): Stratum => ({
+  ...freshStratum({ event_type, risk: 'inside', act }, place),
+  n,
+  k,
+})
+const judged = (agreement: number | { [name: string]: number }, ...strata: Stratum[]) => ({
+  least: { agreement, support: 0 },
+  noise: 0,
+  strata,
+})
+
+describe('the stratum of an act', () => {
+  const where = (event_type: string, act: string) => ({ event_type, risk: 'inside' as const, act, seq: 7, at: 8 })
+
+  test('is the one that is known, or a new one from its first decision on', () => {
+    const [label, refund] = [stratum('label', 5), stratum('refund', 3)]
+    expect(stratumOf({ strata: [label, refund] }, where('mail', 'refund'))).toBe(refund)
+    expect(stratumOf({ strata: [label] }, { ...where('mail', 'label'), risk: 'outside' })).toMatchObject({ risk: 'outside', n: 0 })
+    expect(stratumOf({ strata: [label] }, where('mail', 'refund'))).toMatchObject({ act: 'refund', n: 0, from: { seq: 7, at: 8 } })
+  })
+
+  test('is shared by the event types that come after the first fifty', () => {
+    const strata = Array.from({ length: MOST_TYPES }, (_, type) => stratum('label', 1, 1, `type${type}`))
+    expect(stratumOf({ strata }, where('type3', 'refund'))).toMatchObject({ event_type: 'type3', act: 'refund' })
+    expect(stratumOf({ strata }, where('another', 'label'))).toMatchObject({ event_type: REST, act: 'label', n: 0 })
+    const shared = stratum('label', 4, 4, REST)
+    expect(stratumOf({ strata: [...strata, shared] }, where('another', 'label'))).toBe(shared)
+  })
+
+  test('is shared by all event types beyond a hundred strata, and none beyond two hundred', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, act) => stratum(`act${act}`))
+    expect(stratumOf({ strata: many(99) }, where('mail', 'label'))).toMatchObject({ event_type: 'mail' })
+    expect(stratumOf({ strata: many(100) }, where('mail', 'label'))).toMatchObject({ event_type: REST, act: 'label' })
+    expect(stratumOf({ strata: many(199) }, where('mail', 'label'))).toMatchObject({ event_type: REST })
+    expect(stratumOf({ strata: many(200) }, where('mail', 'label'))).toBeNull()
+    expect(stratumOf({ strata: many(200) }, where('mail', 'act7'))).toMatchObject({ act: 'act7', event_type: 'mail' })
+  })
+
+  test('keeps its first and its last decision', () => {
+    const first = counted(stratum('label'), { seq: 4, at: 5, agreed: true })
+    expect(first).toMatchObject({ n: 1, k: 1, from: { seq: 4, at: 5 }, to: { seq: 4, at: 5 } })
+    expect(counted(first, { seq: 6, at: 7, agreed: false })).toMatchObject({ n: 2, k: 1, from: { seq: 4, at: 5 }, to: { seq: 6, at: 7 } })
+  })
+})
+
+describe('an act is proven', () => {
+  test('with all acts together once it has proved its floor', () => {
+    const [label, refund] = [stratum('label', 100), stratum('refund', 20)]
+    const all = stratum(REST, 400)
+    expect(verdictIn(judged(0.99, label, refund, all), label)).toBe('proven')
+    expect(verdictIn(judged(0.99, label, refund, all), refund)).toBe('open')
+    expect(verdictIn(judged(0.99, label, refund), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, { ...all, state: 'refuted' }), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, { ...stratum(REST, 1), state: 'proven' }), label)).toBe('proven')
+    expect(verdictIn(judged(0.99), all)).toBe('proven')
+  })
+
+  test('by itself where it proves the bound of all alone, or a bound of its own', () => {
+    const frequent = stratum(REST, 5000)
+    const refund = stratum('refund', 100)
+    expect(verdictIn(judged({ default: 0.95, refund: 0.999 }, refund, frequent), refund)).toBe('open')
+    expect(verdictIn(judged({ default: 0.95, other: 0.999 }, refund, frequent), refund)).toBe('proven')
+    expect(isProvenAlone(judged(0.99), stratum('label', 358))).toBe(true)
+    expect(isProvenAlone(judged(0.99), stratum('label', 357))).toBe(false)
+  })
+
+  test('to the bounds that its audits hold it to', () => {
+    const strict = judged(0.99)
+    expect(provenBounds(strict, stratum('label', 100))).toEqual({ alone: 0.95, together: 0.99 })
+    expect(provenBounds(strict, stratum('label', 400))).toEqual({ alone: 0.99, together: null })
+    expect(provenBounds(judged(0.95), stratum('label', 100))).toEqual({ alone: 0.95, together: null })
+    expect(barOf(strict, stratum('label', 100))).toEqual(barAt(0.95))
+    expect(barOf(strict, stratum('label', 400))).toEqual(barAt(0.99))
+    expect(barOf(strict, stratum(REST, 10))).toEqual(barAt(0.99))
+    expect(barOf(judged(0.95), stratum(REST, 10))).toEqual(barAt(0.95))
+  })
+})
+
+test('an open act says what it lacks, by itself or with all acts', () => {
+  const all = stratum(REST, 300)
+  expect(openText(judged(0.95), stratum('label', 60))).toBe('60 of 60 decisions for label on mail agreed: at least 10 more must agree')
+  expect(openText(judged(0.99, all), stratum('label', 60))).toContain('agreed: at least 10 more must agree')
+  expect(openText(judged(0.99, all), stratum('label', 100))).toBe(
+    '100 of 100 decisions for label on mail agreed, 300 of 300 of all acts together: at least 58 more must agree',
+  )
+  expect(openText(judged(0.99, { ...all, state: 'refuted' }), stratum('label', 100))).toContain('at least 258 more must agree')
+})
+
+test('the noise of a teacher lowers the bar of both sides', () => {
+  const bar = barAt(0.95, 0.1)
+  expect(bar.poor).toBeCloseTo(0.95 * 0.9 + 0.05 * 0.1, 12)
+  expect(bar.good).toBeCloseTo(0.99 * 0.9, 12)
+  expect(bar.noise).toBe(0.1)
+})
