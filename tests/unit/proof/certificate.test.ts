@@ -47,6 +47,15 @@ function decisions(
     next = observe(next, { kind, event_type, risk, act, agreed: seq <= agreed, seq, at: seq * 1000, teacher })
   return next
 }
+const agreedAudit = (of: { at: number; teacher: Teacher }): Observation => ({
+  kind: 'audited',
+  event_type: 'note',
+  risk: 'inside',
+  act: 'reply',
+  agreed: true,
+  seq: 9,
+  ...of,
+})
 const mayAct = ({ certificate }: Run, event_type = 'note', risk: Risk = 'inside', at = 1, by = teacher) =>
   obstacle(certificate, { event_type, risk, act: 'reply', at, teacher: by })
 
@@ -237,16 +246,7 @@ describe('a certificate', () => {
   ])('lapses when the %s of the teacher changes, also before the next comparison', (_, changed, reason) => {
     const run = decisions(start(), 'compared', 80)
     expect(mayAct(run, 'note', 'inside', 1, changed)).toBe(reason)
-    const lapsed = observe(run, {
-      kind: 'audited',
-      event_type: 'note',
-      risk: 'inside',
-      act: 'reply',
-      agreed: true,
-      seq: 9,
-      at: 86_400_000,
-      teacher: changed,
-    })
+    const lapsed = observe(run, agreedAudit({ at: 86_400_000, teacher: changed }))
     expect(lapsed.changes.at(-1)).toEqual({ kind: 'lapsed', reason })
     expect(mayAct(decisions(lapsed, 'compared', 100))).toBe(reason)
     expect(lapsed.certificate).toMatchObject({ n: 0, bound: null })
@@ -330,17 +330,7 @@ describe('what acts by proof is idle', () => {
     const end = 90 * 86_400_000
     expect(idle(proven, end - 1)).toBeNull()
     expect(idle(proven, end)).toEqual({ at: end, reason: 'its certificate has expired' })
-    const other = { ...teacher, model: 'b' }
-    const seen = {
-      kind: 'audited',
-      event_type: 'note',
-      risk: 'inside',
-      act: 'reply',
-      agreed: true,
-      seq: 9,
-      at: 500,
-      teacher: other,
-    } as const
+    const seen = agreedAudit({ at: 500, teacher: { ...teacher, model: 'b' } })
     expect(idle(observe(proven, seen), end)).toEqual({ at: 500, reason: 'the model of the slow path changed' })
   })
 })

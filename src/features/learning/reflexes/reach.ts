@@ -7,6 +7,7 @@ import { barAt, boundsOf, neededAt } from '../../../evidence/e-process.ts'
 import type { Reach } from '../contract/runs.ts'
 import type { Episode } from '../episode.ts'
 import type { Classes, DecisionClass } from './classes.ts'
+import { NAMING } from './facts/facts.ts'
 import type { HeldOut } from './judge.ts'
 
 /** `errors`: for each class, the share of wrong decisions if all are taken; null: not judged. */
@@ -15,8 +16,6 @@ type ActOf = { act: string; risk: Risk; own: readonly number[] }
 
 /** Pairs of equal events that a share needs. */
 const LEAST_PAIRS = 20
-/** Fields that differ between equal events. */
-const NAMING: ReadonlySet<string> = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
 const STEP = 100
 
 /**
@@ -26,15 +25,15 @@ const STEP = 100
  */
 export function* reachOf(episodes: readonly Episode[], learned: Learned): Steps<Reach[]> {
   const { classes, byClass, agreement } = learned
-  const contradicted = yield* contradictionsOf(episodes, classes)
   const acts = actsOf(classes.classes)
+  const contradicted = yield* contradictionsOf(episodes, { of: classes.of, acts })
   const counts = acts.map(({ own }) => classes.of.reduce((sum, one) => sum + (own.includes(one) ? 1 : 0), 0))
-  const taken = acts.map(({ own }) => takenOf(own, byClass))
+  const taken = acts.map(({ own }) => shareTaken(own, byClass))
   return acts.map(({ act, risk, own }, place): Reach => {
     const { alone, together } = boundsOf(agreement, { act, risk })
     const bound = together ?? alone
     const error = contradicted[place] ?? meanOf(own, learned)
-    const share = (at: number): number => ((counts[at] ?? 0) / Math.max(1, episodes.length)) * (taken[at]?.share ?? 0)
+    const share = (at: number): number => ((counts[at] ?? 0) / Math.max(1, episodes.length)) * (taken[at] ?? 0)
     const alike = acts.flatMap((other, at) => (other.risk === risk && boundsOf(agreement, other).together !== null ? [at] : []))
     const decisions = (agreements: number, rate: number): number => (rate === 0 ? Infinity : Math.ceil(agreements / rate))
     const by_itself = decisions(agreementsFor(bound), share(place))
@@ -54,7 +53,7 @@ export function* reachOf(episodes: readonly Episode[], learned: Learned): Steps<
       error,
       error_by: error === null ? null : contradicted[place] == null ? 'learned' : 'repeats',
       must_leave: error === null ? null : Math.max(0, (error - (1 - bound)) / bound),
-      decides: taken[place]?.share ?? 0,
+      decides: taken[place] ?? 0,
       needs: Number.isFinite(more) ? more : null,
       saves_usd: usages.reduce((sum, cost) => sum + cost, 0),
     }
@@ -79,10 +78,11 @@ function actsOf(classes: readonly DecisionClass[]): ActOf[] {
 /** The tools that a call can be undone by, or repeated under a key, are not known here. */
 const riskOf = (acts: DecisionClass['acts']): Risk => (acts.every(({ kind }) => kind === 'reply' || kind === 'note') ? 'inside' : 'outside')
 
-function takenOf(own: readonly number[], byClass: readonly HeldOut[]): { share: number } {
+/** The share of the decisions of an act that would be taken rightly. */
+function shareTaken(own: readonly number[], byClass: readonly HeldOut[]): number {
   const n = own.reduce((sum, one) => sum + (byClass[one]?.n ?? 0), 0)
-  const covered = own.reduce((sum, one) => sum + (byClass[one]?.agreed ?? 0), 0)
-  return { share: n === 0 ? 0 : Math.min(1, covered / n) }
+  const agreed = own.reduce((sum, one) => sum + (byClass[one]?.agreed ?? 0), 0)
+  return n === 0 ? 0 : Math.min(1, agreed / n)
 }
 
 /** The mean over the classes of an act, by their numbers of decisions. */
@@ -99,14 +99,16 @@ function meanOf(own: readonly number[], { errors, byClass }: Learned): number | 
  * For each act, the share of its decisions that differ from what the teacher decides mostly on
  * equal events, by pairs of them; null if few are equal.
  */
-function* contradictionsOf(episodes: readonly Episode[], { classes, of }: Classes): Steps<(number | null)[]> {
+function* contradictionsOf(
+  episodes: readonly Episode[],
+  { of, acts }: Pick<Classes, 'of'> & { acts: readonly ActOf[] },
+): Steps<(number | null)[]> {
   const keys: string[] = []
   for (const { saw } of episodes) {
     if (keys.length % STEP === 0) yield
     const fields = Object.entries(saw.event).filter(([name]) => !NAMING.has(name))
     keys.push(canonicalJson(Object.fromEntries(fields)))
   }
-  const acts = actsOf(classes)
   const actAt = new Map(acts.flatMap(({ own }, place) => own.map((one) => [one, place] as const)))
   const pairs = acts.map(() => ({ all: 0, differ: 0 }))
   for (const [, same] of Map.groupBy(keys.keys(), (index) => keys[index] ?? '')) {
