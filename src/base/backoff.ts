@@ -9,6 +9,7 @@ export const pauses = {
   read: { first_ms: 5000, longest_ms: 5000 },
   job: { first_ms: 2000, longest_ms: 60_000 },
   decision_model: { first_ms: 500, longest_ms: 60_000 },
+  spans: { first_ms: 1000, longest_ms: 300_000 },
   replication: { first_ms: 1000, longest_ms: 30_000 },
   learning: { first_ms: 1000, longest_ms: 60_000 },
   /** A queue's message. Cloudflare counts its attempts, the first one included. */

@@ -8,6 +8,8 @@ const SAFETY_MS = 30_000
 /** Longest time that an alarm waits for its background work, which delays the next alarm. */
 const SLOW_MS = 500
 
+type AlarmParts = { now?: () => number; database?: { readonly laid: boolean } }
+
 /** The only writer of the object's alarm: sets it to the earliest due time. */
 export class Alarm {
   readonly #storage: DurableObjectStorage
@@ -20,7 +22,7 @@ export class Alarm {
   #running = false
   #rearmed: () => void = () => {}
 
-  constructor(storage: DurableObjectStorage, { now, database }: { now: () => number; database: { readonly laid: boolean } }) {
+  constructor(storage: DurableObjectStorage, { now = Date.now, database = { laid: true } }: AlarmParts = {}) {
     this.#storage = storage
     this.#now = now
     this.#database = database
@@ -44,6 +46,12 @@ export class Alarm {
     // An overdue alarm may have been lost.
     if (this.#at !== null && this.#at <= at && this.#at >= this.#now()) return
     this.#set(at)
+  }
+
+  /** After a change: sets the alarm to the next time unless it is earlier already. */
+  arm(): void {
+    const next = this.next()
+    if (next !== null) this.by(next)
   }
 
   /**

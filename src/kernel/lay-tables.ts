@@ -9,3 +9,6 @@ export function layTables(sql: SqlStorage, name: string, steps: readonly string[
   for (const step of steps.slice(done)) sql.exec(step)
   if (done < steps.length) sql.exec('INSERT OR REPLACE INTO laid (name, steps) VALUES (?, ?)', name, steps.length)
 }
+
+export const hasTable = (sql: SqlStorage, name: string): boolean =>
+  sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?`, name).toArray().length > 0

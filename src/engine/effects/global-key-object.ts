@@ -3,6 +3,7 @@ import type { KeyedOutput, KeyHolder, WorkState } from '../../contract/scope-api
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { Env, GlobalKeyApi, KeyClaim } from '../../env.ts'
+import { Alarm } from '../../kernel/alarm.ts'
 
 /** An unused key's object is deleted after this time, and a held key's scope is asked. */
 const DAY_MS = 86_400_000
@@ -34,6 +35,16 @@ const FREE: KeyRow = { holder: null, done: null, keep_ms: 0, releases: [], undon
  */
 export class GlobalKeyObject extends DurableObject<Env> implements GlobalKeyApi {
   #changed = Promise.withResolvers<void>()
+  readonly #alarm: Alarm
+
+  constructor(context: DurableObjectState, env: Env) {
+    super(context, env)
+    this.#alarm = new Alarm(context.storage)
+    this.#alarm.source((since) => {
+      const row = this.#stored
+      return row ? (row.done?.expires_at ?? since + DAY_MS) : null
+    })
+  }
 
   async claim(by: KeyHolder, { wait_ms, keep_ms }: { wait_ms: number; keep_ms: number }): Promise<KeyClaim> {
     const end = Date.now() + wait_ms
@@ -70,29 +81,28 @@ export class GlobalKeyObject extends DurableObject<Env> implements GlobalKeyApi 
   }
 
   /** Deletes an expired or unused key, and settles one whose holder did not. */
-  override async alarm(): Promise<void> {
-    const { holder, done } = this.#row
-    if (holder && !done) await this.#ask(holder)
-    const left = this.#row
-    if (left.holder) return this.#wakeFor(left)
-    await this.ctx.storage.deleteAll()
-    await this.ctx.storage.deleteAlarm()
+  override alarm(): Promise<void> {
+    return this.#alarm.fired(async () => {
+      const { holder, done } = this.#row
+      if (holder && !done) await this.#ask(holder)
+      if (!this.#row.holder) await this.ctx.storage.deleteAll()
+    })
+  }
+
+  get #stored(): KeyRow | undefined {
+    return this.ctx.storage.kv.get<KeyRow>('row')
   }
 
   get #row(): KeyRow {
-    const row = this.ctx.storage.kv.get<KeyRow>('row')
+    const row = this.#stored
     return row && (!row.done || row.done.expires_at > Date.now()) ? row : FREE
   }
 
   #write(row: KeyRow): void {
     this.ctx.storage.kv.put('row', row)
-    void this.#wakeFor(row)
+    this.#alarm.rearm()
     this.#changed.resolve()
     this.#changed = Promise.withResolvers()
-  }
-
-  async #wakeFor({ done }: KeyRow): Promise<void> {
-    await this.ctx.storage.setAlarm(done?.expires_at ?? Date.now() + DAY_MS)
   }
 
   #settle(state: WorkState): void {

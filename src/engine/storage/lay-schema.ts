@@ -2,9 +2,9 @@ import { drizzle } from 'drizzle-orm/durable-sqlite'
 import { migrate } from 'drizzle-orm/durable-sqlite/migrator'
 import migrations from '../../../migrations/scope/migrations.js'
 import { logError } from '../../base/warn.ts'
+import { hasTable } from '../../kernel/lay-tables.ts'
 
-export const isLaid = ({ sql }: DurableObjectStorage): boolean =>
-  sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'state'`).toArray().length > 0
+export const isLaid = ({ sql }: DurableObjectStorage): boolean => hasTable(sql, 'state')
 
 /**
  * Migrates the schema. Drizzle's migrator is asynchronous in its type only, so the tables are
@@ -19,6 +19,6 @@ export function laySchema(storage: DurableObjectStorage): void {
 }
 
 function appliedUntil({ sql }: DurableObjectStorage): number {
-  if (sql.exec(`SELECT 1 FROM sqlite_master WHERE name = '__drizzle_migrations'`).toArray().length === 0) return 0
+  if (!hasTable(sql, '__drizzle_migrations')) return 0
   return Number(sql.exec('SELECT max(created_at) AS at FROM __drizzle_migrations').one()['at'])
 }

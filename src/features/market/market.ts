@@ -41,7 +41,7 @@ export class Market {
       if (problems.length > 0) logError({ message: 'the ledger does not add up: nothing is transferred', problems })
     })
     this.#now = ledger.newestAt
-    this.#alarm = new Alarm(storage, { now: Date.now, database })
+    this.#alarm = new Alarm(storage)
     this.#outbox = new Outbox({ database, alarm: this.#alarm, now: Date.now, pace: PACE })
     const outbox: MarketOutbox = { put: (...item) => this.#outbox.put(database, ...item) }
     const parts = { sql, ledger, outbox, limits, separately: <Made>(work: () => Made) => database.transaction(work) }
@@ -60,9 +60,7 @@ export class Market {
       this.#expire(now)
       return work(this.#rooms, now)
     })
-    // In the same turn as the transaction: both become durable together.
-    const next = this.#alarm.next()
-    if (next !== null) this.#alarm.by(next)
+    this.#alarm.arm()
     return made
   }
 

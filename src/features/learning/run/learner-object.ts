@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { warn } from '../../../base/warn.ts'
+import { Alarm } from '../../../kernel/alarm.ts'
 import type { LearnerApi, LearnStart } from '../contract/learner-api.ts'
 import { type EvidencePart, learnKinds, MOST_WINDOW, type ReadPlace, type StartedRun } from '../contract/runs.ts'
 import type { LearningSettings } from '../contract/setting.ts'
@@ -20,8 +21,6 @@ import { LearnerStore, type LearningRun } from './store.ts'
 
 /** Work of one alarm. Its CPU time counts towards the limit of an invocation. */
 const SLICE_MS = 5000
-/** The alarm that resumes a run if its object dies. */
-const SAFETY_MS = 30_000
 /** D1 gets the progress of a run this often. */
 const REPORT_MS = 2000
 const MOST_FAILURES = 20
@@ -35,13 +34,19 @@ const DAY_MS = 24 * HOUR_MS
 export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   readonly #store: LearnerStore
   readonly #steps: RunSteps
+  readonly #alarm: Alarm
   #reported_at = 0
-  #working: Promise<void> | null = null
+  /** A run waits until then after a failure. */
+  #paused_until = 0
+  /** How long the scope keeps decisions; null if it did not say. */
+  #kept_ms: number | null = null
 
   constructor(context: DurableObjectState, env: Env, history: ReadHistory) {
     super(context, env)
     this.#store = new LearnerStore(context.storage)
     this.#steps = new RunSteps({ env, store: this.#store, history })
+    this.#alarm = new Alarm(context.storage)
+    this.#alarm.source((since) => this.#due(since))
   }
 
   async start(request: LearnStart): Promise<StartedRun> {
@@ -54,7 +59,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
         this.#store.unit(() => this.#store.write({ ...run, quiet: false }))
         await this.#report()
       }
-      await this.ctx.storage.setAlarm(Date.now())
+      this.#wake()
       return { run_id: run.run_id, status: run.status, already_running: true }
     }
     const teaching = await teachingKeys(storeOf(this.env), request.scope).catch(() => [])
@@ -63,7 +68,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     const is_off = fresh.quiet && settings.learning.mode === 'off'
     const begun = is_off ? ended(fresh, 'done', 'The setting learning.mode is off.', Date.now()) : fresh
     this.#store.unit(() => this.#store.write(begun))
-    await this.ctx.storage.setAlarm(Date.now())
+    this.#wake()
     await this.#report().catch((error: unknown) => warn({ message: 'failed to report a learning run; will retry', error }))
     return { run_id: begun.run_id, status: begun.status, already_running: false }
   }
@@ -76,25 +81,32 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     return explainRun(isolateSandbox(), { hash, code }, JSON.parse(saw) as Saw)
   }
 
-  /** Runs one step at a time: an alarm may be repeated while its handler still runs. */
-  override async alarm(): Promise<void> {
-    this.#working ??= this.#work().finally(() => (this.#working = null))
-    await this.#working
+  /** Resumes a run now. */
+  #wake(): void {
+    this.#paused_until = 0
+    this.#alarm.rearm()
   }
 
+  /** Between runs: when the oldest decision is to be forgotten, and daily, as settings may change. */
+  #due(since: number): number | null {
+    if (this.#store.run?.status === 'running' || this.#store.unreported) return Math.max(since, this.#paused_until)
+    const { oldest } = this.#store
+    if (oldest === null) return null
+    if (this.#kept_ms === null) return since + HOUR_MS
+    return Math.min(since + DAY_MS, Math.max(since + HOUR_MS, oldest + this.#kept_ms))
+  }
+
+  override alarm(): Promise<void> {
+    return this.#alarm.fired(() => this.#work())
+  }
+
+  /** Runs one step at a time, until the end of the slice or a failure. */
   async #work(): Promise<void> {
     const until = Date.now() + SLICE_MS
-    await this.ctx.storage.setAlarm(Date.now() + SAFETY_MS)
-    let kept_ms: number | null = null
-    try {
-      kept_ms = await this.#forgetOld()
-    } catch (error) {
-      const retry_ms = this.#failed(error)
-      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
-    }
+    this.#paused_until = 0
+    if (!(await this.#tried(() => this.#forgetOld()))) return
     while (this.#store.run?.status === 'running' && Date.now() < until) {
-      const retry_ms = await this.#step()
-      if (retry_ms !== null) return this.ctx.storage.setAlarm(Date.now() + retry_ms)
+      if (!(await this.#tried(() => this.#step()))) return
       // Let other callers of the object run, and the clock advance.
       await scheduler.wait(0)
     }
@@ -102,35 +114,26 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       await this.#report()
     } catch (error) {
       warn({ message: 'failed to report a learning run; will retry', error })
-      return this.ctx.storage.setAlarm(Date.now() + backoff(pauses.learning))
+      this.#paused_until = Date.now() + backoff(pauses.learning)
     }
-    if (this.#store.run?.status === 'running' || this.#store.unreported) await this.ctx.storage.setAlarm(Date.now())
-    else await this.#rest(kept_ms)
-  }
-
-  /** Wakes when the oldest decision is due to be forgotten, and daily: the settings may change. */
-  async #rest(kept_ms: number | null): Promise<void> {
-    const { oldest } = this.#store
-    if (oldest === null) return this.ctx.storage.deleteAlarm()
-    const now = Date.now()
-    await this.ctx.storage.setAlarm(kept_ms === null ? now + HOUR_MS : Math.min(now + DAY_MS, Math.max(now + HOUR_MS, oldest + kept_ms)))
   }
 
   /**
    * Forgets decisions that the scope no longer keeps, before a run reads and between runs; and all,
-   * if the scope masks other fields now. Returns how long the scope keeps them.
+   * if the scope masks other fields now.
    */
-  async #forgetOld(): Promise<number | null> {
+  async #forgetOld(): Promise<void> {
+    this.#kept_ms = null
     const { run } = this.#store
-    if (!run) return null
+    if (!run) return
     const { settings } = await this.env.SCOPE.getByName(run.scope).state()
-    const kept_ms = settings.retention_days * DAY_MS
+    const kept_ms = (this.#kept_ms = settings.retention_days * DAY_MS)
     const masked = JSON.stringify(settings.redact.toSorted())
     const before = this.#store.get('masked')
     const { oldest } = this.#store
     const begins = run.status !== 'running' || (run.progress.phase === 'read' && run.progress.done === 0)
     const is_old = begins && oldest !== null && oldest < Date.now() - kept_ms
-    if (before === masked && !is_old) return kept_ms
+    if (before === masked && !is_old) return
     this.#store.unit(() => {
       this.#store.put('masked', masked)
       if (is_old) this.#store.forgetBefore(Date.now() - kept_ms)
@@ -140,29 +143,33 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
       if (current?.status === 'running') this.#store.write(readAgain(current))
     })
     if (before !== masked) this.#steps.restart()
-    return kept_ms
   }
 
-  /** Null, or the time after which a failed step is retried. */
-  async #step(): Promise<number | null> {
+  async #step(): Promise<void> {
+    await this.#steps.next()
+    if (Date.now() - this.#reported_at > REPORT_MS) await this.#report()
+  }
+
+  /** False if the run failed, and waits before it is tried again. */
+  async #tried(work: () => Promise<void>): Promise<boolean> {
     try {
-      await this.#steps.next()
-      if (Date.now() - this.#reported_at > REPORT_MS) await this.#report()
-      return null
+      await work()
+      return true
     } catch (error) {
       return this.#failed(error)
     }
   }
 
-  #failed(error: unknown): number | null {
+  #failed(error: unknown): boolean {
     const { run } = this.#store
-    if (run?.status !== 'running') return null
+    if (run?.status !== 'running') return true
     const failures = run.failures + 1
     warn({ message: 'a step of a learning run failed', scope: run.scope, run_id: run.run_id, failures, error })
     const answer = `It stopped: ${messageOf(error)}`
     const next = failures < MOST_FAILURES ? { ...run, failures } : ended(run, 'failed', answer, Date.now())
     this.#store.unit(() => this.#store.write(next))
-    return next.status === 'running' ? backoff(pauses.learning, failures) : null
+    this.#paused_until = Date.now() + (next.status === 'running' ? backoff(pauses.learning, failures) : 0)
+    return next.status !== 'running'
   }
 
   /** Copies the run to D1, if D1 lacks a change. */

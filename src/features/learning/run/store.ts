@@ -1,3 +1,5 @@
+import { hasTable, layTables } from '../../../kernel/lay-tables.ts'
+import { Database } from '../../../kernel/unit.ts'
 import type { Drift } from '../contract/learner-api.ts'
 import type { StoredRun } from '../contract/runs.ts'
 import type { Agreement } from '../../../contract/agreement.ts'
@@ -53,12 +55,27 @@ const MOST_BYTES = 24_000_000
 
 const GROUNDED_RUNS = 10
 
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, at INTEGER NOT NULL,
+    body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)`,
+  `CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL,
+    PRIMARY KEY (run_id, decision, part))`,
+  'CREATE TABLE IF NOT EXISTS skills (place INTEGER PRIMARY KEY, body TEXT NOT NULL)',
+  'CREATE TABLE IF NOT EXISTS finds (place INTEGER PRIMARY KEY, body TEXT NOT NULL)',
+]
+
 /** Holds the episodes that a learner has read so far, and its run. */
 export class LearnerStore {
   readonly #storage: DurableObjectStorage
+  readonly #database: Database
 
+  /** The storage stays empty until the first insertion. */
   constructor(storage: DurableObjectStorage) {
+    const lay = () => layTables(storage.sql, 'learner', TABLES)
+    const laid = hasTable(storage.sql, 'episodes')
     this.#storage = storage
+    this.#database = new Database(storage, { laid, lay })
+    if (laid) lay()
   }
 
   get<Name extends keyof Values>(name: Name): Values[Name] | undefined {
@@ -104,17 +121,7 @@ export class LearnerStore {
 
   /** All of it is written, or nothing. */
   unit<Result>(work: () => Result): Result {
-    return this.#storage.transactionSync(() => {
-      this.#storage.sql.exec(
-        'CREATE TABLE IF NOT EXISTS episodes (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, log_seq INTEGER NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, settled INTEGER NOT NULL DEFAULT 0)',
-      )
-      this.#storage.sql.exec(
-        'CREATE TABLE IF NOT EXISTS grounds (run_id TEXT NOT NULL, decision TEXT NOT NULL, part TEXT NOT NULL, places TEXT NOT NULL, PRIMARY KEY (run_id, decision, part))',
-      )
-      for (const table of ['skills', 'finds'])
-        this.#storage.sql.exec(`CREATE TABLE IF NOT EXISTS ${table} (place INTEGER PRIMARY KEY, body TEXT NOT NULL)`)
-      return work()
-    })
+    return this.#database.transaction(work)
   }
 
   /** Replaces the reflexes that the run has found and not registered yet. */
@@ -137,13 +144,13 @@ export class LearnerStore {
 
   /** A row for each, since the code of all of them may be more than a value can hold. */
   #putAll(table: 'skills' | 'finds', found: readonly unknown[]): void {
-    this.#storage.sql.exec(`DELETE FROM ${table}`)
-    for (const one of found) this.#storage.sql.exec(`INSERT INTO ${table} (body) VALUES (?)`, JSON.stringify(one))
+    this.#database.all(`DELETE FROM ${table}`)
+    for (const one of found) this.#database.all(`INSERT INTO ${table} (body) VALUES (?)`, JSON.stringify(one))
   }
 
   #all(table: 'skills' | 'finds'): unknown[] {
-    const rows = this.#storage.sql.exec<{ body: string }>(`SELECT body FROM ${table} ORDER BY place`)
-    return Array.from(rows, ({ body }): unknown => JSON.parse(body))
+    const rows = this.#database.all<{ body: string }>(`SELECT body FROM ${table} ORDER BY place`)
+    return rows.map(({ body }): unknown => JSON.parse(body))
   }
 
   /** Adds episodes, and returns how many are new. A later decision on an event replaces it. */
@@ -151,10 +158,10 @@ export class LearnerStore {
     let added = 0
     for (const episode of episodes) {
       const { id, log_seq, at } = episode
-      const [known] = this.#storage.sql.exec('SELECT log_seq FROM episodes WHERE id = ?', id)
+      const [known] = this.#database.all('SELECT log_seq FROM episodes WHERE id = ?', id)
       if (known && Number(known['log_seq']) >= log_seq) continue
       if (!known) added += 1
-      this.#storage.sql.exec(
+      this.#database.all(
         `INSERT INTO episodes (id, log_seq, at, body) VALUES (?1, ?2, ?3, ?4)
           ON CONFLICT (id) DO UPDATE SET log_seq = ?2, at = ?3, body = ?4, settled = 0`,
         id,
@@ -177,7 +184,7 @@ export class LearnerStore {
 
   /** Keeps the newest. */
   trim(window: number): void {
-    this.#storage.sql.exec(
+    this.#database.all(
       `DELETE FROM episodes WHERE place <= coalesce((SELECT max(place) FROM
         (SELECT place, row_number() OVER (ORDER BY place DESC) AS newer, sum(length(CAST(body AS BLOB))) OVER (ORDER BY place DESC) AS bytes FROM episodes)
         WHERE newer > ?1 OR bytes > ?2), 0)`,
@@ -189,32 +196,32 @@ export class LearnerStore {
   /** The newest episodes, oldest first. */
   newest(window: number): Episode[] {
     const sql = 'SELECT body FROM (SELECT place, body FROM episodes ORDER BY place DESC LIMIT ?) ORDER BY place'
-    return Array.from(this.#storage.sql.exec<{ body: string }>(sql, window), ({ body }) => JSON.parse(body) as Episode)
+    return Array.from(this.#database.each<{ body: string }>(sql, window), ({ body }) => JSON.parse(body) as Episode)
   }
 
   episode(id: string): Episode | null {
-    const [row] = this.#storage.sql.exec<{ body: string }>('SELECT body FROM episodes WHERE id = ?', id)
+    const row = this.#database.first<{ body: string }>('SELECT body FROM episodes WHERE id = ?', id)
     return row ? (JSON.parse(row.body) as Episode) : null
   }
 
   /** The slow path has decided again on an event: it is not asked about this event any more. */
   settle(id: string, acts: EpisodeAct[]): void {
     const episode = this.episode(id)
-    if (episode) this.#storage.sql.exec('UPDATE episodes SET body = ?, settled = 1 WHERE id = ?', JSON.stringify({ ...episode, acts }), id)
+    if (episode) this.#database.all('UPDATE episodes SET body = ?, settled = 1 WHERE id = ?', JSON.stringify({ ...episode, acts }), id)
   }
 
   settled(): Set<string> {
-    const rows = this.#storage.sql.exec<{ id: string }>('SELECT id FROM episodes WHERE settled = 1')
-    return new Set(Array.from(rows, ({ id }) => id))
+    const rows = this.#database.all<{ id: string }>('SELECT id FROM episodes WHERE settled = 1')
+    return new Set(rows.map(({ id }) => id))
   }
 
   /** Replaces the grounds of a run. The grounds of its predecessors are kept for a while. */
   ground(run_id: string, grounds: readonly Grounds[]): void {
-    const { sql } = this.#storage
-    sql.exec('DELETE FROM grounds WHERE run_id = ?', run_id)
+    const database = this.#database
+    database.all('DELETE FROM grounds WHERE run_id = ?', run_id)
     for (const one of grounds) {
       for (const part of evidenceParts)
-        sql.exec(
+        database.all(
           'INSERT INTO grounds (run_id, decision, part, places) VALUES (?, ?, ?, ?)',
           run_id,
           one.decision,
@@ -222,35 +229,33 @@ export class LearnerStore {
           JSON.stringify(one[part]),
         )
     }
-    sql.exec('DELETE FROM grounds WHERE run_id NOT IN (SELECT DISTINCT run_id FROM grounds ORDER BY run_id DESC LIMIT ?)', GROUNDED_RUNS)
+    database.all('DELETE FROM grounds WHERE run_id NOT IN (SELECT DISTINCT run_id FROM grounds ORDER BY run_id DESC LIMIT ?)', GROUNDED_RUNS)
   }
 
   /** Null if the grounds of the run are no longer kept. */
   groundsOf({ run_id, decision, part }: { run_id: string; decision: string; part: EvidencePart }): ReadPlace[] | null {
-    if (this.run === undefined) return null
     const sql = 'SELECT places FROM grounds WHERE run_id = ? AND decision = ? AND part = ?'
-    const [row] = this.#storage.sql.exec<{ places: string }>(sql, run_id, decision, part)
+    const row = this.#database.first<{ places: string }>(sql, run_id, decision, part)
     return row ? (JSON.parse(row.places) as ReadPlace[]) : null
   }
 
   /** The time of the oldest episode (ms). */
   get oldest(): number | null {
-    if (this.get('masked') === undefined) return null
-    const [row] = this.#storage.sql.exec<{ at: number | null }>('SELECT min(at) AS at FROM episodes')
+    const row = this.#database.first<{ at: number | null }>('SELECT min(at) AS at FROM episodes')
     return row?.at ?? null
   }
 
   forgetBefore(at: number): void {
-    this.#storage.sql.exec('DELETE FROM episodes WHERE at < ?', at)
+    this.#database.all('DELETE FROM episodes WHERE at < ?', at)
   }
 
   /** Forgets all that was read, and what was found in it, so that the log is read again. */
   forgetAll(): void {
-    for (const table of ['episodes', 'skills', 'finds']) this.#storage.sql.exec(`DELETE FROM ${table}`)
+    for (const table of ['episodes', 'skills', 'finds']) this.#database.all(`DELETE FROM ${table}`)
     for (const name of ['position', 'lead', 'unmined', 'policy'] satisfies (keyof Values)[]) this.#storage.kv.delete(name)
   }
 
   forget(ids: readonly string[]): void {
-    this.#storage.sql.exec('DELETE FROM episodes WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids))
+    this.#database.all('DELETE FROM episodes WHERE id IN (SELECT value FROM json_each(?))', JSON.stringify(ids))
   }
 }

@@ -1,3 +1,4 @@
+import { backoff, pauses } from '../../../base/backoff.ts'
 import { pause, withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { warn } from '../../../base/warn.ts'
@@ -70,7 +71,6 @@ const MOST_CHARACTERS = 1_000_000
 /** While the collector is unavailable: entries of the log that wait, and their age. */
 const MOST_WAITING = 20_000
 const MOST_AGE_MS = 3_600_000
-const LONGEST_PAUSE_MS = 300_000
 /** Entries before the mark that are read again after a restart, for spans that had not ended. */
 const MOST_READ_AGAIN = 20_000
 
@@ -220,7 +220,7 @@ export class SpanExport implements Follows {
       await pause(1, {})
     }
     this.#failures += 1
-    const pause_ms = Math.max(after_ms, Math.min(LONGEST_PAUSE_MS, 1000 * 2 ** Math.min(this.#failures - 1, 20)))
+    const pause_ms = Math.max(after_ms, backoff(pauses.spans, this.#failures))
     const dropped = this.#stored.dropped - before
     warn({ message: 'failed to export spans; will retry', scope, pause_ms, dropped, error: this.#error })
     this.#due = now() + pause_ms
