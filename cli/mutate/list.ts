@@ -118,7 +118,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'r4',
-    file: 'src/skills/runner/run-step.ts',
+    file: 'src/skills/runner/run-plan.ts',
     what: 'guard of a step that had begun is asked again after a crash',
     from: 'step.guard !== undefined && !begun',
     to: 'step.guard !== undefined',
@@ -148,7 +148,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'q2',
-    file: 'src/skills/runner/run-step.ts',
+    file: 'src/skills/runner/run-plan.ts',
     what: 'a begun step is stopped by a budget after a crash',
     from: 'const spent = begun ? null : stopFor(run, progress)',
     to: 'const spent = stopFor(run, progress)',
@@ -169,7 +169,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't1',
-    file: 'src/engine/turns/ledger.ts',
+    file: 'src/engine/turns/turn.ts',
     what: 'a crash of other work counts as an interruption of the event',
     from: 'interrupted: blamed',
     to: 'interrupted: true',
@@ -189,7 +189,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't2',
-    file: 'src/engine/turns/ledger.ts',
+    file: 'src/engine/turns/turn.ts',
     what: 'claimOne does not wait until the claim is on disk',
     from: 'await database.sync()',
     to: '',
@@ -203,7 +203,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't4',
-    file: 'src/engine/turns/ledger.ts',
+    file: 'src/engine/turns/turn.ts',
     what: 'ms and s mixed up: waiting for the model gives up at once',
     from: `'model', at - most_ms)`,
     to: `'model', at - model_outage_s)`,
@@ -211,7 +211,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't3',
-    file: 'src/engine/turns/ledger.ts',
+    file: 'src/engine/turns/turn.ts',
     what: 'a turn the model refuses is retried',
     from: `ending.fault?.fault === 'refused' ? 1 : failure.max_attempts`,
     to: 'failure.max_attempts',
@@ -253,7 +253,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't5',
-    file: 'src/engine/turns/budget.ts',
+    file: 'src/engine/turns/model-access.ts',
     what: 'spend carries tokens over into the next period',
     from: 'tokens: tokens + (this.#used.period === period ? this.#used.tokens : 0)',
     to: 'tokens: tokens + this.#used.tokens',
@@ -516,7 +516,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'o1',
-    file: 'src/store/artifacts/entitlements.ts',
+    file: 'src/store/artifacts/patterns.ts',
     what: 'an ended licence still runs',
     from: 'one.in_use && one.id',
     to: 'one.id',

@@ -87,7 +87,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/skills/gate/sensitive.ts',
+    file: 'src/skills/gate/mask.ts',
     why: 'The same: a text is a part of itself, no other value is written as the number of a card, an empty word is no address, and the negative of a sum ends with a zero, too.',
     changes: [
       ["typeof value === 'string'", 'false'],
@@ -236,7 +236,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/core/filter.ts',
+    file: 'src/core/decision-context.ts',
     why: 'The same matches: two stars match what one does. The other two bound the memory of a filter, and not what it passes.',
     changes: [
       ['/\\*+/g', '/\\*/g'],
@@ -265,7 +265,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/http/auth/key.ts',
+    file: 'src/http/auth/middleware.ts',
     why: 'The same: a text that has the form of a key has both parts, and any other has none.',
     changes: [
       ['[]', '["Stryker was here"]'],
@@ -275,12 +275,12 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/http/auth/key.ts',
+    file: 'src/http/auth/middleware.ts',
     why: 'Node has no such function: the Worker tests run it.',
     changes: [["typeof crypto.subtle.timingSafeEqual === 'function'", 'false']],
   },
   {
-    file: 'src/http/auth/authenticate.ts',
+    file: 'src/http/auth/middleware.ts',
     why: 'The same: a header has no line break, a token is never empty, and what throws counts as a possible key.',
     changes: [
       ['/^bearer +(\\S.*)$/i', '/^bearer +(\\S.*)/i'],

@@ -1,10 +1,9 @@
 import type { Result } from '../base/result.ts'
 import type { Agent } from './define-agent.ts'
-import type { ToolDefinition } from '../tools/define-tool.ts'
-import { declaredTypes, type DeclaredTypes } from '../events/declared-types.ts'
+import { type ToolDefinition, callKeys } from '../tools/define-tool.ts'
+import { declaredTypes, type DeclaredTypes } from '../events/parse-event.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { KeyOf } from '../contract/reflex.ts'
-import { callKeys } from '../tools/tool-keys.ts'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
 export type FoundTool = Result<{ definition: ToolDefinition }>

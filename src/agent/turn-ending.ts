@@ -4,9 +4,71 @@ import { byteLength, fitsBytes } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { messageOf, stackOf } from '../base/error-text.ts'
 import type { TurnEnd } from '../contract/log-entry.ts'
-import type { FailedCall } from '../contract/event-record.ts'
+import type { FailedCall, FailedRun } from '../contract/event-record.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import { TooLate } from '../base/deadline.ts'
+import type { Agent, AgentDeps } from './define-agent.ts'
+import type { DecisionContext } from '../core/decision-context.ts'
+import { argumentsHash } from '../tools/define-tool.ts'
+
+type Turn = { signal: AbortSignal; failed_calls: FailedCall[] }
+
+/** Maximum number of failed calls in a turn's outcome. The log has all of them. */
+const MOST_NAMED = 20
+const LONGEST_ERROR = 500
+
+/** The failed tool calls of a turn. A call is listed until the same call succeeds. */
+export class FailedCalls {
+  readonly #turn: Turn
+  readonly #hide: (text: string) => string
+  readonly #places = new Map<string, Turn['failed_calls'][number]>()
+
+  constructor(turn: Turn, hide: (text: string) => string) {
+    this.#turn = turn
+    this.#hide = hide
+  }
+
+  async watch<Output>({ tool, input }: { tool: string; input: unknown }, run: () => Promise<Output>): Promise<Output> {
+    const call = `${tool} ${argumentsHash(input)}`
+    try {
+      const output = await run()
+      this.#succeeded(call)
+      return output
+    } catch (error) {
+      // A stopped turn has no outcome that could list it.
+      if (!this.#turn.signal.aborted) this.#failed(call, tool, error)
+      throw error
+    }
+  }
+
+  #succeeded(call: string): void {
+    const named = this.#places.get(call)
+    if (!named) return
+    this.#places.delete(call)
+    const { failed_calls } = this.#turn
+    failed_calls.splice(failed_calls.indexOf(named), 1)
+  }
+
+  #failed(call: string, tool: string, thrown: unknown): void {
+    const error = this.#hide(messageOf(thrown)).slice(0, LONGEST_ERROR)
+    const named = this.#places.get(call)
+    if (named) Object.assign(named, { error, attempts: named.attempts + 1 })
+    else if (this.#turn.failed_calls.length < MOST_NAMED) {
+      const failed = { tool, error, attempts: 1 }
+      this.#places.set(call, failed)
+      this.#turn.failed_calls.push(failed)
+    }
+  }
+}
+
+type Ran = { run_id: string | null; skill_id: string; status: string; reason: string | null }
+
+/** Lists a run that did not succeed, once: the same proposal gets the same run. */
+export function noteRun(failed_runs: FailedRun[], { run_id, skill_id, status, reason }: Ran): void {
+  if (run_id === null || (status !== 'failed' && status !== 'partial_failure' && status !== 'unknown')) return
+  if (failed_runs.length === MOST_NAMED || failed_runs.some((noted) => noted.run_id === run_id)) return
+  failed_runs.push({ run_id, skill_id, status, error: (reason ?? status).slice(0, LONGEST_ERROR) })
+}
 
 /** The provider's latest answer or fault. */
 export type ModelWitness = { answered: boolean; fault: ModelFault | null }
@@ -76,3 +138,32 @@ function endingOfFault(fault: ModelFault, error: unknown): TurnEnding {
 const isNoOutput = (error: unknown): boolean => Array.from(causesOf(error)).some(({ name }) => name === 'AI_NoOutputGeneratedError')
 
 const failed = (error: string): TurnEnding => ({ status: 'failed', result: null, error })
+
+/** `running`: unfinished calls of `deps.call`, with their tools. */
+type Turn = { seen: { context: DecisionContext }; running: ReadonlyMap<Promise<unknown>, string>; warnings: string[] }
+
+const MOST_WARNINGS = 20
+
+/**
+ * Returns a trigger's result after all its calls have ended, since the turn's end would cut off an
+ * unawaited call as `unknown`. Probable mistakes become warnings in the log.
+ */
+export async function resultOf(trigger: NonNullable<Agent['trigger']>, turn: Turn, deps: AgentDeps): Promise<unknown> {
+  const result = await trigger(turn.seen.context, deps)
+  if (result === undefined)
+    warn(turn, 'the trigger returned undefined, which counts as null: return a result, or null where there was nothing to do')
+  while (turn.running.size > 0) {
+    const calls = Array.from(turn.running)
+    const ends = await Promise.allSettled(calls.map(([running]) => running))
+    for (const [index, [, tool]] of calls.entries()) {
+      const end = ends[index]
+      const how = end?.status === 'rejected' ? `it failed: ${messageOf(end.reason)}` : 'it ended well'
+      warn(turn, `deps.call("${tool}") was still running when the trigger returned; ${how}. Await each call`)
+    }
+  }
+  return result
+}
+
+function warn({ warnings }: Turn, warning: string): void {
+  if (warnings.length < MOST_WARNINGS && !warnings.includes(warning)) warnings.push(warning)
+}

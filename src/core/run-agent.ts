@@ -1,8 +1,7 @@
-import { DecisionContext } from './decision-context.ts'
+import { DecisionContext, relevant } from './decision-context.ts'
 import type { Filter, ReflexDeps, Trigger } from './deps.ts'
 import type { EventStore, Subscription } from './event-store.ts'
 import type { Event } from './event.ts'
-import { relevant } from './filter.ts'
 import { ScopedLocks } from './scoped-locks.ts'
 
 type Own<E extends Event> = Pick<ReflexDeps<E>, 'context' | 'store' | 'scope' | 'signal'>

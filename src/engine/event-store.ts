@@ -1,7 +1,6 @@
 import { SqlEventStore, type Receipt } from '../core/event-store.ts'
 import type { Event } from '../core/event.ts'
-import { declaredTypes, declaredTypesFrom } from '../events/declared-types.ts'
-import { cleanEvent } from '../events/parse-event.ts'
+import { declaredTypes, declaredTypesFrom, cleanEvent } from '../events/parse-event.ts'
 import type { Loop } from './loop.ts'
 import type { Pull } from './inbox/pull.ts'
 import type { Lanes } from './effects/wiring.ts'

@@ -34,6 +34,7 @@ export class Retention {
 
   constructor(parts: RetentionParts) {
     this.#parts = parts
+    parts.alarm.source(() => this.nextDue())
   }
 
   /** Has an archive take what is deleted. */

@@ -1,7 +1,7 @@
 import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
-import { namedTypes } from '../core/filter.ts'
+import { namedTypes } from '../core/decision-context.ts'
 import { modelName } from '../models/resolve-model.ts'
 import type { Collaborators } from './wiring.ts'
 

@@ -22,7 +22,7 @@ import { Past } from './log/past.ts'
 import { Configuration } from './settings/change.ts'
 import { composeSkills, type Skilled } from './skills/wiring.ts'
 import { composeGround, type ScopeHost } from './storage/wiring.ts'
-import { turnDeps } from './turns/deps.ts'
+import { depsOf } from './turns/deps.ts'
 import { DryTurns } from './turns/dry/dry-turn.ts'
 import { Retention } from './retention.ts'
 
@@ -67,15 +67,14 @@ function composeLoop(parts: Live) {
   })
   const pull = new Pull(parts)
   const events = new ScopeEventStore({ ...parts, loop, pull })
-  const waits = (tool: string, key: string) => actions.waits(tool, key)
-  turns.handle((turn) => turnDeps({ ...parts, event_store: events, waits }, turn))
+  turns.handle(depsOf({ ...parts, event_store: events, actions }))
   return { actions, loop, pull, events }
 }
 type Looped = Live & ReturnType<typeof composeLoop>
 
 /** Wires what calls from outside reach, and what runs by itself. */
 function composeEntrances(parts: Looped) {
-  const { log, loop, turns, toolbox, secret_settings, alarm } = parts
+  const { log, turns, toolbox, secret_settings } = parts
   log.showBy((entry) => secret_settings.entry(entry))
   const configuration = new Configuration(parts)
   const rechain: Configuration['rechain'] = (change, by) => configuration.rechain(change, by)
@@ -83,7 +82,6 @@ function composeEntrances(parts: Looped) {
   toolbox.offer(own)
   const kept = { old_events: new ExpiredEvents(parts), old_entries: new ExpiredEntries(parts), history: new Past(parts.log) }
   const retention = new Retention({ ...parts, ...kept })
-  alarm.source(() => retention.nextDue())
   const dry_turns = new DryTurns({ ...parts, ...kept })
   return {
     configuration,
@@ -91,7 +89,7 @@ function composeEntrances(parts: Looped) {
     dry_turns,
     ...kept,
     retention,
-    socket_messages: new SocketMessages({ ...parts, accept: (events) => loop.accept(events, 'socket') }),
+    socket_messages: new SocketMessages(parts),
     operator_calls: new OperatorCalls(parts),
   }
 }

@@ -1,8 +1,8 @@
 import type { Env } from '../env.ts'
-import { forgetCalls } from '../store/traces/calls.ts'
+import { forgetCalls } from '../store/traces/traces.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
-import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
+import { forgetEntitlements } from '../store/artifacts/patterns.ts'
 import { forgetScopes } from '../store/scopes.ts'
 import { storeOf } from '../store/store.ts'
 

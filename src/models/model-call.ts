@@ -1,9 +1,67 @@
 import prices from './prices.json' with { type: 'json' }
-import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage } from '@ai-sdk/provider'
+import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage, LanguageModelV4Message, LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ModelFault } from '../base/faults.ts'
-import type { OwnPrices } from './own-prices.ts'
-import { ModelFailed } from './model-errors.ts'
-import { estimateContentTokens, estimatePromptTokens } from './prompt.ts'
+import { ModelFailed, ModelRefused, type ModelRefusal } from './model-errors.ts'
+import { estimateTokenCount } from 'tokenx'
+import { sha256, jsonValue } from '../base/json.ts'
+import { z } from 'zod'
+import { wrapLanguageModel } from 'ai'
+import { StreamContent } from './stream-content.ts'
+import { watchStream } from './watch-stream.ts'
+
+const price = z.number().min(0).max(1_000_000)
+const ownPrices = z.record(z.string().min(1).max(200), z.strictObject({ input: price, output: price }))
+
+/** USD per million input and output tokens, by the name of the model. */
+export type OwnPrices = z.infer<typeof ownPrices>
+type PriceEnv = { REFLEX_MODEL_PRICES?: string }
+
+const HOW = 'write it as {"MODEL": {"input": 0.5, "output": 1.5}}: dollars per million tokens'
+const NONE: OwnPrices = {}
+let known: { text: string; prices: OwnPrices } | undefined
+
+/** The deployment's prices. A value that cannot be read has none: readiness says what is wrong. */
+export function ownPricesOf({ REFLEX_MODEL_PRICES: text }: PriceEnv): OwnPrices {
+  if (text === undefined || text.trim() === '') return NONE
+  if (known?.text !== text) known = { text, prices: ownPrices.safeParse(jsonValue(text)).data ?? NONE }
+  return known.prices
+}
+
+/** Describes what is wrong with the variable, or null. */
+export function ownPricesProblem({ REFLEX_MODEL_PRICES: text }: PriceEnv): string | null {
+  if (text === undefined || text.trim() === '') return null
+  const value = jsonValue(text)
+  if (value === undefined) return `REFLEX_MODEL_PRICES is not valid JSON: ${HOW}.`
+  const parsed = ownPrices.safeParse(value)
+  if (parsed.success) return null
+  const [issue] = parsed.error.issues
+  return `REFLEX_MODEL_PRICES${issue?.path.map((key) => `["${String(key)}"]`).join('') ?? ''}: ${issue?.message}; ${HOW}.`
+}
+
+/** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
+export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))
+
+/** Estimates the tokens if the provider reported none. Files are not counted. */
+export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
+  return estimateTokenCount(prompt.flatMap(messageText).join('\n'))
+}
+
+export function estimateContentTokens(content: LanguageModelV4Content[]): number {
+  return estimateTokenCount(content.flatMap(partText).join('\n'))
+}
+
+function messageText(message: LanguageModelV4Message): string[] {
+  return message.role === 'system' ? [message.content] : message.content.flatMap(partText)
+}
+
+type Part = Exclude<LanguageModelV4Message, { role: 'system' }>['content'][number] | LanguageModelV4Content
+
+function partText(part: Part): string[] {
+  if (part.type === 'text' || part.type === 'reasoning') return [part.text]
+  if (part.type === 'tool-call') return [part.toolName, typeof part.input === 'string' ? part.input : JSON.stringify(part.input ?? null)]
+  if (part.type === 'tool-result') return [part.toolName, JSON.stringify('output' in part ? part.output : part.result)]
+  return []
+}
 
 /**
  * A call of a model, as logged. Tokens are estimates if the provider reported none, and 0 if it
@@ -104,4 +162,100 @@ export function costOf(model: string, tokens: { input_tokens: number; output_tok
 function withoutProvider(model: string): string {
   const workersAI = model.indexOf('@cf/')
   return workersAI >= 0 ? model.slice(workersAI) : model.slice(model.lastIndexOf('/') + 1)
+}
+
+export type MeterOptions = {
+  /** Asked before each call. */
+  allow: () => { ok: true } | ModelRefusal
+  /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
+  record: (call: ModelCall, params: LanguageModelV4CallOptions) => void
+  now?: () => number
+  /** The name to record and to price by; the model's own id unless given. */
+  name?: string
+  own_prices?: OwnPrices
+  /** Ends the call, even if its provider does not listen. */
+  signal?: AbortSignal
+}
+
+/** Asks before each call and records it. Throws ModelRefused if the call is not allowed. */
+export function meter(model: LanguageModelV4, options: MeterOptions): LanguageModelV4 {
+  return wrapLanguageModel({
+    model,
+    middleware: {
+      specificationVersion: 'v4',
+      async wrapGenerate({ doGenerate, params }) {
+        const record = await begin(model, options, params)
+        const result = await recorded(doGenerate, record, stopOf(params, options))
+        record({ content: result.content, usage: result.usage, finish: result.finishReason, taken: true })
+        return result
+      },
+      async wrapStream({ doStream, params }) {
+        const record = await begin(model, options, params)
+        const stop = stopOf(params, options)
+        const result = await recorded(doStream, record, stop)
+        return { ...result, stream: recordedStream(result.stream, record, stop) }
+      },
+    },
+  })
+}
+
+const stopOf = ({ abortSignal }: LanguageModelV4CallOptions, { signal }: MeterOptions): AbortSignal | undefined =>
+  abortSignal && signal ? AbortSignal.any([abortSignal, signal]) : (abortSignal ?? signal)
+
+async function begin(model: LanguageModelV4, options: MeterOptions, params: LanguageModelV4CallOptions) {
+  const { prompt } = params
+  const { allow, record, now = Date.now, name = model.modelId, own_prices } = options
+  const prompt_hash = await promptHash(prompt)
+  // Asked last, so that nothing can be spent between the answer and the call.
+  const answer = allow()
+  if (!answer.ok) throw new ModelRefused(answer)
+  const started = now()
+  return (answer: ModelCallAnswer) =>
+    record(modelCall({ model: name, own_prices, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
+}
+
+async function recorded<Result>(
+  work: () => PromiseLike<Result>,
+  record: (answer: ModelCallAnswer) => void,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  const stopped = Promise.withResolvers<never>()
+  const stop = () => stopped.reject(signal?.reason)
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work(), stopped.promise])
+  } catch (error) {
+    record({ content: [], error, taken: signal?.aborted ?? false })
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
+}
+
+type Finish = { usage: LanguageModelV4Usage; finishReason: LanguageModelV4FinishReason }
+
+function recordedStream(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  record: (answer: ModelCallAnswer) => void,
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const content = new StreamContent()
+  let failure: unknown
+  let recorded = false
+  const settle = (finish: Finish | undefined, error: unknown, cancelled = false) => {
+    if (recorded) return
+    recorded = true
+    const { parts } = content
+    record({ content: parts, usage: finish?.usage, finish: finish?.finishReason, error: failure ?? error, taken: true, cancelled })
+  }
+  return watchStream(stream, {
+    signal,
+    onPart(part) {
+      content.add(part)
+      if (part.type === 'error') failure ??= part.error
+      // The answer is whole now, whether or not the reader stays for the end.
+      if (part.type === 'finish') settle(part, undefined)
+    },
+    onEnd: (error, cancelled) => settle(undefined, error, cancelled),
+  })
 }

@@ -11,7 +11,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider'
-import { promptHash, estimateContentTokens, estimatePromptTokens } from './prompt.ts'
+import { promptHash, estimateContentTokens, estimatePromptTokens } from './model-call.ts'
 import { isJsonFields, jsonValue } from '../base/json.ts'
 
 /** Answers by rules without a network, and says so. Equal prompts get equal answers. */

@@ -3,18 +3,25 @@ import { messageOf, stackOf } from '../base/error-text.ts'
 import type { Action, Permission, Permitted } from '../contract/action.ts'
 import type { LogEntry } from '../contract/log-entry.ts'
 import { type ReflexReference, type ReflexVersion, type ReflexRun } from '../contract/reflex.ts'
-import type { DecisionContext } from '../core/decision-context.ts'
+import { type DecisionContext, relevant } from '../core/decision-context.ts'
 import type { Filter } from '../core/deps.ts'
 import type { Event } from '../core/event.ts'
-import { relevant } from '../core/filter.ts'
 import { isAsked } from '../contract/decision-asked.ts'
-import { isCallOf } from './ledger-events.ts'
 import type { ReflexHistory, Pace } from './history.ts'
 import type { ShownContext } from './context/context-json.ts'
 import type { RecentAction } from './reflex-context.ts'
 import { runReflex, shownRun } from './run-reflex.ts'
 import type { Sandbox } from './sandbox.ts'
 import { countTrial, demotionOf, type Trial } from './promotion.ts'
+
+const TYPES: ReadonlySet<string> = new Set(['transfer', 'offer', 'deal', 'contract', 'invocation'])
+
+/** True for an event that the Ledger sent: one with a key has a sender. */
+export const isMarketEvent = ({ type, source, meta }: Event): boolean => source === 'ledger' && meta.sender === undefined && TYPES.has(type)
+
+/** The reflex that is called sees the call itself, with its input: not this message of it, too. */
+export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
+  event.type === 'invocation' && event.service === `reflex:${id}`
 
 /** Fuel for the events of one batch: about half a second. */
 export const FUEL_PER_BATCH = 100_000_000

@@ -23,7 +23,7 @@ import { ScopedLocks } from '../core/scoped-locks.ts'
 import { costOf } from '../models/model-call.ts'
 import { askParser } from '../skills/model/ask-parser.ts'
 import { seedBlackboard, type Blackboard } from '../skills/plan/blackboard.ts'
-import { parkedBefore } from '../skills/session/approval.ts'
+import { parkedBefore } from '../skills/session/decide.ts'
 import { redactor } from '../traces/redact.ts'
 import { ToolCaller } from './tools/tool-caller.ts'
 

@@ -2,6 +2,65 @@ import type { Schema } from 'ai'
 import type { z } from 'zod'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'
+import { createHash } from 'node:crypto'
+import type { CallKeys } from '../contract/reflex.ts'
+import type { Anchor } from '../contract/settings/anchors.ts'
+import { matchesScope } from '../contract/scope-pattern.ts'
+
+const plain = (text: string): string => text.normalize('NFKC').trim().toLowerCase()
+
+/** The names of the anchors that a call with this input touches. */
+export function anchorsTouched(anchors: readonly Anchor[] = [], { tool, input }: { tool: string; input: unknown }): string[] {
+  const asking = anchors.filter(({ tools }) => !tools || tools.some((pattern) => matchesScope(pattern, tool)))
+  if (asking.length === 0) return []
+  const values = Array.from(new Set(valuesIn(input)), plain)
+  const touches = ({ match }: Anchor) => match.map(plain).some((pattern) => values.some((value) => matchesScope(pattern, value)))
+  return asking.filter(touches).map(({ name }) => name)
+}
+
+/** A call that a person was asked about instead. */
+export class AwaitsPerson extends Error {
+  override readonly name = 'AwaitsPerson'
+}
+
+export const whyAnchored = (names: readonly string[]): string =>
+  `waits for a person: touches ${names.map((name) => `the anchor ${name}`).join(' and ')}`
+
+function* valuesIn(value: unknown): Generator<string> {
+  if (typeof value === 'string') yield value
+  else if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') yield String(value)
+  else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) yield* valuesIn(inner)
+}
+
+/** A key that a tool or a plan declares with this prefix holds in all scopes of the deployment. */
+const GLOBAL = 'global:'
+export const isGlobalKey = (key: string): boolean => key.startsWith(GLOBAL)
+
+/**
+ * The reason why a key may not be used, or null: only its template declares that a key is
+ * deployment-wide, never a value in it.
+ */
+export const undeclaredGlobal = (template: string, key: string): string | null =>
+  isGlobalKey(key) && !isGlobalKey(template) ? `a value must not turn an idempotency key into a deployment-wide one (${GLOBAL})` : null
+
+/** SHA-256 of a tool's arguments as its schema has parsed them. */
+export const argumentsHash = (input: unknown): string =>
+  createHash('sha256')
+    .update(JSON.stringify(input) ?? 'undefined')
+    .digest('hex')
+
+/** Identifies a call by the tool's key and its arguments; null if the arguments are invalid. */
+export function callKeys(tool: ToolDefinition, args: unknown, scope: string): CallKeys | null {
+  const parsed = tool.input.safeParse(args)
+  if (!parsed.success) return null
+  return { idempotence_key: tool.idempotence_key?.(parsed.data, scope) ?? null, arguments_hash: argumentsHash(parsed.data) }
+}
+
+/** Names a call of a tool without keys by the fields that its undoing matches. */
+export function namedBy(match: readonly string[], input: unknown): string {
+  const fields = input as Readonly<Record<string, unknown>>
+  return `fields:${argumentsHash(match.map((name) => fields[name] ?? null))}`
+}
 
 export type ToolCall = {
   env: Env

@@ -1,12 +1,11 @@
 import { jsonSchema } from 'ai'
 import { z } from 'zod'
 import { parseOf } from '../base/json-schema.ts'
-import { defineTool, type ToolDefinition } from './define-tool.ts'
+import { defineTool, type ToolDefinition, undeclaredGlobal } from './define-tool.ts'
 import type { HttpToolSetting } from '../contract/settings/outside-tools.ts'
 import type { JsonFields } from '../base/json.ts'
 import { HTTP_TIMEOUT_MS, sendHttp } from './http-request.ts'
 import { fillKeySlots, textSlots } from './slot-text.ts'
-import { undeclaredGlobal } from './tool-keys.ts'
 import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. */

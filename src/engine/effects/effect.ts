@@ -1,16 +1,15 @@
 import { z } from 'zod'
 import type { ToolDefinition } from '../../tools/define-tool.ts'
-import { byteLength } from '../../base/json.ts'
+import { byteLength, type Json } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
 import type { Cause, EffectEnd, EntryHead, StepPlace } from '../../contract/log-entry.ts'
 import { messageOf } from '../../base/error-text.ts'
-import type { Json } from '../../base/json.ts'
 import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { GuardedWork } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
-import { namedIn, withSecrets } from '../../skills/plan/secret-reference.ts'
+import { namedIn, withSecrets } from '../../skills/plan/template.ts'
 import { isForScope, secretOf } from '../../tools/tool-secrets.ts'
 
 /** `call`: a tool that a turn, a reflex or an operator called. */

@@ -8,8 +8,7 @@ import { Timers } from '../upkeep/timers.ts'
 import { DoneKeys, EffectJournal } from './effect-journal.ts'
 import { EffectLane } from './effect-lane.ts'
 import { GlobalKeys } from './global-keys.ts'
-import { Budget } from '../turns/budget.ts'
-import { ModelCalls, ModelOutage } from '../turns/model-outage.ts'
+import { Budget, ModelCalls, ModelOutage } from '../turns/model-access.ts'
 import { Parking } from '../inbox/parking.ts'
 import type { Ground } from '../storage/wiring.ts'
 
@@ -17,7 +16,7 @@ export type Lanes = Reflexes & ReturnType<typeof composeLanes>
 
 /** Wires the lanes of effects and turns, and how their ends settle events. */
 export function composeLanes(parts: Reflexes) {
-  const { database, alarm, view } = parts
+  const { database } = parts
   const access = composeModelAccess(parts)
   const waiters = new Waiters()
   const settlement = new Settlement({ ...parts, waiters })
@@ -28,8 +27,6 @@ export function composeLanes(parts: Reflexes) {
   const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })
-  alarm.source((at) => view.nextDue(at))
-  alarm.source(() => timers.nextDue())
   return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
 }
 

@@ -8,9 +8,8 @@ import type { InboxView, OpenEvent } from './view.ts'
 import type { Log } from '../log/log.ts'
 import { iso } from '../../base/time.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import type { Budget } from '../turns/budget.ts'
+import type { Budget, ModelOutage } from '../turns/model-access.ts'
 import { UNTIL_SETTLED } from './inbox.ts'
-import type { ModelOutage } from '../turns/model-outage.ts'
 import type { Turns } from '../turns/turn-lane.ts'
 
 /** Length of errors and reasons once the answer is full. */

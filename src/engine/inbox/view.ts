@@ -1,3 +1,4 @@
+import type { Alarm } from '../../kernel/alarm.ts'
 import type { Event } from '../../core/event.ts'
 import type { EventRecord, EventStatus, Outcome } from '../../contract/event-record.ts'
 import type { Depth } from '../../contract/scope.ts'
@@ -23,8 +24,9 @@ export type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | nu
 export class InboxView {
   readonly #database: Database
 
-  constructor(database: Database) {
+  constructor(database: Database, alarm: Alarm) {
     this.#database = database
+    alarm.source((since) => this.nextDue(since))
   }
 
   record(id: string): StoredRecord | null {

@@ -8,8 +8,7 @@ import type { AgentRegistry } from '../../agent/registry.ts'
 import type { Clean, SecretHider } from '../../base/secrets.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
-import { declaredTypes } from '../../events/declared-types.ts'
-import { type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
+import { declaredTypes, type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
 import { idIn, type ReadCommand, type SocketCommands } from './socket-command.ts'
 import type { KeyCheck } from './key-check.ts'
 import type { Attachment, Sockets } from './sockets.ts'
@@ -23,7 +22,7 @@ type SocketMessagesParts = {
   settings: () => Settings
   sockets: Pick<Sockets, 'feed'>
   key_check: Pick<KeyCheck, 'used'>
-  accept: (events: Clean<Event>[]) => Accepted
+  loop: { accept(events: Clean<Event>[], by: 'socket'): Accepted }
   features: readonly Commanding[]
 }
 
@@ -106,7 +105,7 @@ export class SocketMessages {
   #accept(events: Clean<Event>[]): SocketAnswer[] {
     if (events.length === 0) return []
     try {
-      const accepted = this.#parts.accept(events)
+      const accepted = this.#parts.loop.accept(events, 'socket')
       if (accepted.ok) return accepted.receipts.map(({ status }) => ({ ok: true, status }))
       if (events.length === 1) {
         const { depth, limit } = accepted

@@ -30,6 +30,7 @@ export class Sockets {
   readonly feed: SocketFeed
   #gathered: SocketEntry[] = []
   #replies: Delta[] = []
+  #listens = false
   /** The answer of the turn in flight so far, for sockets that open meanwhile. Not stored. */
   #partial = { turn_id: '', content: '', length: 0 }
 
@@ -41,10 +42,17 @@ export class Sockets {
     // Answered by the runtime, without waking the object.
     context.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
     for (const socket of context.getWebSockets()) {
-      this.feed.add(socket, socket.deserializeAttachment() as Attachment)
+      this.#add(socket, socket.deserializeAttachment() as Attachment)
       this.feed.follow(socket)
     }
-    log.listen((entries) => this.#gather(entries))
+  }
+
+  /** Listens to the log from the first socket on. */
+  #add(socket: WebSocket, attachment: Attachment): void {
+    this.feed.add(socket, attachment)
+    if (this.#listens) return
+    this.#listens = true
+    this.#parts.log.listen((entries) => this.#gather(entries))
   }
 
   get count(): number {
@@ -68,7 +76,7 @@ export class Sockets {
     const attachment: Attachment = { ...connect, ...counts, cursor: after, live_after: last }
     this.#parts.context.acceptWebSocket(server)
     server.serializeAttachment(attachment)
-    this.feed.add(server, attachment)
+    this.#add(server, attachment)
     // The first frame, so that a client knows where to resume even if nothing else reaches it.
     this.feed.deliver(server, JSON.stringify({ type: 'open', seq: after ?? last }))
     this.#catchUp(server)

@@ -35,11 +35,18 @@ export class Streams {
   readonly #parts: StreamsParts
   readonly #readers = new Set<Reader>()
   #watching = false
+  #listens = false
 
   constructor(parts: StreamsParts) {
     this.#parts = parts
     parts.key_check.watch(this)
-    parts.log.listen(() => {
+  }
+
+  /** From the first reader on, which an object rarely has. */
+  #listen(): void {
+    if (this.#listens) return
+    this.#listens = true
+    this.#parts.log.listen(() => {
       for (const { wake } of this.#readers) wake()
     })
   }
@@ -69,6 +76,7 @@ export class Streams {
           }
           reader.drop = () => controller.error(new Error('nothing was read from this stream for a minute'))
           this.#readers.add(reader)
+          this.#listen()
           this.#watch()
           // An id without data is not an event; a reader that gets nothing else resumes after it.
           controller.enqueue(encoder.encode(`: events of the log after ${cursor}\nretry: 1000\nid: ${cursor}\n\n`))

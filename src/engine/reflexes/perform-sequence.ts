@@ -17,10 +17,9 @@ import type { Sockets } from '../live/sockets.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import { limits } from '../../base/limits.ts'
 import { sha256 } from '../../base/json.ts'
-import { kindOf, type DoneAct, type LaneAction } from './actions.ts'
+import { kindOf, type DoneAct, type LaneAction, callKeyOf } from './actions.ts'
 import { actOwner } from '../effects/effect-journal.ts'
-import { callKeyOf } from './action-keys.ts'
-import { argumentsHash } from '../../tools/tool-keys.ts'
+import { argumentsHash } from '../../tools/define-tool.ts'
 import { eventOf, performAct, type ActParts, type Performed } from './perform-act.ts'
 
 export type SequenceParts = ActParts & {

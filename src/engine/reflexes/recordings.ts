@@ -12,7 +12,7 @@ import { serving } from '../storage/serving.ts'
 import type { ScopeFeature } from '../feature.ts'
 import type { Log } from '../log/log.ts'
 import type { Toolbox } from '../../agent/toolbox.ts'
-import { shownOf } from '../../reflexes/context/fitted.ts'
+import { shownOf } from '../../reflexes/context/context-json.ts'
 import { sandboxLimits } from '../../reflexes/sandbox.ts'
 
 const MOST_COUNTED = 1000

@@ -3,13 +3,12 @@ import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import { replicateCalls, type CallReport } from '../../store/traces/calls.ts'
+import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
-import type { Committed, Follows } from '../log/follower.ts'
-import { cleanedJson, type Log } from '../log/log.ts'
+import { type Committed, type Follows, cleanedJson, type Log } from '../log/log.ts'
 import { PARTIAL } from '../../contract/reports/trace.ts'
 import { spanBitOf } from '../../traces/entries/table.ts'
 
@@ -31,35 +30,37 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyo
   failed_at: number | null
 }
 
-type Reported = {
+type ReportedParts = {
   scope: string
   database: Database
-  settings: Settings
-  agent: Agent
+  settings: () => Settings
+  agent: () => Agent
   inbox: { readonly open: number }
-  guard: Guard
+  guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
+  features: readonly Pick<ScopeFeature, 'reports'>[]
 }
 
-/** The scope's row in D1, beside what its model does. */
-export const reportOf = ({ scope, database, settings, agent, inbox, guard }: Reported) => ({
-  scope,
-  agent: agent.name,
-  open: inbox.open,
-  turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
-  parked: guard.count,
-  learns: settings.learning.mode === 'off' ? (0 as const) : (1 as const),
-  spans_exported: 0,
-  spans_dropped: 0,
-})
+/** The scope's row in D1, without its times. */
+function reportOf({ scope, database, settings, agent, inbox, guard, features }: ReportedParts) {
+  const own = {
+    scope,
+    agent: agent().name,
+    open: inbox.open,
+    turn_since: database.read<{ since: number } | null>('turn', null)?.since ?? null,
+    parked: guard.count,
+    learns: settings().learning.mode === 'off' ? (0 as const) : (1 as const),
+    spans_exported: 0,
+    spans_dropped: 0,
+    ...modelReport(database, inbox.open > 0 ? askAtIn(database) : null),
+  }
+  return Object.assign(own, ...features.map((feature) => feature.reports?.())) as typeof own
+}
 
-type EventReplicaParts = {
-  guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt'>
-  database: Database
+type EventReplicaParts = ReportedParts & {
+  alarm: Pick<Alarm, 'next'>
   log: Pick<Log, 'last' | 'read' | 'entry' | 'clean'>
   db: D1Database
   now: () => number
-  scope: () => Omit<ScopeReport, 'updated_at' | 'wake_at'>
-  wake: () => number | null
 }
 
 /**
@@ -143,7 +144,7 @@ export class EventReplica implements Follows {
       this.#portion ??= this.#nextPortion()
       const { events, changes, reaches } = this.#portion
       while (events.length > 0) await this.#sendSome(events, changes, unit)
-      await replicateCalls(db, scope(), Array.from(changes.calls.values()))
+      await replicateCalls(db, reportOf(this.#parts), Array.from(changes.calls.values()))
       this.#portion = null
       if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
       if (this.#size === 0 && this.#mark >= this.#held_from) break
@@ -203,7 +204,7 @@ export class EventReplica implements Follows {
           CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
-    const { agent } = scope()
+    const { agent } = reportOf(this.#parts)
     const reports = rows.map(({ discarded, failed_at, ...row }) => ({
       ...row,
       payload: cleanedJson(row.payload, log),
@@ -213,7 +214,7 @@ export class EventReplica implements Follows {
       revision: log.last,
       discarded: Boolean(discarded),
     }))
-    const about = { ...scope(), wake_at: this.#wakeAt() }
+    const about = { ...reportOf(this.#parts), wake_at: this.#wakeAt() }
     // Every export and every answer of the model changes these: they go with the next event.
     const now_written = {
       about: JSON.stringify({ ...about, spans_exported: 0, model_answered_at: 0 }),
@@ -229,7 +230,7 @@ export class EventReplica implements Follows {
 
   /** Rounded up to a minute: the sweep looks for alarms that are overdue by more than that. */
   #wakeAt(): number | null {
-    const at = this.#parts.wake()
+    const at = this.#parts.alarm.next()
     return at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS
   }
 
@@ -238,10 +239,10 @@ export class EventReplica implements Follows {
    * parked. Returns true if the first one is parked; throws if nothing can be sent.
    */
   async #isFound(some: readonly Sized[], error: unknown, unit: UnitOfWork): Promise<boolean> {
-    const { db, guard, scope, now } = this.#parts
+    const { db, guard, now } = this.#parts
     const [first] = some
     if (!first) throw error
-    await replicateEvents(db, [], { ...scope(), wake_at: this.#wakeAt(), updated_at: now() })
+    await replicateEvents(db, [], { ...reportOf(this.#parts), wake_at: this.#wakeAt(), updated_at: now() })
     this.#outbox?.reached(this.name)
     if (some.length > 1) {
       this.#most = Math.ceil(some.length / 2)

@@ -5,7 +5,7 @@ import { isPlatformFault } from '../../base/faults.ts'
 import { PROBE_TTL_S, type BlackboardProbe } from '../../contract/settings/blackboard.ts'
 import type { EntryHead } from '../../contract/log-entry.ts'
 import { seedBlackboard, type Blackboard, type Seeded } from '../../skills/plan/blackboard.ts'
-import { holdsReference } from '../../skills/plan/secret-reference.ts'
+import { holdsReference } from '../../skills/plan/template.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
 /** The time limit of a probe: the turn waits for it. */

@@ -1,8 +1,7 @@
 import { isFields } from '../../base/check-json.ts'
 import type { SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Json } from '../../base/json.ts'
-import { parsePath, readPath } from '../../skills/cel/path.ts'
-import { isSecretReference } from '../../skills/plan/secret-reference.ts'
+import { parsePath, readPath, isSecretReference } from '../../skills/plan/template.ts'
 import { withoutSecrets } from '../../skills/session/context.ts'
 import type { SkillCache } from './skill-cache.ts'
 

@@ -13,14 +13,12 @@ import { Inbox } from '../inbox/inbox.ts'
 import { InboxView } from '../inbox/view.ts'
 import { Jobs } from '../jobs.ts'
 import { dropObject } from '../log/failures.ts'
-import { LogFollower } from '../log/follower.ts'
-import { Log } from '../log/log.ts'
+import { LogFollower, Log } from '../log/log.ts'
 import { TraceMarksOf } from '../log/spans.ts'
 import { basisOf, LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
-import { EventReplica, reportOf } from '../replication/event-replica.ts'
+import { EventReplica } from '../replication/event-replica.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
-import { modelReport, askAtIn } from '../turns/model-outage.ts'
 import { Alarm } from '../../kernel/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
 import type { ScopeFeature } from '../feature.ts'
@@ -51,18 +49,14 @@ const REPLICATION: OutboxPace = { gather_ms: 800, most_items: 50, pauses: pauses
 
 /** Wires what follows the log, to copy it. */
 function composeCopies(parts: Copied) {
-  const { scope, database, now, log, alarm, guard, inbox, agent, features } = parts
+  const { scope, database, now, log, alarm } = parts
   const trace_marks = new TraceMarksOf(database, otlpTargetOf(parts.env)?.ratio ?? 1)
-  const model = () => modelReport(database, inbox.open > 0 ? askAtIn(database) : null)
-  const own = () => reportOf({ scope, database, settings: parts.settings(), agent: agent(), inbox, guard })
-  const reported = () => Object.assign(own(), model(), ...features.map((feature) => feature.reports?.())) as Reported
-  const replica = new EventReplica({ database, log, db: parts.db, now, scope: reported, wake: () => alarm.next(), guard })
+  const replica = new EventReplica(parts)
   const outbox = new Outbox({ database, alarm, now, pace: REPLICATION })
   const follower = new LogFollower({ log, scope })
   follower.add(replica)
   return { trace_marks, replica, outbox, follower }
 }
-type Reported = ReturnType<typeof reportOf> & ReturnType<typeof modelReport>
 
 /** Wires what every other part uses: the unit of work, and the state that it writes. */
 export function composeGround(host: ScopeHost) {
@@ -105,7 +99,7 @@ export function composeGround(host: ScopeHost) {
     basis: basisOf({ env, agent, settings, log_parts }),
     guard,
     inbox,
-    view: new InboxView(database),
+    view: new InboxView(database, alarm),
     records,
     features,
     ...copies,

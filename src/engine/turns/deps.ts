@@ -5,12 +5,13 @@ import { tracedFetch } from '../../events/traceparent.ts'
 import type { EventStore } from '../../core/event-store.ts'
 import { fitsBytes } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import { FailedCalls } from '../../agent/failed-calls.ts'
+import { FailedCalls } from '../../agent/turn-ending.ts'
 import { toolSet } from '../../agent/tool-set.ts'
 import type { Sockets } from '../live/sockets.ts'
+import type { Actions } from '../reflexes/actions.ts'
 import { childHead, under } from '../log/spans.ts'
 import type { UnitOfWork } from '../../kernel/unit.ts'
-import { type ModelParts, turnModel } from './turn-model.ts'
+import { type ModelParts, turnModel } from './metered-model.ts'
 import { keep, type Turn } from './turn.ts'
 import { storeOf } from '../../store/store.ts'
 import type { Lanes } from '../effects/wiring.ts'
@@ -19,8 +20,7 @@ type TurnDepsParts = ModelParts &
   Pick<Lanes, 'scope' | 'effects' | 'toolbox' | 'features'> & {
     event_store: EventStore
     sockets: Sockets
-    /** True if a reflex's call under this key waits for the effect lane. */
-    waits: (tool: string, key: string) => boolean
+    actions: Pick<Actions, 'waits'>
   }
 
 /** Names of offered tools that the log keeps. */
@@ -48,8 +48,10 @@ export function followed({ running }: Pick<Turn, 'running'>, perform: AgentDeps[
  * Builds the trigger's dependencies. After the turn ends, its signal is aborted and they do
  * nothing.
  */
-export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
-  const { env, settings, effects, unit, toolbox, features, waits, hide } = parts
+export const depsOf = (parts: TurnDepsParts) => (turn: Turn) => turnDeps(parts, turn)
+
+async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
+  const { env, settings, effects, unit, toolbox, features, actions, hide } = parts
   const { turn_id, signal, head, earlier_turns } = turn
 
   await toolbox.ready()
@@ -83,7 +85,7 @@ export async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentD
     call,
     done: (name, input) => {
       const key = toolbox.keyOf(name, input)?.idempotence_key
-      return keep(turn.readings.done, typeof key === 'string' && (effects.journal.isDone(name, key) || waits(name, key)))
+      return keep(turn.readings.done, typeof key === 'string' && (effects.journal.isDone(name, key) || actions.waits(name, key)))
     },
     db: storeOf(env),
     context: turn.seen.context,

@@ -6,6 +6,7 @@ import type { Refused } from '../../base/result.ts'
 import { cleanEvent } from '../../events/parse-event.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
+import type { Alarm } from '../../kernel/alarm.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import type { Guard } from './guard.ts'
 
@@ -14,7 +15,7 @@ const NOT_PARKED = `name NOT IN (SELECT id FROM guard WHERE kind = 'timer' AND p
 
 type TimerRow = { name: string; schedule: string; set_at: number; next_at: number; fired: number }
 
-type TimersParts = { database: Database; guard: Guard; scope: string; hider: SecretHider; now: () => number }
+type TimersParts = { database: Database; alarm: Alarm; guard: Guard; scope: string; hider: SecretHider; now: () => number }
 
 /**
  * The scope's timers. A tick's event id contains its due time, so a repeated one is a duplicate
@@ -28,6 +29,7 @@ export class Timers {
 
   constructor(parts: TimersParts) {
     this.#parts = parts
+    parts.alarm.source(() => this.nextDue())
   }
 
   /** Idempotent: setting the same schedule keeps its tick times. Releases a parked timer. */

@@ -1,6 +1,5 @@
 import { withIso } from '../../base/time.ts'
-import { resource } from '../../http/describe/describe.ts'
-import { serve } from '../../http/describe/operation.ts'
+import { resource, serve } from '../../http/describe/operation.ts'
 import { listed } from '../../http/describe/paging.ts'
 import { storeOf } from '../../store/store.ts'
 import { list } from './resources.ts'

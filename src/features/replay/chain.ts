@@ -6,21 +6,12 @@ import type { Steps } from '../../base/steps.ts'
 import type { Action } from '../../contract/action.ts'
 import { isAsked } from '../../contract/decision-asked.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
-import { isMarketEvent } from '../../reflexes/ledger-events.ts'
+import { isMarketEvent, decideInSteps, type ReactionDecision, type Fire, type Perceived, type ReflexSituation, type ReflexStep } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
-import { DecisionContext } from '../../core/decision-context.ts'
+import { DecisionContext, relevant } from '../../core/decision-context.ts'
 import type { Filter } from '../../core/deps.ts'
 import type { Event } from '../../core/event.ts'
-import { relevant } from '../../core/filter.ts'
 import { ContextJson } from '../../reflexes/context/context-json.ts'
-import {
-  decideInSteps,
-  type ReactionDecision,
-  type Fire,
-  type Perceived,
-  type ReflexSituation,
-  type ReflexStep,
-} from '../../reflexes/decide.ts'
 import { emptyTrial } from '../../reflexes/promotion.ts'
 import type { ReflexContext } from '../../reflexes/reflex-context.ts'
 import { HIDDEN_ERROR } from '../../reflexes/run-reflex.ts'

@@ -2,15 +2,121 @@ import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { RouteEnv } from '../../agent/define-agent.ts'
 import type { Env } from '../../env.ts'
-import { DEFAULT_SCOPE, type Event, scopeName } from '../../core/event.ts'
+import { DEFAULT_SCOPE, type Event, scopeName, randomHex } from '../../core/event.ts'
 import { senderOf } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { forbidden, refusal, tooMany, unavailable } from '../problems/refusals.ts'
-import { authenticate, type Credentials, type KeyRefusal, type KeyRecord } from './authenticate.ts'
-import { coversScope, hasRole, type Principal } from '../../contract/principal.ts'
+import { coversScope, hasRole, type Principal, ADMIN_KEY_ID } from '../../contract/principal.ts'
 import { createKeyCache, type KeyCache } from './key-cache.ts'
 import { anyKey, findKey } from '../../store/access/keys.ts'
 import { storeOf } from '../../store/store.ts'
+import { createHash } from 'node:crypto'
+import { API_KEY } from '../../base/secrets.ts'
+import { toBase64Url } from './base64url.ts'
+
+const ID_BYTES = 8
+const SECRET_BYTES = 32
+const WHOLE_KEY = new RegExp(`^${API_KEY}$`)
+
+/** A new key. `key` is shown once; only `hash` is stored. */
+export function createKey(): { id: string; key: string; hash: string } {
+  const id = randomHex(ID_BYTES)
+  const key = `rfx_${id}_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`
+  return { id, key, hash: hashKey(key) }
+}
+
+export function parseKey(text: string): { id: string; secret: string } | null {
+  const [, id, secret] = WHOLE_KEY.exec(text) ?? []
+  return id !== undefined && secret !== undefined ? { id, secret } : null
+}
+
+/** SHA-256 of the whole key, in hex. Its 256 random bits make a slow hash needless. */
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** Compares two hashes in a time that does not tell where they differ. */
+export function sameHash(left: string, right: string): boolean {
+  const a = new TextEncoder().encode(left)
+  const b = new TextEncoder().encode(right)
+  if (a.byteLength !== b.byteLength) return false
+  // Node, where the unit tests run, has no `timingSafeEqual` there.
+  return typeof crypto.subtle.timingSafeEqual === 'function' ? crypto.subtle.timingSafeEqual(a, b) : sameBytes(a, b)
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  let difference = 0
+  for (const [index, byte] of a.entries()) difference |= byte ^ (b[index] ?? 0)
+  return difference === 0
+}
+
+export type KeyRecord = { id: string; name: string; roles: string[]; scopes: string[]; hash: string }
+/** Throws if the lookup fails. */
+export type KeyLookup = (id: string) => Promise<KeyRecord | null>
+/** `any_key` only improves an error. `before_look` throws if D1 was asked too often. */
+export type Credentials = {
+  admin_key: string | undefined
+  keys: KeyLookup
+  any_key?: () => Promise<boolean>
+  before_look?: (id?: string) => Promise<void>
+}
+export type KeyRefusal = {
+  ok: false
+  reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'
+  detail: string
+}
+export type Authenticated = { ok: true; principal: Principal } | KeyRefusal
+
+const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin'], scopes: ['*'] }
+const NO_HASH = '0'.repeat(64)
+
+/** Upholds G7: only a matching key leads to a principal. `authorization` is the raw header. */
+export async function authenticate(authorization: string | null, credentials: Credentials): Promise<Authenticated> {
+  const configured = credentials.admin_key?.trim() ? credentials.admin_key.trim() : undefined
+  const refused = await refuse(authorization, { ...credentials, admin_key: configured })
+  if (refused.ok || configured !== undefined) return refused
+  if (refused.reason === 'unavailable') return refused
+  return (await mayHaveKeys(credentials)) ? refused : notConfigured
+}
+
+async function refuse(authorization: string | null, { admin_key, ...credentials }: Credentials): Promise<Authenticated> {
+  if (authorization === null) return refusal('missing', 'Send a key: Authorization: Bearer KEY.')
+  const token = /^bearer +(\S.*)$/i.exec(authorization.trim())?.[1]
+  if (token === undefined) return refusal('malformed', 'The Authorization header must have the form: Bearer KEY.')
+  const hash = hashKey(token)
+  const isAdmin = sameHash(hash, hashKey(admin_key ?? ''))
+  if (admin_key !== undefined && isAdmin) return { ok: true, principal: { ...admin } }
+  return check(hash, parseKey(token)?.id, credentials)
+}
+
+type Lookup = Omit<Credentials, 'admin_key'>
+
+async function check(hash: string, id: string | undefined, { keys, before_look }: Lookup): Promise<Authenticated> {
+  let record: KeyRecord | null = null
+  if (id !== undefined) await before_look?.(id)
+  try {
+    if (id !== undefined) record = await keys(id)
+  } catch {
+    return refusal('unavailable', 'Keys cannot be checked: the database does not respond. Try again in a few seconds.')
+  }
+  const matches = sameHash(hash, record?.hash ?? NO_HASH)
+  if (!record || !matches) return refusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
+  return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
+}
+
+async function mayHaveKeys({ any_key, before_look }: Lookup): Promise<boolean> {
+  try {
+    await before_look?.()
+    return any_key === undefined || (await any_key())
+  } catch {
+    return true
+  }
+}
+
+const refusal = (reason: KeyRefusal['reason'], detail: string): KeyRefusal => ({ ok: false, reason, detail })
+const notConfigured = refusal(
+  'no_key_configured',
+  'No key is configured, so everything is closed. Deployed: run `wrangler secret put REFLEX_ADMIN_KEY`. ' +
+    'Locally: put REFLEX_ADMIN_KEY=… into .dev.vars. Then send it as Authorization: Bearer KEY.',
+)
 
 export type AuthEnv = RouteEnv
 /** The context of a request for work that outlives its handler, such as a stream. */

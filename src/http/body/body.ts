@@ -7,12 +7,11 @@ import type { AuthEnv } from '../auth/middleware.ts'
 import { checkJson, isFields, type FieldError, type Fields, parseJson } from '../../base/check-json.ts'
 import { deploymentHider, deploymentSecrets, secretHider, type Clean } from '../../base/secrets.ts'
 import { parseCloudEvent } from '../../events/cloud-event.ts'
-import { type EventRules, type ParsedEvent, parseEvent, senderOf } from '../../events/parse-event.ts'
+import { type EventRules, type ParsedEvent, parseEvent, senderOf, declaredTypesFrom, type DeclaredTypes } from '../../events/parse-event.ts'
 import type { Problem } from '../../contract/problem.ts'
 import type { Context } from 'hono'
 import { coversScope } from '../../contract/principal.ts'
 import { DEFAULT_SCOPE, scopeName, type Event } from '../../core/event.ts'
-import { declaredTypesFrom, type DeclaredTypes } from '../../events/declared-types.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 
 /** Bytes of an oversized body that are drained before the sender is cut off: Cloudflare's limit. */

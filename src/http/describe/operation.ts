@@ -1,11 +1,10 @@
-import { createRoute, z, type RouteConfig } from '@hono/zod-openapi'
+import { createRoute, z, type RouteConfig, OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Handler, MiddlewareHandler } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { AnswerOf, OperationAnswers, AnyOperation, Method } from '../../contract/operation.ts'
 import { described, plainSchema } from '../../contract/plain-schema.ts'
-import type { AuthEnv } from '../auth/middleware.ts'
+import { type AuthEnv, requires, scopeParam, scopeQuery } from '../auth/middleware.ts'
 import { refuseInvalid } from '../problems/refusals.ts'
-import { accessOf, problemsOf, type ProblemResponse } from './describe.ts'
 import { withinTime } from '../../base/deadline.ts'
 import { deploymentHider } from '../../base/secrets.ts'
 import { warn } from '../../base/warn.ts'
@@ -15,6 +14,55 @@ import { scopeOfOwner } from '../../contract/reflex.ts'
 import { scopeName } from '../../core/event.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import { QUICK_MS } from '../../store/store.ts'
+import { problem } from '../../contract/problem.ts'
+import { fileBody, jsonBody, optionalJsonBody, reportBody } from '../body/body.ts'
+
+export const resource = () => new OpenAPIHono<AuthEnv>()
+
+const bodies = {
+  json: [jsonBody],
+  optional: [optionalJsonBody],
+  defaulted: [optionalJsonBody],
+  report: [reportBody],
+  file: [fileBody],
+  own: [],
+}
+
+/** Checks and documents the access to a route in one place. */
+export function accessOf({ roles, scoped, body, takes = 'json' }: AnyOperation) {
+  if (!roles) return { middleware: [], security: [] }
+  const scope = { none: [], path: [scopeParam], query: [scopeQuery] }[scoped === true ? 'path' : (scoped ?? 'none')]
+  return { middleware: [requires(...roles), ...scope, ...(body ? bodies[takes] : [])], security: [{ bearer: [] }], 'x-reflex-roles': roles }
+}
+
+const meanings = {
+  400: 'The request is invalid.',
+  401: 'The key is missing or unknown.',
+  403: 'The key lacks the role, or does not cover the scope.',
+  404: 'Not found.',
+  409: 'The current state does not allow it.',
+  413: 'The body or an event is too large.',
+  415: 'Unsupported Content-Type.',
+  429: 'Too many requests, or the inbox is full: retry after `Retry-After`.',
+  502: 'The decision model failed.',
+  503: 'A dependency is unavailable: retry after `Retry-After`.',
+  504: 'The time is up: repeat the request with its `Idempotency-Key`.',
+} as const
+
+export type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
+
+/** The problems that a request may be answered with: of its key, its parts, and its own. */
+export function problemsOf({ roles, params, query, headers, body, problems = [] }: AnyOperation): Record<number, ProblemResponse> {
+  const of_key = roles ? [401, 403, 429] : []
+  const of_parts = (params ?? query ?? headers ?? body) ? [400] : []
+  const all = [...of_key, ...of_parts, ...(body ? [413, 415] : []), ...problems] as (keyof typeof meanings)[]
+  const content = { 'application/problem+json': { schema: problem } }
+  return Object.fromEntries(all.map((status) => [status, { description: meanings[status], content }]))
+}
+
+/** An answer that is JSON text already. */
+export const jsonText = (text: string | ReadableStream<Uint8Array>): Response =>
+  new Response(text, { headers: { 'Content-Type': 'application/json' } })
 
 type Present<Part> = [NonNullable<Part>] extends [never] ? undefined : NonNullable<Part>
 type Parsed<Part> = NonNullable<Part> extends z.ZodType ? z.output<NonNullable<Part>> : undefined

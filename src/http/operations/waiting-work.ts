@@ -3,8 +3,7 @@ import { listWaiting } from '../../features/approvals/operations/approvals.ts'
 import { listApprovals } from '../../features/approvals/store/approvals.ts'
 import { listDeadLetters } from '../../store/dead-letters.ts'
 import { storeOf } from '../../store/store.ts'
-import { resource } from '../describe/describe.ts'
-import { serve } from '../describe/operation.ts'
+import { resource, serve } from '../describe/operation.ts'
 
 export const waitingWorkRoutes = resource().openapiRoutes([
   serve(listWaiting, async (c, { query: asked }) => {

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ack, claim, nack } from '../../contract/operations/pull.ts'
 import type { ScopeApi } from '../../contract/scope-api.ts'
-import { jsonText, resource } from '../describe/describe.ts'
-import { serve } from '../describe/operation.ts'
+import { jsonText, resource, serve } from '../describe/operation.ts'
 import { conflict } from '../problems/refusals.ts'
 import { warn } from '../../base/warn.ts'
 

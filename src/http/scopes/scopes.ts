@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { defaultSettings, settings as fullSettings, type SettingsPatch } from '../../contract/settings/settings.ts'
 import { listScopes } from '../../store/scopes.ts'
-import { jsonText, resource } from '../describe/describe.ts'
+import { jsonText, resource, serve } from '../describe/operation.ts'
 import { findInScope } from '../../contract/operations/events.ts'
 import {
   archive,
@@ -16,11 +16,10 @@ import {
   state,
 } from '../../contract/operations/scopes.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { serve } from '../describe/operation.ts'
 import { forbidden, invalid, notFound, unavailable } from '../problems/refusals.ts'
 import { coversScope, isAdminOfAll, type Principal } from '../../contract/principal.ts'
 import type { Env } from '../../env.ts'
-import { isGlobalKey } from '../../tools/tool-keys.ts'
+import { isGlobalKey } from '../../tools/define-tool.ts'
 import { secretsNamedIn, useRefusal } from '../../tools/tool-secrets.ts'
 import { plainSchema } from '../../contract/plain-schema.ts'
 import { recordIn } from './record.ts'

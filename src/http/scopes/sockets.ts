@@ -6,8 +6,7 @@ import { createTicket, socket, stream } from '../../contract/operations/live.ts'
 import type { Connect } from '../../contract/scope-api.ts'
 import { limits } from '../../base/limits.ts'
 import type { Problem } from '../../contract/problem.ts'
-import { resource } from '../describe/describe.ts'
-import { serve } from '../describe/operation.ts'
+import { resource, serve } from '../describe/operation.ts'
 import { conflict, refusal, tooMany, unavailable } from '../problems/refusals.ts'
 
 export const socketRoutes = resource().openapiRoutes([

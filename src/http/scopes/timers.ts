@@ -3,8 +3,7 @@ import { get, list, remove, set } from '../../contract/operations/timers.ts'
 import type { Problem } from '../../contract/problem.ts'
 import { traceContextOf } from '../../events/traceparent.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { resource } from '../describe/describe.ts'
-import { created, serve } from '../describe/operation.ts'
+import { resource, created, serve } from '../describe/operation.ts'
 import { conflict, invalid, notFound } from '../problems/refusals.ts'
 
 const scopeOf = (c: Context<AuthEnv>) => c.env.SCOPE.getByName(c.var.scope)

@@ -6,8 +6,7 @@ import type { Proposal } from '../../skills/asp/parse.ts'
 import { showBulletin } from '../../contract/operations/skills.ts'
 import { propose as proposeSkill } from '../../skills/operations.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
-import { jsonText, resource } from '../describe/describe.ts'
-import { serve } from '../describe/operation.ts'
+import { jsonText, resource, serve } from '../describe/operation.ts'
 
 export const proposeSkillRoutes = resource().openapiRoutes([
   serve(proposeSkill, async (c, { body: { dry_run, ...proposal } }) => jsonText(await propose(c, proposal, { from: 'caller', dry_run }))),

@@ -1,14 +1,13 @@
 import type { ControlPlaneVerdict } from '../../contract/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
-import type { Blackboard } from '../plan/blackboard.ts'
-import type { ProbeCall, Probes } from '../cel/probes.ts'
-import type { InputSource } from '../plan/inputs.ts'
+import type { Blackboard, InputSource } from '../plan/blackboard.ts'
+import type { ProbeCall, Probes } from '../cel/expression.ts'
 import type { JsonFields } from '../../base/json.ts'
 import type { Place } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { ScoreComponent, ScoreName } from '../bulletin/score.ts'
 import type { Question } from '../plan/slots.ts'
-import type { Sensitive } from './sensitive.ts'
+import type { Sensitive } from './mask.ts'
 
 /** All that a decision is made from: the same request gives the same decision. Times in ms. */
 export type GateRequest = {

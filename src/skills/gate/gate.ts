@@ -1,6 +1,6 @@
 import { checkJson } from '../../base/check-json.ts'
-import { probeSession } from '../cel/probes.ts'
-import { compatOutcome } from './compat.ts'
+import { probeSession } from '../cel/expression.ts'
+import { compatOutcome, preconditionsOutcome, type Facts } from './preconditions.ts'
 import {
   STAGES,
   type GateDecision,
@@ -13,8 +13,7 @@ import {
 } from './decision.ts'
 import { maskOf } from './mask.ts'
 import { policyOutcome } from './policy.ts'
-import { preconditionsOutcome, type Facts } from './preconditions.ts'
-import { bindInputs } from '../plan/inputs.ts'
+import { bindInputs } from '../plan/blackboard.ts'
 import { questionFor } from '../plan/slots.ts'
 import { cuesOf, scoreOf, tauOf, type ScoreName } from '../bulletin/score.ts'
 

@@ -1,8 +1,104 @@
 import { secretHider } from '../../base/secrets.ts'
-import { mapJson, type Json, type JsonFields } from '../../base/json.ts'
+import { mapJson, type Json, type JsonFields, DEEPEST, partsIn } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import { isSecretReference } from '../plan/secret-reference.ts'
-import { isSecretName, looksPlain, sensitiveIn } from './sensitive.ts'
+import { isSecretReference } from '../plan/template.ts'
+
+export type Sensitive = 'private_key' | 'token' | 'password' | 'card_number' | 'email' | 'secret_reference'
+
+/**
+ * The kind of secret that any part of the value looks like. Checks for e-mails if `emails` is set.
+ */
+export function sensitiveIn(value: Json, { emails }: { emails: boolean }): Sensitive | null {
+  if (typeof value === 'string') return sensitiveText(value, emails)
+  for (const { value: inner, key } of partsIn(value)) {
+    const found = sensitivePart(inner, key, emails)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/** True if no part of the value looks like a secret, names included. False for very deep ones. */
+export function looksPlain(value: Json): boolean {
+  for (const { value: inner, key, depth } of partsIn(value)) {
+    if (depth > DEEPEST || sensitivePart(inner, key, false) !== null) return false
+    if (typeof key === 'string' && sensitiveText(key, false) !== null) return false
+  }
+  return true
+}
+
+function sensitivePart(value: unknown, key: string | number | null, emails: boolean): Sensitive | null {
+  if (typeof key === 'string' && isSecretName(key, value)) return 'password'
+  if (typeof value === 'string') return sensitiveText(value, emails)
+  return typeof value === 'number' && isCardNumber(String(value)) ? 'card_number' : null
+}
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
+const ASSIGNMENT =
+  /\b(?:password|passwd|pwd|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token|refresh[_-]?token|auth[_-]?token)["']?\s{0,3}[=:]\s{0,3}["']?[^\s"']{4}/i
+const IN_URL = /:\/\/[^\s/:@]{1,128}:[^\s/:@]{1,128}@/
+const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
+
+/** Tokens by the prefixes that their issuers chose. Each pattern matches one whole word. */
+const TOKENS: readonly RegExp[] = [
+  /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
+  /^gh[opusr]_[A-Za-z0-9]{20,}$/,
+  /^github_pat_\w{20,}$/,
+  /^glpat-[\w-]{16,}$/,
+  /^(?:sk|rk|pk)[-_](?:[\w-]{0,20}[-_])?[A-Za-z0-9]{16,}$/,
+  /^xox[abeoprs]-[\w-]{10,}$/,
+  /^AIza[\w-]{30,}$/,
+  /^npm_[A-Za-z0-9]{30,}$/,
+  /^hf_[A-Za-z0-9]{20,}$/,
+  /^(?:dop|doo)_v1_[0-9a-f]{32,}$/,
+  /^SG\.[\w-]{16,}\.[\w-]{16,}$/,
+  /^ya29\.[\w-]{20,}$/,
+  /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$/,
+]
+const BETWEEN_WORDS = /[\s"'`,;=:()<>[\]{}|&?#@/\\]+/
+const EMAIL = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}$/i
+
+function sensitiveText(text: string, emails: boolean): Sensitive | null {
+  if (PRIVATE_KEY.test(text)) return 'private_key'
+  if (text.split(BETWEEN_WORDS).some(isToken) || BEARER.test(text)) return 'token'
+  if (ASSIGNMENT.test(text) || IN_URL.test(text)) return 'password'
+  if (holdsCardNumber(text)) return 'card_number'
+  return emails && text.split(/[\s<>()[\],;:"]+/).some((word) => EMAIL.test(word.replace(/\.$/, ''))) ? 'email' : null
+}
+
+const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
+
+/** A card's digits come in groups, and other numbers may be adjacent. */
+function holdsCardNumber(text: string): boolean {
+  const runs = text.match(/\d(?:[ -]?\d){12,40}/g) ?? []
+  return runs.some((run) => {
+    const groups = run.split(/[ -]/)
+    return groups.some((_, start) =>
+      groups.slice(start).some((__, length) => isCardNumber(groups.slice(start, start + length + 1).join(''))),
+    )
+  })
+}
+
+/** By the issuers' ranges and Luhn's digit, which one in ten numbers has by chance. */
+const ISSUED =
+  /^(?:4\d{12}(?:\d{3})?(?:\d{3})?|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d)\d{12}|35\d{14})$/
+
+function isCardNumber(digits: string): boolean {
+  if (!ISSUED.test(digits)) return false
+  let sum = 0
+  for (const [index, digit] of Array.from(digits).toReversed().entries()) {
+    const doubled = index % 2 === 1 ? Number(digit) * 2 : Number(digit)
+    sum += doubled > 9 ? doubled - 9 : doubled
+  }
+  return sum % 10 === 0
+}
+
+const SECRET_NAMES = new Set(
+  'password passwd pwd secret apikey secretkey privatekey accesstoken refreshtoken clientsecret authorization'.split(' '),
+)
+
+/** A field whose name says that its value is secret. */
+export const isSecretName = (name: string, value: unknown): boolean =>
+  value !== null && value !== '' && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[_-]/g, ''))
 
 const HIDDEN = '[secret]'
 const SHORTEST = 4

@@ -1,9 +1,9 @@
-import { holdsReference } from '../plan/secret-reference.ts'
+import { holdsReference } from '../plan/template.ts'
 import { evaluate } from '../cel/expression.ts'
-import { whyAnchored } from '../../tools/anchors.ts'
+import { whyAnchored } from '../../tools/define-tool.ts'
 import type { GateCheck, GateRequest, Need, StageOutcome, GateVerdict } from './decision.ts'
 import { combined, inWords, outcome, shownValues, type Facts } from './preconditions.ts'
-import { sensitiveIn } from './sensitive.ts'
+import { sensitiveIn } from './mask.ts'
 
 type PolicyOutcome = StageOutcome & { verdict: Extract<GateVerdict, 'allow' | 'deny' | 'needs_approval' | 'needs_promotion'> }
 

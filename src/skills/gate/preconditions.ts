@@ -1,10 +1,28 @@
-import { compileExpression, evaluate, valuesRead, type ExpressionScope } from '../cel/expression.ts'
-import type { ProbeSession } from '../cel/probes.ts'
-import type { BoundInputs } from '../plan/inputs.ts'
-import { parsePath, readPath } from '../cel/path.ts'
+import { compileExpression, evaluate, valuesRead, type ExpressionScope, type ProbeSession } from '../cel/expression.ts'
+import type { BoundInputs } from '../plan/blackboard.ts'
+import { parsePath, readPath } from '../plan/template.ts'
 import { parserFor } from '../plan/slots.ts'
 import type { GateCheck, GateRequest, Need, StageOutcome } from './decision.ts'
 import { shownValue, type SecretMask } from './mask.ts'
+import { COMPAT_FIELDS, fitsField, listOf, type Place } from '../manifest/compat.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+
+/**
+ * Checks that a skill may run in this place. Fields that the skill does not name are not checked.
+ */
+export function compatOutcome({ compat }: Manifest, place: Place): StageOutcome {
+  const checks: GateCheck[] = []
+  const needs: Need[] = []
+  for (const field of COMPAT_FIELDS) {
+    const wanted = listOf(compat[field])
+    if (wanted.length === 0) continue
+    const passed = fitsField(compat, place, field)
+    const detail = `the skill is for ${wanted.join(' or ')}; this is ${listOf(place[field]).join(' and ') || 'not known'}`
+    checks.push({ check: `compat.${field}`, passed, detail })
+    if (!passed) needs.push({ need: 'compat', field, message: `compat.${field}: ${detail}` })
+  }
+  return { checks, needs }
+}
 
 export type Facts = { bound: BoundInputs; scope: ExpressionScope; session: ProbeSession; mask: SecretMask }
 

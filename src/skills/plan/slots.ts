@@ -3,8 +3,7 @@ import { checkJson } from '../../base/check-json.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { isJsonFields, jsonValue, type Json, type JsonFields } from '../../base/json.ts'
 import type { Manifest, Parser, Input } from '../manifest/manifest.ts'
-import type { Blackboard } from './blackboard.ts'
-import { bindInputs, fitsType } from './inputs.ts'
+import { type Blackboard, bindInputs, fitsType } from './blackboard.ts'
 
 export type Question = { slot: string; question: string }
 

@@ -1,6 +1,72 @@
-import { byteLength, type Json } from '../../base/json.ts'
+import { byteLength, type Json, mapJson, partsIn, type JsonFields } from '../../base/json.ts'
 import { fillKey, fillPlaces, optionalPlace, placesIn as allPlacesIn, textOf, type Filler } from '../../base/template.ts'
-import { parsePath, readPath, type Path } from '../cel/path.ts'
+import { isFields } from '../../base/check-json.ts'
+import { secretName } from '../../contract/settings/outside-tools.ts'
+import type { Manifest } from '../manifest/manifest.ts'
+
+
+export type Path = readonly string[]
+
+/** Splits `work.items.0.name` into its parts; null if it is not a path. */
+export function parsePath(text: string): string[] | null {
+  return /^[\w-]+(?:\.[\w-]+){0,15}$/.test(text) ? text.split('.') : null
+}
+
+const pathText = (path: Path): string => path.join('.')
+
+/** The value at `path`, by own properties only. `at` is the first part that does not exist. */
+export function readPath(root: unknown, path: Path): { found: true; value: unknown } | { found: false; at: string } {
+  let value = root
+  for (const [index, name] of path.entries()) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name) || isLength(value, name)) {
+      return { found: false, at: pathText(path.slice(0, index + 1)) }
+    }
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value === undefined ? { found: false, at: pathText(path) } : { found: true, value }
+}
+
+/** A copy of `root` with `value` at `path`. Other values on the path are replaced by objects. */
+export function withPath(root: unknown, path: Path, value: unknown): unknown {
+  const [name, ...rest] = path
+  if (name === undefined) return value
+  const fields = typeof root === 'object' && root !== null && !Array.isArray(root) ? (root as Record<string, unknown>) : {}
+  const inner = Object.hasOwn(fields, name) ? fields[name] : undefined
+  // fromEntries defines each field, where an assignment to `__proto__` would set the prototype.
+  return Object.fromEntries([...Object.entries(fields).filter(([other]) => other !== name), [name, withPath(inner, rest, value)]])
+}
+
+/** True for the own property of lists that JSON does not have. */
+const isLength = (value: object, name: string): boolean => Array.isArray(value) && name === 'length'
+
+/** Names a secret of the deployment. Its value is filled in only for the call of a step's tool. */
+type SecretReference = { secret: string }
+
+export const isSecretReference = (value: unknown): value is SecretReference =>
+  isFields(value) && Object.keys(value).length === 1 && secretName.safeParse(value['secret']).success
+
+export function holdsReference(value: unknown): boolean {
+  for (const { value: inner } of partsIn(value)) if (typeof inner === 'object' && isSecretReference(inner)) return true
+  return false
+}
+
+/** The secrets that a run's secret inputs name. They come only from the blackboard's seeds. */
+export function secretsOf({ signature }: Manifest, inputs: JsonFields): string[] {
+  const named = signature.inputs.filter(({ secret }) => secret).map(({ name }) => inputs[name])
+  return named.flatMap((value) => (isSecretReference(value) ? [value.secret] : []))
+}
+
+export const withSecrets = (value: unknown, secrets: ReadonlyMap<string, string>): unknown =>
+  mapJson(value, (inner) => (isSecretReference(inner) ? (secrets.get(inner.secret) ?? inner) : inner))
+
+/** The secrets that the arguments name, out of the secrets that may be used. */
+export function namedIn(value: unknown, secrets: readonly string[]): string[] {
+  const named = new Set<string>()
+  for (const { value: inner } of partsIn(value)) {
+    if (isSecretReference(inner) && secrets.includes(inner.secret)) named.add(inner.secret)
+  }
+  return [...named]
+}
 
 /** The values of placeholders. A path starts with a part of the blackboard or `inputs`. */
 export type TemplateScope = { inputs: unknown; ctx: unknown; env: unknown; work: unknown; policy: unknown }

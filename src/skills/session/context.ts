@@ -3,8 +3,35 @@ import type { Anchor } from '../../contract/settings/anchors.ts'
 import type { Place } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard, BlackboardChange, Seeded, SeedNotes } from '../plan/blackboard.ts'
-import { isSecretReference } from '../plan/secret-reference.ts'
-import type { PolicyMode, SessionEntry, SessionPorts } from './ports.ts'
+import { isSecretReference } from '../plan/template.ts'
+import type { PolicyMode, SessionEntry, SessionPorts, SkillProposal } from './ports.ts'
+import { skillAct, type Act } from '../../contract/reflex.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Event } from '../../core/event.ts'
+import type { ProposalResult } from './result.ts'
+
+/** The roles of a scope's agent, from the setting `blackboard.policy.roles`. */
+export function agentRoles({ blackboard }: Pick<Settings, 'blackboard'>): string[] {
+  const roles = blackboard.policy?.['roles']
+  return Array.isArray(roles) ? roles.map(String) : ['agent']
+}
+
+const MOST_ENTITY_TYPES = 64
+
+/** Any event may have the field; it is ignored where it is not a list of strings. */
+export function entityTypesIn(events: readonly Event[]): string[] {
+  const named = events.flatMap((event) => ('entity_types' in event && Array.isArray(event.entity_types) ? event.entity_types : []))
+  return [...new Set(named.filter((name) => typeof name === 'string'))].slice(0, MOST_ENTITY_TYPES)
+}
+
+/** The own fields of an event's type, as JSON: they are searched for the keywords of skills. */
+export function ownText({ id: _id, scope: _scope, source: _source, timestamp: _timestamp, meta: _meta, ...own }: Event): string {
+  return JSON.stringify(own)
+}
+
+/** The act of a turn that a proposal was: a run, however it ended, or a request for one. */
+export const actsOf = ({ skill_id, inputs }: SkillProposal, { status }: Pick<ProposalResult, 'status'>): Act[] =>
+  status === 'refused' || status === 'clarify' ? [] : [skillAct(skill_id, inputs)]
 
 export const MOST_PROPOSALS = 8
 /** Skills within skills, by way of tools that start turns of their own. */

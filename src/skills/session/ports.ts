@@ -3,8 +3,7 @@ import type { Json, JsonFields } from '../../base/json.ts'
 import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/policy.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
-import type { Probes } from '../cel/probes.ts'
-import type { GateDecision, Need } from '../gate/decision.ts'
+import type { Probes } from '../cel/expression.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
 import type { ParseRequest } from '../plan/slots.ts'
@@ -157,9 +156,3 @@ export type ProposalRequest = {
  * `observe`: refusals of the policy are only logged, except for secrets and deprecated versions.
  */
 export type PolicyMode = 'enforce' | 'observe'
-
-const OBSERVABLE = new Set<Need['need']>(['policy_field', 'role', 'residency', 'not_denied', 'promotion', 'approval'])
-
-/** True if the decision is enforced, false if it is only observed. */
-export const isEnforced = ({ stage, needs }: GateDecision, mode: PolicyMode): boolean =>
-  mode === 'enforce' || stage !== 'policy' || !needs.every(({ need }) => OBSERVABLE.has(need))

@@ -8,7 +8,7 @@ import { prompted } from '../../../src/agent/prompted.ts'
 import { sshGuard } from '../../../examples/agents/ssh-guard/agent.ts'
 import { team } from '../../../examples/agents/team/agent.ts'
 import { eventType } from '../../../src/core/event.ts'
-import { all, any, not, typeFilter } from '../../../src/core/filter.ts'
+import { all, any, not, typeFilter } from '../../../src/core/decision-context.ts'
 import { event } from '../agents/agent-fixtures.ts'
 
 // The test does not use src/index.ts, which a deployment changes as it likes.

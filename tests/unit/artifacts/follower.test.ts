@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { ArtifactFollower } from '../../../src/artifacts/follower.ts'
+import { ArtifactFollower } from '../../../src/engine/replication/artifact-copy.ts'
 import type { ArtifactChanges } from '../../../src/contract/artifact.ts'
 
 const page = (revision: number, more = false): ArtifactChanges => ({ changes: [], revision, more })

@@ -1,8 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { DecisionContext } from '../../../src/core/decision-context.ts'
+import { DecisionContext, all, any, keywordFilter, namedTypes, not, rateLimitFilter, relevant, sourceFilter, typeFilter } from '../../../src/core/decision-context.ts'
 import type { Filter } from '../../../src/core/deps.ts'
 import type { builtInEvents, EventOf } from '../../../src/core/event.ts'
-import { all, any, keywordFilter, namedTypes, not, rateLimitFilter, relevant, sourceFilter, typeFilter } from '../../../src/core/filter.ts'
 import { buildEvent } from '../../support/build-event.ts'
 
 const context = new DecisionContext({ scope: 'default' })

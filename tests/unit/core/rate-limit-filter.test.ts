@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { DecisionContext } from '../../../src/core/decision-context.ts'
-import { all, dedupeFilter, rateLimitFilter, typeFilter } from '../../../src/core/filter.ts'
+import { DecisionContext, all, dedupeFilter, rateLimitFilter, typeFilter } from '../../../src/core/decision-context.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { buildEvent } from '../../support/build-event.ts'
 

@@ -3,7 +3,7 @@ import { APICallError, type LanguageModelV4Prompt, type LanguageModelV4StreamPar
 import { generateText, simulateReadableStream, streamText } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
-import { meter } from '../../../src/models/meter.ts'
+import { meter } from '../../../src/models/model-call.ts'
 import { answer, collect, recorder, streamedAnswer, usage } from './model-fixtures.ts'
 
 const prompt: LanguageModelV4Prompt = [{ role: 'user', content: [{ type: 'text', text: 'What is up in the sky?' }] }]

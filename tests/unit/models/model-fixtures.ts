@@ -1,6 +1,5 @@
 import type { LanguageModelV4GenerateResult, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
-import { type ModelCall } from '../../../src/models/model-call.ts'
-import { type MeterOptions } from '../../../src/models/meter.ts'
+import type { ModelCall, MeterOptions } from '../../../src/models/model-call.ts'
 
 export function usage(input: number | undefined, output: number | undefined): LanguageModelV4Usage {
   return {

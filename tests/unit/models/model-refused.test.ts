@@ -2,7 +2,7 @@ import { APICallError } from '@ai-sdk/provider'
 import { generateText, RetryError, streamText } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, it } from 'vitest'
-import { meter } from '../../../src/models/meter.ts'
+import { meter } from '../../../src/models/model-call.ts'
 import { findModelRefused, isModelRefused, ModelRefused, type ModelRefusal } from '../../../src/models/model-errors.ts'
 import { answer, collect, recorder } from './model-fixtures.ts'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { costOf } from '../../../src/models/model-call.ts'
-import { ownPricesOf, ownPricesProblem } from '../../../src/models/own-prices.ts'
+import { costOf, ownPricesOf, ownPricesProblem } from '../../../src/models/model-call.ts'
 
 const million = { input_tokens: 1_000_000, output_tokens: 1_000_000 }
 

@@ -1,7 +1,7 @@
 import { generateText, Output, streamText } from 'ai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { meter } from '../../../src/models/meter.ts'
+import { meter } from '../../../src/models/model-call.ts'
 import { OFFLINE_PREFIX } from '../../../src/models/offline-model.ts'
 import { resolveModel } from '../../../src/models/resolve-model.ts'
 import { startChatServer } from './chat-completions-server.ts'

@@ -2,7 +2,7 @@ import { APICallError, type LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { generateText, simulateReadableStream, streamText } from 'ai'
 import { MockLanguageModelV4 } from 'ai/test'
 import { describe, expect, test } from 'vitest'
-import { withFaults } from '../../../src/models/with-faults.ts'
+import { withFaults } from '../../../src/models/resolve-model.ts'
 import { collect } from './model-fixtures.ts'
 
 const options = { now: () => 0, hide: (text: string) => text.replaceAll('sk-123', '[secret]') }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { toolCallOf, type Action } from '../../../src/contract/action.ts'
 import { type Act, type KeyOf, skillAct } from '../../../src/contract/reflex.ts'
 import { agreement } from '../../../src/reflexes/agreement.ts'
-import { actsOf } from '../../../src/skills/session/owner.ts'
+import { actsOf } from '../../../src/skills/session/context.ts'
 
 /** `once` carries a key, its argument `of`; `free` has none; there is no other tool. */
 const keyOf: KeyOf = (tool, args) => {

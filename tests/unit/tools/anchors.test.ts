@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { anchorsOf } from '../../../src/skills/plan/anchors.ts'
+import { anchorsOf } from '../../../src/skills/plan/compile.ts'
 import { decide } from '../../../src/skills/gate/gate.ts'
-import { anchorsTouched } from '../../../src/tools/anchors.ts'
+import { anchorsTouched } from '../../../src/tools/define-tool.ts'
 import { deployManifest } from '../skills/deploy-manifest.ts'
 import { gateRequest } from '../skills/gate-request.ts'
 

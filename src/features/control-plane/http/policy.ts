@@ -7,8 +7,7 @@ import { judgePolicy } from '../../../skills/gate/judge-policy.ts'
 import { manifestSchema } from '../../../skills/manifest/manifest.ts'
 import { promotedTo } from '../store/promotions.ts'
 import { storeOf } from '../../../store/store.ts'
-import { resource } from '../../../http/describe/describe.ts'
-import { serve } from '../../../http/describe/operation.ts'
+import { resource, serve } from '../../../http/describe/operation.ts'
 
 export const policyRoutes = resource().openapiRoutes([serve(check, (c, { body }) => verdictOn(c.env, c.var.principal, body))])
 

@@ -1,10 +1,9 @@
-import { resource } from '../../../http/describe/describe.ts'
+import { resource, serve } from '../../../http/describe/operation.ts'
 import { policyRoutes } from './policy.ts'
 import { promotionRoutes } from './promotions.ts'
 import { sync, report, sums } from '../operations/feed.ts'
 import { readSkillFeed } from '../store/skill-feed.ts'
 import { storeOf } from '../../../store/store.ts'
-import { serve } from '../../../http/describe/operation.ts'
 import { skillsBeyond, storeTelemetry, sumTelemetry } from '../store/telemetry.ts'
 import { listed } from '../../../http/describe/paging.ts'
 

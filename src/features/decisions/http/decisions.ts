@@ -12,8 +12,7 @@ import type { ScopeApi } from '../../../contract/scope-api.ts'
 import { traceContextOf } from '../../../events/traceparent.ts'
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { eventRules, readEvent } from '../../../http/body/body.ts'
-import { resource } from '../../../http/describe/describe.ts'
-import { serve, type RequestOf } from '../../../http/describe/operation.ts'
+import { resource, serve, type RequestOf } from '../../../http/describe/operation.ts'
 import { conflict, inboxFull, refusal } from '../../../http/problems/refusals.ts'
 
 export const decisionRoutes = resource().openapiRoutes([serve(decide, answer)])

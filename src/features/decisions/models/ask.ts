@@ -6,8 +6,7 @@ import {
 } from 'ai'
 import { estimateTokenCount } from 'tokenx'
 import { modelFaultOf, faultText, type ModelFault } from '../../../base/faults.ts'
-import { costOf } from '../../../models/model-call.ts'
-import type { OwnPrices } from '../../../models/own-prices.ts'
+import { costOf, type OwnPrices } from '../../../models/model-call.ts'
 
 export type DecisionResults = DecisionResult<Record<string, Question>>
 type AskedState = { state: State; questions: Record<string, Question> }

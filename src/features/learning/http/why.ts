@@ -1,7 +1,6 @@
 import { lookUpReflex } from '../../../artifacts/look-up.ts'
 import { withComputing } from '../../../http/auth/computing.ts'
-import { resource } from '../../../http/describe/describe.ts'
-import { serve } from '../../../http/describe/operation.ts'
+import { resource, serve } from '../../../http/describe/operation.ts'
 import { notFound } from '../../../http/problems/refusals.ts'
 import { storeOf } from '../../../store/store.ts'
 import type { EventFacts, ProgramWhy, ReflexWhy } from '../contract/why.ts'

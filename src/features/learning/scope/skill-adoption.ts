@@ -3,7 +3,7 @@ import type { LearnedSkill, SkillAdoption, SkillGrounds } from '../contract/lear
 import { agreementOfTools } from '../../../contract/agreement.ts'
 import { agentOwner } from '../../../contract/reflex.ts'
 import { hashManifest, type Manifest } from '../../../skills/manifest/manifest.ts'
-import { agentRoles } from '../../../skills/session/owner.ts'
+import { agentRoles } from '../../../skills/session/context.ts'
 import { saveSkillCases, saveSkillTest } from '../../../store/artifacts/skill-tests.ts'
 import { storeOf } from '../../../store/store.ts'
 import { factsOf } from '../../../tools/tool-facts.ts'

@@ -2,8 +2,8 @@ import { isJsonFields, type Json, type JsonFields } from '../../../base/json.ts'
 import { placesIn, textOf } from '../../../base/template.ts'
 import { slotName } from '../../../skills/manifest/names.ts'
 import type { ValueType } from '../../../skills/manifest/manifest.ts'
-import { isSecretName, sensitiveIn } from '../../../skills/gate/sensitive.ts'
-import { fitsType } from '../../../skills/plan/inputs.ts'
+import { isSecretName, sensitiveIn } from '../../../skills/gate/mask.ts'
+import { fitsType } from '../../../skills/plan/blackboard.ts'
 import { isConstant, keyOf, type ValueSource } from './sources.ts'
 
 /** An argument that varies. `path`: the place on the blackboard that had the same values. */

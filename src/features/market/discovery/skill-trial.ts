@@ -1,16 +1,15 @@
 import type { JsonFields } from '../../../base/json.ts'
 import { sameSkill, type Decision, type ReflexRecording } from '../../../contract/reflex.ts'
-import type { ScopeApi } from '../../../contract/scope-api.ts'
+import type { ScopeApi, RecordingPage } from '../../../contract/scope-api.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import type { Event } from '../../../core/event.ts'
-import type { RecordingPage } from '../../../contract/scope-api.ts'
 import type { ReflexContext } from '../../../reflexes/reflex-context.ts'
 import type { GateDecision } from '../../../skills/gate/decision.ts'
 import { decide } from '../../../skills/gate/gate.ts'
 import { placeOf } from '../../../skills/manifest/compat.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import { emptyBlackboard } from '../../../skills/plan/blackboard.ts'
-import { agentRoles, entityTypesIn, ownText } from '../../../skills/session/owner.ts'
+import { agentRoles, entityTypesIn, ownText } from '../../../skills/session/context.ts'
 import type { Evaluated } from './trial.ts'
 
 const MOST_CONTEXTS = 5000

@@ -14,8 +14,7 @@ import { coversScope, isAdminOfAll, type Principal } from '../../../contract/pri
 import type { Problem } from '../../../contract/problem.ts'
 import type { Env } from '../../../env.ts'
 import type { Accounts } from '../accounts.ts'
-import { resource } from '../../../http/describe/describe.ts'
-import { serve } from '../../../http/describe/operation.ts'
+import { resource, serve } from '../../../http/describe/operation.ts'
 import { forbidden, invalid, notFound, tooMany } from '../../../http/problems/refusals.ts'
 import { accountsNamed, mayActFor, readableAccount } from './account-access.ts'
 

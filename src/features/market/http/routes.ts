@@ -1,4 +1,4 @@
-import { resource } from '../../../http/describe/describe.ts'
+import { resource } from '../../../http/describe/operation.ts'
 import { contractRoutes } from './contracts.ts'
 import { dealRoutes } from './deals.ts'
 import { discoveryRoutes } from './discovery.ts'

@@ -1,5 +1,5 @@
 import { a2aRoutes } from './a2a/routes.ts'
-import { resource } from '../../../http/describe/describe.ts'
+import { resource } from '../../../http/describe/operation.ts'
 import { inspectRoutes, type WorkerApi } from './mcp/inspect/routes.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 

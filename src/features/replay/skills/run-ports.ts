@@ -4,7 +4,7 @@ import type { LastGood, StepBegin, ToolOptions } from '../../../skills/runner/po
 import type { HostRunnerPorts, SessionEntry } from '../../../skills/session/ports.ts'
 import type { FoundTool } from '../../../agent/toolbox.ts'
 import { CutOff } from '../../../tools/may-have-happened.ts'
-import { stepSpan } from '../../../traces/span-id.ts'
+import { stepSpan } from '../../../engine/log/spans.ts'
 import type { Given } from '../given.ts'
 import { Unrecorded, type Comparison } from '../report.ts'
 import type { EffectEnded, Source } from '../source.ts'

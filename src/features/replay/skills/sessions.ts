@@ -3,7 +3,7 @@ import { Toolbox, type FoundTool } from '../../../agent/toolbox.ts'
 import type { Act } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
 import { modelForSession } from '../../../skills/model/model.ts'
-import { actsOf, agentRoles, entityTypesIn } from '../../../skills/session/owner.ts'
+import { actsOf, agentRoles, entityTypesIn, type SessionSettings } from '../../../skills/session/context.ts'
 import type {
   ParkedRun,
   ProposalRequest,
@@ -23,12 +23,11 @@ import { sessionsIn, type RecordedDecision, type SessionRecord } from './session
 import { canonicalJson, type Json } from '../../../base/json.ts'
 import type { Settings } from '../../../contract/settings/settings.ts'
 import { SkillIndex } from '../../../skills/bulletin/skill-index.ts'
-import type { ProbeCall } from '../../../skills/cel/probes.ts'
+import type { ProbeCall } from '../../../skills/cel/expression.ts'
 import type { GateDecision } from '../../../skills/gate/decision.ts'
 import { placeOf } from '../../../skills/manifest/compat.ts'
 import type { Manifest } from '../../../skills/manifest/manifest.ts'
 import { askParser } from '../../../skills/model/ask-parser.ts'
-import type { SessionSettings } from '../../../skills/session/context.ts'
 import type { Source } from '../source.ts'
 import { RecordedRun } from './run-ports.ts'
 

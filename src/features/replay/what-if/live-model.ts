@@ -1,9 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
 import type { Usage } from '../../../contract/log-entry.ts'
 import type { ReplayBudget, Spent } from '../contract/what-if.ts'
-import { costOf } from '../../../models/model-call.ts'
-import type { OwnPrices } from '../../../models/own-prices.ts'
-import { meter } from '../../../models/meter.ts'
+import { costOf, type OwnPrices, meter } from '../../../models/model-call.ts'
 
 type LiveCall = Usage & { duration_ms: number }
 

@@ -21,12 +21,6 @@ export const OTHER_LABEL = '(other)'
 export const bucketStart = (bucket: Bucket, at: number): number =>
   bucket === 'all' ? 0 : Math.floor(at / bucketSteps[bucket]) * bucketSteps[bucket]
 
-/** The start of the bucket of each kind that includes the time. */
-export function bucketStarts(at: number): Record<Bucket, number> {
-  const { minute, hour, day } = bucketSteps
-  return { minute: at - (at % minute), hour: at - (at % hour), day: at - (at % day), all: 0 }
-}
-
 const time = z.iso.datetime()
 const value = z.number().nullable().describe('Null without data, such as a share of nothing.')
 const points = z.array(z.object({ at: time.describe('The start of the bucket.'), value })).describe('Buckets with data, oldest first.')

@@ -1,7 +1,6 @@
 import type { Agent } from '../../../agent/define-agent.ts'
 import {
   buckets,
-  bucketStarts,
   bucketSteps,
   fireShare,
   OTHER_LABEL,
@@ -13,8 +12,7 @@ import {
 import { foldEntry } from '../../../traces/entries/table.ts'
 import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/entries/kind.ts'
 import { writeStatistics } from '../store/query.ts'
-import type { Committed, Follows } from '../../../engine/log/follower.ts'
-import type { Log } from '../../../engine/log/log.ts'
+import type { Committed, Follows, Log } from '../../../engine/log/log.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { Database, StateWrite } from '../../../kernel/unit.ts'
@@ -51,6 +49,12 @@ type StatisticsParts = {
   scope: string
   now: () => number
   agent: () => Pick<Agent, 'trigger'>
+}
+
+/** The start of the bucket of each kind that includes the time. */
+function bucketStarts(at: number): Record<Bucket, number> {
+  const { minute, hour, day } = bucketSteps
+  return { minute: at - (at % minute), hour: at - (at % hour), day: at - (at % day), all: 0 }
 }
 
 /**

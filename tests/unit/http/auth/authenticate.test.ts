@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { type KeyRecord, type KeyLookup, authenticate } from '../../../../src/http/auth/authenticate.ts'
-import { createKey } from '../../../../src/http/auth/key.ts'
+import { type KeyRecord, type KeyLookup, authenticate, createKey } from '../../../../src/http/auth/middleware.ts'
 
 const created = createKey()
 const record: KeyRecord = { id: created.id, name: 'ci', roles: ['publisher'], scopes: ['team-a/*'], hash: created.hash }

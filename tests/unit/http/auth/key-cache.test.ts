@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { KeyRecord, KeyLookup } from '../../../../src/http/auth/authenticate.ts'
+import type { KeyRecord, KeyLookup } from '../../../../src/http/auth/middleware.ts'
 import { createKeyCache } from '../../../../src/http/auth/key-cache.ts'
 
 const record = (id: string): KeyRecord => ({ id, name: id, roles: ['viewer'], scopes: ['*'], hash: 'h' })

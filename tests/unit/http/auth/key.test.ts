@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createKey, parseKey, hashKey, sameHash } from '../../../../src/http/auth/key.ts'
+import { createKey, parseKey, hashKey, sameHash } from '../../../../src/http/auth/middleware.ts'
 
 describe('a key', () => {
   test('is url-safe, carries its id and 256 random bits, and is kept as a hash', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ArtifactFollower } from '../../../../src/artifacts/follower.ts'
+import { ArtifactFollower } from '../../../../src/engine/replication/artifact-copy.ts'
 import type { Artifact, ArtifactChange, ArtifactChanges } from '../../../../src/contract/artifact.ts'
 import { placeOf } from '../../../../src/skills/manifest/compat.ts'
-import { SkillCopy } from '../../../../src/skills/bulletin/copy.ts'
+import { SkillCopy } from '../../../../src/engine/skills/skill-cache.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
 const anywhere = placeOf({})

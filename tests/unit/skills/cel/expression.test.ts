@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileExpression, evaluate, valuesRead } from '../../../../src/skills/cel/expression.ts'
-import { probeSession, type Probes } from '../../../../src/skills/cel/probes.ts'
+import { compileExpression, evaluate, valuesRead, probeSession, type Probes } from '../../../../src/skills/cel/expression.ts'
 import { assertProperty } from '../../../support/property.ts'
 
 const scope = {

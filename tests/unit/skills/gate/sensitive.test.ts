@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../../../src/base/json.ts'
-import { isSecretName, looksPlain, sensitiveIn } from '../../../../src/skills/gate/sensitive.ts'
+import { isSecretName, looksPlain, sensitiveIn } from '../../../../src/skills/gate/mask.ts'
 
 const kindOf = (value: Json) => sensitiveIn(value, { emails: false })
 const kinds = (...values: Json[]) => [...new Set(values.map(kindOf))]
