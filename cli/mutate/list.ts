@@ -267,7 +267,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k5',
-    file: 'src/features/market/deals/trial.ts',
+    file: 'src/features/market/deals/deals.ts',
     what: 'a seller pays itself for a trial of its own goods',
     from: 'buyer !== seller ? `trial',
     to: 'true ? `trial',
@@ -275,7 +275,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k7',
-    file: 'src/features/market/contracts/invocations.ts',
+    file: 'src/features/market/contracts/contracts.ts',
     what: 'served after the money returned answers ok',
     from: `if (call.state === 'failed' && served)`,
     to: 'if (false)',
@@ -414,7 +414,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k6',
-    file: 'src/features/market/contracts/invocations.ts',
+    file: 'src/features/market/contracts/contracts.ts',
     what: `calls in flight do not count toward a contract's limit`,
     from: 'contract.invocations + store.held(id) >= contract.limit',
     to: 'contract.invocations >= contract.limit',

@@ -1,5 +1,5 @@
 /** Why the tests may live with some changes: `from` and `to` as the page shows them. */
-export type Reason = { file: string; why: string; changes: readonly (readonly [from: string, to: string])[] }
+type Reason = { file: string; why: string; changes: readonly (readonly [from: string, to: string])[] }
 
 export const reasons: readonly Reason[] = [
   {
@@ -198,7 +198,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/features/market/ledger/audit.ts',
+    file: 'src/features/market/ledger/ledger.ts',
     why: 'Each account has the sums of its own moves, and each move has two sides: pending sums differ only if the query itself is wrong.',
     changes: [
       ["problems.push('Pending debits and credits differ.')", ';'],

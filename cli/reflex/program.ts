@@ -17,10 +17,23 @@ import { addTest } from './project/test.ts'
 import { addPush, addReflex, addSwitches } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
-import { resources } from './features.ts'
 import { addResource } from './operation.ts'
 import { addStats } from './stats.ts'
 import { addTrace } from './trace/commands.ts'
+import { existsSync, readdirSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Resource } from '../../src/contract/operation.ts'
+
+// The list of the features names what runs in a Worker, which Node cannot import.
+const folder = join(import.meta.dirname, '../../src/features')
+const files = readdirSync(folder)
+  .map((name) => join(folder, name, `resources${extname(import.meta.filename)}`))
+  .filter((file) => existsSync(file))
+const declared = await Promise.all(files.map((file) => import(pathToFileURL(file).href) as Promise<{ resources: readonly Resource[] }>))
+
+/** The resources in the files `resources.ts` of the features, in the order of their names. */
+const resources: readonly Resource[] = declared.flatMap((module) => module.resources)
 
 const EXAMPLES = `
 Examples:

@@ -3,10 +3,49 @@ import type { ApprovalStatus } from '../../src/contract/approval.ts'
 import type { ReflexState } from '../../src/contract/reflex.ts'
 import type { ListedReflex, Reflex } from '../reflex.ts'
 import type { Approval, Scope } from '../scope.ts'
-import { ListStore, type ListView } from './list-store.ts'
 import { storeOf, type ScopeActions, type ScopeView } from './scope-store.ts'
 
-export type { ListView } from './list-store.ts'
+
+export type ListView<Item> = { items: readonly Item[]; error: Error | null; is_loading: boolean }
+
+/** A list that is read again at an interval while somebody looks. */
+class ListStore<Item> {
+  readonly #read: () => Promise<readonly Item[]>
+  readonly #every_ms: number
+  readonly #listeners = new Set<() => void>()
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #view: ListView<Item> = { items: [], error: null, is_loading: true }
+
+  constructor(read: () => Promise<readonly Item[]>, every_ms: number) {
+    this.#read = read
+    this.#every_ms = every_ms
+  }
+
+  readonly view = (): ListView<Item> => this.#view
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    if (this.#listeners.size === 1) void this.refresh()
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) clearTimeout(this.#timer)
+    }
+  }
+
+  readonly refresh = async (): Promise<void> => {
+    clearTimeout(this.#timer)
+    const view = await this.#read().then(
+      (items) => ({ items, error: null, is_loading: false }),
+      (error: unknown) => ({ ...this.#view, error: error instanceof Error ? error : new Error(String(error)), is_loading: false }),
+    )
+    this.#view = view
+    for (const listener of this.#listeners) listener()
+    clearTimeout(this.#timer)
+    if (this.#listeners.size > 0) this.#timer = setTimeout(() => void this.refresh(), this.#every_ms)
+  }
+}
+
+export type { ListView } from './index.ts'
 export type { ScopeActions, ScopeEvent, ScopeView } from './scope-store.ts'
 
 /**
@@ -29,7 +68,7 @@ function useList<Item>(read: () => Promise<readonly Item[]>, dependencies: reado
   return { ...view, refresh: store.refresh }
 }
 
-export type ApprovalsQuery = { status?: ApprovalStatus; scope?: string; every_ms?: number }
+type ApprovalsQuery = { status?: ApprovalStatus; scope?: string; every_ms?: number }
 type Respond = { respond: (approval_id: string, decision: 'approve' | 'reject', reason?: string) => Promise<void> }
 
 /** Approvals in all scopes that the key covers: those that wait, unless `status` differs. */
@@ -46,7 +85,7 @@ export function useApprovals(reflex: Reflex, query: ApprovalsQuery = {}): LiveLi
   }
 }
 
-export type ReflexesQuery = { state?: ReflexState; owner?: string; q?: string; every_ms?: number }
+type ReflexesQuery = { state?: ReflexState; owner?: string; q?: string; every_ms?: number }
 
 /** The reflexes that the key may read, the newest version of each. */
 export function useReflexes(reflex: Reflex, query: ReflexesQuery = {}): LiveList<ListedReflex> {

@@ -65,7 +65,7 @@ export type EventRules = {
 type Refused = { ok: false; reason: 'invalid' | 'unknown_type' | 'too_large'; errors: FieldError[] }
 export type ParsedEvent = { ok: true; event: Clean<Event> } | Refused
 /** An event that was not searched for secrets. */
-export type JudgedEvent = { ok: true; event: Event } | Refused
+type JudgedEvent = { ok: true; event: Event } | Refused
 
 /** Maximum size of the id, scope, source, timestamp and meta that withDefaults may add. */
 const MOST_ADDED_BYTES = 1500

@@ -11,8 +11,8 @@ export type TaughtValues = { senders: TaughtShapes; numbers: Record<string, Rang
 
 export const noValues = (): TaughtValues => ({ senders: emptyTaught(), numbers: {}, rare: 0 })
 
-/** Fields of an event that name it. */
-const NAMING: ReadonlySet<string> = new Set(['id', 'scope', 'source', 'timestamp', 'type', 'meta'])
+/** Fields of an event that name it, beside its type. */
+export const NAMING: ReadonlySet<string> = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
 const MOST_PLACES = 100
 /** Events, or numbers at a place, before a new one means something. */
 const SETTLED = 20
@@ -23,7 +23,7 @@ type Sent = { source: string; meta: { sender?: string | undefined } }
 
 /** The sender is the key that an event was sent with, as for what is learned. */
 export function traitsOf(event: Sent & object): EventTraits {
-  const numbers = Object.entries(event).flatMap(([name, value]) => (NAMING.has(name) ? [] : readingsOf(name, value)))
+  const numbers = Object.entries(event).flatMap(([name, value]) => (NAMING.has(name) || name === 'type' ? [] : readingsOf(name, value)))
   return { sender: event.meta.sender ?? event.source, numbers }
 }
 

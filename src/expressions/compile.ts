@@ -9,7 +9,7 @@ import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }
 /** `detail` ends with an excerpt of the source if the library provides one. */
 export type CompiledExpression = { ok: true; expression: Expression } | Refused<'invalid'>
-export type Ran = { ok: true; value: unknown } | Refused<'failed' | 'over_budget'>
+type Ran = { ok: true; value: unknown } | Refused<'failed' | 'over_budget'>
 
 const LONGEST_SOURCE = 2000
 /** Each is registered once per number of arguments. */
@@ -151,7 +151,7 @@ const CONSTANT = new Set([
  * Charges each node before it works, by wrapping the functions in the checked nodes: the library
  * has no hook. Unknown kinds of nodes are refused.
  */
-export function meter(checked: ASTNode): void {
+function meter(checked: ASTNode): void {
   wrap(checked as unknown as Checked, new Set())
 }
 

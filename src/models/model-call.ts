@@ -87,7 +87,7 @@ export type ModelCall = {
  * The facts known when a call has ended. `taken`: the provider accepted, and charges for, the
  * prompt.
  */
-export type ModelCallAnswer = {
+type ModelCallAnswer = {
   content: LanguageModelV4Content[]
   usage?: LanguageModelV4Usage | undefined
   finish?: LanguageModelV4FinishReason | undefined
@@ -98,7 +98,7 @@ export type ModelCallAnswer = {
 
 type Call = { model: string; own_prices?: OwnPrices | undefined; prompt: LanguageModelV4Prompt; prompt_hash: string; duration_ms: number }
 
-export function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call, answer: ModelCallAnswer): ModelCall {
+function modelCall({ model, own_prices, prompt, prompt_hash, duration_ms }: Call, answer: ModelCallAnswer): ModelCall {
   const error = errorOf(answer)
   const fault = answer.error instanceof ModelFailed ? answer.error.fault : null
   const tokens = tokensOf(prompt, answer)

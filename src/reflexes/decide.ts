@@ -20,7 +20,7 @@ const TYPES: ReadonlySet<string> = new Set(['transfer', 'offer', 'deal', 'contra
 export const isMarketEvent = ({ type, source, meta }: Event): boolean => source === 'ledger' && meta.sender === undefined && TYPES.has(type)
 
 /** The reflex that is called sees the call itself, with its input: not this message of it, too. */
-export const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
+const isCallOf = ({ id }: { id: string }, event: Event & { service?: unknown }): boolean =>
   event.type === 'invocation' && event.service === `reflex:${id}`
 
 /** Fuel for the events of one batch: about half a second. */

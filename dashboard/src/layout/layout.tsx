@@ -2,10 +2,73 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { away } from '../api/away.ts'
-import { own } from '../api/session.ts'
+import { own, endSession } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
-import { Menu } from './menu.tsx'
-import { Navigation } from './navigation.tsx'
+import { useLocation } from 'preact-iso'
+import { setTheme, theme, type Theme } from './theme.ts'
+import { pages } from '../pages.ts'
+
+function Navigation() {
+  const { path } = useLocation()
+  const isCurrent = (entry: string) => path === entry || path.startsWith(`${entry}/`)
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {pages.map(
+          ([entry, , text]) =>
+            text && (
+              <li key={entry}>
+                <a href={entry} {...(isCurrent(entry) && { 'aria-current': 'page' as const })}>
+                  {text}
+                </a>
+              </li>
+            ),
+        )}
+      </ul>
+    </nav>
+  )
+}
+
+const themes: { value: Theme; text: string }[] = [
+  { value: 'system', text: 'System colours' },
+  { value: 'light', text: 'Light' },
+  { value: 'dark', text: 'Dark' },
+]
+
+/** Opens below the name of the key. */
+function Menu() {
+  const { route } = useLocation()
+  const key = own.value
+  return (
+    <div class="menu">
+      <p class="quiet">
+        Roles: {key?.roles.join(', ')}
+        <br />
+        Scopes: {key?.scopes.join(', ')}
+      </p>
+      <label>
+        Colours
+        <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}>
+          {themes.map(({ value, text }) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <a href="/v1/docs">API reference</a>
+      <button
+        type="button"
+        onClick={() => {
+          endSession()
+          route('/')
+        }}
+      >
+        Sign out
+      </button>
+    </div>
+  )
+}
 
 export function Layout({ children }: { children: ComponentChildren }) {
   return (

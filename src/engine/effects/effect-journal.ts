@@ -25,7 +25,7 @@ type RowStatus = 'started' | 'ok' | 'failed' | 'unknown' | 'repeated' | 'skipped
 export type RecordedEffect = { id: string; status: RowStatus; output: string | null; error: string | null; key?: string | null }
 type NewEffect = EffectPlace & { tool: string; arguments_hash: string; key: string | null; log_seq: number; started_at: number }
 /** An effect that a crash cut off. `log_seq` is its first log entry. */
-export type LostEffect = { id: string; tool: string; key: string | null; log_seq: number }
+type LostEffect = { id: string; tool: string; key: string | null; log_seq: number }
 
 const ID = `owner || '/' || CASE phase WHEN 'call' THEN '' ELSE phase || '/' END || place`
 
@@ -243,7 +243,7 @@ function stepEnd(step: string, output: string | null): StepEnd {
   return output === null || end.output !== null ? end : { ...end, output: { kind: 'json', value: JSON.parse(output) as Json } }
 }
 
-export type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
+type UndoParts = Pick<Reflexes, 'scope' | 'action_keys' | 'toolbox'> & {
   journal: EffectJournal
   global_keys: { release: (unit: Unit, of: { kind: 'effect'; tool: string }, key: string) => void }
 }

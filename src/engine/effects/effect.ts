@@ -13,7 +13,7 @@ import { namedIn, withSecrets } from '../../skills/plan/template.ts'
 import { isForScope, secretOf } from '../../tools/tool-secrets.ts'
 
 /** `call`: a tool that a turn, a reflex or an operator called. */
-export type EffectPhase = 'call' | Phase
+type EffectPhase = 'call' | Phase
 /** The key of an effect. `owner` is its turn, action, run or operator call. */
 export type EffectPlace = { owner: string; phase: EffectPhase; place: number }
 

@@ -155,7 +155,7 @@ function inShort({ error, outcome, waiting, ...record }: EventOutcome): EventOut
 }
 
 /** The scope's activity; times in ms. */
-export type OutcomeSituation = {
+type OutcomeSituation = {
   now: number
   pulled: boolean
   turn_since: number | null
@@ -167,9 +167,9 @@ export type OutcomeSituation = {
   budget: { until: number | null; detail: string } | null
 }
 
-export type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
+type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
 
-export function situationOf({ turns, budget, outage, settings, now }: SituationParts): OutcomeSituation {
+function situationOf({ turns, budget, outage, settings, now }: SituationParts): OutcomeSituation {
   const { consumer, retry } = settings()
   const allowance = budget.allow()
   const at = now()
@@ -185,7 +185,7 @@ export function situationOf({ turns, budget, outage, settings, now }: SituationP
 }
 
 /** Explains why an event has no outcome yet. */
-export function waitingOf(event: OpenEvent, situation: OutcomeSituation): Waiting {
+function waitingOf(event: OpenEvent, situation: OutcomeSituation): Waiting {
   return event.status === 'processing' ? inHand(event, situation) : (delayed(event, situation) ?? queued(situation))
 }
 

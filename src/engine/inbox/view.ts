@@ -18,7 +18,7 @@ export type OpenEvent = {
   attempts: number
   error: string | null
 }
-export type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
+type StoredRecord = Omit<EventRecord, 'waiting'> & { open: OpenEvent | null }
 
 /** Read-only queries on the inbox. */
 export class InboxView {

@@ -136,13 +136,13 @@ const mark = z.object({ type: z.literal('mark'), sent: z.int().min(0) })
 const LONGEST_MARK = 100
 
 /** A `mark` that came back: how many bytes the client has read. */
-export function readMark(message: string | ArrayBuffer): number | null {
+function readMark(message: string | ArrayBuffer): number | null {
   if (typeof message !== 'string' || message.length > LONGEST_MARK || !message.includes('"mark"')) return null
   return mark.safeParse(jsonValue(message)).data?.sent ?? null
 }
 
 /** `id` is the id of the refused event or command, if it could be read. */
-export type SocketInput =
+type SocketInput =
   | { ok: true; kind: 'event'; event: Clean<Event> }
   | { ok: true; kind: 'command'; command: ReadCommand }
   | { ok: false; id: string | null; errors: FieldError[] }
@@ -153,7 +153,7 @@ type Commanding = { readonly messages?: SocketCommands }
 type InputRules = { rules: EventRules; features: readonly Commanding[] }
 
 /** Parses a message: an event, `{"content": "…"}` or a command of a feature. Never throws. */
-export function readSocketInput(message: string | ArrayBuffer, connection_id: string, { rules, features }: InputRules): SocketInput {
+function readSocketInput(message: string | ArrayBuffer, connection_id: string, { rules, features }: InputRules): SocketInput {
   if (typeof message !== 'string') return refused('binary messages are not understood: send JSON as text')
   if (!fitsBytes(message, limits.body_bytes)) return refused(`a message is at most ${limits.body_bytes} bytes; this one has more`)
   let value: unknown

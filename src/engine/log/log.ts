@@ -388,7 +388,7 @@ const IDENTIFYING_BYTES = 1000
  * Limits an entry's JSON to one SQL value by replacing its largest fields with their size and hash.
  * Otherwise a failed log write would roll back the recorded change.
  */
-export function boundedEntry(text: string, entry: LogEntry): string {
+function boundedEntry(text: string, entry: LogEntry): string {
   if (fitsBytes(text, limits.log_entry_bytes)) return text
   const fields = Object.entries(entry).map(([name, value]) => {
     const json = JSON.stringify(value) ?? 'null'
@@ -415,9 +415,9 @@ function notLogged(value: unknown, json: string, bytes: number): unknown {
  * An entry as JSON. `start`: where its context begins, the last field. `pieces`: its text, of which
  * other contexts may repeat each second one.
  */
-export type PackedLine = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
+type PackedLine = { seq: number; text: string; context?: { start: number; pieces: readonly string[] } }
 /** The lines of a row as stored, and the texts that references in them stand for. */
-export type PackedRow = { lines: readonly string[]; repeated: readonly string[] }
+type PackedRow = { lines: readonly string[]; repeated: readonly string[] }
 
 /**
  * JSON text holds no line breaks, tabs and form feeds: a row splits without parsing, and a
@@ -432,7 +432,7 @@ const referenceTo = (place: number): string => `\t${place}\t`
 const sharedIn = ({ context }: PackedLine): string[] => context?.pieces.filter((_, index) => index % 2 === 1) ?? []
 
 /** Size of a line in a row that has the texts in `seen`, to which it adds its own. */
-export function addedSize(line: PackedLine, seen: Set<string>): number {
+function addedSize(line: PackedLine, seen: Set<string>): number {
   let size = line.text.length
   for (const one of sharedIn(line)) {
     if (seen.has(one)) size -= one.length
@@ -445,7 +445,7 @@ export function addedSize(line: PackedLine, seen: Set<string>): number {
  * A row of lines. A text that contexts repeat, such as an event, is stored once, after the lines:
  * a row needs no other row to be read.
  */
-export function rowOf(lines: readonly PackedLine[]): PackedText {
+function rowOf(lines: readonly PackedLine[]): PackedText {
   const seen = new Set<string>()
   const places = new Map<string, number>()
   for (const one of lines.flatMap(sharedIn)) {
@@ -479,7 +479,7 @@ export const decoded = (line: string, { repeated }: PackedRow): string =>
     : line
 
 /** The entry, with null as its context if that can be cut off without decoding. */
-export function withoutContext(line: string, row: PackedRow): string {
+function withoutContext(line: string, row: PackedRow): string {
   const start = line.indexOf(CONTEXT)
   return start < 0 ? decoded(line, row) : `${line.slice(0, start)}null}`
 }
@@ -496,7 +496,7 @@ export function pack(text: string): PackedText {
   return buffer.slice(byteOffset, byteOffset + byteLength)
 }
 
-export const samePacked = (one: PackedText, other: PackedText): boolean =>
+const samePacked = (one: PackedText, other: PackedText): boolean =>
   typeof one === 'string' || typeof other === 'string' ? one === other : Buffer.from(one).equals(Buffer.from(other))
 
 export const unpack = (packed: PackedText): string => (typeof packed === 'string' ? packed : inflateRawSync(packed).toString())

@@ -30,7 +30,7 @@ export type ActParts = Lanes & {
  * `owner`: of its rows in the journal. `key`: of its call, if the reflex gave one. `answered`: what
  * earlier attempts did, and answered an earlier act of the sequence.
  */
-export type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal; answered?: ReadonlySet<string> }
+type Doing = { owner: string; key: string | null; payload: LaneAction; signal: AbortSignal; answered?: ReadonlySet<string> }
 
 /** Does one act in the effect lane. Throws if a tool call or an emission fails. */
 export async function performAct(work: Exclude<LaneWork, { kind: 'sequence' }>, doing: Doing, parts: ActParts): Promise<Performed> {

@@ -28,7 +28,7 @@ type ReflexContextParts = {
   owned: { readonly ids: readonly string[] }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
-export class ReflexContexts {
+class ReflexContexts {
   readonly #parts: ReflexContextParts
   /** JSON of the latest events. */
   #recent: ReadonlyMap<Event, string> = new Map()
@@ -79,7 +79,7 @@ export class ReflexContexts {
 }
 
 /** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
-export class Windows {
+class Windows {
   readonly #database: Database
   #counter: WindowCounter | null = null
 

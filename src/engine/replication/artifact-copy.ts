@@ -3,7 +3,7 @@ import type { Artifact, ArtifactChanges, ArtifactKind, ArtifactSubscription } fr
 import type { Database, Unit, UnitOfWork } from '../../kernel/unit.ts'
 
 /** A copy's subscription, and the revision it has reached. */
-export type Position = { of: string; revision: number }
+type Position = { of: string; revision: number }
 
 /** Keeps a copy of artifacts current with the feed. A new subscription `of` starts over. */
 export class ArtifactFollower {

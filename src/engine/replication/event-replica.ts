@@ -5,8 +5,11 @@ import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
 import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
+import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
+import type { ScopeFeature } from '../feature.ts'
+import { askAtIn, modelReport } from '../turns/model-access.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import { type Committed, type Follows, cleanedJson, type Log } from '../log/log.ts'
 import { PARTIAL } from '../../contract/reports/trace.ts'
@@ -263,16 +266,16 @@ const stackIn = (entry: LogEntry | null): string | null =>
   entry && 'stack' in entry && typeof entry.stack === 'string' ? entry.stack : null
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
-export type TraceTraits = { log_from: number; kinds: number; skills: string }
+type TraceTraits = { log_from: number; kinds: number; skills: string }
 
 /** Changed events by id, and traces by the entries that name no event. */
-export type TraitChanges = { events: Map<string, TraceTraits>; calls: Map<string, CallReport> }
-export const noChanges = (): TraitChanges => ({ events: new Map(), calls: new Map() })
+type TraitChanges = { events: Map<string, TraceTraits>; calls: Map<string, CallReport> }
+const noChanges = (): TraitChanges => ({ events: new Map(), calls: new Map() })
 
 type About = Pick<NewEntry, 'kind' | 'event_ids' | 'trace_id' | 'duration_ms'> & { skill_id?: unknown; status?: unknown; outcome?: unknown }
 
 /** Notes the events that an entry names, or else its trace. `at` in ms. */
-export function noteEntry({ events, calls }: TraitChanges, entry: About, { seq, at }: { seq: number; at: number }): void {
+function noteEntry({ events, calls }: TraitChanges, entry: About, { seq, at }: { seq: number; at: number }): void {
   const bit = spanBitOf(entry.kind) | (isPartial(entry) ? PARTIAL : 0)
   const skill = typeof entry.skill_id === 'string' ? `\n${entry.skill_id}\n` : ''
   for (const id of entry.event_ids) extend(events, id, { log_from: seq, kinds: bit, skills: skill })

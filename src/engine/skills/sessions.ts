@@ -185,7 +185,7 @@ export class Skills {
 const TIMEOUT_MS = 10_000
 
 /** Answers pinned parsers with the turn's or the scope's model, in the same budget and log. */
-export function slotModel(
+function slotModel(
   parts: CountedParts & { env: Env },
   { head, model, signal }: { head: EntryHead; model: LanguageModelV4 | undefined; signal: AbortSignal | undefined },
 ): SessionPorts['ask'] {

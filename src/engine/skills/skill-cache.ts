@@ -22,7 +22,7 @@ import { compareVersions } from '../../base/semantic-version.ts'
  * `licences`: those under which the scope runs a version, if it needs one. `pushed`: it came from
  * the control plane.
  */
-export type CopyGoods = Pick<Artifact, 'sealed' | 'licences'> & { pushed?: boolean }
+type CopyGoods = Pick<Artifact, 'sealed' | 'licences'> & { pushed?: boolean }
 
 export class SkillCopy {
   readonly #held = new Map<string, Manifest>()

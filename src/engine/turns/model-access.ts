@@ -13,7 +13,7 @@ import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { ModelReport } from '../../store/replicate.ts'
 
-export type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
+type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
 
 const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INFINITY }
 

@@ -59,7 +59,7 @@ export type Turn = {
 export type Stopped = { turn: Turn; why: string }
 
 /** Times are in ms since the turn's start. */
-export type Readings = { clock: number[]; done: boolean[]; offered: string[] }
+type Readings = { clock: number[]; done: boolean[]; offered: string[] }
 
 const MOST_READINGS = 1000
 
@@ -70,7 +70,7 @@ export function keep<Value>(readings: Value[], value: Value): Value {
 }
 
 /** The part on disk, from which `recover` reports a lost turn. */
-export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
+type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
 export const nothingYet = (): Pick<Turn, 'outputs' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'> => ({
   outputs: {},

@@ -1,7 +1,7 @@
 import type { Feature } from '../../feature.ts'
 import { decisionRoutes } from './http/decisions.ts'
 import { decisionModelProblem } from './models/resolve.ts'
-import { decisionsInScope } from './scope/in-scope.ts'
+import { decisionsInScope } from './scope/decisions.ts'
 
 /** Decision models: they answer questions with probabilities, between reflexes and turns. */
 export const decisions: Feature = {

@@ -52,18 +52,18 @@ export type KeyRecord = { id: string; name: string; roles: string[]; scopes: str
 /** Throws if the lookup fails. */
 export type KeyLookup = (id: string) => Promise<KeyRecord | null>
 /** `any_key` only improves an error. `before_look` throws if D1 was asked too often. */
-export type Credentials = {
+type Credentials = {
   admin_key: string | undefined
   keys: KeyLookup
   any_key?: () => Promise<boolean>
   before_look?: (id?: string) => Promise<void>
 }
-export type KeyRefusal = {
+type KeyRefusal = {
   ok: false
   reason: 'no_key_configured' | 'missing' | 'malformed' | 'unknown' | 'unavailable'
   detail: string
 }
-export type Authenticated = { ok: true; principal: Principal } | KeyRefusal
+type Authenticated = { ok: true; principal: Principal } | KeyRefusal
 
 const admin: Principal = { key_id: ADMIN_KEY_ID, name: 'admin', roles: ['admin'], scopes: ['*'] }
 const NO_HASH = '0'.repeat(64)
@@ -122,7 +122,7 @@ export type AuthEnv = RouteEnv
 /** The context of a request for work that outlives its handler, such as a stream. */
 export type Caller = Pick<Context<AuthEnv>, 'env' | 'req' | 'var' | 'executionCtx'>
 /** `knows`: ids that need no lookup, or that were keys at the last one. */
-export type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
+type KeySource = (env: Env) => Pick<Credentials, 'keys' | 'any_key'> & { knows: (id: string) => boolean }
 
 /** The period of the RATE_LIMIT binding in wrangler.toml, in seconds. */
 const RATE_PERIOD_S = 10

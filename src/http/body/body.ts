@@ -21,7 +21,7 @@ type Reading = { most: number; advice: string; is_gzip: boolean; shape?: JsonSha
 const standard: Reading = { most: limits.body_bytes, advice: 'Send the events in several requests.', is_gzip: false }
 
 /** A file may be compressed: the limit holds for its content. */
-export const readFile = (request: Request): Promise<string> =>
+const readFile = (request: Request): Promise<string> =>
   readBody(request, {
     most: limits.file_bytes,
     advice: 'Replay a larger trace where it was recorded.',
@@ -150,9 +150,9 @@ function refuseSecrets(env: Env, text: string): void {
 }
 
 /** An event of a body, not yet validated. `index` is null if the body is a single event. */
-export type BodyItem = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
+type BodyItem = { index: number | null; line: number | null } & ({ ok: true; value: unknown } | { ok: false; message: string })
 /** `scope` is the field that names an event's scope. */
-export type Form = {
+type Form = {
   scope: 'scope' | 'subject'
   rows: (text: string) => BodyItem[]
   parse: (value: unknown, rules: EventRules) => ParsedEvent
@@ -166,7 +166,7 @@ const forms: ReadonlyMap<string, Form> = new Map([
 ])
 
 /** The form of a request's body, by its headers. */
-export function formOf(headers: Headers): Form {
+function formOf(headers: Headers): Form {
   const contentType = headers.get('Content-Type')
   const [media = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
   if (headers.has('ce-specversion') && !media.trim().startsWith('application/cloudevents')) return binaryForm(media.trim(), headers)

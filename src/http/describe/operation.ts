@@ -29,7 +29,7 @@ const bodies = {
 }
 
 /** Checks and documents the access to a route in one place. */
-export function accessOf({ roles, scoped, body, takes = 'json' }: AnyOperation) {
+function accessOf({ roles, scoped, body, takes = 'json' }: AnyOperation) {
   if (!roles) return { middleware: [], security: [] }
   const scope = { none: [], path: [scopeParam], query: [scopeQuery] }[scoped === true ? 'path' : (scoped ?? 'none')]
   return { middleware: [requires(...roles), ...scope, ...(body ? bodies[takes] : [])], security: [{ bearer: [] }], 'x-reflex-roles': roles }
@@ -49,7 +49,7 @@ const meanings = {
   504: 'The time is up: repeat the request with its `Idempotency-Key`.',
 } as const
 
-export type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
+type ProblemResponse = { description: string; content: { 'application/problem+json': { schema: typeof problem } } }
 
 /** The problems that a request may be answered with: of its key, its parts, and its own. */
 export function problemsOf({ roles, params, query, headers, body, problems = [] }: AnyOperation): Record<number, ProblemResponse> {

@@ -76,5 +76,5 @@ export const MUTATIONS = {
   },
 } as const satisfies Record<string, Mutation>
 
-export type MutationName = keyof typeof MUTATIONS
+type MutationName = keyof typeof MUTATIONS
 export const mutationNames = Object.keys(MUTATIONS) as MutationName[]

@@ -33,7 +33,7 @@ export type UnitCase = {
   assumes_conditions?: boolean
 }
 /** At the step of this index: the tool refuses, hangs after its effect, or is slow. */
-export type Fault = { step: number; kind: 'refuses' | 'hangs' | 'slow' }
+type Fault = { step: number; kind: 'refuses' | 'hangs' | 'slow' }
 /** `times`: the number of runs, under one key if the skill has one. */
 export type Circumstances = { roles: readonly string[]; fault: Fault | null; times: number }
 export type Effect = { tool: string; input: JsonFields }

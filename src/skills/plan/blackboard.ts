@@ -99,7 +99,7 @@ function changesOf(before: JsonFields, after: JsonFields, { path, depth }: { pat
 /** A name that a path can contain. */
 const isPlain = (name: string): boolean => PLAIN_NAME.test(name)
 
-export type BlackboardWritten = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>
+type BlackboardWritten = { ok: true; blackboard: Blackboard } | Refused<'not_a_path' | 'not_writable' | 'not_json' | 'too_large'>
 
 /** Writes a value under `work`, or to a path in `bound`, to which the manifest binds an output. */
 export function writeBlackboard(blackboard: Blackboard, path: string, value: Json, bound: readonly string[] = []): BlackboardWritten {

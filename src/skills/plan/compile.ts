@@ -36,7 +36,7 @@ export type CompiledStep = ManifestStep & { index: number; name: string; place: 
 export type CompiledCompensation = Compensation & ItemOf & { index: number; undoes: number | null }
 
 /** The list of a call and the number of its item; null without a list. */
-export type ItemOf = Pick<ManifestStep, 'for_each'> & { turn: number | null }
+type ItemOf = Pick<ManifestStep, 'for_each'> & { turn: number | null }
 
 /** All steps that a run may make, so that each has its own place in the journal and its own key. */
 export function unrolledSteps({ steps }: Manifest['plan']): CompiledStep[] {
@@ -49,7 +49,7 @@ export function unrolledSteps({ steps }: Manifest['plan']): CompiledStep[] {
 }
 
 /** A compensation of a step that runs for each item undoes each of its calls by itself. */
-export function unrolledCompensation(
+function unrolledCompensation(
   { compensation }: Manifest['plan'],
   steps: readonly CompiledStep[],
 ): CompiledCompensation[] | { lost: number } {
@@ -68,7 +68,7 @@ export function unrolledCompensation(
 }
 
 /** `over`: the list has fewer items. `item` is undefined for a call without a list. */
-export type ItemTurn = Result<{ item: Json | undefined; over: boolean }>
+type ItemTurn = Result<{ item: Json | undefined; over: boolean }>
 
 export function turnOf({ for_each, turn }: ItemOf, scope: TemplateScope): ItemTurn {
   if (!for_each || turn === null) return { ok: true, item: undefined, over: false }

@@ -7,12 +7,12 @@ import { callStep } from './call-step.ts'
 import { oncePer } from '../../base/once-per.ts'
 import { maskOf, type SecretMask } from '../gate/mask.ts'
 
-export type Entries = (kind: string, fields: JsonFields) => RunEntry
+type Entries = (kind: string, fields: JsonFields) => RunEntry
 
 /** A log is read by people; the whole outputs are in the journal. */
 const MOST_LOGGED = 10_000
 
-export function entriesOf({ plan, run_id }: PlanRun): Entries {
+function entriesOf({ plan, run_id }: PlanRun): Entries {
   const mask = planMask(plan)
   const { id, version } = plan.manifest
   const head = { run_id, skill_id: id, version }
@@ -23,12 +23,12 @@ export function entriesOf({ plan, run_id }: PlanRun): Entries {
   return (kind, fields) => ({ ...Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, shown(value)])), kind, ...head })
 }
 
-export function stepEntry(entries: Entries, { name, index, tool }: CompiledStep, end: StepEnd): RunEntry {
+function stepEntry(entries: Entries, { name, index, tool }: CompiledStep, end: StepEnd): RunEntry {
   const output: Json = end.output?.kind === 'json' ? end.output.value : end.output
   return entries('skill-step-ended', { ...end, step: name, index, tool, output })
 }
 
-export function compensationEntry(
+function compensationEntry(
   entries: Entries,
   { index, tool }: CompiledCompensation,
   { undoes, end: { status, error } }: { undoes: string | null; end: StepEnd },
@@ -36,19 +36,19 @@ export function compensationEntry(
   return entries('skill-compensation-ended', { index, undoes, tool, status, error })
 }
 
-export function endEntry(entries: Entries, result: RunResult): RunEntry {
+function endEntry(entries: Entries, result: RunResult): RunEntry {
   const { status, reason, detail, outputs, cost_usd, latency_ms } = result
   if (status === 'reused') return entries('skill-reused', { outputs })
   return entries('skill-applied', { status, reason, detail, outputs, cost_usd, duration_ms: latency_ms })
 }
 
 /** Made once per plan: preparing its patterns takes longer than one step's log entry. */
-export const planMask = oncePer((plan: CompiledPlan): SecretMask => maskOf(plan.manifest, plan.inputs))
+const planMask = oncePer((plan: CompiledPlan): SecretMask => maskOf(plan.manifest, plan.inputs))
 
 type Progress = { outputs: StepOutputs; spent_usd: number; spent_ms: () => number }
 
 /** Runs one step to its end, which is in the journal when this resolves. */
-export async function runStep(
+async function runStep(
   run: PlanRun,
   step: CompiledStep,
   { progress, entry, told }: { progress: Progress; entry: JournalEntry | undefined; told: Entries },
@@ -110,7 +110,7 @@ const stopped = (status: StepStatus, reason: StepReason | null, detail: string |
   end: notBegun(status, reason, detail),
 })
 
-export const notBegun = (status: StepStatus, reason: StepReason | null, error: string | null): StepEnd => ({
+const notBegun = (status: StepStatus, reason: StepReason | null, error: string | null): StepEnd => ({
   status,
   reason,
   output: null,
@@ -122,16 +122,16 @@ export const notBegun = (status: StepStatus, reason: StepReason | null, error: s
 
 const LOST = notBegun('unknown', 'lost', 'the process died while the step ran, and it has no idempotency key: it is not run again')
 
-export function hiderOf({ plan }: PlanRun): (value: Json) => Json {
+function hiderOf({ plan }: PlanRun): (value: Json) => Json {
   const mask = planMask(plan)
   return (value) => mask.value(value)
 }
 
 /** True for the steps beyond the last item of a list: nothing happened, and nothing is written. */
-export const isOver = ({ status, reason }: StepEnd): boolean => status === 'skipped' && reason === null
+const isOver = ({ status, reason }: StepEnd): boolean => status === 'skipped' && reason === null
 
 /** The key of a step in one run. Other runs use other keys, since this run may be undone. */
-export const keyFor = ({ plan, run_id }: PlanRun, name: string): string | null =>
+const keyFor = ({ plan, run_id }: PlanRun, name: string): string | null =>
   plan.idempotence_key === null ? null : `${plan.idempotence_key}:${run_id}:${name}`
 
 /** True if the effect must be undone: also if it was cut off or its output was unusable. */

@@ -118,7 +118,7 @@ export async function callsOfTraces(db: D1Database, trace_ids: readonly string[]
   return results
 }
 
-export type TraceQuery = {
+type TraceQuery = {
   patterns: readonly string[]
   scope?: string | undefined
   agent?: string | undefined

@@ -3,31 +3,103 @@ import type { z } from 'zod'
 import type { reflex, Decision } from '../../../../src/contract/reflex.ts'
 import type { shownCertificate } from '../../../../src/contract/certificate.ts'
 import { part, useGet, post, requestText, type Answer } from '../../api/index.ts'
-import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
+import { Loaded, ErrorBox, Empty } from '../../ui/feedback.tsx'
 import { Page, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts } from '../../ui/facts.tsx'
 import { SEALED, Text, visible, Lines } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Rates } from '../reflexes/rates.tsx'
-import { Numbers } from './numbers.tsx'
 import { Acts, State } from './acts.tsx'
 import { Proofs } from './proofs.tsx'
 import { States } from './states.tsx'
 import { Versions } from './code.tsx'
 import type { Action } from '../../../../src/contract/action.ts'
-import { TraceLink } from '../../ui/links.tsx'
+import { TraceLink, ScopeLink } from '../../ui/links.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { actionText } from '../trace/spans.ts'
 import { Entries } from './entries.tsx'
 import { useSignal } from '@preact/signals'
-import type { evaluation } from '../../../../src/contract/reports/reflex-report.ts'
+import type { evaluation, reflexMetrics } from '../../../../src/contract/reports/reflex-report.ts'
 import type { RangeReport } from '../../../../src/features/replay/contract/replay.ts'
 import { failed } from '../../api/problem.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Field, Select } from '../../ui/form.tsx'
-import { count, percent } from '../../ui/numbers.ts'
+import { count, percent, compact, usd } from '../../ui/numbers.ts'
 import { RangeView } from '../trace/report.tsx'
+
+type Metrics = z.infer<typeof reflexMetrics>
+type MetricsAnswer = {
+  versions: (Metrics & { version: number })[]
+  scopes: (Metrics & { scope: string; version: number })[]
+  total: Metrics
+}
+
+/** The counters of a reflex: in all scopes of the key, and in each. */
+function Numbers({ id }: { id: string }) {
+  const data = useGet<MetricsAnswer>(`/v1/reflexes/${part(id)}/metrics`)
+  return (
+    <Section title="Numbers">
+      <Loaded data={data}>
+        {({ total, scopes }) =>
+          total.runs === 0 ? (
+            <Empty title="It has not run yet.">
+              <p>
+                A scope runs the reflexes of its setting <code>reflexes</code>.
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <div class="card">
+                <Facts of={total} columns={facts} />
+              </div>
+              <Scopes rows={scopes} />
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
+
+const facts: TableColumn<Metrics>[] = [
+  { title: 'Runs', of: ({ runs }) => runs, kind: 'count' },
+  { title: 'Fired', of: ({ fired, runs }) => `${count(fired)} (${percent(runs === 0 ? null : fired / runs)})` },
+  {
+    title: 'Agreement in shadow',
+    of: ({ agreement, shadow }) => `${percent(agreement)} (${count(shadow.agreed)} of ${count(shadow.agreed + shadow.disagreed)} compared)`,
+  },
+  { title: 'Acted', of: ({ acted }) => acted, kind: 'count' },
+  { title: 'Failed', of: ({ failed }) => failed || null, kind: 'count', colour: () => 'red' },
+  { title: 'Overruled', of: ({ overruled }) => overruled, kind: 'count' },
+  { title: 'Held back', of: ({ held_back }) => held_back, kind: 'count' },
+  { title: 'Faulty runs', of: ({ passed }) => passed.error + passed.limit + passed.invalid_action, kind: 'count' },
+  {
+    title: 'Saved',
+    of: (total) => `${compact(total.model_calls_saved)} model calls · ${compact(total.tokens_saved)} tokens · ${usd(total.cost_saved_usd)}`,
+  },
+  { title: 'Fuel, median and most', of: ({ fuel }) => `${compact(fuel.p50)} · ${compact(fuel.max)}` },
+]
+
+function Scopes({ rows }: { rows: MetricsAnswer['scopes'] }) {
+  return (
+    <Table
+      label="By scope"
+      rows={rows}
+      keyOf={({ scope, version }) => `${scope}@${version}`}
+      columns={[
+        { title: 'Scope', cell: ScopeLink },
+        { title: 'Version', cell: ({ version }) => version, width: 6, numeric: true },
+        { title: 'Runs', of: ({ runs }) => runs, kind: 'count' },
+        { title: 'Fired', of: ({ fired }) => fired, kind: 'count' },
+        { title: 'Acted', of: ({ acted }) => acted, kind: 'count' },
+        { title: 'In shadow', of: ({ shadow }) => shadow.fired, kind: 'count', width: 8 },
+        { title: 'Agreement', of: ({ agreement }) => agreement, kind: 'share' },
+        { title: 'Overruled', of: ({ overruled }) => overruled, kind: 'count', width: 8 },
+      ]}
+    />
+  )
+}
 
 type Evaluation = z.infer<typeof evaluation>
 const windows: Record<string, [text: string, ms: number]> = {
@@ -251,7 +323,7 @@ const decidedText = (decision: Decision | null): string =>
   decision === null ? 'none' : `${decision.by}: ${decision.acts.length === 0 ? 'nothing' : decision.acts.map(actionText).join(', ')}`
 
 type Proof = z.infer<typeof shownCertificate> & { scope: string; version: number }
-export type ShownReflex = z.infer<typeof reflex> & { certificates: Proof[] }
+type ShownReflex = z.infer<typeof reflex> & { certificates: Proof[] }
 
 const tabs = [
   { id: 'overview', text: 'Overview' },

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
 import type { ScopeCost } from '../../../../src/features/statistics/contract/cost.ts'
 import type { ScopeState, ModelWait } from '../../../../src/contract/scope.ts'
-import { hasRole, part, useGet, post } from '../../api/index.ts'
+import { hasRole, part, useGet, post, request } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
-import { useScopeName } from '../../ui/links.tsx'
+import { useScopeName, TraceLink } from '../../ui/links.tsx'
 import { compact, count, money, percent, usd, counted } from '../../ui/numbers.ts'
-import { Page } from '../../ui/page.tsx'
+import { Page, NeedsRole, Section } from '../../ui/page.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { Fact, Facts } from '../../ui/facts.tsx'
 import { Text } from '../../ui/text.tsx'
@@ -13,13 +13,208 @@ import { Time } from '../../ui/time.tsx'
 import { Log } from './log/log.tsx'
 import { Chain } from './chain.tsx'
 import { Context } from './context.tsx'
-import { Events } from './events.tsx'
-import { SendEvent } from './send-event.tsx'
+import { Events, Fate } from './events.tsx'
 import { SettingsForm } from './settings/settings.tsx'
-import { Timers } from './timers.tsx'
 import { useAction } from '../../api/use-action.ts'
 import { Confirm } from '../../ui/confirm.tsx'
 import { notify } from '../../ui/notices.tsx'
+import type { EventReceipt, EventRecord } from '../../../../src/contract/event-record.ts'
+import { failed } from '../../api/problem.ts'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Status } from '../../ui/status.tsx'
+import { fieldOf, ownFields } from './words.ts'
+import * as lists from '../../../../src/contract/lists/scopes.ts'
+import type { Timer } from '../../../../src/contract/settings/schedule.ts'
+import { Select } from '../../ui/form.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
+
+function Timers({ scope }: { scope: string }) {
+  const path = `/v1/scopes/${part(scope)}/timers`
+  const may = hasRole('operator')
+  const timers = useList<Timer>(lists.timers, may ? { scope } : null, 5000)
+  const remove = useAction((name: string) => request<void>('DELETE', `${path}/${part(name)}`))
+  if (!may) return <NeedsRole {...{ role: 'operator', what: 'Timers' }} />
+  const cancel = async (name: string) => {
+    const answer = await remove.run(name)
+    if (answer.ok) notify(`The timer ${name} is cancelled.`)
+    timers.reload()
+  }
+  return (
+    <>
+      <ErrorBox problem={remove.problem} />
+      <Rows
+        of={lists.timers}
+        label="Timers"
+        pages={timers}
+        own={[
+          {
+            title: 'Actions',
+            cell: ({ name }) => (
+              <button type="button" class="plain" aria-label={`Cancel the timer ${name}`} onClick={() => void cancel(name)}>
+                Cancel
+              </button>
+            ),
+            width: 7,
+          },
+        ]}
+        empty="No timer is set."
+      >
+        <p>A timer sends timer.tick at an interval, by a cron expression, or once.</p>
+      </Rows>
+      <SetTimer path={path} onDone={timers.reload} />
+    </>
+  )
+}
+
+type Kind = 'every_s' | 'cron' | 'at'
+const kinds: Record<Kind, { text: string; label: string; placeholder?: string }> = {
+  every_s: { text: 'at an interval', label: 'Seconds between ticks', placeholder: '60' },
+  cron: { text: 'by a cron expression', label: 'Cron expression, in UTC', placeholder: '0 6 * * *' },
+  at: { text: 'once', label: 'Time, in your time zone' },
+}
+
+const types = { every_s: { type: 'number', min: 1, step: 'any' }, cron: {}, at: { type: 'datetime-local' } } as const
+
+function SetTimer({ path, onDone }: { path: string; onDone: () => void }) {
+  const kind = useSignal<Kind>('every_s')
+  const save = useAction(({ name, schedule }: { name: string; schedule: unknown }) =>
+    request<Timer>('PUT', `${path}/${part(name)}`, { body: schedule }),
+  )
+  const { label, placeholder } = kinds[kind.value]
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const name = fieldOf(event, 'name')
+    const when = fieldOf(event, 'when')
+    const value = kind.value === 'every_s' ? Number(when) : kind.value === 'at' ? new Date(when).toISOString() : when
+    const answer = await save.run({ name, schedule: { [kind.value]: value } })
+    if (!answer.ok) return
+    notify(`The timer ${name} is set.`)
+    form.reset()
+    onDone()
+  }
+  return (
+    <Section title="Set a timer">
+      <form class="stack card" onSubmit={(event) => void submit(event)}>
+        <label>
+          Name
+          <input name="name" required maxLength={64} pattern="[A-Za-z0-9._:\-]+" placeholder="daily-report" />
+        </label>
+        <Select
+          stacked
+          label="It ticks"
+          value={kind.value}
+          options={Object.fromEntries(Object.entries(kinds).map(([id, { text }]) => [id, text]))}
+          onChange={(id) => (kind.value = id as Kind)}
+        />
+        <label key={kind.value}>
+          {label}
+          <input name="when" required placeholder={placeholder ?? ''} {...types[kind.value]} />
+        </label>
+        <ErrorBox problem={save.problem} />
+        <div>
+          <button class="primary" disabled={save.busy}>
+            Set the timer
+          </button>
+        </div>
+      </form>
+    </Section>
+  )
+}
+
+type Receipt = Pick<EventReceipt, 'id' | 'trace_id' | 'status'>
+const ASK_MS = 500
+const EXAMPLE = { connection_id: 'dashboard', content: 'Hello' }
+
+/** Sends an event of a recent type, and shows its receipt and then its outcome. */
+function SendEvent({ scope, onClose }: { scope: string; onClose: () => void }) {
+  const path = `/v1/scopes/${part(scope)}/events`
+  const recent = useGet<{ items: EventRecord[] }>(`${path}?limit=50`)
+  const receipt = useSignal<Receipt | null>(null)
+  const send = useAction(async ({ type, fields }: { type: string; fields: string }) => {
+    const own = parsed(fields)
+    if (!own) return failed(0, 'The fields are not a JSON object', 'Write them as {"name": "value"}.')
+    return post<{ events: Receipt[] }>(path, { ...own, type })
+  })
+  const samples = new Map((recent.value?.items ?? []).toReversed().map(({ event }): [string, EventRecord['event']] => [event.type, event]))
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    receipt.value = null
+    const answer = await send.run({ type: fieldOf(event, 'type'), fields: fieldOf(event, 'fields') })
+    if (answer.ok) receipt.value = answer.value.events[0] ?? null
+  }
+  /** The fields of the last event of a type are a start. */
+  const prefill = ({ value, form }: HTMLInputElement) => {
+    const sample = samples.get(value)
+    const fields = form?.elements.namedItem('fields')
+    if (sample && fields instanceof HTMLTextAreaElement) fields.value = JSON.stringify(ownFields(sample), null, 2)
+  }
+  return (
+    <Dialog title="Send an event" onClose={onClose}>
+      {hasRole('publisher') ? (
+        <form class="stack" onSubmit={(event) => void submit(event)}>
+          <label>
+            Type
+            <input
+              name="type"
+              required
+              maxLength={128}
+              list="recent-types"
+              defaultValue="ws.message"
+              onChange={({ currentTarget }) => prefill(currentTarget)}
+            />
+            <datalist id="recent-types">
+              {Array.from(samples.keys(), (type) => (
+                <option key={type} value={type} />
+              ))}
+            </datalist>
+          </label>
+          <label>
+            Its fields, as JSON
+            <textarea name="fields" rows={8} spellcheck={false} defaultValue={JSON.stringify(EXAMPLE, null, 2)} />
+          </label>
+          <ErrorBox problem={send.problem} />
+          <div>
+            <button class="primary" disabled={send.busy}>
+              Send
+            </button>
+          </div>
+          {receipt.value && <Sent key={receipt.value.id} path={path} receipt={receipt.value} />}
+        </form>
+      ) : (
+        <NeedsRole {...{ role: 'publisher', what: 'Sending events' }} />
+      )}
+    </Dialog>
+  )
+}
+
+function Sent({ path, receipt: { id, trace_id, status } }: { path: string; receipt: Receipt }) {
+  const isEnded = useSignal(false)
+  const { value: record, problem } = useGet<EventRecord>(`${path}/${part(id)}`, isEnded.value ? {} : { every_ms: ASK_MS })
+  isEnded.value = record !== undefined && record.outcome !== null
+  return (
+    <div class="card" role="status">
+      <p>
+        Receipt: {status}, id <code>{id}</code>. <TraceLink id={trace_id} text="Trace" />
+      </p>
+      <ErrorBox problem={problem} />
+      {record && (
+        <p>
+          <Status status={record.status} /> <Fate record={record} />
+        </p>
+      )}
+    </div>
+  )
+}
+
+function parsed(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
+  } catch {
+    return null
+  }
+}
 
 type AwayProps = { waits: ModelWait; path: string; onAsked: () => void }
 

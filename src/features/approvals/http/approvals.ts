@@ -30,7 +30,7 @@ export const approvalRoutes = resource().openapiRoutes([
 ])
 
 /** Approvals outside the key's scopes read as not found. */
-export async function covered(env: Env, principal: Principal, id: string): Promise<StoredApproval> {
+async function covered(env: Env, principal: Principal, id: string): Promise<StoredApproval> {
   const found = await findApproval(storeOf(env), id, Date.now())
   if (!found || !coversScope(principal, found.scope)) throw notFound(`There is no approval ${id} in the scopes of this key.`)
   return found

@@ -13,7 +13,6 @@ import type { Job } from '../../../engine/jobs.ts'
 import type { Unit } from '../../../kernel/unit.ts'
 import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import { noUsage } from '../../../engine/turns/turn.ts'
-import { recordDecision } from './record.ts'
 import type { AgentRegistry } from '../../../agent/registry.ts'
 import { isAskedAbout, judge, type MiddleJudgement } from '../agent/middle.ts'
 import type { JsonFields } from '../../../base/json.ts'
@@ -22,10 +21,26 @@ import type { Action } from '../../../contract/action.ts'
 import type { DecisionMade } from '../contract/entry.ts'
 import type { DecisionModelSetting } from '../contract/setting.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
-import type { MiddleProof } from './middle-proof.ts'
+import { MiddleProof } from './middle-proof.ts'
 import type { Sockets } from '../../../engine/live/sockets.ts'
-import { childHead, reflexHead } from '../../../engine/log/spans.ts'
+import { childHead, reflexHead, headOf } from '../../../engine/log/spans.ts'
 import type { Actions } from '../../../engine/reflexes/actions.ts'
+import type { Collaborators } from '../../../engine/wiring.ts'
+import { proofOf } from '../../proof/scope/in-scope.ts'
+
+type Made = { event: Event; call: DecisionCall } & Pick<DecisionMade, 'middle' | 'audit'>
+
+/** Logs and meters a call, which was paid for even if it failed. Returns the entry's `seq`. */
+function recordDecision(unit: Unit, { event, call, ...made }: Made, { budget }: Pick<Lanes, 'budget'>): number {
+  const { input_tokens, output_tokens, cost_usd, duration_ms, model } = call
+  const usage: Usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
+  budget.spend(unit, input_tokens + output_tokens)
+  unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
+  const said = call.ok
+    ? { status: 'ok' as const, answered_by: call.result.response.modelId, answers: wireAnswers(call.result), error: null }
+    : { status: 'failed' as const, answered_by: null, answers: null, error: call.error }
+  return unit.log({ ...childHead(headOf(event)), duration_ms, kind: 'decision-made', model, ...said, usage, ...made })
+}
 
 /** Calls of the decision model at once in one scope. */
 const AT_ONCE = 32
@@ -46,7 +61,7 @@ const decisionOf = ({ result }: DecisionCall & { ok: true }): Decision => ({
  * written in the unit that accepts the event, which it holds, and deleted in the unit that ends the
  * event. After a crash in between, the model is asked again.
  */
-export class DecisionModelCalls implements ScopeFeature {
+class DecisionModelCalls implements ScopeFeature {
   readonly name = 'decision model'
   readonly #parts: MiddleParts
   readonly #middle: Middle
@@ -296,4 +311,16 @@ class Middle {
     }
     return recordDecision(unit, { event, call, middle }, this.#parts)
   }
+}
+
+/** The decision model of a scope, and the proof of its threshold. */
+export function decisionsInScope(scope: Collaborators): readonly ScopeFeature[] {
+  const middle_proof = new MiddleProof({ ...scope, ...proofOf(scope) })
+  const chain = () => {
+    const asked = scope.settings().decision_model
+    if (!asked) return {}
+    const { name, model = decisionModelName(scope.env), types = null } = asked
+    return { decision_model: { name, model, types, threshold: middle_proof.threshold(asked) } }
+  }
+  return [middle_proof, new DecisionModelCalls({ ...scope, middle_proof }), { name: 'chain of the decision model', chain }]
 }

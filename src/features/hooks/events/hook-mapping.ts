@@ -18,7 +18,7 @@ const compiledCondition = compileOnce(MOST_COMPILED, (source) => compile(source)
 type Mapping = Partial<Pick<NewHook, 'scope' | 'when' | 'each' | 'event'>>
 type Delivery = { address: string; delivery: string; body: unknown; headers: Headers }
 /** No event: the delivery does not meet the condition. */
-export type Mapped = { ok: true; events: Record<string, unknown>[] } | Refused<'mapping'>
+type Mapped = { ok: true; events: Record<string, unknown>[] } | Refused<'mapping'>
 
 /** Returns the first mistake in a mapping, or null. */
 export function mappingError(mapping: Mapping): string | null {

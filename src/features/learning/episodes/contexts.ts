@@ -28,7 +28,7 @@ export type ContextsOf = {
 }
 
 /** The first entry that is read, and the time from which nothing is missing. */
-export type Start = { seq: number; at: number }
+type Start = { seq: number; at: number }
 
 const MARK_MS = 1000
 const MOST_MARKS = 10_000

@@ -1,8 +1,3 @@
-import { agreementOfAct, agreementOfAll, type Agreement } from '../../../contract/agreement.ts'
-
-/** The share of decisions for an act that a certificate proves, by itself or with the others. */
-export const boundFor = (agreement: Agreement, act: string): number => agreementOfAct(agreement, act) ?? agreementOfAll(agreement)
-
 /**
  * Parts of the errors that a bound of 95 % allows. A proof takes long unless what it is for errs
  * less. Rules may err in the first share of the newer decisions. A table has the strictest of the

@@ -4,10 +4,10 @@ import { actName } from '../../../contract/act-name.ts'
 import type { Agreement } from '../../../contract/agreement.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import { barAt, boundsOf, neededAt } from '../../../evidence/e-process.ts'
+import { NAMING } from '../../../evidence/novelty.ts'
 import type { Reach } from '../contract/runs.ts'
 import type { Episode } from '../episode.ts'
 import type { Classes, DecisionClass } from './classes.ts'
-import { NAMING } from './facts/facts.ts'
 import type { HeldOut } from './judge.ts'
 
 /** `errors`: for each class, the share of wrong decisions if all are taken; null: not judged. */

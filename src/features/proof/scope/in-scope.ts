@@ -3,14 +3,125 @@ import { inEachScope } from '../../../engine/installed.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import type { Certificate } from '../../../contract/certificate.ts'
 import { tellCertificates } from '../store/certificates.ts'
-import { handleAudits } from './audit-jobs.ts'
-import { Audits } from './audits.ts'
+import { Audits, type Audit } from './audits.ts'
 import { Certificates } from './certificates.ts'
 import { Judgements } from './judgements.ts'
 import { Promotions } from './promotions.ts'
 import { ProvenActs } from './proven-acts.ts'
 import { ShadowTrials } from './shadow.ts'
 import { TeacherWatch } from './teacher-watch.ts'
+import { actOwner, sequenceKey } from '../../../engine/effects/effect-journal.ts'
+import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
+import type { Decision } from '../../../contract/reflex.ts'
+import type { Drift } from '../../learning/contract/learner-api.ts'
+import type { Job } from '../../../engine/jobs.ts'
+import { childHead } from '../../../engine/log/spans.ts'
+import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
+
+type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'features' | 'env' | 'scope'> & {
+  dry_turns: DryTurns
+  judgements: Judgements
+}
+
+/** Longest wait for the model or its budget: an older decision is not worth the question. */
+const MOST_WAIT_MS = 86_400_000
+/** Bounds of the pause before the next try. */
+const AGAIN_MS = { least: 1000, unknown: 60_000, most: 600_000 } as const
+
+/**
+ * Audits decisions, one at a time. If the object dies before the unit that records the answer, the
+ * job asks again: a dry turn may be repeated, and its usage counts each time.
+ */
+function handleAudits(parts: AuditJobsParts): void {
+  const { jobs, unit } = parts
+  jobs.handle<Audit>('audit', {
+    work: 'audit',
+    at_once: 1,
+    attempts: MOST_DEATHS,
+    run: (job) => audit(job, parts),
+    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'audit', key)),
+  })
+  jobs.handle<Drift>('learn-again', {
+    work: 'audit',
+    at_once: 1,
+    attempts: MOST_DEATHS,
+    run: (job) => learnAgain(job, parts),
+    giveUp: ({ key }) => unit((ending) => void jobs.done(ending, 'learn-again', key)),
+  })
+}
+
+/** Starts a run of the Learner. A run that is already in progress does not know of this drift. */
+async function learnAgain({ key, payload }: Job<Drift>, { env, scope, jobs, unit }: AuditJobsParts): Promise<{ again_ms: number } | void> {
+  const started = await env.LEARNER.getByName(scope).start({ scope, started_by: 'drift', by: 'audits', drifted: [payload] })
+  if (started.already_running) {
+    unit((waiting) => jobs.progressed(waiting, 'learn-again', key))
+    return { again_ms: AGAIN_MS.unknown }
+  }
+  unit((ending) => void jobs.done(ending, 'learn-again', key))
+  return undefined
+}
+
+async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
+  const { jobs, unit, now, programs, judgements, dry_turns } = parts
+  const { reflex_id, version: number, view, head } = payload
+  const version = programs.find({ id: reflex_id, version: number })
+  // Without a proof there is nothing to audit, such as after an alarm.
+  if (!version || !judgements.isProven(version, payload)) return unit((ending) => void jobs.done(ending, 'audit', key))
+  if (payload.event_type === DECISION_ASKED) return auditAsked({ key, payload, version }, parts)
+  // The outputs of a sequence, which answer the slow path, are known when it has ended.
+  const acts = sequenceKey(payload.log_seq)
+  if (payload.own.action_type === 'sequence' && (jobs.has('action', acts) || jobs.has('plan', acts))) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: AGAIN_MS.least }
+  }
+  const owners = payload.own.action_type === 'sequence' ? payload.own.acts.map((_, place) => actOwner(acts, place)) : []
+  const asked = { turn_id: key, head, view, answers_of: owners }
+  const answer = await dry_turns.ask(asked)
+  const waits = answer.status === 'waiting' || answer.status === 'refused'
+  if (waits && now() - view.decided_at < MOST_WAIT_MS) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: pauseUntil(answer, now()) }
+  }
+  unit((ending) => {
+    jobs.done(ending, 'audit', key)
+    dry_turns.log(ending, asked, answer, 'audit')
+    const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
+    const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }) }
+    judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms })
+  })
+  return undefined
+}
+
+type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<AuditJobsParts['programs']['find']>> }
+
+/** A request for a decision is audited by the decision model, which would have answered it. */
+async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
+  const { jobs, unit, now, judgements, features } = parts
+  const deciding = features.find((feature) => feature.again)
+  if (!deciding?.again) return unit((ending) => void jobs.done(ending, 'audit', key))
+  const answer = await deciding.again(payload.seq)
+  if (answer.waits && now() - payload.view.decided_at < MOST_WAIT_MS) {
+    unit((waiting) => jobs.progressed(waiting, 'audit', key))
+    return { again_ms: AGAIN_MS.unknown }
+  }
+  unit((ending) => {
+    jobs.done(ending, 'audit', key)
+    judgements.audited(ending, version, {
+      ...payload,
+      head: childHead(payload.head),
+      decided: answer.decided,
+      usage: answer.usage,
+      terms: {},
+    })
+  })
+  return undefined
+}
+
+function pauseUntil({ until }: DryAnswer, now: number): number {
+  return until === null ? AGAIN_MS.unknown : Math.min(Math.max(until - now, AGAIN_MS.least), AGAIN_MS.most)
+}
 
 export type ProofInScope = ReturnType<typeof proofOf>
 

@@ -6,7 +6,7 @@ import { runSpan, spanOf } from '../../../engine/log/spans.ts'
 import { isMasked, type Comparison } from '../report.ts'
 import type { SkillEntry, Source } from '../source.ts'
 
-export type LoggedRequest = Omit<GateRequest, 'manifest' | 'blackboard' | 'probes' | 'recorded'>
+type LoggedRequest = Omit<GateRequest, 'manifest' | 'blackboard' | 'probes' | 'recorded'>
 export type RecordedDecision = SkillEntry & {
   request: LoggedRequest
   decision: GateDecision

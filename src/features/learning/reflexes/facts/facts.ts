@@ -1,10 +1,9 @@
 import { isJsonFields } from '../../../../base/json.ts'
+import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from './condition.ts'
 import { beginningOf, wordsOf } from './text.ts'
 
-/** Fields of an event that name it, not what happened. */
-export const NAMING = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
 export const LONGEST_VALUE = 64
 export const MOST_DEPTH = 4
 export const MOST_ITEMS = 256

@@ -1,3 +1,4 @@
+import { NAMING } from '../../../../evidence/novelty.ts'
 import type { Saw } from '../../episode.ts'
 import { REPEATS } from './condition.ts'
 import type { Leaf } from './facts.ts'
@@ -10,15 +11,13 @@ const LONGEST = 2000
  */
 export function repeatsOf({ event, recent_events }: Saw): Leaf[] {
   return Object.entries(event).flatMap(([name, value]) => {
-    if (typeof value !== 'string' || NAMING.has(name)) return []
+    // The windows count types.
+    if (typeof value !== 'string' || name === 'type' || NAMING.has(name)) return []
     const key = keyOf(value)
     const alike = recent_events.filter((other) => other.type === event.type && keyOf(other[name]) === key)
     return [{ path: [REPEATS, name], value: alike.length }]
   })
 }
-
-/** Fields of an event that name it, and its type, which the windows count. */
-const NAMING = new Set(['id', 'timestamp', 'scope', 'source', 'type'])
 
 function keyOf(text: unknown): unknown {
   if (typeof text !== 'string' || text.length > LONGEST) return text

@@ -1,6 +1,7 @@
 import type { Saw } from '../../episode.ts'
 import type { Condition, ContextPath } from '../facts/condition.ts'
-import { type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS, NAMING } from '../facts/facts.ts'
+import { NAMING } from '../../../../evidence/novelty.ts'
+import { type Leaf, leavesOf, LONGEST_VALUE, MOST_DEPTH, MOST_ITEMS } from '../facts/facts.ts'
 import { WORDS_SOURCE, wordsOf } from '../facts/text.ts'
 
 /** A piece in words. `spells`: some letters in a row of a word, whose ends are spaces. */
