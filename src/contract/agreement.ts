@@ -27,15 +27,18 @@ export const atLeastAllowed = (stored: unknown): unknown => (typeof stored === '
 /** The bound for all acts together that have none of their own. */
 export const agreementOfAll = (of: Agreement): number => (typeof of === 'number' ? of : (own(of, 'default') ?? DEFAULT_AGREEMENT))
 
-/** The bound for what calls these tools, an act or a procedure: the strictest of theirs. */
-export const agreementOfTools = (of: Agreement, tools: readonly string[]): number =>
-  typeof of === 'number' ? of : Math.max(...tools.map((tool) => own(of, tool) ?? agreementOfAll(of)))
-
-/** The bound for an act, if one is set for a tool that it calls; else null. */
+/** The strictest bound that is set for an act by its name; null if none is. */
 export function agreementOfAct(of: Agreement, act: string): number | null {
-  const tools = partsOfAct(act)
-  const is_set = typeof of !== 'number' && tools.some((tool) => tool !== 'default' && own(of, tool) !== undefined)
-  return is_set ? agreementOfTools(of, tools) : null
+  if (typeof of === 'number') return null
+  const named = partsOfAct(act).flatMap((name) => (name === 'default' ? [] : (own(of, name) ?? [])))
+  return named.length === 0 ? null : Math.max(...named)
 }
+
+/** The bound for an act, by itself or with the others. */
+export const agreementFor = (of: Agreement, act: string): number => agreementOfAct(of, act) ?? agreementOfAll(of)
+
+/** The bound for a procedure that calls these tools: the strictest of theirs. */
+export const agreementOfTools = (of: Agreement, tools: readonly string[]): number =>
+  tools.length === 0 ? agreementOfAll(of) : Math.max(...tools.map((tool) => agreementFor(of, tool)))
 
 const own = (of: Readonly<Record<string, number>>, name: string): number | undefined => (Object.hasOwn(of, name) ? of[name] : undefined)

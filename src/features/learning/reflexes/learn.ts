@@ -1,6 +1,6 @@
 import type { Episode } from '../episode.ts'
-import { actName, partsOfAct } from '../../../contract/act-name.ts'
-import { agreementOfTools, DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
+import { actName } from '../../../contract/act-name.ts'
+import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
 import { errorsOfRules } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
 import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
@@ -93,7 +93,7 @@ function* prepare(
 function* choose(episodes: readonly Episode[], prepared: PreparedEpisodes, options: ReflexLearnOptions): Steps<LearnedReflexes> {
   const { classes } = prepared
   const { agreement = DEFAULT_AGREEMENT } = options
-  const bounds = classes.classes.map(({ acts }) => agreementOfTools(agreement, partsOfAct(actName(acts))))
+  const bounds = classes.classes.map(({ acts }) => agreementFor(agreement, actName(acts)))
   const isGood = goodBy(bounds)
   const rules = isRuled(classes) ? yield* judgeRules(prepared) : noRules(prepared)
   const byRules = rules.byClass.map((one, own) => (isGood(one, own) ? one : { ...one, covered: 0, agreed: 0, hits: [], misses: [] }))
