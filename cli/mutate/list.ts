@@ -31,7 +31,7 @@ export const breaks: readonly Break[] = [
     from: `preconditions.needs.every(({ need }) => need === 'slot')`,
     to: `preconditions.needs.some(({ need }) => need === 'slot')`,
   },
-  { id: 'g3', file: 'src/skills/gate/preconditions.ts', what: 'cooldown lasts 1 ms longer', from: 'now < until &&', to: 'now <= until &&' },
+  { id: 'g3', file: 'src/skills/gate/outcomes.ts', what: 'cooldown lasts 1 ms longer', from: 'now < until &&', to: 'now <= until &&' },
   {
     id: 'i3',
     file: 'src/engine/inbox/inbox.ts',
@@ -42,7 +42,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'g4',
-    file: 'src/skills/gate/preconditions.ts',
+    file: 'src/skills/gate/outcomes.ts',
     what: 'a run timed by a clock ahead blocks the skill',
     from: '&& until - now <= 2 * activation.cooldown_s * 1000',
     to: '',
@@ -63,7 +63,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'g5',
-    file: 'src/skills/gate/policy.ts',
+    file: 'src/skills/gate/outcomes.ts',
     what: 'promotion asked although something else denies',
     from: `request.control_plane?.verdict === 'needs_promotion' && needs.every(({ need }) => need === 'control_plane')`,
     to: `request.control_plane?.verdict === 'needs_promotion'`,

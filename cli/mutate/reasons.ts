@@ -33,7 +33,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/skills/gate/policy.ts',
+    file: 'src/skills/gate/outcomes.ts',
     why: 'The same: a value that is missing names no secret and looks like none, and a list of regions has texts alone.',
     changes: [
       ['value === undefined', 'false'],
@@ -69,7 +69,7 @@ export const reasons: readonly Reason[] = [
     ],
   },
   {
-    file: 'src/skills/gate/preconditions.ts',
+    file: 'src/skills/gate/outcomes.ts',
     why: 'The same: no slot has that name, and what never ran ran at the beginning of time.',
     changes: [
       ['[]', '["Stryker was here"]'],

@@ -3,9 +3,8 @@ import { whenCounts, whenFunctions, whenWindows } from '../contract/settings/whe
 import type { DecisionContext } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
 import { compile, run, type CompiledExpression, type Expression, compileOnce } from '../expressions/compile.ts'
-import { base } from '../expressions/environment.ts'
+import { base, EVALUATION_WORK } from '../expressions/environment.ts'
 import { nodesIn } from '../expressions/names.ts'
-import { EVALUATION_WORK } from '../expressions/work.ts'
 
 /** The most frequent types and sources that a condition may count over. */
 const MOST_NAMES = 200

@@ -2,7 +2,7 @@ import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
 import { decisionAsked } from '../contract/decision-asked.ts'
 import { approvalEnded } from '../contract/approval-event.ts'
 import { namedTypes } from '../core/decision-context.ts'
-import { matchesScope } from '../contract/scope-pattern.ts'
+import { matchesScope } from '../contract/principal.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'
 import { prompted } from './prompted.ts'
 

@@ -1,9 +1,10 @@
 import type { Result } from '../base/result.ts'
-import type { Agent } from './define-agent.ts'
-import { type ToolDefinition, callKeys } from '../tools/define-tool.ts'
+import type { Agent, AgentDeps } from './define-agent.ts'
+import { type ToolDefinition, callKeys, shownNames } from '../tools/define-tool.ts'
 import { declaredTypes, type DeclaredTypes } from '../events/parse-event.ts'
 import type { Settings } from '../contract/settings/settings.ts'
 import type { KeyOf } from '../contract/reflex.ts'
+import { tool, type ToolSet } from 'ai'
 
 type Tools = Readonly<Record<string, ToolDefinition>>
 export type FoundTool = Result<{ definition: ToolDefinition }>
@@ -106,4 +107,16 @@ export class Toolbox {
 function forModel(name: string, found: FoundTool): FoundTool {
   if (!found.ok || found.definition.plans_only !== true) return found
   return { ok: false, detail: `tool ${name} is only for the steps of skills: propose a skill that uses it` }
+}
+
+/** The tools that a model may call, for the AI SDK. */
+export function toolSet(toolbox: Toolbox, call: AgentDeps['call']): ToolSet {
+  const entries = toolbox.entries()
+  const shown = shownNames(entries.map(([name]) => name))
+  return Object.fromEntries(
+    entries.map(([name, { description, input, shown_input = input }], index) => [
+      shown[index] ?? name,
+      tool({ description, inputSchema: shown_input, execute: (value: unknown) => call(name, value) }),
+    ]),
+  )
 }

@@ -14,7 +14,7 @@ import type { Refused } from '../base/result.ts'
 import { findOwner, listArtifacts, listVersions, selectVersion, type ArtifactQuery, type VersionRow } from '../store/artifacts/artifacts.ts'
 import { insertVersion, updateStage, type Forced, type StageChange, type Quota } from '../store/artifacts/change.ts'
 import { findSkillTest } from '../store/artifacts/skill-tests.ts'
-import { matchesScope } from '../contract/scope-pattern.ts'
+import { matchesScope } from '../contract/principal.ts'
 
 export const MOST_VERSIONS = 1000
 

@@ -1,4 +1,4 @@
-import { spend } from './work.ts'
+import { spend } from './environment.ts'
 
 /** The cost of one operation or function in addition to its node, by its operands. */
 export type Charge = (operands: readonly unknown[]) => void

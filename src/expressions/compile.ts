@@ -1,9 +1,8 @@
 import type { Refused } from '../base/result.ts'
 import type { Environment, ParseResult, ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../base/error-text.ts'
-import { environmentWith, withHost, type ExpressionHost } from './environment.ts'
+import { environmentWith, withHost, type ExpressionHost, DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work, spend, WorkSpent } from './environment.ts'
 import { namesOf, type NamesOf } from './names.ts'
-import { DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work, spend, WorkSpent } from './work.ts'
 import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type Charge } from './charges.ts'
 
 export type Expression = { source: string; paths: NamesOf['paths']; functions: ReadonlySet<string>; run: ParseResult }

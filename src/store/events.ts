@@ -5,7 +5,7 @@ import { byteLength } from '../base/json.ts'
 import { PARTIAL } from '../contract/reports/trace.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
-import { patternMatchesSql } from '../contract/scope-pattern.ts'
+import { patternMatchesSql } from '../contract/principal.ts'
 import { inFlight, NEAR_MS, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */

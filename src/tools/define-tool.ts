@@ -5,7 +5,7 @@ import type { Env } from '../env.ts'
 import { createHash } from 'node:crypto'
 import type { CallKeys } from '../contract/reflex.ts'
 import type { Anchor } from '../contract/settings/anchors.ts'
-import { matchesScope } from '../contract/scope-pattern.ts'
+import { matchesScope } from '../contract/principal.ts'
 
 const plain = (text: string): string => text.normalize('NFKC').trim().toLowerCase()
 

@@ -1,6 +1,5 @@
 import { SECRET_SCOPES, TOOL_SECRET_PREFIX, TOOL_SECRET_HOSTS, WEBHOOK_SECRET_PREFIX } from '../base/secrets.ts'
-import { coversScope } from '../contract/principal.ts'
-import { matchesScope } from '../contract/scope-pattern.ts'
+import { coversScope, matchesScope } from '../contract/principal.ts'
 import { type HttpToolSetting, type McpServerSetting } from '../contract/settings/outside-tools.ts'
 import type { SettingsPatch } from '../contract/settings/settings.ts'
 import type { Env } from '../env.ts'

@@ -10,8 +10,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
 import { declaredTypes, type EventRules, parseEvent, senderOf } from '../../events/parse-event.ts'
 import { idIn, type ReadCommand, type SocketCommands } from './socket-command.ts'
-import type { KeyCheck } from './key-check.ts'
-import type { Attachment, Sockets } from './sockets.ts'
+import type { KeyCheck, Attachment, Sockets } from './sockets.ts'
 import { z } from 'zod'
 
 type SocketMessagesParts = {

@@ -1,7 +1,7 @@
 import { limits } from '../../base/limits.ts'
 import type { AnswerPart, Connect } from '../../contract/scope-api.ts'
 import type { Log } from '../log/log.ts'
-import type { KeyCheck } from './key-check.ts'
+import type { KeyCheck } from './sockets.ts'
 
 const PAGE = 200
 /** Characters of answers that wait for one reader. Others are dropped: the log has the answer. */

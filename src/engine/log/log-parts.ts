@@ -7,10 +7,16 @@ import { iso } from '../../base/time.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Env } from '../../env.ts'
-import { partHash } from '../../traces/part-hash.ts'
 import type { ReflexStep } from '../../reflexes/decide.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, pack, unpack, type PackedText } from './log.ts'
+import { createHash } from 'node:crypto'
+
+/** Half of SHA-256: entries name parts often. */
+const HASH_DIGITS = 32
+
+/** The name of a stored part, by its canonical JSON without secrets. */
+export const partHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)
 
 const DAY_MS = 86_400_000
 const KEPT_LONGER_MS = 2 * DAY_MS

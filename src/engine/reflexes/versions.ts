@@ -1,5 +1,5 @@
 import { agentOwner, scopeOfOwner, type ReflexReference, type ReflexState, type ReflexVersion } from '../../contract/reflex.ts'
-import { matchesScope } from '../../contract/scope-pattern.ts'
+import { matchesScope } from '../../contract/principal.ts'
 import type { ChainLink } from '../../reflexes/decide.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Database, Unit, UnitOfWork } from '../../kernel/unit.ts'

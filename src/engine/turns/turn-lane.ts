@@ -6,7 +6,7 @@ import { withDeadline } from '../../base/deadline.ts'
 import { inBackground, mapStack, tellFailure } from '../log/failures.ts'
 import { HEARTBEAT_MS, TurnClaims, type LedgerParts, TurnLedger, type Stopped, type Turn } from './turn.ts'
 import { type TurnEnding, endingOf, endingOfError, endingWithCalls, resultOf } from '../../agent/turn-ending.ts'
-import { MOST_INTERRUPTS } from '../../agent/overlap.ts'
+import { MOST_INTERRUPTS } from '../../reflexes/decide.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { operations, type Resource } from '../../contract/operation.ts'
 import { instant, toolPage, toolTime } from '../../contract/operations/shared.ts'
 import { byAge, paged } from '../../contract/paging.ts'
-import { scopePattern } from '../../contract/scope-pattern.ts'
+import { scopePattern } from '../../contract/principal.ts'
 import { action } from './contract.ts'
 import { page } from './page.ts'
 

@@ -1,5 +1,5 @@
 import { oncePer } from '../../base/once-per.ts'
-import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from '../manifest/keyword.ts'
+import { fold, holdsKeyword, tokenText, tokensOf, type TokenText } from '../manifest/names.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
 export type ScoreName = 'goal_label' | 'keyword_hit' | 'entity_type' | 'recent_success'

@@ -1,8 +1,7 @@
 import type { SkillState } from '../../contract/skill.ts'
-import { isCompatible } from '../manifest/compat.ts'
-import type { Place } from '../manifest/compat.ts'
+import { isCompatible, type Place } from '../manifest/compat.ts'
 import { canonicalJson } from '../../base/json.ts'
-import { holdsKeyword } from '../manifest/keyword.ts'
+import { holdsKeyword } from '../manifest/names.ts'
 import type { Compat, Manifest } from '../manifest/manifest.ts'
 import { wordsOf, type Cues } from './score.ts'
 

@@ -1,6 +1,6 @@
 import { checkJson } from '../../base/check-json.ts'
 import { probeSession } from '../cel/expression.ts'
-import { compatOutcome, preconditionsOutcome, type Facts } from './preconditions.ts'
+import { compatOutcome, preconditionsOutcome, type Facts, policyOutcome } from './outcomes.ts'
 import {
   STAGES,
   type GateDecision,
@@ -12,7 +12,6 @@ import {
   type GateVerdict,
 } from './decision.ts'
 import { maskOf } from './mask.ts'
-import { policyOutcome } from './policy.ts'
 import { bindInputs } from '../plan/blackboard.ts'
 import { questionFor } from '../plan/slots.ts'
 import { cuesOf, scoreOf, tauOf, type ScoreName } from '../bulletin/score.ts'

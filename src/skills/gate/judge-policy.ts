@@ -3,12 +3,11 @@ import type { PolicyQuestion, PolicyVerdict } from '../../contract/policy.ts'
 import { baseRoles, hasRole } from '../../contract/principal.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import { compileExpression } from '../cel/expression.ts'
-import { compatOutcome } from './preconditions.ts'
+import { compatOutcome, policyOutcome } from './outcomes.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { emptyBlackboard } from '../plan/blackboard.ts'
 import type { GateRequest } from './decision.ts'
 import { factsOf } from './gate.ts'
-import { policyOutcome } from './policy.ts'
 
 /**
  * `skill` is null if the asker may not read it. `open`: the environments that take a version

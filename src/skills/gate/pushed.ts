@@ -1,4 +1,4 @@
-import { matchesScope } from '../../contract/scope-pattern.ts'
+import { matchesScope } from '../../contract/principal.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
 /** Limits of the skills that came from the control plane; docs/control-plane.md. */

@@ -1,4 +1,4 @@
-import { matchesScope } from '../../contract/scope-pattern.ts'
+import { matchesScope } from '../../contract/principal.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import type { Compat, Manifest } from './manifest.ts'
 

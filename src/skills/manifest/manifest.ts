@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { byteLength, hashJson } from '../../base/json.ts'
 import { checkJson, type FieldError } from '../../base/check-json.ts'
 import { fromZod } from '../../contract/problem.ts'
-import { tokensOf } from './keyword.ts'
+import { tokensOf, blackboardPath, description, expressionText, label, reference, slotName, toolName } from './names.ts'
 import { skillId, skillVersion } from '../../contract/skill-names.ts'
-import { blackboardPath, description, expressionText, label, reference, slotName, toolName } from './names.ts'
 
 const expressions = z.array(expressionText).max(32).default([])
 

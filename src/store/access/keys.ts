@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, inArray, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
-import { matchesScope, patternMatchesSql } from '../../contract/scope-pattern.ts'
+import { matchesScope, patternMatchesSql } from '../../contract/principal.ts'
 import { olderThan, type PagePosition, bytesOf, keysOfPage, pageOf, type PageOf } from '../page-by-bytes.ts'
 import { keys } from '../schema.ts'
 

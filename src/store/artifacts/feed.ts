@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, max, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Artifact, ArtifactChanges, Reference, ArtifactSubscription } from '../../contract/artifact.ts'
-import { matchesScope } from '../../contract/scope-pattern.ts'
+import { matchesScope } from '../../contract/principal.ts'
 import { entitlementsOf, runnable, type Entitlement, isPattern, ownersPatterns } from './patterns.ts'
 import { selectReferenced, wholeVersion } from './artifacts.ts'
 import { artifactPatterns, artifacts, artifactVersions, reflexUses } from './tables.ts'

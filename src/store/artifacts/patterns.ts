@@ -1,7 +1,7 @@
 import { and, eq, or, sql, type Column, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { ArtifactKind, Artifact } from '../../contract/artifact.ts'
-import { overlaps, prefixOf, matchesScope } from '../../contract/scope-pattern.ts'
+import { overlaps, prefixOf, matchesScope } from '../../contract/principal.ts'
 import { artifactPatterns, artifacts, artifactVersions, entitlements } from './tables.ts'
 import type { ScopeLicence } from '../../contract/licence.ts'
 

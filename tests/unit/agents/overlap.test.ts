@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { arrivalOf, MOST_INTERRUPTS, noTurn, type OverlapSituation } from '../../../src/agent/overlap.ts'
-import type { ReactionDecision } from '../../../src/reflexes/decide.ts'
+import { arrivalOf, MOST_INTERRUPTS, noTurn, type OverlapSituation, type ReactionDecision } from '../../../src/reflexes/decide.ts'
 
 const waiting: Pick<ReactionDecision, 'perceived' | 'acted'> = { perceived: 'joined', acted: null }
 const fired = (action_type: string, reused = false) =>

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchesScope, overlaps, scopePattern } from '../../../src/contract/scope-pattern.ts'
+import { matchesScope, overlaps, scopePattern } from '../../../src/contract/principal.ts'
 import { assertProperty } from '../../support/property.ts'
 
 describe('a scope pattern', () => {

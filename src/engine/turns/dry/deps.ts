@@ -1,7 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { AgentDeps } from '../../../agent/define-agent.ts'
 import { FailedCalls } from '../../../agent/turn-ending.ts'
-import { toolSet } from '../../../agent/tool-set.ts'
+import { toolSet } from '../../../agent/toolbox.ts'
 import type { DryAct } from '../../../contract/dry-turn.ts'
 import type { DecisionContext } from '../../../core/decision-context.ts'
 import type { EventStore } from '../../../core/event-store.ts'

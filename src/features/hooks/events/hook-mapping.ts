@@ -6,8 +6,7 @@ import { nameOfHook, type HookScheme, type NewHook } from '../contract/hook.ts'
 import { fillText, placesIn } from '../../../base/template.ts'
 import { scopeName } from '../../../core/event.ts'
 import { compile, compileOnce, run, type Expression } from '../../../expressions/compile.ts'
-import { fromCel, toCel } from '../../../expressions/environment.ts'
-import { EVALUATION_WORK } from '../../../expressions/work.ts'
+import { fromCel, toCel, EVALUATION_WORK } from '../../../expressions/environment.ts'
 
 const ROOTS: readonly string[] = ['body', 'headers', 'item']
 const MOST_EVENTS = Math.min(100, limits.events_per_request)

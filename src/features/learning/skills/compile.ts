@@ -3,7 +3,7 @@ import { canonicalJson, isJsonFields, type Json, type JsonFields } from '../../.
 import { placesIn, textOf } from '../../../base/template.ts'
 import { checkManifest } from '../../../skills/check.ts'
 import { parseManifest, type Manifest } from '../../../skills/manifest/manifest.ts'
-import { slotName } from '../../../skills/manifest/names.ts'
+import { slotName, tokensOf } from '../../../skills/manifest/names.ts'
 import { isSecretName, sensitiveIn } from '../../../skills/gate/mask.ts'
 import { mutationNames } from '../../../skills/ci/mutations.ts'
 import type { UnitCase } from '../../../skills/ci/run-case.ts'
@@ -14,7 +14,6 @@ import { MINING, type Pattern } from './mine.ts'
 import { blackboardSources, sharedFields, type ValueSource, fieldsOf, isConstant, keyOf } from './sources.ts'
 import type { ToolFacts, Tools } from '../../../tools/tool-facts.ts'
 import { eachCall, meanOf, p95Of, sumOf, type Trace, type TracedAct, type Occurrence } from './trace.ts'
-import { tokensOf } from '../../../skills/manifest/keyword.ts'
 
 const MOST_INVARIANTS = 16
 const MOST_COMPARED = 50

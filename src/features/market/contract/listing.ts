@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ArtifactKind } from '../../../contract/artifact.ts'
-import { scopePattern } from '../../../contract/scope-pattern.ts'
+import { scopePattern } from '../../../contract/principal.ts'
 import { accountId, amount, clientId } from './transfer.ts'
 
 export const artifactReference = z

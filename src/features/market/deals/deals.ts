@@ -3,7 +3,7 @@ import type { DealRefused, SoldGoods, LedgerCaller, LedgerPage, LicenceUse, List
 import { artifactIn, type Listing, type NewListing, type NewOffer } from '../contract/listing.ts'
 import type { PendingPurchase } from '../../../contract/licence.ts'
 import type { Licence } from '../contract/view.ts'
-import { matchesScope } from '../../../contract/scope-pattern.ts'
+import { matchesScope } from '../../../contract/principal.ts'
 import type { Result } from '../../../base/result.ts'
 import { logError } from '../../../base/warn.ts'
 import type { TimedOut } from '../ledger/ledger.ts'

@@ -1,5 +1,5 @@
 import { ESCROW, GENESIS, MOST_SCRIP, type NewTransfer, type TransferFailure, type TransferResult } from '../contract/transfer.ts'
-import { matchesScope } from '../../../contract/scope-pattern.ts'
+import { matchesScope } from '../../../contract/principal.ts'
 import { LedgerDraft, newAccount, type AccountState, type NewRow } from './draft.ts'
 import { clientId, idOfCaller, isReserved, keptId, type Named } from './ids.ts'
 

@@ -1,4 +1,4 @@
-import { patternMatchesSql } from '../../../contract/scope-pattern.ts'
+import { patternMatchesSql } from '../../../contract/principal.ts'
 
 /** The counters of a version, over all scopes. Missing if no scope has run it. */
 export type ReflexCounts = {

@@ -5,7 +5,7 @@ import { compilePattern, skillIdOf, type CompileOptions } from '../../../../src/
 import { mine } from '../../../../src/features/learning/skills/mine.ts'
 import { factsOf } from '../../../../src/tools/tool-facts.ts'
 import type { Trace } from '../../../../src/features/learning/skills/trace.ts'
-import { tokensOf } from '../../../../src/skills/manifest/keyword.ts'
+import { tokensOf } from '../../../../src/skills/manifest/names.ts'
 import type { Manifest } from '../../../../src/skills/manifest/manifest.ts'
 import { compilePlan, resolveStep } from '../../../../src/skills/plan/compile.ts'
 import { call, times, trace } from './build-trace.ts'

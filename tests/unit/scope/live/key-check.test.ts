@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { KeyCheck } from '../../../../src/engine/live/key-check.ts'
+import { KeyCheck } from '../../../../src/engine/live/sockets.ts'
 
 const MINUTE_MS = 60_000
 let now = 0

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cuesOf, maximumScore, scoreOf, tauOf } from '../../../../src/skills/bulletin/score.ts'
-import { holdsKeyword, tokenText, tokensOf } from '../../../../src/skills/manifest/keyword.ts'
+import { holdsKeyword, tokenText, tokensOf } from '../../../../src/skills/manifest/names.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 import { assertProperty } from '../../../support/property.ts'
 
