@@ -1,5 +1,21 @@
 import type { Event } from './event.ts'
-import type { Filter } from './deps.ts'
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { EventStore } from './event-store.ts'
+
+/** The values that a trigger and its tools receive. `signal` aborts when the turn must stop. */
+export type ReflexDeps<E extends Event = Event, Database = unknown> = {
+  context: DecisionContext<E>
+  store: EventStore<E>
+  fetch: typeof fetch
+  db: Database
+  scope: string
+  model: LanguageModelV4
+  signal: AbortSignal
+}
+
+export type Filter<E extends Event = Event> = (event: E, context: DecisionContext<E>) => boolean
+/** Considers the context. Returns a result if it acted, or null if there was nothing to do. */
+export type Trigger<E extends Event = Event, D = ReflexDeps<E>, R = unknown> = (context: DecisionContext<E>, deps: D) => Promise<R | null>
 
 /** An event is relevant if any filter passes it, or if there are no filters. */
 export const relevant = <E extends Event>(filters: readonly Filter<E>[], event: E, context: DecisionContext<E>): boolean =>

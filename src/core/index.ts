@@ -1,5 +1,5 @@
 export { DecisionContext } from './decision-context.ts'
-export type { Filter, ReflexDeps, Trigger } from './deps.ts'
+export type { Filter, ReflexDeps, Trigger } from './decision-context.ts'
 export { eventStatements, eventTable, type StatementSpan as Span, type Statement } from './event-statements.ts'
 export { SqlEventStore, type Delivery, type EventStore, type Receipt, type SqlEventStoreOptions, type Subscription } from './event-store.ts'
 export * from './event.ts'

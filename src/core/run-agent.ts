@@ -1,5 +1,4 @@
-import { DecisionContext, relevant } from './decision-context.ts'
-import type { Filter, ReflexDeps, Trigger } from './deps.ts'
+import { DecisionContext, relevant, type Filter, type ReflexDeps, type Trigger } from './decision-context.ts'
 import type { EventStore, Subscription } from './event-store.ts'
 import type { Event } from './event.ts'
 import { ScopedLocks } from './scoped-locks.ts'

@@ -2,7 +2,6 @@ import { keyDeleted, type AnswerPart, type Connect, tooFarBehind } from '../../c
 import { limits } from '../../base/limits.ts'
 import { WATCHER } from '../../contract/watcher.ts'
 import { senderOf } from '../../events/parse-event.ts'
-import type { Streams } from './sse.ts'
 import { byteLength } from '../../base/json.ts'
 import type { SecretHider } from '../../base/secrets.ts'
 import type { Log } from '../log/log.ts'
@@ -75,7 +74,7 @@ type SocketsParts = {
   now: () => number
   turns: { readonly current: { turn_id: string } | null }
   key_check: Pick<KeyCheck, 'used' | 'watch'>
-  streams: Pick<Streams, 'part'>
+  streams: { part(part: AnswerPart): void }
 }
 type SocketEntry = { seq: number; text: string }
 type Delta = { turn_id: string; content: string } | { turn_id: null; event_id: string; content: string }

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { DecisionContext, dedupeFilter, typeFilter } from '../../../src/core/decision-context.ts'
-import type { ReflexDeps, Trigger } from '../../../src/core/deps.ts'
+import { DecisionContext, dedupeFilter, typeFilter, type ReflexDeps, type Trigger } from '../../../src/core/decision-context.ts'
 import { SqlEventStore, type EventStore } from '../../../src/core/event-store.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { runAgent, runAgentWithLock, runAgentWithTimeout } from '../../../src/core/run-agent.ts'

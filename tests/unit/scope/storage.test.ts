@@ -6,7 +6,7 @@ import { DoneKeys, EffectJournal } from '../../../src/engine/effects/effect-jour
 import { Inbox } from '../../../src/engine/inbox/inbox.ts'
 import { type Database, unitOfWork, type UnitOfWork } from '../../../src/kernel/unit.ts'
 import { Budget } from '../../../src/engine/turns/model-access.ts'
-import { type ClaimParts, TurnClaims } from '../../../src/engine/turns/turn.ts'
+import { type ClaimParts, TurnClaims } from '../../../src/engine/turns/ledger.ts'
 import { openScopeStorage } from '../../support/scope-storage.ts'
 import { event, part } from '../agents/agent-fixtures.ts'
 

@@ -13,7 +13,7 @@ import { actsOf } from '../../../skills/session/context.ts'
 import type { ProposalSession } from '../../../skills/session/session.ts'
 import { demandReply, followed, noteCall } from '../deps.ts'
 import type { Turn } from '../turn.ts'
-import { type AskingTurn, turnModel } from '../metered-model.ts'
+import { type AskingTurn, turnModel } from '../turn-model.ts'
 
 export type DryParts = Lanes & { skills: Skills; events: Pick<EventStore, 'replay'> }
 export type DryTurn = AskingTurn &
