@@ -409,11 +409,13 @@ class OwnWork {
 
   /** At an alarm, or when the sweep pokes the scope. */
   async runDue(): Promise<void> {
-    const { loop, turns, outbox, reflex_sync, jobs, features, retention } = this.#parts
+    const { inbox, loop, turns, outbox, reflex_sync, jobs, features, retention } = this.#parts
     this.#forgetWhatIsOld()
     await this.#tick()
-    loop.perceiveWaiting()
-    turns.consider()
+    if (inbox.open > 0) {
+      loop.perceiveWaiting()
+      turns.consider()
+    }
     jobs.wake()
     const background = [outbox.due && outbox.flush(), reflex_sync.due && reflex_sync.run()]
     for (const feature of features) background.push(feature.runDue?.() ?? false)
@@ -421,10 +423,10 @@ class OwnWork {
   }
 
   #forgetWhatIsOld(): void {
-    const { guard, unit, pull, retention, now } = this.#parts
+    const { guard, unit, inbox, pull, retention, now } = this.#parts
     unit((unit) => {
       this.#correctClock(unit)
-      pull.expire(unit)
+      if (inbox.open > 0) pull.expire(unit)
     })
     const work = together('retention')
     const parked_at = guard.parkedAt(work)
@@ -437,7 +439,10 @@ class OwnWork {
 
   async #tick(): Promise<void> {
     const { guard, unit, timers, loop } = this.#parts
-    if (!guard.careful('timer')) return unit((unit) => void loop.accept(timers.due(unit, loop.full), 'timer'), together('timer'))
+    if (!guard.careful('timer')) {
+      if (!this.#ticks()) return
+      return unit((unit) => void loop.accept(timers.due(unit, loop.full), 'timer'), together('timer'))
+    }
     for (const name of timers.dueNames()) {
       const work = { kind: 'timer' as const, id: name }
       if (await guard.begin(work)) {
@@ -488,8 +493,12 @@ class OwnWork {
   }
 
   #isOpen(): boolean {
-    const { inbox, timers, jobs, now } = this.#parts
-    const timer = timers.nextDue()
-    return inbox.open > 0 || jobs.any || (timer !== null && timer <= now())
+    const { inbox, jobs } = this.#parts
+    return inbox.open > 0 || jobs.any || this.#ticks()
+  }
+
+  #ticks(): boolean {
+    const { timers, now } = this.#parts
+    return (timers.nextDue() ?? Infinity) <= now()
   }
 }
