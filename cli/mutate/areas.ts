@@ -13,7 +13,7 @@ export const areas: Readonly<Record<string, Area>> = {
   ledger: { files: ['src/features/market/ledger/**/*.ts'], tests: unit('market', 'ledger') },
   gate: { files: ['src/skills/gate/**/*.ts'], tests: [...unit('skills/gate'), 'tests/unit/skills/gate-sensitive.test.ts'] },
   runner: {
-    files: ['src/skills/runner/{call-step,entries,run-plan,run-step}.ts'],
+    files: ['src/skills/runner/{call-step,run-plan}.ts'],
     tests: [...unit('skills/runner'), 'tests/unit/skills/runner-*.test.ts'],
   },
   core: { files: ['src/core/**/*.ts'], tests: unit('core') },

@@ -84,7 +84,7 @@ function survivorOf({ source, mutant }: { source: string; mutant: Mutant }): Sur
 const [MOST_MS, MOST_TEST_MS] = [1_800_000, 300_000]
 
 type BreakVerdict = { killed_by: string } | { survived: true } | { error: string }
-type Report = { testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[] }
+type TestReport = { testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[] }
 
 /** Breaks the code at one place after the other, in a copy of the repository. */
 function judgeAll(breaks: readonly Break[], told: (one: Break, verdict: BreakVerdict) => void): void {
@@ -131,7 +131,7 @@ function run(root: string, ...given: string[]): BreakVerdict | null {
   if (error) return { killed_by: `no end within ${MOST_MS / 1000} s` }
   if (status === 0) return null
   if (!existsSync(report)) return { error: stderr.slice(-1000) }
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as TestReport
   for (const { name, assertionResults } of testResults)
     for (const { status, fullName } of assertionResults)
       if (status === 'failed') return { killed_by: `${path.relative(root, name)} > ${fullName}` }

@@ -11,7 +11,7 @@ import type { Agent, AgentDeps } from './define-agent.ts'
 import type { DecisionContext } from '../core/decision-context.ts'
 import { argumentsHash } from '../tools/define-tool.ts'
 
-type Turn = { signal: AbortSignal; failed_calls: FailedCall[] }
+type CallingTurn = { signal: AbortSignal; failed_calls: FailedCall[] }
 
 /** Maximum number of failed calls in a turn's outcome. The log has all of them. */
 const MOST_NAMED = 20
@@ -19,11 +19,11 @@ const LONGEST_ERROR = 500
 
 /** The failed tool calls of a turn. A call is listed until the same call succeeds. */
 export class FailedCalls {
-  readonly #turn: Turn
+  readonly #turn: CallingTurn
   readonly #hide: (text: string) => string
-  readonly #places = new Map<string, Turn['failed_calls'][number]>()
+  readonly #places = new Map<string, CallingTurn['failed_calls'][number]>()
 
-  constructor(turn: Turn, hide: (text: string) => string) {
+  constructor(turn: CallingTurn, hide: (text: string) => string) {
     this.#turn = turn
     this.#hide = hide
   }

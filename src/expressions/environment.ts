@@ -22,26 +22,26 @@ export class WorkSpent extends Error {
 const SPENT = new WorkSpent('the work is spent')
 
 /** Evaluation is synchronous, so one variable holds the current account. */
-let current: Work | null = null
+let account: Work | null = null
 
 export const isSpent = ({ left }: Work): boolean => left < 0
 
 /** Takes units from the current evaluation. */
 export function spend(units: number): void {
-  if (current === null) throw new Error('an expression is evaluated outside of an account')
-  current.left -= units
-  if (current.left < 0) throw SPENT
+  if (account === null) throw new Error('an expression is evaluated outside of an account')
+  account.left -= units
+  if (account.left < 0) throw SPENT
 }
 
 /** Charges the work to an account, and to the account of an enclosing evaluation. */
 export function onAccount<Result>(work: Work, evaluate: () => Result): Result {
-  const outer = current
+  const outer = account
   const before = work.left
-  current = work
+  account = work
   try {
     return evaluate()
   } finally {
-    current = outer
+    account = outer
     if (outer !== null && outer !== work) outer.left -= before - work.left
   }
 }
@@ -138,15 +138,15 @@ function baseEnvironment(): Environment {
 export const base = baseEnvironment()
 
 /** Evaluation is synchronous, so one variable holds the current host. */
-let current: ExpressionHost | null = null
+let serving: ExpressionHost | null = null
 
 export function withHost<Result>(host: ExpressionHost | null, evaluate: () => Result): Result {
-  const before = current
-  current = host
+  const before = serving
+  serving = host
   try {
     return evaluate()
   } finally {
-    current = before
+    serving = before
   }
 }
 
@@ -157,8 +157,8 @@ export function environmentWith(names: ReadonlySet<string>): Environment {
   for (const name of names) {
     for (let count = 0; count <= limits.maxCallArguments; count++) {
       const handler = (...args: unknown[]): unknown => {
-        if (!current) throw new Error(`${name} is called outside of an evaluation`)
-        return current.call(name, args)
+        if (!serving) throw new Error(`${name} is called outside of an evaluation`)
+        return serving.call(name, args)
       }
       environment.registerFunction(`${name}(${Array(count).fill('dyn').join(', ')}): dyn`, handler, { async: false })
     }

@@ -78,9 +78,9 @@ export async function authenticate(authorization: string | null, credentials: Cr
 }
 
 async function refuse(authorization: string | null, { admin_key, ...credentials }: Credentials): Promise<Authenticated> {
-  if (authorization === null) return refusal('missing', 'Send a key: Authorization: Bearer KEY.')
+  if (authorization === null) return keyRefusal('missing', 'Send a key: Authorization: Bearer KEY.')
   const token = /^bearer +(\S.*)$/i.exec(authorization.trim())?.[1]
-  if (token === undefined) return refusal('malformed', 'The Authorization header must have the form: Bearer KEY.')
+  if (token === undefined) return keyRefusal('malformed', 'The Authorization header must have the form: Bearer KEY.')
   const hash = hashKey(token)
   const isAdmin = sameHash(hash, hashKey(admin_key ?? ''))
   if (admin_key !== undefined && isAdmin) return { ok: true, principal: { ...admin } }
@@ -95,10 +95,10 @@ async function check(hash: string, id: string | undefined, { keys, before_look }
   try {
     if (id !== undefined) record = await keys(id)
   } catch {
-    return refusal('unavailable', 'Keys cannot be checked: the database does not respond. Try again in a few seconds.')
+    return keyRefusal('unavailable', 'Keys cannot be checked: the database does not respond. Try again in a few seconds.')
   }
   const matches = sameHash(hash, record?.hash ?? NO_HASH)
-  if (!record || !matches) return refusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
+  if (!record || !matches) return keyRefusal('unknown', 'Unknown key: it may have been deleted or mistyped.')
   return { ok: true, principal: { key_id: record.id, name: record.name, roles: record.roles, scopes: record.scopes } }
 }
 
@@ -111,8 +111,8 @@ async function mayHaveKeys({ any_key, before_look }: Lookup): Promise<boolean> {
   }
 }
 
-const refusal = (reason: KeyRefusal['reason'], detail: string): KeyRefusal => ({ ok: false, reason, detail })
-const notConfigured = refusal(
+const keyRefusal = (reason: KeyRefusal['reason'], detail: string): KeyRefusal => ({ ok: false, reason, detail })
+const notConfigured = keyRefusal(
   'no_key_configured',
   'No key is configured, so everything is closed. Deployed: run `wrangler secret put REFLEX_ADMIN_KEY`. ' +
     'Locally: put REFLEX_ADMIN_KEY=… into .dev.vars. Then send it as Authorization: Bearer KEY.',

@@ -22,7 +22,7 @@ const FILE_ROWS = 1000
 const MOST_FILES = 8
 const MOST_ENTRIES = 10_000
 
-const SCHEMA = `CREATE TABLE IF NOT EXISTS reflex_archive (
+const ARCHIVE_SCHEMA = `CREATE TABLE IF NOT EXISTS reflex_archive (
   first_seq INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL, day TEXT NOT NULL, sha256 TEXT NOT NULL, traces TEXT NOT NULL
 )`
 
@@ -41,7 +41,7 @@ class ArchivedLog implements LogStore {
     this.#sql = sql
     this.#live = live
     this.#options = options
-    sql.all(SCHEMA)
+    sql.all(ARCHIVE_SCHEMA)
     this.#archiveIfDue()
   }
 

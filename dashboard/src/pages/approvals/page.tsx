@@ -18,7 +18,7 @@ import { Facts } from '../../ui/facts.tsx'
 import { Text } from '../../ui/text.tsx'
 
 type DetailProps = { id: string; listed: ShownApproval | undefined; onDecide: (verdict: DecideVerb) => void }
-const EVERY_MS = 2000
+const SHOWN_EVERY_MS = 2000
 
 const facts: TableColumn<ShownApproval>[] = [
   { title: 'Status', of: (approval) => approval.status, kind: 'status' },
@@ -32,7 +32,7 @@ const facts: TableColumn<ShownApproval>[] = [
 
 /** An approval, and the run that followed. A link may name one that is not in the list. */
 function Detail({ id, listed, onDecide }: DetailProps) {
-  const { value, problem, reload } = useGet<ShownApproval>(`/v1/approvals/${part(id)}`, { every_ms: EVERY_MS })
+  const { value, problem, reload } = useGet<ShownApproval>(`/v1/approvals/${part(id)}`, { every_ms: SHOWN_EVERY_MS })
   const approval = value ?? listed
   if (!approval) return problem && <ErrorBox problem={problem} onRetry={reload} />
   const { inputs, why, status, reason } = approval

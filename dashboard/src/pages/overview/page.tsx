@@ -17,12 +17,12 @@ import { Time } from '../../ui/time.tsx'
 import { incidentsOf } from './incidents.ts'
 
 type Approvals = { items: { id: string; expires_at: string }[]; next_cursor: string | null }
-const MOST = 100
+const MOST_WAITING = 100
 const MINUTE_MS = 60_000
 
 function Now({ health: { value: health }, recent }: { health: Data<ServerHealth>; recent: Data<Summary> }) {
   const mayDecide = hasRole('operator')
-  const approvals = useGet<Approvals>(mayDecide ? `/v1/approvals?status=pending&limit=${MOST}` : null, { every_ms: 10_000 })
+  const approvals = useGet<Approvals>(mayDecide ? `/v1/approvals?status=pending&limit=${MOST_WAITING}` : null, { every_ms: 10_000 })
   const waiting = approvals.value?.items ?? []
   // Numbers that were loaded before D1 went away may not be true any more.
   const isAway = health?.database.ok === false
@@ -176,7 +176,7 @@ function Largest({ health }: { health: ServerHealth | undefined }) {
 
 type Statistics = z.infer<typeof statistics>
 const EVERY_MS = 15_000
-const MOST = 10
+const MOST_TOOLS = 10
 
 /** The tools whose calls failed in this time, most failures first; nothing if none failed. */
 function ToolFailures({ bucket }: { bucket: string }) {
@@ -197,7 +197,7 @@ function ToolFailures({ bucket }: { bucket: string }) {
           </tr>
         </thead>
         <tbody>
-          {failing.slice(0, MOST).map(({ label, total }) => {
+          {failing.slice(0, MOST_TOOLS).map(({ label, total }) => {
             const all = callsOf(label)
             return (
               <tr key={label}>
@@ -213,7 +213,7 @@ function ToolFailures({ bucket }: { bucket: string }) {
       </table>
       <p>
         <a href="/traces?status=partial">Traces that went on although a tool failed</a>
-        {failing.length > MOST && ` · ${failing.length - MOST} more tools failed`}
+        {failing.length > MOST_TOOLS && ` · ${failing.length - MOST_TOOLS} more tools failed`}
       </p>
     </Section>
   )

@@ -51,7 +51,7 @@ function Numbers({ id }: { id: string }) {
           ) : (
             <>
               <div class="card">
-                <Facts of={total} columns={facts} />
+                <Facts of={total} columns={figures} />
               </div>
               <Scopes rows={scopes} />
             </>
@@ -62,7 +62,7 @@ function Numbers({ id }: { id: string }) {
   )
 }
 
-const facts: TableColumn<Metrics>[] = [
+const figures: TableColumn<Metrics>[] = [
   { title: 'Runs', of: ({ runs }) => runs, kind: 'count' },
   { title: 'Fired', of: ({ fired, runs }) => `${count(fired)} (${percent(runs === 0 ? null : fired / runs)})` },
   {
@@ -272,12 +272,12 @@ type ReflexLogEntry = {
   decided?: Decision | null
   judged_by?: string
 }
-type Metrics = { scopes: { scope: string }[] }
+type ScopesOfMetrics = { scopes: { scope: string }[] }
 
 const kinds = { 'reflex-audited': 'Audits and verdicts', 'reflex-compared': 'Comparisons in shadow mode' }
 /** The single comparisons behind a certificate, in one scope, newest first. */
 function Audits({ id }: { id: string }) {
-  const metrics = useGet<Metrics>(`/v1/reflexes/${part(id)}/metrics`)
+  const metrics = useGet<ScopesOfMetrics>(`/v1/reflexes/${part(id)}/metrics`)
   return (
     <Section title="Compared decisions">
       <Loaded data={metrics}>

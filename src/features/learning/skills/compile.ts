@@ -200,7 +200,7 @@ function draftOf(pattern: Pattern, options: CompileOptions): Draft {
   const lost = external.find((_, index) => undone[index] === null)
   if (lost) return { ok: false, reason: `${lost.tool} has an effect outside, and no tool that undoes it is known` }
   const compensation = undone.filter((entry) => entry !== null)
-  const key = keyOf(external, slots)
+  const key = callKeyOf(external, slots)
   if (external.length > 0 && key === null)
     return { ok: false, reason: 'no input tells one run from the next, so that it has no idempotency key' }
   const cues = activationOf(occurrences, others, slots)
@@ -329,7 +329,7 @@ function compensationOf({ name, args, timeout_ms }: SkillStep, facts: ToolFacts 
 }
 
 /** The inputs that the external steps depend on, also by way of earlier steps. */
-function keyOf(external: readonly SkillStep[], slots: readonly PatternSlot[]): string | null {
+function callKeyOf(external: readonly SkillStep[], slots: readonly PatternSlot[]): string | null {
   const named = new Set(external.flatMap(({ args }) => placesIn(args).map(({ place }) => place.split('.', 1)[0] ?? '')))
   const isIndirect = named.has('work')
   const own = slots.filter(({ name, secret }) => !secret && (isIndirect || named.has(name)))

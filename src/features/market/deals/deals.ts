@@ -1,5 +1,15 @@
 import type { Deal } from '../contract/deal.ts'
-import type { DealRefused, SoldGoods, LedgerCaller, LedgerPage, LicenceUse, ListingRefused, PageAsked, Revocation, LedgerApi } from '../contract/ledger-api.ts'
+import type {
+  DealRefused,
+  SoldGoods,
+  LedgerCaller,
+  LedgerPage,
+  LicenceUse,
+  ListingRefused,
+  PageAsked,
+  Revocation,
+  LedgerApi,
+} from '../contract/ledger-api.ts'
 import { artifactIn, type Listing, type NewListing, type NewOffer } from '../contract/listing.ts'
 import type { PendingPurchase } from '../../../contract/licence.ts'
 import type { Licence } from '../contract/view.ts'
@@ -9,209 +19,12 @@ import { logError } from '../../../base/warn.ts'
 import type { TimedOut } from '../ledger/ledger.ts'
 import type { MarketRoom, Room } from '../room.ts'
 import { DealBook, LEDGER_ACTS } from './deal-book.ts'
-import { presentDeal, presentListing, withStep, type DealRecord, artifactOf, runningOf, type ListingRecord } from './records.ts'
-import { dealOf, isLimit } from './payments.ts'
-import { endOf, earnedBy, endedBy, DAY_MS } from './earned.ts'
-import { LONGEST_LINE, type RoyaltyLine } from './royalties.ts'
-import { scopeOfOwner } from '../../../contract/reflex.ts'
-import { canonicalJson } from '../../../base/json.ts'
-
-const HOUR_MS = 3_600_000
-const MOST_TRIALS = { hour: 5, day: 20 }
-
-type Paid = Result<{ transfer: string | null }, DealRefused>
-
-/** Counts a trial and pays its fee. The same id again costs nothing for a day, and counts once. */
-function payTrial(
-  book: DealBook,
-  { sql, ledger }: Pick<MarketRoom, 'sql' | 'ledger'>,
-  { listing_id, buyer, id, now }: { listing_id: string; buyer: string; id: string; now: number },
-): Paid {
-  const listing = book.listings.find(listing_id)
-  if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
-  const trials = 'FROM paid_trials WHERE listing_id = ? AND buyer = ?'
-  const [known] = sql
-    .exec<{ transfer: string | null; at: number }>(`SELECT transfer, at ${trials} AND id = ?`, listing_id, buyer, id)
-    .toArray()
-  // Before the edge forgets its report: else the same id would run it again.
-  if (known && known.at <= now - DAY_MS) return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
-  if (known) return { ok: true, transfer: known.transfer }
-  if (listing.state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${listing.state}.`)
-  if (book.payments.isClosed(listing)) return refuse('not_open', `The account ${listing.seller} is closed.`)
-  sql.exec(`DELETE ${trials} AND at <= ?`, listing_id, buyer, now - DAY_MS)
-  const count = (since: number) => sql.exec<{ n: number }>(`SELECT count(*) AS n ${trials} AND at > ?`, listing_id, buyer, since).one().n
-  if (count(now - HOUR_MS) >= MOST_TRIALS.hour || count(now - DAY_MS) >= MOST_TRIALS.day)
-    return refuse('limit', `${buyer} has tried it ${MOST_TRIALS.hour} times in the last hour or ${MOST_TRIALS.day} times in the last day.`)
-  const { seller, owner, artifact } = listing
-  const fee = listing.terms.trial_fee ?? 0
-  // Its own goods cost a seller nothing.
-  const transfer = fee > 0 && buyer !== seller ? `trial:${listing_id}:${buyer}:${id}` : null
-  if (transfer !== null) {
-    const owners = owner === null ? undefined : { [seller]: owner }
-    const payment = { id: transfer, debit: buyer, credit: seller, amount: fee, code: 'trial', memo: artifact }
-    const [result] = ledger.transfer([payment], { opens: [buyer, seller], owners, caller: buyer, privileged: true }, now)
-    if (result?.status === 'exists' || result?.reason === 'id_used_long_ago')
-      return refuse('expired', `The trial ${id} is more than a day old: use another id.`)
-    if (result?.status === 'failed') return refuse('insufficient_funds', `The fee of ${fee} was not paid by ${buyer}: ${result.reason}.`)
-  }
-  sql.exec('INSERT INTO paid_trials (listing_id, buyer, id, at, transfer) VALUES (?, ?, ?, ?, ?)', listing_id, buyer, id, now, transfer)
-  return { ok: true, transfer }
-}
-
-const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })
-
-const STANDARD_TIMEOUT_S = 86_400
-
-type Offered = Result<{ deal: Deal; created: boolean }, DealRefused>
-
-/** Makes an offer: its money is pending from now on, until an answer or the timeout. */
-function offer(book: DealBook, listing_id: string, asked: NewOffer, by: LedgerCaller, now: number): Offered {
-  const known = book.deals.find(asked.id)
-  if (known) return repeated(book, known, listing_id, asked)
-  const listing = book.listings.find(listing_id)
-  if (!listing) return refuse('not_found', `There is no listing ${listing_id}.`)
-  const scopes = listing.kind === 'licence' ? (asked.scopes ?? ownScope(asked.buyer)) : null
-  const refused = refusalOf(book, { listing, asked, scopes })
-  if (refused) return refused
-  const full = book.obstacle(by, now)
-  if (full !== null) return refuse('limit', full)
-  const timeout_s = asked.timeout_s ?? STANDARD_TIMEOUT_S
-  const deal = newDeal({ listing, asked, scopes, timeout_s, now })
-  const failure = book.payments.hold(deal, { timeout_s, by }, now)
-  if (failure === 'insufficient_funds' || failure === 'debit_account_not_found')
-    return refuse('insufficient_funds', `${asked.buyer} has less than ${deal.price} available.`)
-  if (failure !== null) return refuse(isLimit(failure) ? 'limit' : 'insufficient_funds', `The money is not reserved: ${failure}.`)
-  const made = withStep(deal, 'offered', { at: now, by: asked.buyer, reason: null, transfers: [`deal:${asked.id}:hold`] })
-  return { ok: true, deal: presentDeal(book.enter(made, now), []), created: true }
-}
-
-function repeated(book: DealBook, known: DealRecord, listing_id: string, asked: NewOffer): Offered {
-  const fields = new Set([...Object.keys(known.asked), ...Object.keys(asked)]) as Set<keyof NewOffer>
-  const differs = [...fields].find((field) => canonicalJson(known.asked[field] ?? null) !== canonicalJson(asked[field] ?? null))
-  const field = known.listing_id === listing_id ? differs : 'listing_id'
-  if (field !== undefined) return refuse('other_content', `The deal ${asked.id} exists and differs in ${field}: use another id.`)
-  return { ok: true, deal: presentDeal(known, book.deals.used(known.deal_id)), created: false }
-}
-
-type Wanted = { listing: ListingRecord; asked: NewOffer; scopes: string[] | null }
-
-function refusalOf(book: DealBook, { listing, asked, scopes }: Wanted): DealRefused | null {
-  const { listing_id, seller, state, kind, terms } = listing
-  const { buyer } = asked
-  if (state === 'expired') return refuse('expired', `The listing ${listing_id} has expired.`)
-  if (state !== 'open') return refuse('not_open', `The listing ${listing_id} is ${state}.`)
-  if (buyer === seller) return refuse('own', `${buyer} sells it: a buyer and a seller are two accounts.`)
-  if (kind === 'licence' && scopes === null) return refuse('not_licensable', `A licence names \`scopes\`: ${buyer} is not a scope.`)
-  if (kind !== 'licence' && asked.scopes) return refuse('not_licensable', `Only a licence names scopes; the listing sells: ${kind}.`)
-  const most = terms.most_scopes ?? 1
-  if (most !== 'any' && scopes && (scopes.length > most || scopes.some((scope) => scope.includes('*'))))
-    return refuse('not_licensable', `A licence of this listing names at most ${most} scopes by their whole names.`)
-  if (book.payments.isClosed(listing)) return refuse('not_open', `The account ${seller} is closed.`)
-  if (scopes?.every((scope) => listing.owner_scopes.some((pattern) => matchesScope(pattern, scope))))
-    return refuse('not_licensable', `${listing.artifact} runs in ${scopes.join(', ')} without a licence: its owner covers that.`)
-  if (!book.payments.mayPay(buyer, seller)) return refuse('limit', `The settings of ${buyer} do not let it pay ${seller}.`)
-  const { offers, offers_on_listing } = book.limits
-  if (book.deals.offersBy(buyer) >= offers) return refuse('limit', `${buyer} has ${offers} open offers, which is the limit.`)
-  if (book.deals.offersOn(listing_id).length >= offers_on_listing)
-    return refuse('limit', `The listing ${listing_id} has ${offers_on_listing} open offers, which is the limit.`)
-  return null
-}
-
-function newDeal({ listing, asked, scopes, timeout_s, now }: Wanted & { timeout_s: number; now: number }): DealRecord {
-  const { listing_id, artifact, hash, kind, terms, seller, owner, line, goods_state } = listing
-  const goods = { listing_id, artifact, hash, kind, terms, seller, owner, line, goods_state }
-  const wanted = { deal_id: asked.id, price: asked.price ?? listing.price, buyer: asked.buyer, asked }
-  const at = { offered_at: now, expires_at: now + timeout_s * 1000 }
-  const named = scopes && [...new Set(scopes)]
-  return { ...goods, ...wanted, ...at, scopes: named, status: 'offered', paid: 0, held: 0, history: [], delivery: null, revision: 0 }
-}
-
-function ownScope(account: string): string[] | null {
-  const scope = scopeOfOwner(account)
-  return scope === null ? null : [scope]
-}
-
-const refuse = (reason: DealRefused['reason'], detail: string): DealRefused => ({ ok: false, reason, detail })
-
-type ListingRequest = NewListing & { listing_id: string }
-
-/** Lists a version for sale. Copies of what was bought carry the line of its sellers. */
-function list(
-  book: DealBook,
-  asked: ListingRequest,
-  { goods, by }: { goods: SoldGoods; by: LedgerCaller },
-  now: number,
-): Result<{ listing: Listing }, ListingRefused> {
-  const known = book.listings.find(asked.listing_id)
-  if (known) return { ok: true, listing: presentListing(known) }
-  const expires_at = asked.expires_at === undefined ? null : Date.parse(asked.expires_at)
-  const source = sourceOf(book, asked, goods)
-  const refused = refusalOf(book, asked, { goods, source, expires_at, now })
-  if (refused) return refused
-  const full = book.obstacle(by, now)
-  if (full !== null) return refuse('too_many', full)
-  const { listing_id, artifact, kind, price, seller, terms = {} } = asked
-  const { hash, description, event_types, tools, state: goods_state } = goods
-  const line = source ? lineAfter(source) : []
-  const facts = { listing_id, artifact, hash, kind, price, seller, terms, description, event_types, tools }
-  const listing: ListingRecord = {
-    ...facts,
-    goods_state,
-    owner: by.owners?.[seller] ?? null,
-    owner_scopes: goods.owner_scopes,
-    line,
-    state: 'open',
-    state_reason: null,
-    created_at: now,
-    expires_at,
-    revision: 0,
-  }
-  return { ok: true, listing: presentListing(book.saveListing(listing)) }
-}
-
-type Facts = { goods: SoldGoods; source: DealRecord | null; expires_at: number | null; now: number }
-
-function refusalOf(
-  book: DealBook,
-  { seller, artifact, kind }: ListingRequest,
-  { goods, source, expires_at, now }: Facts,
-): ListingRefused | null {
-  if (expires_at !== null && expires_at <= now) return refuse('expired', 'The listing would have expired already.')
-  const artifact_id = artifactOf(artifact)
-  const owner = book.deals.bought(artifact_id)
-  if (owner && owner.account !== seller) return refuse('not_resalable', `${artifact_id} belongs to ${owner.account}, which bought it.`)
-  if (source?.kind === 'copy' && source.terms.resale !== true)
-    return refuse(
-      'not_resalable',
-      `${artifact_id} is a copy that was bought by the deal ${source.deal_id}, which does not allow its resale.`,
-    )
-  const first = book.listings.first(goods.hash)
-  const original =
-    goods.original ?? (first && first.seller === seller && artifactOf(first.artifact) !== artifact_id ? first.artifact : null)
-  if (original !== null && source === null)
-    return refuse('sold_as_new', `${artifact} does the same as ${original}: a copy is not sold as new.`)
-  if (book.listings.openOf(seller, artifact_id).some((open) => open.artifact === artifact && open.kind === kind))
-    return refuse('listed_already', `${artifact} has an open listing as ${kind}. Close that first.`)
-  const { listings: most } = book.limits
-  if (book.listings.openBy(seller) >= most) return refuse('too_many', `${seller} has ${most} open listings, which is the limit.`)
-  return null
-}
-
-/**
- * The deal by which the seller bought the artifact, or else the one by which someone bought what it
- * was copied from for free: such a copy has the terms of its original.
- */
-function sourceOf(book: DealBook, { artifact, seller }: ListingRequest, { origins }: SoldGoods): DealRecord | null {
-  const own = book.deals.bought(artifactOf(artifact))
-  if (own) return own.account === seller ? book.deals.find(own.deal_id) : null
-  const [bought] = origins.flatMap((origin) => book.deals.bought(origin) ?? [])
-  return bought ? book.deals.find(bought.deal_id) : null
-}
-
-const lineAfter = ({ seller, terms, line }: DealRecord): RoyaltyLine =>
-  [{ account: seller, percent: terms.royalty_percent ?? 0 }, ...line].slice(0, LONGEST_LINE)
-
-const refuse = (reason: ListingRefused['reason'], detail: string): ListingRefused => ({ ok: false, reason, detail })
+import { list } from './list.ts'
+import { offer } from './offer.ts'
+import { presentDeal, presentListing, withStep, type DealRecord, artifactOf, runningOf } from './records.ts'
+import { dealOf } from './payments.ts'
+import { payTrial } from './trial.ts'
+import { endOf, earnedBy, endedBy } from './earned.ts'
 
 /** Counts what scopes report. A licence that is paid by use is paid for it, or ends by it. */
 function reportUse(book: DealBook, uses: readonly LicenceUse[], now: number): void {
