@@ -1,4 +1,3 @@
-import type { TraceMarks } from '../contract/event-record.ts'
 import { oncePer } from '../base/once-per.ts'
 import { pairsOf } from '../base/secrets.ts'
 import { warn } from '../base/warn.ts'
@@ -74,20 +73,3 @@ function ratioOf({ OTEL_TRACES_SAMPLER_ARG: given }: OtlpVariables): number {
   warn({ message: 'OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1; every trace is exported' })
   return 1
 }
-
-/** Hexadecimal digits of a trace id that decide, a multiple of 4 bits below 2^53. */
-const FIRST = 18
-const DIGITS = 13
-
-export const marksOf = ({ trace_flags, tracestate }: TraceMarks): TraceMarks => ({
-  ...(trace_flags !== undefined && { trace_flags }),
-  ...(tracestate !== undefined && { tracestate }),
-})
-
-/** The caller's decision counts, if it sent one. */
-export const isWanted = (trace_id: string, { trace_flags }: TraceMarks, ratio: number): boolean =>
-  trace_flags === undefined ? isSampled(trace_id, ratio) : (Number.parseInt(trace_flags, 16) & 1) === 1
-
-/** Every scope decides alike on a trace, as does any sampler by OpenTelemetry's specification. */
-export const isSampled = (trace_id: string, ratio: number): boolean =>
-  Number.parseInt(trace_id.slice(FIRST, FIRST + DIGITS), 16) / 16 ** DIGITS >= 1 - ratio

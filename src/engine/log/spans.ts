@@ -1,11 +1,27 @@
 import { type Event, newSpanId, newTraceId } from '../../core/event.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { TraceMarks } from '../../contract/event-record.ts'
-import { marksOf, isSampled } from '../../traces/otlp-target.ts'
 import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Database } from '../../kernel/unit.ts'
 
+
+/** Hexadecimal digits of a trace id that decide, a multiple of 4 bits below 2^53. */
+const FIRST = 18
+const DIGITS = 13
+
+export const marksOf = ({ trace_flags, tracestate }: TraceMarks): TraceMarks => ({
+  ...(trace_flags !== undefined && { trace_flags }),
+  ...(tracestate !== undefined && { tracestate }),
+})
+
+/** The caller's decision counts, if it sent one. */
+export const isWanted = (trace_id: string, { trace_flags }: TraceMarks, ratio: number): boolean =>
+  trace_flags === undefined ? isSampled(trace_id, ratio) : (Number.parseInt(trace_flags, 16) & 1) === 1
+
+/** Every scope decides alike on a trace, as does any sampler by OpenTelemetry's specification. */
+export const isSampled = (trace_id: string, ratio: number): boolean =>
+  Number.parseInt(trace_id.slice(FIRST, FIRST + DIGITS), 16) / 16 ** DIGITS >= 1 - ratio
 
 /** Derives a span from an id, so that it needs no look-up (FNV-1a, 64 bit). */
 export function spanOf(id: string): string {
