@@ -15,7 +15,6 @@ export async function sha256(text: string): Promise<string> {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** SHA-256 of the canonical JSON. */
 export const hashJson = (value: unknown): Promise<string> => sha256(canonicalJson(value))
 
 /** The JSON of a value, or null if it has none. */
@@ -27,7 +26,6 @@ export function jsonText(value: unknown): string | null {
   }
 }
 
-/** The value of JSON, or undefined. */
 export function jsonValue(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -20,6 +20,5 @@ export function joined(ranges: readonly [number, number][]): [number, number][] 
   return apart
 }
 
-/** The numbers of ranges. */
 export const placesIn = (ranges: readonly [number, number][]): number[] =>
   ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, index) => first + index))

@@ -194,7 +194,6 @@ export class Log {
     return this.#show({ kind: kindOf(text), text })
   }
 
-  /** Entries from `seq` on, at most `most`. */
   entries(seq: number, most: number): LogEntry[] {
     const found: LogEntry[] = []
     for (const { line, row } of this.#from(seq)) {

@@ -3,7 +3,6 @@ import type { Json } from '../../base/json.ts'
 import type { ToolCaller, ToolPolicy, CallerOutput } from './tool-caller.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
 
-/** The options of a tool, with its idempotency key. */
 export type ReflexToolOptions = ToolExecutionOptions<unknown> & { idempotence_key?: string | null }
 
 type Tool = ToolSet[string]

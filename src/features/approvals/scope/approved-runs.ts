@@ -87,7 +87,6 @@ type ApprovedRunParts = Pick<Lanes, 'jobs' | 'outbox' | 'guard' | 'unit' | 'now'
   runs: SkillRuns
 }
 
-/** Starts approved runs. */
 export function handleApprovedRuns(parts: ApprovedRunParts): void {
   const { jobs, unit } = parts
   jobs.handle<HeldRun>('approved-run', {

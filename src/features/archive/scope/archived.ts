@@ -113,7 +113,6 @@ export class ArchivedRows implements Archived {
     }))
   }
 
-  /** Number of the newest file. */
   get newest(): number {
     const sql = 'SELECT number FROM archive_files WHERE archived_at IS NOT NULL ORDER BY number DESC LIMIT 1'
     return this.#parts.database.first<{ number: number }>(sql)?.number ?? 0

@@ -61,7 +61,6 @@ export async function countsOf(db: D1Database, addresses: readonly string[]): Pr
   return (await db.prepare(sql).bind(JSON.stringify(addresses)).all<HookCount>()).results
 }
 
-/** Adds to the counts of hooks that exist. */
 export async function addCounts(db: D1Database, counts: readonly HookCount[]): Promise<void> {
   const sql = `INSERT INTO hook_counts (hook, result, count)
     SELECT value->>'hook', value->>'result', value->>'count' FROM json_each(?1) WHERE value->>'hook' IN (SELECT name FROM hooks)

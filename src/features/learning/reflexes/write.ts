@@ -357,7 +357,6 @@ export type LearnedReflex = {
   /** The decisions that it takes, as refusals name them. */
   decisions: readonly string[]
   by: 'rules' | 'table'
-  /** The acts of all of its decisions. */
   acts: DecisionClass['acts']
   code: string
   /** `taught`: indexes of its episodes. `exceptions`: others that its rules cover. */

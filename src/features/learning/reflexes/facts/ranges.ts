@@ -2,7 +2,6 @@ import type { Episode } from '../../episode.ts'
 import { numbersIn } from '../../../../evidence/numbers.ts'
 import { type ContextPath, valueAt } from './condition.ts'
 
-/** Numbers from `low` to `high`. */
 export type NumberRange = readonly [low: number, high: number]
 /** The numbers that a reflex accepts in a text, by the words before them, and at all `others`. */
 export type TextSpans = {
@@ -10,7 +9,6 @@ export type TextSpans = {
   at: readonly (readonly [place: string, accepted: NumberRange | 'any'])[]
   others: NumberRange | 'any' | 'none'
 }
-/** A field that is a number. */
 export type FieldSpan = { path: ContextPath; span: NumberRange }
 
 /** Decisions that a span needs, and the share of them that it is made from. */
