@@ -146,7 +146,6 @@ function deliver(seat: Seat, entry: LogEntry): void {
 
 export type { Page } from '../src/contract/scope-api.ts'
 export type { ScopeOptions } from './api.ts'
-export type { Listener, ScopeStatus } from './scope.ts'
 export type Approval = z.infer<typeof approval>
 /** An event as the log of all scopes has it. */
 export type LoggedEvent = z.infer<typeof loggedEvent>

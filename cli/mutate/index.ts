@@ -7,7 +7,6 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { apply, type Break } from './apply.ts'
-import path from 'node:path'
 
 type Mutant = { mutatorName: string; replacement: string; status: string; location: { start: Place; end: Place } }
 type Place = { line: number; column: number }

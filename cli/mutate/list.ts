@@ -169,7 +169,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't1',
-    file: 'src/engine/turns/turn.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'a crash of other work counts as an interruption of the event',
     from: 'interrupted: blamed',
     to: 'interrupted: true',
@@ -189,7 +189,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't2',
-    file: 'src/engine/turns/turn.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'claimOne does not wait until the claim is on disk',
     from: 'await database.sync()',
     to: '',
@@ -203,7 +203,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't4',
-    file: 'src/engine/turns/turn.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'ms and s mixed up: waiting for the model gives up at once',
     from: `'model', at - most_ms)`,
     to: `'model', at - model_outage_s)`,
@@ -211,7 +211,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 't3',
-    file: 'src/engine/turns/turn.ts',
+    file: 'src/engine/turns/ledger.ts',
     what: 'a turn the model refuses is retried',
     from: `ending.fault?.fault === 'refused' ? 1 : failure.max_attempts`,
     to: 'failure.max_attempts',
@@ -267,7 +267,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k5',
-    file: 'src/features/market/deals/deals.ts',
+    file: 'src/features/market/deals/trial.ts',
     what: 'a seller pays itself for a trial of its own goods',
     from: 'buyer !== seller ? `trial',
     to: 'true ? `trial',
@@ -275,7 +275,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k7',
-    file: 'src/features/market/contracts/contracts.ts',
+    file: 'src/features/market/contracts/invocations.ts',
     what: 'served after the money returned answers ok',
     from: `if (call.state === 'failed' && served)`,
     to: 'if (false)',
@@ -414,7 +414,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'k6',
-    file: 'src/features/market/contracts/contracts.ts',
+    file: 'src/features/market/contracts/invocations.ts',
     what: `calls in flight do not count toward a contract's limit`,
     from: 'contract.invocations + store.held(id) >= contract.limit',
     to: 'contract.invocations >= contract.limit',
@@ -516,7 +516,7 @@ export const breaks: readonly Break[] = [
   },
   {
     id: 'o1',
-    file: 'src/store/artifacts/patterns.ts',
+    file: 'src/store/artifacts/entitlements.ts',
     what: 'an ended licence still runs',
     from: 'one.in_use && one.id',
     to: 'one.id',

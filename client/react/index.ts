@@ -5,7 +5,6 @@ import type { ListedReflex, Reflex } from '../reflex.ts'
 import type { Approval, Scope } from '../scope.ts'
 import { storeOf, type ScopeActions, type ScopeView } from './scope-store.ts'
 
-
 export type ListView<Item> = { items: readonly Item[]; error: Error | null; is_loading: boolean }
 
 /** A list that is read again at an interval while somebody looks. */
@@ -45,7 +44,6 @@ class ListStore<Item> {
   }
 }
 
-export type { ListView } from './index.ts'
 export type { ScopeActions, ScopeEvent, ScopeView } from './scope-store.ts'
 
 /**

@@ -5,7 +5,8 @@ import { coversScope, hasRole, type Principal } from '../contract/principal.ts'
 import { agentOwner, scopeOfOwner, type ReflexVersion } from '../contract/reflex.ts'
 import type { SkillVersion } from '../contract/skill.ts'
 import { newestActive } from '../store/artifacts/artifacts.ts'
-import { entitlementsOf, licencesIn, readableBy } from '../store/artifacts/patterns.ts'
+import { readableBy } from '../store/artifacts/patterns.ts'
+import { entitlementsOf, licencesIn } from '../store/artifacts/entitlements.ts'
 import { reflexes, skills } from './kinds.ts'
 
 /**

@@ -16,12 +16,12 @@ import { type Unit, Database } from '../kernel/unit.ts'
 import type { AgentRegistry } from '../agent/registry.ts'
 import { deploymentHider } from '../base/secrets.ts'
 import { isLaid, laySchema } from './storage/lay-schema.ts'
-import type { ContetView, ScopeChain, ScopeState } from '../contract/scope.ts'
+import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import { namedTypes } from '../core/decision-context.ts'
 import { modelName } from '../models/resolve-model.ts'
 
-export { contextAt } from './context/past-context.ts'
+import { contextAt } from './context/past-context.ts'
 
 async function stateOf(parts: Collaborators): Promise<ScopeState> {
   const { scope, view, counters, turns, store, log, sockets, outbox, guard, memory, budget, outage, secret_settings, features, now } = parts
@@ -106,7 +106,7 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
 type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }
 
 /** Builds a scope from its storage, which stays empty until the first write. */
-function openScope(context: DurableObjectState, env: Env, of: Of): Collaborators {
+export function openScope(context: DurableObjectState, env: Env, of: Of): Collaborators {
   const { storage, id } = context
   const hider = deploymentHider(env)
   const laid = isLaid(storage)

@@ -2,7 +2,7 @@ import type { Env } from '../env.ts'
 import { forgetCalls } from '../store/traces/traces.ts'
 import { forgetEvents } from '../store/events.ts'
 import { forgetQueued } from '../store/queued.ts'
-import { forgetEntitlements } from '../store/artifacts/patterns.ts'
+import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
 import { forgetScopes } from '../store/scopes.ts'
 import { storeOf } from '../store/store.ts'
 

@@ -1,7 +1,18 @@
 import type { Refused } from '../base/result.ts'
 import type { Environment, ParseResult, ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../base/error-text.ts'
-import { environmentWith, withHost, type ExpressionHost, DECISION_WORK, EVALUATION_WORK, isSpent, onAccount, type Work, spend, WorkSpent } from './environment.ts'
+import {
+  environmentWith,
+  withHost,
+  type ExpressionHost,
+  DECISION_WORK,
+  EVALUATION_WORK,
+  isSpent,
+  onAccount,
+  type Work,
+  spend,
+  WorkSpent,
+} from './environment.ts'
 import { namesOf, type NamesOf } from './names.ts'
 import { chargeHost, ERROR, FUNCTIONS, iteration, METHODS, NODE, OPERATORS, type Charge } from './charges.ts'
 

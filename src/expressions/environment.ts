@@ -1,7 +1,6 @@
 import { Environment } from '@marcbachmann/cel-js'
 import type { z } from 'zod'
 
-
 /**
  * Counts the work of an evaluation, about a nanosecond per unit. The count is the same on every
  * machine, unlike a clock.

@@ -1,5 +1,14 @@
 import prices from './prices.json' with { type: 'json' }
-import type { LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4Prompt, LanguageModelV4Usage, LanguageModelV4Message, LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Prompt,
+  LanguageModelV4Usage,
+  LanguageModelV4Message,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4StreamPart,
+} from '@ai-sdk/provider'
 import type { ModelFault } from '../base/faults.ts'
 import { ModelFailed, ModelRefused, type ModelRefusal } from './model-errors.ts'
 import { estimateTokenCount } from 'tokenx'

@@ -5,7 +5,6 @@ import { limits } from '../../base/limits.ts'
 import type { EntryHead, SkillEntryKind } from '../../contract/log-entry.ts'
 import type { Database } from '../../kernel/unit.ts'
 
-
 /** Hexadecimal digits of a trace id that decide, a multiple of 4 bits below 2^53. */
 const FIRST = 18
 const DIGITS = 13

@@ -12,7 +12,15 @@ import { ReflexSync } from './sync.ts'
 import { OwnedReflexes, ReflexVersions } from './versions.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import type { Event } from '../../core/event.ts'
-import { ContextJson, fitted, recentOf, type ShownContext, MOST_COUNTED, WindowCounter, type Counted } from '../../reflexes/context/context-json.ts'
+import {
+  ContextJson,
+  fitted,
+  recentOf,
+  type ShownContext,
+  MOST_COUNTED,
+  WindowCounter,
+  type Counted,
+} from '../../reflexes/context/context-json.ts'
 import { type ReflexContext, type RecentAction, WINDOW_MS } from '../../reflexes/reflex-context.ts'
 import type { Stored } from '../inbox/inbox.ts'
 import type { DecisionContext } from '../../core/decision-context.ts'

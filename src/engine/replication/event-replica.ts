@@ -4,7 +4,7 @@ import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
-import { replicateEvents, type Report, type ScopeReport } from '../../store/replicate.ts'
+import { replicateEvents, type Report } from '../../store/replicate.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
@@ -142,7 +142,7 @@ export class EventReplica implements Follows {
 
   /** Replicates all changes. Throws if D1 is unavailable. */
   async send(unit: UnitOfWork): Promise<void> {
-    const { database, db, scope } = this.#parts
+    const { database, db } = this.#parts
     for (;;) {
       this.#portion ??= this.#nextPortion()
       const { events, changes, reaches } = this.#portion
@@ -200,7 +200,7 @@ export class EventReplica implements Follows {
 
   /** Also writes the scope's own row if it has changed or was not written this minute. */
   async #report(some: readonly Sized[], changes: TraitChanges): Promise<void> {
-    const { database, db, now, scope, log } = this.#parts
+    const { database, db, now, log } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
       `SELECT id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,

@@ -226,4 +226,3 @@ export function modelReport(database: Pick<Database, 'read'>, ask_at: number | n
     model_ask_at: ask_at,
   }
 }
-

@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto'
-import { arrivalOf, type OverlapSituation, isMarketEvent, decideInSteps, type ReactionDecision, type Fire, type Perceived, type ReflexSituation, type ReflexStep } from '../../reflexes/decide.ts'
+import {
+  arrivalOf,
+  type OverlapSituation,
+  isMarketEvent,
+  decideInSteps,
+  type ReactionDecision,
+  type Fire,
+  type Perceived,
+  type ReflexSituation,
+  type ReflexStep,
+} from '../../reflexes/decide.ts'
 import { permit } from '../../agent/permit.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import type { Steps } from '../../base/steps.ts'

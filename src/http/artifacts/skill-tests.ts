@@ -41,11 +41,7 @@ const testOf = (db: D1Database, { id, version, hash }: SkillVersion): Promise<Sk
 type Sent = { cases: readonly (SentCase & { name: string })[]; seed: string }
 
 /** Tests a stored version and keeps the report. */
-async function testVersion(
-  c: Pick<Context<AuthEnv>, 'env' | 'var'>,
-  found: SkillVersion,
-  { cases, seed }: Sent,
-): Promise<SkillTest> {
+async function testVersion(c: Pick<Context<AuthEnv>, 'env' | 'var'>, found: SkillVersion, { cases, seed }: Sent): Promise<SkillTest> {
   const db = storeOf(c.env)
   const parsed = manifestSchema.safeParse(found.manifest)
   if (!parsed.success)

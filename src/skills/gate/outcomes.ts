@@ -298,4 +298,3 @@ function approvalOutcome(
   }
   return { verdict: 'allow', checks, needs: [] }
 }
-

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 
-
 /** Longest text that is scanned, so that the gate ends within a millisecond. */
 const LONGEST_TEXT = 20_000
 

@@ -4,7 +4,6 @@ import { isFields } from '../../base/check-json.ts'
 import { secretName } from '../../contract/settings/outside-tools.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 
-
 export type Path = readonly string[]
 
 /** Splits `work.items.0.name` into its parts; null if it is not a path. */

@@ -1,6 +1,17 @@
 import { diff } from '../plan/blackboard.ts'
 import { type Json, type JsonFields, byteLength } from '../../base/json.ts'
-import { resultMap, writeOutputs, type CompiledPlan, resolveStep, type StepOutputs, type CompiledCompensation, type CompiledStep, guardScope, templateScope, turnOf } from '../plan/compile.ts'
+import {
+  resultMap,
+  writeOutputs,
+  type CompiledPlan,
+  resolveStep,
+  type StepOutputs,
+  type CompiledCompensation,
+  type CompiledStep,
+  guardScope,
+  templateScope,
+  turnOf,
+} from '../plan/compile.ts'
 import type { CompensationReport, JournalEntry, PlanRun, RunResult, RunStatus, StepEnd, RunEntry, StepReason, StepStatus } from './ports.ts'
 import { secretsOf } from '../plan/template.ts'
 import { callStep } from './call-step.ts'

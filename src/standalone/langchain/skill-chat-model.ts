@@ -7,7 +7,22 @@ import { RunnableBinding, type Runnable, type RunnableConfig } from '@langchain/
 import { seam } from '../../skills/model/rounds.ts'
 import type { TurnFinder } from '../turn-finder.ts'
 import { markWrapped, refuseWrapped } from '../../skills/model/wrapped.ts'
-import { changed, contentWithText, type Reply, usageOf, callIds, isSystem, isUser, chunkOf, indexesIn, withMovedIndexes, hasToolCalls, userTextOf, withoutForgeries, withSystemText } from './chat-messages.ts'
+import {
+  changed,
+  contentWithText,
+  type Reply,
+  usageOf,
+  callIds,
+  isSystem,
+  isUser,
+  chunkOf,
+  indexesIn,
+  withMovedIndexes,
+  hasToolCalls,
+  userTextOf,
+  withoutForgeries,
+  withSystemText,
+} from './chat-messages.ts'
 import { plainTools } from './tools.ts'
 import { hashJson, isJsonFields } from '../../base/json.ts'
 import { type ModelTurn, TurnCall } from '../../skills/model/model-turn.ts'

@@ -1,5 +1,17 @@
 import { describe, expect, test, vi } from 'vitest'
-import { DecisionContext, all, any, keywordFilter, namedTypes, not, rateLimitFilter, relevant, sourceFilter, typeFilter, type Filter } from '../../../src/core/decision-context.ts'
+import {
+  DecisionContext,
+  all,
+  any,
+  keywordFilter,
+  namedTypes,
+  not,
+  rateLimitFilter,
+  relevant,
+  sourceFilter,
+  typeFilter,
+  type Filter,
+} from '../../../src/core/decision-context.ts'
 import type { builtInEvents, EventOf } from '../../../src/core/event.ts'
 import { buildEvent } from '../../support/build-event.ts'
 

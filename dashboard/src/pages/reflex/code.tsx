@@ -6,7 +6,6 @@ import { Select } from '../../ui/form.tsx'
 import { SEALED, visible } from '../../ui/text.tsx'
 import './code.css'
 
-
 /** A line of two texts side by side; null where a side has none. */
 type Pair = { left: Line | null; right: Line | null }
 type Line = { number: number; text: string }

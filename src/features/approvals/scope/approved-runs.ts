@@ -171,4 +171,3 @@ const notRun = ({ status, reason }: ProposalResult, ended_at: number): ApprovalR
 
 const nothing = { run_id: null, reason: null, outputs: {}, steps: [], compensation: [], cost_usd: 0, ended_at: null }
 const textOf = (value: Json): string | null => (typeof value === 'string' ? value : null)
-

@@ -1,13 +1,18 @@
-import { type Experimental_DecisionModelV4 as DecisionModel, type Experimental_DecisionModelV4Answer as Answer, type Experimental_DecisionModelV4CallOptions as CallOptions, type Experimental_DecisionModelV4Question as Question, type Experimental_DecisionModelV4Result as Result, APICallError, InvalidResponseDataError } from '@ai-sdk/provider'
+import {
+  type Experimental_DecisionModelV4 as DecisionModel,
+  type Experimental_DecisionModelV4Answer as Answer,
+  type Experimental_DecisionModelV4CallOptions as CallOptions,
+  type Experimental_DecisionModelV4Question as Question,
+  type Experimental_DecisionModelV4Result as Result,
+  APICallError,
+  InvalidResponseDataError,
+} from '@ai-sdk/provider'
 import { messageOf } from '../../../base/error-text.ts'
 import { ModelMisconfigured } from '../../../models/model-errors.ts'
 import { estimateTokenCount } from 'tokenx'
 
 /** Sends one request, and returns the response as JSON of any shape. */
-type SystemOneSender = (
-  body: object,
-  options: { signal: AbortSignal | undefined; headers: CallOptions['headers'] },
-) => Promise<unknown>
+type SystemOneSender = (body: object, options: { signal: AbortSignal | undefined; headers: CallOptions['headers'] }) => Promise<unknown>
 type SystemOneOptions = { modelId: string; provider: string; send: SystemOneSender }
 
 const MOST_BYTES = 1_000_000

@@ -54,7 +54,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
   #reported_at = 0
   /** A run waits until then after a failure. */
   #paused_until = 0
-  /** How long the scope keeps decisions; null if it did not say. */
+  /** The time for which the scope keeps decisions; null if it did not say. */
   #kept_ms: number | null = null
 
   constructor(context: DurableObjectState, env: Env, history: ReadHistory) {
@@ -103,7 +103,7 @@ export class LearnerObject extends DurableObject<Env> implements LearnerApi {
     this.#alarm.rearm()
   }
 
-  /** Between runs: when the oldest decision is to be forgotten, and daily, as settings may change. */
+  /** Between runs: when the oldest decision is to be forgotten, and daily: settings may change. */
   #due(since: number): number | null {
     if (this.#store.run?.status === 'running' || this.#store.unreported) return Math.max(since, this.#paused_until)
     const { oldest } = this.#store

@@ -229,7 +229,10 @@ export class LearnerStore {
           JSON.stringify(one[part]),
         )
     }
-    database.all('DELETE FROM grounds WHERE run_id NOT IN (SELECT DISTINCT run_id FROM grounds ORDER BY run_id DESC LIMIT ?)', GROUNDED_RUNS)
+    database.all(
+      'DELETE FROM grounds WHERE run_id NOT IN (SELECT DISTINCT run_id FROM grounds ORDER BY run_id DESC LIMIT ?)',
+      GROUNDED_RUNS,
+    )
   }
 
   /** Null if the grounds of the run are no longer kept. */

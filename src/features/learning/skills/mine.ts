@@ -1,6 +1,18 @@
 import { branchOf, madeCalls, type Branch } from './branches.ts'
 import { closedPatterns, join, type FrequentSequence } from './prefix-span.ts'
-import { callsOf, costOf, isSkill, meanOf, p95Of, sumOf, type Call, type Trace, type Occurrence, type CallLoop, type TracedAct } from './trace.ts'
+import {
+  callsOf,
+  costOf,
+  isSkill,
+  meanOf,
+  p95Of,
+  sumOf,
+  type Call,
+  type Trace,
+  type Occurrence,
+  type CallLoop,
+  type TracedAct,
+} from './trace.ts'
 import { isJsonFields, sameJson, type Json } from '../../../base/json.ts'
 
 type List = { path: string; field: string | null; items: readonly Json[] }

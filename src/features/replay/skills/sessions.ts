@@ -4,7 +4,17 @@ import type { Act } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
 import { modelForSession } from '../../../skills/model/model.ts'
 import { actsOf, agentRoles, entityTypesIn, type SessionSettings } from '../../../skills/session/context.ts'
-import type { ParkedRun, ProposalRequest, SkillProposal, FoundSkill, Parked, RunRecord, SessionEntry, SessionPorts, HostRunnerPorts } from '../../../skills/session/ports.ts'
+import type {
+  ParkedRun,
+  ProposalRequest,
+  SkillProposal,
+  FoundSkill,
+  Parked,
+  RunRecord,
+  SessionEntry,
+  SessionPorts,
+  HostRunnerPorts,
+} from '../../../skills/session/ports.ts'
 import type { ProposalResult } from '../../../skills/session/result.ts'
 import { SkillSession, type ProposalSession } from '../../../skills/session/session.ts'
 import type { Around, Given } from '../given.ts'

@@ -1,6 +1,21 @@
 import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
-import { type KeyLookup, createKey, addressLimited, authenticated, demandCoverage, demandRole, demandReader, onlyOwn, rateLimited, requires, scopeParam, scopeQuery, ticketed, type AuthEnv } from '../../../../src/http/auth/middleware.ts'
+import {
+  type KeyLookup,
+  createKey,
+  addressLimited,
+  authenticated,
+  demandCoverage,
+  demandRole,
+  demandReader,
+  onlyOwn,
+  rateLimited,
+  requires,
+  scopeParam,
+  scopeQuery,
+  ticketed,
+  type AuthEnv,
+} from '../../../../src/http/auth/middleware.ts'
 import { buildEvent } from '../../../support/build-event.ts'
 import type { Env } from '../../../../src/env.ts'
 import { handleError, handleNotFound } from '../../../../src/http/problems/problem.ts'

@@ -1,4 +1,16 @@
-import { type AgentCard, type ListTasksRequest, type ListTasksResponse, type Message, type SendMessageRequest, type StreamResponse, type Task, TaskState, type Artifact, type Part, Role } from '@a2a-js/sdk'
+import {
+  type AgentCard,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  type Message,
+  type SendMessageRequest,
+  type StreamResponse,
+  type Task,
+  TaskState,
+  type Artifact,
+  type Part,
+  Role,
+} from '@a2a-js/sdk'
 import {
   A2AError,
   PushNotificationNotSupportedError,

@@ -1,4 +1,12 @@
-import { McpServer, ProtocolError, ProtocolErrorCode, type CallToolRequest, type CallToolResult, inputRequired, type InputRequiredResult } from '@modelcontextprotocol/server'
+import {
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolRequest,
+  type CallToolResult,
+  inputRequired,
+  type InputRequiredResult,
+} from '@modelcontextprotocol/server'
 import { fromZod } from '../../../../contract/problem.ts'
 import { proposeSkillInput, type Proposal } from '../../../../skills/asp/parse.ts'
 import { skillId } from '../../../../contract/skill-names.ts'
