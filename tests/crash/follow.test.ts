@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { eventSpan } from '../../src/engine/log/spans.ts'
+import { eventSpan } from '../../src/traces/ids.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { call, scopePath } from '../support/http.ts'
 import { outside } from '../support/mock-fetch.ts'

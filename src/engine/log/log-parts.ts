@@ -1,3 +1,4 @@
+import { partHash } from '../../traces/ids.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import { byteLength, fitsBytes, canonicalJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
@@ -10,13 +11,6 @@ import type { Env } from '../../env.ts'
 import type { ReflexStep } from '../../reflexes/decide.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, pack, unpack, type PackedText } from './log.ts'
-import { createHash } from 'node:crypto'
-
-/** Half of SHA-256: entries name parts often. */
-const HASH_DIGITS = 32
-
-/** The name of a stored part, by its canonical JSON without secrets. */
-export const partHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)
 
 const DAY_MS = 86_400_000
 const KEPT_LONGER_MS = 2 * DAY_MS

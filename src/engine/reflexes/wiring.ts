@@ -16,10 +16,10 @@ import {
   ContextJson,
   fitted,
   recentOf,
-  type ShownContext,
   MOST_COUNTED,
   WindowCounter,
   type Counted,
+  type ShownContext,
 } from '../../reflexes/context/context-json.ts'
 import { type ReflexContext, type RecentAction, WINDOW_MS } from '../../reflexes/reflex-context.ts'
 import type { Stored } from '../inbox/inbox.ts'
@@ -36,7 +36,7 @@ type ReflexContextParts = {
   owned: { readonly ids: readonly string[] }
 }
 /** Builds the context of reflexes: a copy of the scope's state, small enough for the sandbox. */
-class ReflexContexts {
+export class ReflexContexts {
   readonly #parts: ReflexContextParts
   /** JSON of the latest events. */
   #recent: ReadonlyMap<Event, string> = new Map()
@@ -87,7 +87,7 @@ class ReflexContexts {
 }
 
 /** Counts recent events by the scope's clock. Loads them from the inbox on first use. */
-class Windows {
+export class Windows {
   readonly #database: Database
   #counter: WindowCounter | null = null
 

@@ -4,12 +4,10 @@ import { limits } from '../../base/limits.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
-import { replicateEvents, type Report } from '../../store/replicate.ts'
+import { replicateEvents, type ModelReport, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
-import type { ScopeFeature } from '../feature.ts'
-import { askAtIn, modelReport } from '../turns/model-access.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import { type Committed, type Follows, cleanedJson, type Log } from '../log/log.ts'
 import { PARTIAL } from '../../contract/reports/trace.ts'
@@ -40,11 +38,13 @@ type ReportedParts = {
   agent: () => Agent
   inbox: { readonly open: number }
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
-  features: readonly Pick<ScopeFeature, 'reports'>[]
+  features: readonly { readonly reports?: () => Partial<ScopeReport> }[]
+  /** What the model's calls and its outage say. */
+  modelReport: (database: Database, is_open: boolean) => ModelReport
 }
 
 /** The scope's row in D1, without its times. */
-function reportOf({ scope, database, settings, agent, inbox, guard, features }: ReportedParts) {
+function reportOf({ scope, database, settings, agent, inbox, guard, features, modelReport }: ReportedParts) {
   const own = {
     scope,
     agent: agent().name,
@@ -54,7 +54,7 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features }: 
     learns: settings().learning.mode === 'off' ? (0 as const) : (1 as const),
     spans_exported: 0,
     spans_dropped: 0,
-    ...modelReport(database, inbox.open > 0 ? askAtIn(database) : null),
+    ...modelReport(database, inbox.open > 0),
   }
   return Object.assign(own, ...features.map((feature) => feature.reports?.())) as typeof own
 }

@@ -1,7 +1,8 @@
 import { isFields } from '../../base/check-json.ts'
 import type { SettingsPatch } from '../../contract/settings/settings.ts'
 import type { Json } from '../../base/json.ts'
-import { parsePath, readPath, isSecretReference } from '../../skills/plan/template.ts'
+import { isSecretReference } from '../../skills/plan/template.ts'
+import { parsePath, readPath } from '../../skills/cel/expression.ts'
 import { withoutSecrets } from '../../skills/session/context.ts'
 import type { SkillCache } from './skill-cache.ts'
 

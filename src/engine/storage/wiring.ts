@@ -18,6 +18,7 @@ import { TraceMarksOf } from '../log/spans.ts'
 import { basisOf, LogParts } from '../log/log-parts.ts'
 import { Records } from '../reflexes/stats.ts'
 import { EventReplica } from '../replication/event-replica.ts'
+import { modelReport } from '../turns/model-access.ts'
 import { SettingsStore } from '../settings/settings-store.ts'
 import { Alarm } from '../../kernel/alarm.ts'
 import { Guard } from '../upkeep/guard.ts'
@@ -51,7 +52,7 @@ const REPLICATION: OutboxPace = { gather_ms: 800, most_items: 50, pauses: pauses
 function composeCopies(parts: Copied) {
   const { scope, database, now, log, alarm } = parts
   const trace_marks = new TraceMarksOf(database, otlpTargetOf(parts.env)?.ratio ?? 1)
-  const replica = new EventReplica(parts)
+  const replica = new EventReplica({ ...parts, modelReport })
   const outbox = new Outbox({ database, alarm, now, pace: REPLICATION })
   const follower = new LogFollower({ log, scope })
   follower.add(replica)

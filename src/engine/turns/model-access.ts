@@ -78,9 +78,6 @@ type ModelOutageParts = { database: Database; settings: () => Settings; now: () 
 
 const OUTAGE = 'model_outage'
 
-/** When a scope whose model is away asks again, in ms, as stored. */
-export const askAtIn = (database: Pick<Database, 'read'>): number | null => database.read<Outage | null>(OUTAGE, null)?.ask_at ?? null
-
 /**
  * An outage of the model's provider. Until `ask_at` the model is not called; then the next turn
  * retries for all waiting events. An answer releases them all.
@@ -215,14 +212,14 @@ export class ModelCalls {
   }
 }
 
-/** For the scope's row in D1. `ask_at`: when it asks again, if events wait for that. */
-export function modelReport(database: Pick<Database, 'read'>, ask_at: number | null): ModelReport {
+/** For the scope's row in D1, as stored. `is_open`: events may wait until the model is asked again. */
+export function modelReport(database: Pick<Database, 'read'>, is_open: boolean): ModelReport {
   const { answered_at, failing_since, failures, error } = database.read(CALLS, NONE)
   return {
     model_answered_at: answered_at,
     model_failing_since: failing_since,
     model_failures: failures,
     model_error: error,
-    model_ask_at: ask_at,
+    model_ask_at: is_open ? (database.read<Outage | null>(OUTAGE, null)?.ask_at ?? null) : null,
   }
 }

@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Conten
 import { canonicalJson } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import { streamOf } from '../../models/offline-model.ts'
-import { partHash } from '../../engine/log/log-parts.ts'
+import { partHash } from '../../traces/ids.ts'
 import { Unrecorded, type Comparison } from './report.ts'
 import type { Source } from './source.ts'
 

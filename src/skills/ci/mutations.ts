@@ -1,6 +1,6 @@
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { Input, Manifest } from '../manifest/manifest.ts'
-import { parsePath, withPath } from '../plan/template.ts'
+import { parsePath, withPath } from '../cel/expression.ts'
 import type { Circumstances, UnitCase } from './run-case.ts'
 
 /** `blocked`: the gate must not allow it. */

@@ -1,6 +1,7 @@
 import type { Json, JsonFields } from '../../base/json.ts'
 import type { Manifest, ValueType } from '../manifest/manifest.ts'
-import { withPath, type Path, placesIn } from '../plan/template.ts'
+import { placesIn } from '../plan/template.ts'
+import { withPath, type Path } from '../cel/expression.ts'
 
 /** A value of a type, of which there are several. */
 export function sampleOf(type: ValueType, number: number, name = 'sample'): Json {

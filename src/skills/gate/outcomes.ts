@@ -1,5 +1,5 @@
-import { holdsReference, parsePath, readPath } from '../plan/template.ts'
-import { evaluate, compileExpression, valuesRead, type ExpressionScope, type ProbeSession } from '../cel/expression.ts'
+import { holdsReference } from '../plan/template.ts'
+import { parsePath, readPath, evaluate, compileExpression, valuesRead, type ExpressionScope, type ProbeSession } from '../cel/expression.ts'
 import { whyAnchored } from '../../tools/define-tool.ts'
 import type { GateCheck, GateRequest, Need, StageOutcome, GateVerdict } from './decision.ts'
 import { sensitiveIn, shownValue, type SecretMask } from './mask.ts'

@@ -1,7 +1,8 @@
 import type { Refused } from '../../base/result.ts'
 import { byteLength, fitsBytes, isJsonFields, sameJson, type Json, type JsonFields } from '../../base/json.ts'
 import { checkJson } from '../../base/check-json.ts'
-import { holdsReference, parsePath, withPath, readPath, isSecretReference } from './template.ts'
+import { holdsReference, isSecretReference } from './template.ts'
+import { parsePath, withPath, readPath } from '../cel/expression.ts'
 import type { Manifest, Input, ValueType } from '../manifest/manifest.ts'
 
 /** The knowledge of a turn as plain JSON. It is never changed in place. */

@@ -6,7 +6,7 @@ import { SpanExport } from '../../../src/features/traces/scope/span-export.ts'
 import type { Database } from '../../../src/kernel/unit.ts'
 import type { Alarm } from '../../../src/kernel/alarm.ts'
 import { otlpTargetOf, type OtlpVariables } from '../../../src/traces/otlp-target.ts'
-import { eventSpan } from '../../../src/engine/log/spans.ts'
+import { eventSpan } from '../../../src/traces/ids.ts'
 import { attributesOf, spansIn, type OtlpSpan } from '../../support/otlp/schema.ts'
 import { part } from '../agents/agent-fixtures.ts'
 

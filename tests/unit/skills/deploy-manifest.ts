@@ -1,5 +1,5 @@
 import { manifestSchema, type Manifest } from '../../../src/skills/manifest/manifest.ts'
-import { withPath } from '../../../src/skills/plan/template.ts'
+import { withPath } from '../../../src/skills/cel/expression.ts'
 
 /** The document's own example, as an author writes it. */
 export const deployJson = {

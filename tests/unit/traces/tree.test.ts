@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { LogEntry } from '../../../src/contract/log-entry.ts'
 import type { Span } from '../../../src/contract/reports/trace.ts'
-import { eventSpan, queueSpan, runSpan, stepSpan } from '../../../src/engine/log/spans.ts'
+import { eventSpan, queueSpan, runSpan, stepSpan } from '../../../src/traces/ids.ts'
 import { buildTrace } from '../../../src/features/traces/spans/tree.ts'
 import { assertProperty } from '../../support/property.ts'
 

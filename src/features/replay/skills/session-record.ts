@@ -2,7 +2,7 @@ import { isJsonFields, type JsonFields } from '../../../base/json.ts'
 import type { LogEntry, SkillEntryKind } from '../../../contract/log-entry.ts'
 import type { GateDecision, GateRequest } from '../../../skills/gate/decision.ts'
 import type { SessionEntry } from '../../../skills/session/ports.ts'
-import { runSpan, spanOf } from '../../../engine/log/spans.ts'
+import { runSpan, spanOf } from '../../../traces/ids.ts'
 import { isMasked, type Comparison } from '../report.ts'
 import type { SkillEntry, Source } from '../source.ts'
 

@@ -33,7 +33,7 @@ import type { Source, EffectEnded } from '../source.ts'
 import { costIn } from '../../../skills/runner/call-step.ts'
 import type { LastGood, StepBegin, ToolOptions } from '../../../skills/runner/ports.ts'
 import { CutOff } from '../../../tools/may-have-happened.ts'
-import { stepSpan } from '../../../engine/log/spans.ts'
+import { stepSpan } from '../../../traces/ids.ts'
 
 type RecordedRunParts = {
   source: Source
