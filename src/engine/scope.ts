@@ -106,7 +106,7 @@ function chainOf({ scope, store, programs, toolbox, features, env, may_act, now 
 type Of = { agents: AgentRegistry; features: readonly FeatureInScope[] }
 
 /** Builds a scope from its storage, which stays empty until the first write. */
-export function openScope(context: DurableObjectState, env: Env, of: Of): Collaborators {
+function openScope(context: DurableObjectState, env: Env, of: Of): Collaborators {
   const { storage, id } = context
   const hider = deploymentHider(env)
   const laid = isLaid(storage)
