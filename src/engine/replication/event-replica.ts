@@ -39,7 +39,7 @@ type ReportedParts = {
   inbox: { readonly open: number }
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
   features: readonly { readonly reports?: () => Partial<ScopeReport> }[]
-  /** What the model's calls and its outage say. */
+  /** The fields about the model: its calls, and its outage. */
   modelReport: (database: Database, is_open: boolean) => ModelReport
 }
 

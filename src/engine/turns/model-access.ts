@@ -212,7 +212,7 @@ export class ModelCalls {
   }
 }
 
-/** For the scope's row in D1, as stored. `is_open`: events may wait until the model is asked again. */
+/** For the scope's row in D1, as stored. `is_open`: events may wait for the model. */
 export function modelReport(database: Pick<Database, 'read'>, is_open: boolean): ModelReport {
   const { answered_at, failing_since, failures, error } = database.read(CALLS, NONE)
   return {
