@@ -25,8 +25,17 @@ function* linesOf(value: object): Generator<string> {
   }
 }
 
+/** An item of a list that is JSON of one line already. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 function* itemsOf(list: readonly unknown[]): Generator<string> {
-  for (const item of list) yield JSON.stringify(item ?? null)
+  for (const item of list) yield item instanceof JsonText ? item.text : JSON.stringify(item ?? null)
 }
 
 function* fieldsOf(value: object): Generator<string> {
@@ -53,10 +62,17 @@ function* parted(texts: Iterable<string>): Generator<string> {
 export async function readJsonLines(chunks: AsyncIterable<Uint8Array>): Promise<Record<string, unknown>> {
   const decoder = new TextDecoder()
   const read = new Map<string, unknown[]>()
-  let rest = ''
+  // A line takes many chunks: what was read of it is not searched again.
+  let rest = [] as string[]
   for await (const chunk of chunks) {
-    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
-    rest = lines.pop() ?? ''
+    const lines = decoder.decode(chunk, { stream: true }).split('\n')
+    const begun = lines.pop() ?? ''
+    if (lines.length === 0) {
+      rest.push(begun)
+      continue
+    }
+    lines[0] = rest.join('') + lines[0]
+    rest = [begun]
     for (const line of lines) {
       const [name, value] = JSON.parse(line) as [string, unknown]
       const parts = read.get(name)
@@ -64,7 +80,7 @@ export async function readJsonLines(chunks: AsyncIterable<Uint8Array>): Promise<
       else read.set(name, [value])
     }
   }
-  if (rest !== '') throw new Error('A line of JSON was cut off.')
+  if (rest.some((text) => text !== '')) throw new Error('A line of JSON was cut off.')
   return Object.fromEntries(Array.from(read, ([name, parts]) => [name, whole(parts)]))
 }
 

@@ -1,6 +1,7 @@
 import type { LogEntry } from '../contract/log-entry.ts'
 import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
+import { JsonText } from '../base/json-lines.ts'
 import { iso } from '../base/time.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { joined, placesIn, toRanges } from '../traces/ranges.ts'
@@ -48,11 +49,13 @@ async function liveEntries(log: TraceRecordingParts['log'], trace_id: string): P
   return found
 }
 
-/** A part of the log, without secrets, with what its entries name. */
+type RangeTexts = Omit<RangeRecording, 'entries'> & { entries: JsonText[] }
+
+/** A part of the log, without secrets, with what its entries name. It is sent as the log has it. */
 export async function rangeOf(
   parts: TraceRecordingParts,
   { since, after, limit, contexts = false, lean = false }: LogRange,
-): Promise<RangeRecording> {
+): Promise<RangeTexts> {
   const from = after ?? before(parts.database, since)
   const { entries, next, unavailable } = await parts.history.log(
     from,
@@ -69,6 +72,7 @@ export async function rangeOf(
   const recording = await recordingWith(parts, read, { is_whole: unavailable === undefined, lean })
   return {
     ...recording,
+    entries: entries.map((text) => new JsonText(text)),
     ...(contexts && { contexts: await unseenBy(parts, read) }),
     next,
     ...(unavailable !== undefined && { unavailable }),

@@ -222,7 +222,9 @@ type TraceRow = { key: string; trace_id: string; source: Source }
 
 /** The rows of one source. `next`: where it continues; null at its end. */
 async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<{ rows: TraceRow[]; next: string | null }> {
-  const { patterns, scope, agent, skill, since, until, min_duration_ms, cursor, limit } = query
+  const { patterns, scope, agent, skill, since, until, min_duration_ms, cursor, limit, status } = query
+  // A call is never partial: no statement, whose plan would read all calls for an empty list.
+  if (status !== undefined && sources[source].statuses[status].length === 0) return { rows: [], next: null }
   const until_seq = until === undefined ? null : seqAt(Date.parse(until))
   const before = [cursor, until_seq].flatMap((seq) => (seq === undefined || seq === null ? [] : [BigInt(seq)]))
   const params = [

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { jsonLines, readJsonLines } from '../../../src/base/json-lines.ts'
+import { JsonText, jsonLines, readJsonLines } from '../../../src/base/json-lines.ts'
 import { limits } from '../../../src/base/limits.ts'
 
 const item = (index: number) => ({ index, text: 'x\n"ü'.repeat(500), gone: undefined })
@@ -27,6 +27,10 @@ test('an object is the same after it was written as lines and read, however they
   const odd = asJson({ own: JSON.parse('{"__proto__":{"a":1}}') as object, list: [undefined, [1], null] })
   expect(await readJsonLines(chunks(jsonLines(odd), 3))).toEqual(odd)
   expect([...jsonLines({ small: 1, none: [] })]).toHaveLength(1)
+})
+
+test('an item that is JSON already is written as it is', async () => {
+  expect(await readJsonLines(chunks(jsonLines({ list: [new JsonText('{"a":1}'), { b: 2 }] }), 5))).toEqual({ list: [{ a: 1 }, { b: 2 }] })
 })
 
 test('a large object is written in texts of a limited size', () => {

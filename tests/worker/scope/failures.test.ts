@@ -343,6 +343,7 @@ describe('a turn whose tool failed', () => {
     const own = await itemsOf(`/v1/scopes/${encodeURIComponent(scope)}/events?partial=true`)
     expect(own).toMatchObject([{ event: { id }, outcome: { partial: true, failed_calls } }])
     expect(await itemsOf('/v1/traces?status=partial')).toMatchObject([{ trace_id, status: 'partial' }])
+    expect(await itemsOf('/v1/traces?status=partial&agent=nobody&kind=reflex&skill=none')).toEqual([])
     const well = (await itemsOf('/v1/traces?status=ok')).map((item) => item['trace_id'])
     expect(well).toContain(whole?.event.meta.trace_id)
     expect(well).not.toContain(trace_id)
