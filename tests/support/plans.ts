@@ -11,7 +11,8 @@ type Exec = (this: object, sql: string, ...bindings: unknown[]) => { toArray: ()
 type Prepare = (this: object, sql: string) => D1PreparedStatement
 
 const PLANNED = /^\s*(?:SELECT|WITH|UPDATE|DELETE|INSERT)\b/i
-/** Files of one process share its modules: a statement is planned once. */
+/** Files of one process share its modules: a statement is planned once. Texts, then shapes. */
+const seen = new Set<string>()
 const planned = new Set<string>()
 /** Statements of D1 whose plans are read after the tests. */
 const waiting = new Set<string>()
@@ -21,10 +22,14 @@ const refused: string[] = []
 const isOurs = (): boolean => /\/src\//.test((new Error('callers').stack ?? '').replaceAll(/node_modules\S*/g, ''))
 
 function isNew(kind: string, sql: string): boolean {
+  const text = `${kind} ${sql}`
+  if (seen.has(text)) return false
   const shape = `${kind} ${shapeOf(sql)}`
-  if (!PLANNED.test(sql) || planned.has(shape) || !isOurs()) return false
+  const is_known = !PLANNED.test(sql) || planned.has(shape)
+  if (!is_known && !isOurs()) return false
+  seen.add(text)
   planned.add(shape)
-  return true
+  return !is_known
 }
 
 function watchObjects(prototype: { exec: Exec }): void {
