@@ -42,17 +42,15 @@ export function learnThenTest(scored: readonly Scored[], { alpha, delta, grid }:
   const counts = countAbove(scored, candidates)
   let found: Threshold | null = null
   const passes = (index: number, level: number, procedure: Threshold['procedure']): boolean => {
-    const threshold = candidates[index]
     const count = counts[index]
-    if (threshold === undefined || !count || count.n === 0) return false
-    if (binomialTail(count, alpha) > level) return false
-    const { n, k: disagreed } = count
+    if (!count || binomialTail(count, alpha) > level) return false
+    const { threshold, n, k: disagreed } = count
     if (!found || threshold < found.threshold) found = { threshold, n, disagreed, high: clopperPearsonHigh(count, level), procedure }
     return true
   }
   const first = counts.findIndex(({ n }) => n >= leastFor(alpha, delta / 2))
   // The sequence has not begun while too few are covered for any verdict: n holds no label.
-  for (let index = first; index >= 0 && passes(index, delta / 2, 'fixed_sequence'); index += 1);
+  for (let index = first; passes(index, delta / 2, 'fixed_sequence'); index += 1);
   const levels = Math.min(LEVELS, candidates.length)
   for (let level = 1; level <= levels; level += 1) {
     passes(Math.ceil((candidates.length * level) / levels) - 1, delta / 2 / levels, 'bonferroni')
@@ -64,7 +62,7 @@ export function learnThenTest(scored: readonly Scored[], { alpha, delta, grid }:
 const leastFor = (alpha: number, level: number): number => Math.log(level) / Math.log(1 - alpha)
 
 /** For each threshold, from high to low: decisions covered, and how many of them disagreed. */
-function countAbove(scored: readonly Scored[], thresholds: readonly number[]): { n: number; k: number }[] {
+function countAbove(scored: readonly Scored[], thresholds: readonly number[]): { threshold: number; n: number; k: number }[] {
   const sorted = Array.from(scored).sort((one, other) => other.score - one.score)
   let n = 0
   let k = 0
@@ -73,6 +71,6 @@ function countAbove(scored: readonly Scored[], thresholds: readonly number[]): {
       n += 1
       if (!next.agreed) k += 1
     }
-    return { n, k }
+    return { threshold, n, k }
   })
 }

@@ -105,7 +105,7 @@ export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict 
   const { alone, together } = boundsOf(judged.least.agreement, stratum)
   if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
   const own = verdictOn(alone, stratum, judged)
-  if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
+  if (own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
   return all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven') ? 'proven' : 'open'
 }

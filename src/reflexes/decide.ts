@@ -138,7 +138,7 @@ class Batch {
     const asked = isAsked(one.event)
     if (asked) decision.perceived = 'asked'
     else if (!perceives) return { ...decision, perceived: 'unperceived' }
-    let filtered = false
+    let filtered: boolean
     try {
       filtered = !asked && !relevant(filters, one.event, this.#context)
       if (filtered && !this.#situation.reaches(one.event)) return { ...decision, perceived: 'ignored' }
@@ -170,8 +170,9 @@ class Batch {
       if (decision.acted) continue
       decision.steps.push(...this.#tryLink(one, link, shown))
       yield
-      const { state, fire } = decision.steps.at(-1) ?? {}
-      if (!fire || state !== 'active') continue
+      // The last step of a link never fires in shadow mode.
+      const { fire } = decision.steps.at(-1) ?? {}
+      if (!fire) continue
       decision.acted = fire
       this.ends ||= fire.version.licences?.some(({ fires }) => fires !== null) === true
       decision.consumed = consumesAtOnce(fire)

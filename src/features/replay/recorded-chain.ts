@@ -42,19 +42,19 @@ export function showRecorded(
 
 /** Enough fuel, unless the log says that the events before had used it up. */
 export function fuelLeft(steps: readonly ReflexEntry[]): number {
-  const first = steps.findIndex((step) => step.kind === 'reflex-passed' && step.reason === 'fuel')
-  // A step that did not run has no fuel, and costs nothing.
-  const used = steps.slice(0, first).reduce((sum, { fuel }) => sum + (fuel > 0 ? fuel + FUEL_PER_RUN : 0), 0)
-  return first === -1 ? FUEL_PER_BATCH : used
+  if (!steps.some((step) => step.kind === 'reflex-passed' && step.reason === 'fuel')) return FUEL_PER_BATCH
+  // A step that did not run has no fuel, and costs nothing, such as all after the fuel was used up.
+  return steps.reduce((sum, { fuel }) => sum + (fuel > 0 ? fuel + FUEL_PER_RUN : 0), 0)
 }
 
 export function recordedHistory(who: string, steps: readonly ReflexEntry[], contexts: ReadonlyMap<string, ReflexContext>): ReflexHistory {
   const step = steps.find(({ reflex_id, version, state }) => who === (state === 'shadow' ? `${reflex_id}@${version}` : reflex_id))
   const { recent_actions = [] } = contexts.get(step?.context_hash ?? '') ?? {}
   const fires = recent_actions.map(({ at, event_id, action }) => ({ at, event_id, action }))
+  const last = fires.at(-1)
   return new ReflexHistory({
     fires,
-    last_at: fires.length === 0 ? null : Date.parse(fires.at(-1)?.at ?? ''),
+    last_at: last ? Date.parse(last.at) : null,
     minute: 0,
     fired: 0,
     ...step?.pace,
@@ -67,17 +67,17 @@ type Origin = { scope: string; given: Given }
 export function linkOf(reference: ReflexReference, steps: readonly ReflexEntry[], from: Origin): ChainLink {
   const own = steps.filter(({ reflex_id }) => reflex_id === reference.id)
   const active = own.find(({ state }) => state !== 'shadow')
-  const gone = active?.kind === 'reflex-passed' && isAbsence(active.reason) ? active.reason : null
-  const absent = gone === null ? null : { reason: gone, detail: (active?.kind === 'reflex-passed' && active.error) || '' }
+  const absent = active?.kind === 'reflex-passed' && isAbsence(active.reason) ? { reason: active.reason, detail: active.error ?? '' } : null
   return {
     reference,
-    acting: active && gone === null ? versionOf(active, 'active', from) : null,
+    acting: active && !absent ? versionOf(active, 'active', from) : null,
     watching: own.filter(({ state }) => state === 'shadow').map((step) => versionOf(step, 'shadow', from)),
     absent: active ? absent : { reason: 'missing', detail: 'no reflex of this link ran when the event was recorded' },
   }
 }
 
-const isAbsence = (reason: PassReason) => reason === 'missing' || reason === 'suspended' || reason === 'uncertified'
+const isAbsence = (reason: PassReason): reason is 'missing' | 'suspended' | 'uncertified' =>
+  reason === 'missing' || reason === 'suspended' || reason === 'uncertified'
 
 export function versionOf(
   { reflex_id: id, version, hash }: ReflexEntry,

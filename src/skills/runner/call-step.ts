@@ -74,18 +74,18 @@ async function attemptOf(within: Within<{ output: unknown; cost_usd: number }>, 
         cost_usd: costIn(within.error),
       })
     case 'timeout':
-      if (over_budget) return failed('timeout', 'budget_latency', `${tool} was stopped: the latency budget is spent`, { again: false })
+      if (over_budget) return failed('timeout', 'budget_latency', `${tool} was stopped: the latency budget is spent`)
       return failed('timeout', 'timeout', `${tool} took longer than ${timeout_ms} ms`, { again: idempotence_key !== null })
     case 'aborted':
       break
   }
-  return failed('timeout', 'cancelled', `${tool} was stopped: the run was cancelled`, { again: false })
+  return failed('timeout', 'cancelled', `${tool} was stopped: the run was cancelled`)
 }
 
 async function doneAttempt(value: { output: unknown; cost_usd: number }, tool: string): Promise<Attempt> {
   const output = await recordOutput(value.output)
   const cost_usd = costIn(value)
-  if (output === null) return failed('failed', 'output', `what ${tool} gave is not JSON`, { again: false, cost_usd })
+  if (output === null) return failed('failed', 'output', `what ${tool} gave is not JSON`, { cost_usd })
   return { end: { status: 'ok', reason: null, output, error: null }, cost_usd, again: false }
 }
 
@@ -93,7 +93,7 @@ function failed(
   status: 'failed' | 'timeout',
   reason: StepReason,
   error: string,
-  { again, cost_usd = 0 }: { again: boolean; cost_usd?: number },
+  { again = false, cost_usd = 0 }: { again?: boolean; cost_usd?: number } = {},
 ): Attempt {
   return { end: { status, reason, output: null, error }, cost_usd, again }
 }

@@ -64,7 +64,8 @@ async function runStep(
   step: CompiledStep,
   { progress, entry, told }: { progress: Progress; entry: JournalEntry | undefined; told: Entries },
 ): Promise<StepEnd> {
-  const begun = entry !== undefined && entry.begun !== null
+  // A step that has ended does not come here: one with an entry has begun.
+  const begun = entry !== undefined
   const idempotence_key = keyFor(run, step.name)
   const prepared = begun && idempotence_key === null ? { ok: false as const, end: LOST } : prepare(run, step, { progress, begun })
   const end = prepared.ok ? await call(run, step, { args: prepared.args, progress, idempotence_key }) : prepared.end
@@ -295,11 +296,14 @@ async function runSteps(run: PlanRun, { entries, told }: Journalled): Promise<Pl
   return state
 }
 
-/** An output that is too large is left out: a template that needs it fails. */
+/**
+ * Only a step for each item has a list before. An output that is too large is left out: a template
+ * that needs it fails.
+ */
 function keep(state: PlanState, step: CompiledStep, { output }: StepEnd): void {
   if (output?.kind !== 'json') return
   const before = state.outputs[step.gives]
-  give(state, step, step.turn !== null && Array.isArray(before) ? [...before, output.value] : output.value)
+  give(state, step, Array.isArray(before) ? [...before, output.value] : output.value)
 }
 
 function give({ outputs }: PlanState, { gives, place }: CompiledStep, value: Json): void {
