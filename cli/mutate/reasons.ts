@@ -307,14 +307,6 @@ export const reasons: readonly Reason[] = [
       ['{ secret, key }', '{}'],
     ],
   },
-  {
-    file: 'src/evidence/sprt.ts',
-    why: 'The same: sums of rounded logarithms do not meet a bar exactly.',
-    changes: [
-      ['evidence >= accept', 'evidence > accept'],
-      ['evidence <= Math.log(bar.refuse)', 'evidence < Math.log(bar.refuse)'],
-    ],
-  },
 ]
 
 /** The same for breaks by hand, by their ids. */

@@ -119,7 +119,7 @@ const intro = `# Mutation testing
 A test is worth what it notices. \`npm run mutate\` changes the code at one place after the other, in a copy, and runs the unit tests that reach the place:
 a change that fails a test is killed, one that fails none survives. This page is written by the tool.
 
-- \`npm run mutate -- --area proof\` changes an area by Stryker (or one file of it: \`npm run mutate -- --file src/evidence/sprt.ts\`), and \`npm run mutate -- g1\` makes one break by hand; \`npm run mutate -- --list\` names both.
+- \`npm run mutate -- --area proof\` changes an area by Stryker (or one file of it: \`npm run mutate -- --file src/evidence/strata.ts\`), and \`npm run mutate -- g1\` makes one break by hand; \`npm run mutate -- --list\` names both.
 - An area takes minutes to an hour, so neither \`npm test\` nor CI runs this.
 - Changes of texts alone are left out: types check those that are names, and people read the others. Changes of what a module sets up while
   it loads are counted as not judged.

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { NewTransfer } from '../../../src/features/market/contract/transfer.ts'
+import { digestOfId } from '../../../src/features/market/ledger/ids.ts'
 import type { Ledger } from '../../../src/features/market/ledger/ledger.ts'
 import { openLedger, passOf } from '../../support/ledger.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -219,6 +220,27 @@ describe('what leaves the history', () => {
     expect([portion(9, 9), portion(2, 9), portion(9, 1), portion(9, 0)]).toEqual([[1, 2, 3], [1, 2], [1], []])
   })
 
+  test('is found in pages, up to the first that ends with something young', () => {
+    const { ledger, transaction, send, wait } = shop()
+    const first = wait(0) + 60_000
+    for (const id of ['a', 'b', 'c', 'd']) send({ id })
+    const find = (after: number, limit: number, before = wait(0) + 1) => {
+      transaction(() => ['copied', 'news', 'departing'].forEach((mark, index) => ledger.setMark(mark, index < 2 ? 99 : after)))
+      const { groups, next, is_last } = ledger.departing({ before, limit, isInUse: () => new Set() })
+      return [groups.flat().map(({ seq }) => seq), next, is_last]
+    }
+    expect([find(0, 3), find(3, 3), find(6, 3)]).toEqual([
+      [[1, 2, 3], 3, false],
+      [[4, 5], 6, false],
+      [[], 6, true],
+    ])
+    expect([find(3, 9), find(0, 3, first), find(0, 3, first + 1)]).toEqual([
+      [[4, 5], 6, true],
+      [[1, 2], 3, true],
+      [[1, 2, 3], 3, false],
+    ])
+  })
+
   test('begins once a day, where anything is old', () => {
     const { ledger, send, pass, wait } = shop()
     const now = wait(0)
@@ -256,8 +278,12 @@ describe('an id whose transfer has left', () => {
     )
     database.exec(`UPDATE accounts SET debits_posted = debits_posted + 5 WHERE id = 'scope:a'`)
     database.exec(`UPDATE accounts SET credits_posted = credits_posted + 5 WHERE id = 'scope:b'`)
-    const old = JSON.stringify({ id: 'plain broke', debit: 'scope:a', credit: 'scope:b', amount: 1000 })
-    database.prepare(`INSERT INTO failed VALUES ('plain broke', ?, 'insufficient_funds', ?)`).run(old, wait(1))
+    const failed = (id: string, asked: Partial<NewTransfer>) =>
+      database
+        .prepare(`INSERT INTO failed VALUES (?, ?, 'insufficient_funds', ?)`)
+        .run(id, JSON.stringify({ id, debit: 'scope:a', ...asked }), wait(1))
+    failed('plain broke', { credit: 'scope:b', amount: 1000 })
+    failed('plain end', { pending_id: 'unknown', void: true })
     wait(RETENTION + DAY)
     send({ id: 'newest' })
     pass()
@@ -285,6 +311,7 @@ describe('an id whose transfer has left', () => {
   test('is free for another account, and ends of what does not exist are still refused', () => {
     const { send } = afterLeaving()
     expect(send({ id: 'paid', debit: 'scope:b', credit: 'scope:a' })).toBe('created')
+    expect(send({ id: 'plain end' })).toBe('created')
     expect(send({ id: 'ends nothing', pending_id: 'unknown', void: true })).toBe('id_used_long_ago')
     expect(send({ id: 'end', pending_id: 'paid', debit: 'scope:a', void: true })).toBe('pending_transfer_not_found')
   })
@@ -322,6 +349,56 @@ describe('the audit', () => {
     const again = reopen()
     expect(transaction(() => again.check())).toEqual([])
     expect(again.audit()).toEqual(ledger.audit())
+  })
+
+  test('has at the checkpoint what was paid, and of pending transfers what was posted', () => {
+    const { database, ledger, send, wait, pass } = shop()
+    send({ id: 'held', pending: true, amount: 9 })
+    send({ id: 'end', pending_id: 'held', post: 3 })
+    send({ id: 'dropped', pending: true, credit: 'key:c' })
+    send({ id: 'drop', pending_id: 'dropped', void: true })
+    wait(RETENTION + DAY)
+    send({ id: 'newest' })
+    pass()
+    expect(ledger.audit()).toMatchObject({ ok: true, problems: [], checkpoint: { transfers: 6 } })
+    expect(database.prepare('SELECT account, debits, credits FROM departed_sums ORDER BY account').all()).toEqual([
+      { account: 'genesis', debits: 200, credits: 0 },
+      { account: 'scope:a', debits: 3, credits: 100 },
+      { account: 'scope:b', debits: 0, credits: 103 },
+    ])
+    expect(ledger.departedUpTo).toBe(6)
+  })
+
+  test('adds up for an object that wakes later than its checkpoint, from which transfers have left since', () => {
+    const { database, ledger, transaction, reopen, send, wait, pass } = shop()
+    expect(transaction(() => ledger.check(1))).toEqual([])
+    send({ id: 'one', amount: 7 })
+    send({ id: 'held', pending: true })
+    send({ id: 'end', pending_id: 'held', post: 3 })
+    wait(RETENTION + DAY)
+    send({ id: 'newest' })
+    pass()
+    expect(transaction(() => reopen().check())).toEqual([])
+    expect(database.prepare('SELECT count(*) AS n FROM departing').get()).toEqual({ n: 0 })
+  })
+
+  test('has a digest of all of each transfer that has left', () => {
+    const digestWith = (memo: string) => {
+      const { ledger, send, wait, pass } = shop()
+      send({ id: 'one', memo })
+      wait(RETENTION + DAY)
+      send({ id: 'newest' })
+      pass()
+      return ledger.audit().checkpoint?.digest
+    }
+    expect(digestWith('May')).toBe(digestWith('May'))
+    expect(digestWith('May')).not.toBe(digestWith('June'))
+  })
+
+  test.each(['debits', 'credits'])('names what was paid where the %s of the checkpoint differ from it', (side) => {
+    const { database, ledger } = twice()
+    database.exec(`UPDATE departed_sums SET ${side} = ${side} + 1 WHERE account = 'scope:a'`)
+    expect(ledger.audit().problems).toContainEqual(expect.stringMatching(/^At the checkpoint, debits are \d+ and credits \d+, and \d+ was/))
   })
 
   test('fails if sums of before are put back everywhere but in the checkpoint', () => {
@@ -370,4 +447,10 @@ describe('the audit', () => {
     expect(ok).toBe(false)
     expect(problems.length).toBeGreaterThan(0)
   })
+})
+
+test('what is kept of an id that is used up is short, whatever the id is', () => {
+  const digests = ['x\nscope:a', `${'x'.repeat(200)}\nscope:a`].map(digestOfId)
+  expect(digests.map((digest) => digest.length)).toEqual([22, 22])
+  expect(digests[0]).not.toBe(digests[1])
 })

@@ -94,6 +94,9 @@ describe('a transfer', () => {
       'x scope:b',
       'agent:y scope:a',
     ])
+    // The second of these is the id under which x is kept.
+    for (const id of ['x\nmore', 'x\nscope:a']) send({ id })
+    expect([ledger.transfers(['x']).length, ledger.transfers(['x\nscope:a']).map(({ id }) => id)]).toEqual([2, ['x\nscope:a']])
   })
 })
 

@@ -68,6 +68,12 @@ describe('a pending transfer', () => {
     expect(transaction(() => ledger.expire(10 * HOUR))).toHaveLength(1)
   })
 
+  test('is not ended under an id that its payer has used, also if the same request opens it', () => {
+    const { all, send } = shop()
+    send(pays('v'))
+    expect(all([holds('p'), voids('v', 'p')])).toEqual(['created', 'exists_with_different_debit'])
+  })
+
   test('is not what a single transfer is, nor what nobody made', () => {
     const { send } = shop()
     send(pays('s'))
@@ -259,6 +265,7 @@ describe('an account', () => {
     expect(send(pays('x', { debit: 'key:kim' }), own)).toBe('created')
     expect(send(pays('y', { credit: 'key:kim' }), other)).toBe('credit_account_not_found')
     expect(send(pays('z', { credit: 'key:kim' }))).toBe('created')
+    expect(send(pays('s', { debit: 'key:kim' }), { ...other, empties: true })).toBe('debit_account_not_found')
     ledger.closeAccount('key:kim')
     expect(send(pays('t', { debit: 'key:kim' }), other)).toBe('debit_account_not_found')
     expect(send(pays('v', { debit: 'key:kim' }), { ...other, empties: true })).toBe('created')

@@ -158,8 +158,13 @@ describe('the counts of drift', () => {
   })
 
   test('a window of 500 events takes 15 unseen shapes where none is usual, and no 16th', () => {
-    const seen = (count: number) =>
-      Array.from({ length: count }).reduce<ReturnType<typeof emptyShapeWindow>>((state) => countShape(state, true, 0), emptyShapeWindow())
+    const seen = (count: number, usual = 0) =>
+      Array.from({ length: count }).reduce<ReturnType<typeof emptyShapeWindow>>(
+        (state) => countShape(state, true, usual),
+        emptyShapeWindow(),
+      )
+    // The window takes four deviations more where a fifth is usual.
+    expect([seen(135, 0.2).alarm, seen(136, 0.2).alarm]).toEqual([false, true])
     expect(seen(15)).toMatchObject({ events: 15, alarm: false })
     expect(seen(16)).toMatchObject({ alarm: true })
     expect(countShape(seen(16), true, 0)).toMatchObject({ unseen: [], alarm: true })

@@ -54,6 +54,14 @@ describe.each([
   })
 })
 
+test('what errs in a tenth of very many comparisons is refuted', () => {
+  expect(verdictAt(barAt(0.95), { agreed: 90_000, disagreed: 10_000 })).toBe('refuted')
+})
+
+test('the agreements that are needed are bounded where nothing can be proven: the teacher only guesses', () => {
+  expect(neededAt(barAt(0.95, 0.5), { agreed: 0, disagreed: 0 })).toBe(2 ** 20)
+})
+
 type Order = (place: number, random: () => number, seen: { agreed: number; disagreed: number }) => number
 /** The chance that each comparison of a stream disagrees; `always`: any proof of it is wrong. */
 const streams: Record<string, { errs: Order; always: boolean; least?: number }> = {
@@ -124,7 +132,10 @@ describe('the bounds of an act', () => {
   test('are the floor of its risk by itself, and the setting with all other acts', () => {
     expect(outside('label', 0.99)).toEqual({ alone: 0.97, together: 0.99 })
     expect(boundsOf(0.99, { act: 'reply', risk: 'inside' })).toEqual({ alone: 0.95, together: 0.99 })
-    expect(outside('label', 0.9)).toEqual({ alone: 0.9, together: null })
+    expect([outside('label', 0.9), outside('label', 0.97)]).toEqual([
+      { alone: 0.9, together: null },
+      { alone: 0.97, together: null },
+    ])
   })
 
   test('are by itself what the setting says of its tool, and the strictest of the tools of a sequence', () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { beginIdentity, showIdentity, type Identity, type ShownToModel } from '../../../src/evidence/identity.ts'
 import { linesOf } from '../../../src/base/prompt-lines.ts'
 
@@ -51,6 +51,46 @@ test('a change of tools leaves the hash of the instructions as it was, and the o
   expect(line.tools_hash).toBe(named.tools_hash)
   expect(line.prompt_hash).toBe(beginIdentity({ lines: ['a', 'b'], tools: [] }).prompt_hash)
   expect([line.turns, line.restless]).toEqual([1, true])
+})
+
+/** The identity after these turns, the first of which began it. */
+const identityAfter = ([first, ...rest]: readonly ShownToModel[], restless = false): Identity =>
+  rest.reduce((identity, shown) => showIdentity(identity, shown).identity, beginIdentity(first!, { restless }))
+
+test('a part that the first three turns had in common is missed, and one that two had is dropped', () => {
+  const without = times(8, () => ({ lines: ['a'] }))
+  expect(changesOf([...times(3, () => ({})), ...without])).toEqual(['5 lines'])
+  expect(changesOf([...times(2, () => ({})), ...without])).toEqual([])
+})
+
+test('what changes soon after it began is restless, and what was steady for twenty turns is not', () => {
+  const replaced = times(3, () => ({ lines: ['a', 'c'] }))
+  expect(identityAfter([...times(10, () => ({})), ...replaced])).toMatchObject({ turns: 1, restless: true })
+  expect(identityAfter([...times(20, () => ({})), ...replaced.slice(2)])).toMatchObject({ turns: 1, restless: false })
+})
+
+test('a change of lines keeps the hash of the tools, also where that turn showed others', () => {
+  const changed = identityAfter([...times(30, () => ({})), { lines: ['a', 'c'], tools: ['t', 'u'] }])
+  expect(changed).toMatchObject({ turns: 1, tools_hash: beginIdentity({ lines: [], tools: ['t'] }).tools_hash })
+})
+
+describe('prompts that change by themselves are calm again after 200 turns', () => {
+  const restlessAfter = (count: number, of: (turn: number) => Partial<ShownToModel>) => identityAfter(times(count, of), true).restless
+
+  test.each<[string, (turn: number) => Partial<ShownToModel>]>([
+    ['the same parts', () => ({})],
+    ['a new line in each', (turn) => ({ lines: ['a', `time ${turn}`, 'b'] })],
+    ['a new tool in each', (turn) => ({ tools: ['t', `tool ${turn}`] })],
+  ])('with %s', (_, of) => {
+    expect([restlessAfter(199, of), restlessAfter(200, of)]).toEqual([true, false])
+  })
+
+  test.each<[string, (turn: number) => Partial<ShownToModel>]>([
+    ['line', (turn) => ({ lines: ['a', `block ${Math.floor(turn / 3)}`, 'b'] })],
+    ['tool', (turn) => ({ tools: ['t', `block ${Math.floor(turn / 3)}`] })],
+  ])('and not while a %s comes for three turns again and again', (_, of) => {
+    expect(restlessAfter(400, of)).toBe(true)
+  })
 })
 
 test('a line that is left out of two turns only is not missed', () => {

@@ -102,6 +102,12 @@ describe('the sequence from strict to lax', () => {
     expect(learnThenTest([...of(0.9, 30), ...of(0.8, 28)], { ...levels, grid: [0.9, 0.8] })).toBeNull()
   })
 
+  test('finds what the correction would find, too, and begins no earlier than a verdict can be', () => {
+    expect(learnThenTest(of(0.9, 100), { ...levels, grid: [0.9] })).toMatchObject({ threshold: 0.9, procedure: 'fixed_sequence' })
+    const scored = [...of(0.9, 40), ...of(0.8, 20), ...of(0.7, 40)]
+    expect(learnThenTest(scored, { ...levels, grid: [0.9, 0.8, 0.7] })).toMatchObject({ threshold: 0.7, procedure: 'fixed_sequence' })
+  })
+
   test('keeps the lowest threshold although a stricter one passes the correction, too', () => {
     const scored = [...of(0.9, 100), ...of(0.8, 4, 1)]
     expect(learnThenTest(scored, { ...levels, grid: [0.9, 0.8] })).toMatchObject({ threshold: 0.8, n: 105, disagreed: 1 })

@@ -106,5 +106,8 @@ describe('a novelty', () => {
     const changing = taught(times(40, (at) => sent('a', [`p${at}`, 1])))
     expect(noveltyOf(changing, sent('a', ['new', 1]))).toBeNull()
     expect(noveltyOf({ ...known, rare: 40 }, sent('a', ['new', 1]))).toBeNull()
+    // The share of places that were seen once is one in twenty.
+    const range = (n: number) => ({ low: 0, high: 9, n, stretched: 0 })
+    expect(noveltyOf({ ...known, numbers: { n: range(19), m: range(1) } }, sent('a', ['new', 1]))).toBe('it has a number at new')
   })
 })

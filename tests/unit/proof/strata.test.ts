@@ -4,6 +4,7 @@ import { barAt } from '../../../src/evidence/e-process.ts'
 import {
   barOf,
   counted,
+  countsTogether,
   freshStratum,
   isProvenAlone,
   MOST_TYPES,
@@ -48,6 +49,8 @@ describe('the stratum of an act', () => {
     const many = (count: number) => Array.from({ length: count }, (_, act) => stratum(`act${act}`))
     expect(stratumOf({ strata: many(99) }, where('mail', 'label'))).toMatchObject({ event_type: 'mail' })
     expect(stratumOf({ strata: many(100) }, where('mail', 'label'))).toMatchObject({ event_type: REST, act: 'label' })
+    const shared = stratum('label', 4, 4, REST)
+    expect(stratumOf({ strata: [...many(100), shared] }, where('mail', 'label'))).toBe(shared)
     expect(stratumOf({ strata: many(199) }, where('mail', 'label'))).toMatchObject({ event_type: REST })
     expect(stratumOf({ strata: many(200) }, where('mail', 'label'))).toBeNull()
     expect(stratumOf({ strata: many(200) }, where('mail', 'act7'))).toMatchObject({ act: 'act7', event_type: 'mail' })
@@ -81,6 +84,17 @@ describe('an act is proven', () => {
     expect(isProvenAlone(judged(0.99), stratum('label', 357))).toBe(false)
   })
 
+  test('only by as many decisions as the setting demands, and is refuted by fewer', () => {
+    const supported = { ...judged(0.95), least: { agreement: 0.95, support: 100 } }
+    const verdicts = [stratum('label', 99), stratum('label', 100), stratum('label', 2, 0)].map((one) => verdictIn(supported, one))
+    expect(verdicts).toEqual(['open', 'proven', 'refuted'])
+  })
+
+  test('and counts among all acts once it has proved its floor, where they have a bound together', () => {
+    const counts = (agreement: number, n: number) => countsTogether(judged(agreement), stratum('label', n))
+    expect([counts(0.99, 70), counts(0.99, 69), counts(0.95, 70)]).toEqual([true, false, false])
+  })
+
   test('to the bounds that its audits hold it to', () => {
     const strict = judged(0.99)
     expect(provenBounds(strict, stratum('label', 100))).toEqual({ alone: 0.95, together: 0.99 })
@@ -96,6 +110,7 @@ describe('an act is proven', () => {
 test('an open act says what it lacks, by itself or with all acts', () => {
   const all = stratum(REST, 300)
   expect(openText(judged(0.95), stratum('label', 60))).toBe('60 of 60 decisions for label on mail agreed: at least 10 more must agree')
+  expect(openText(judged(0.95), stratum('label', 80))).toContain('agreed: at least 0 more must agree')
   expect(openText(judged(0.99, all), stratum('label', 60))).toContain('agreed: at least 10 more must agree')
   expect(openText(judged(0.99, all), stratum('label', 100))).toBe(
     '100 of 100 decisions for label on mail agreed, 300 of 300 of all acts together: at least 58 more must agree',

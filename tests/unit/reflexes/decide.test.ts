@@ -304,6 +304,27 @@ describe('a version whose proof is lacking', () => {
     expect(neither.first.acted).toBeNull()
   })
 
+  test('is shown what it did in shadow, and passes over an event in shadow', () => {
+    const histories: string[] = []
+    const history: ReflexSituation['history'] = (who) => (histories.push(who), new ReflexHistory())
+    const chain = [link('a', { acting: version({ id: 'a', version: 2 }) })]
+    const { first } = scene({ a: () => null }, { chain, history, mayAct: unproven }).decideOn(sent())
+    expect(first.steps).toMatchObject([
+      { version: 2, state: 'shadow', passed: { reason: 'null' } },
+      { version: null, passed: { reason: 'uncertified' } },
+    ])
+    expect(histories).toEqual(['a', 'a@2'])
+  })
+
+  test('and that only watches has nothing to prove', () => {
+    const chain = [link('a', { watching: [version({ id: 'a', version: 2, state: 'shadow' })] })]
+    const { first } = scene({ a: () => reply() }, { chain, mayAct: unproven }).decideOn(sent())
+    expect(first.steps).toMatchObject([
+      { version: 2, state: 'shadow', unproven: null, fire: { reused: false } },
+      { version: 1, state: 'active', unproven: null },
+    ])
+  })
+
   test('may be proved on the event, and not for the action', () => {
     const asked: unknown[] = []
     const mayAct: ReflexSituation['mayAct'] = ({ id }, type, action) => {
@@ -457,6 +478,19 @@ describe('an action under a key', () => {
       ['a', false, false],
     ])
     expect(reusedOf({ a: keyed }, { permit: lane, carriedOut: () => true })[0]).toEqual(['a', true, true])
+  })
+
+  test('in the lane uses up no key for what acts at once, nor the other way round', () => {
+    const reusedWith = (...permits: Permission[]) => reusedOf({ a: keyed }, { permit: () => permits.shift() ?? lane() })
+    const at_once = part<Permission>({ ok: true, lane: false })
+    expect(reusedWith(lane(), at_once)).toEqual([
+      ['a', false, false],
+      ['a', false, true],
+    ])
+    expect(reusedWith(at_once, lane())).toEqual([
+      ['a', false, true],
+      ['a', false, false],
+    ])
   })
 
   test('in shadow is no repetition, and makes none', () => {

@@ -3,7 +3,7 @@ import type { Action } from '../../../src/contract/action.ts'
 import type { Certificate } from '../../../src/contract/certificate.ts'
 import type { Risk } from '../../../src/contract/risk.ts'
 import { emptyMetrics, type ReflexMetrics } from '../../../src/reflexes/metrics.ts'
-import { openCertificate, proceed } from '../../../src/evidence/certificate.ts'
+import { allow, openCertificate, proceed, reject } from '../../../src/evidence/certificate.ts'
 import {
   actsOf,
   agreementsNeeded,
@@ -57,6 +57,7 @@ test('the way to its first act is said to whoever wrote a version', () => {
     /agreed with the actual ones: each act 70 times .* 118 times .* 358 times more.*greet@2\/state \{"state": "active", "force": true\}/,
   )
   expect(way('shadow', false)).toMatch(/^It does not act, and is compared .*\{"state": "active"\}/)
+  expect(way('draft', false)).toMatch(/^It does not act\. A person /)
 })
 
 describe('a reflex in shadow', () => {
@@ -115,6 +116,19 @@ describe('the strata of a reflex in shadow', () => {
       ok: false,
       missing: [expect.stringMatching(/^3 of 3 decisions for refund on note agreed: at least 67 more/)],
     })
+  })
+
+  test('are refused where a person rejected them in any scope, and not where one allowed them', () => {
+    const where = { event_type: 'note', risk: 'inside', act: 'reply' } as const
+    const proven = certificate({ agreed: 200 })
+    const [allowed, rejected] = [allow(proven, where, 'ann'), reject(proven, where, 'ann')]
+    expect(promotable({ compared: [allowed] })).toEqual({ ok: true })
+    for (const other of [proven, allowed, certificate({ agreed: 0, disagreed: 2 })])
+      for (const compared of [
+        [rejected, other],
+        [other, rejected],
+      ])
+        expect(promotable({ compared })).toEqual({ ok: false, missing: [expect.stringMatching(/that is too few to prove it$/)] })
   })
 
   test('wait for a person where an action can be neither undone nor repeated', () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { ReflexRun } from '../../../src/contract/reflex.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-context.ts'
-import { dryRun, runReflex } from '../../../src/reflexes/run-reflex.ts'
+import { dryRun, HIDDEN_ERROR, runReflex, shownRun } from '../../../src/reflexes/run-reflex.ts'
+import type { Sandbox } from '../../../src/reflexes/sandbox.ts'
 import { program, reflexOf } from '../../support/reflex-programs.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
 
@@ -93,7 +95,32 @@ describe('a dry run', () => {
     })
   })
 
+  test.each([
+    ['it failed (line 12)', 12],
+    ['it failed (line 3) after (line 12)', 12],
+    ['it failed (line 3) at last', 1],
+    ['it failed', 1],
+  ])('names the line at the end of its error: %s', (error, line) => {
+    const failing: Sandbox = { run: () => ({ value: null, reason: 'error', error, fuel: 1, duration_us: 0 }), dispose: () => {} }
+    expect(dryRun(failing, program(''))).toMatchObject({ ok: false, errors: [{ line }] })
+  })
+
   test('fails on what the static check cannot see', () => {
     expect(dryRun(sandbox, reflexOf('return { action_type: "launch" }'))).toMatchObject({ ok: false, run: { reason: 'invalid_action' } })
+  })
+})
+
+describe('a run as all readers of a log may see it', () => {
+  const ended: ReflexRun = { action: null, reason: 'null', error: null, fuel: 7, duration_us: 9 }
+  const sealed = (fields: Partial<ReflexRun> = {}) => shownRun({ ...ended, ...fields }, { sealed: true })
+
+  test('is as it was where its code may be read', () => {
+    expect(shownRun(ended, { sealed: false })).toBe(ended)
+  })
+
+  test('says of sealed code no error and no time, and its fuel in steps', () => {
+    expect(sealed()).toEqual({ ...ended, fuel: 25_000, duration_us: 0 })
+    expect(sealed({ error: 'no such field: secret' }).error).toBe(HIDDEN_ERROR)
+    expect([0, 25_000, 25_001, 100_000, 100_001].map((fuel) => sealed({ fuel }).fuel)).toEqual([25_000, 25_000, 100_000, 100_000, 400_000])
   })
 })

@@ -88,13 +88,13 @@ describe('the contexts that reflexes were shown', () => {
 })
 
 describe('the history of a reflex', () => {
-  const contexts = new Map([['1', context({ recent_actions: recent('e1', 'e2') })]])
-  const last_at = Date.parse('2026-11-21T05:00:01.000Z')
+  const contexts = new Map([['1', context({ recent_actions: recent('e1', 'e2', 'e3') })]])
+  const last_at = Date.parse('2026-11-21T05:00:02.000Z')
 
   test('has the actions that it was shown, and its pace', () => {
     const { record } = recordedHistory('a', [step({ context_hash: '1' })], contexts)
     expect(record).toEqual({
-      fires: recent('e1', 'e2').map(({ at, event_id, action }) => ({ at, event_id, action })),
+      fires: recent('e1', 'e2', 'e3').map(({ at, event_id, action }) => ({ at, event_id, action })),
       last_at,
       minute: 0,
       fired: 0,
@@ -107,7 +107,7 @@ describe('the history of a reflex', () => {
   test('is its own: of a version in shadow by its number', () => {
     const steps = [step({ reflex_id: 'b', context_hash: '1' }), step({ version: 2, state: 'shadow', context_hash: '1' })]
     const firesOf = (who: string) => recordedHistory(who, steps, contexts).record.fires.length
-    expect(['b', 'b@1', 'a@2', 'a', 'a@1'].map(firesOf)).toEqual([2, 0, 2, 0, 0])
+    expect(['b', 'b@1', 'a@2', 'a', 'a@1'].map(firesOf)).toEqual([3, 0, 3, 0, 0])
     expect(recordedHistory('a', steps, contexts).record).toEqual({ fires: [], last_at: null, minute: 0, fired: 0 })
   })
 })

@@ -16,11 +16,15 @@ const reads = { cause: { by: 'blackboard' } }
 
 /** The effects of a turn that made these calls; one without an input has none in the log. */
 function recorded(calls: readonly Call[], { probed = [], ...more }: Partial<Parts> & { probed?: readonly string[] } = {}) {
+  const beginning = { kind: 'effect-started', span_id: '', parent_id: 'turn' }
   const ended = calls.map((call, index) => {
     const at = { kind: 'effect-ended', parent_id: 'turn', span_id: `s${index}`, effect_id: `e${index}` }
     return part<LogEntry>({ ...at, status: 'ok', output: `output ${index}`, error: null, duration_ms: 10, ...call })
   })
-  const started = probed.map((effect_id) => part<LogEntry>({ kind: 'effect-started', span_id: '', parent_id: 'turn', effect_id, ...reads }))
+  const started = calls.map((_, index) => {
+    const effect_id = `e${index}`
+    return part<LogEntry>({ ...beginning, effect_id, ...(probed.includes(effect_id) ? reads : { cause: { by: 'turn' } }) })
+  })
   const comparison = new Comparison()
   const source = new Source(part<ConstructorParameters<typeof Source>[0]>({ scope: 'a', events: [], entries: [...started, ...ended] }))
   const effects = new RecordedEffects(source, TURN, { offered: [], comparison, clean: (value) => value, exact: false, ...more })
@@ -96,7 +100,11 @@ describe('the calls of a turn that is replayed', () => {
       { tool: 'mail', error: 'it must not be repeated', attempts: 1 },
       { tool: 'look', error: 'it ended so', attempts: 1 },
     ]
-    const { run, effects, comparison } = recorded([{ tool: 'look', input: 1, status: 'failed', error: 'it ended so' }], { failed })
+    const ended: Call[] = [
+      { tool: 'look', input: 1, status: 'failed', error: 'it ended so' },
+      { tool: 'find', input: 1 },
+    ]
+    const { run, effects, comparison } = recorded(ended, { failed })
     await expect(run('mail', 1)).rejects.toThrow('it must not be repeated')
     expect([effects.made, comparison.compared]).toEqual([0, 0])
     await expect(run('look', 1)).rejects.toThrow('it ended so')

@@ -18,6 +18,8 @@ export class World {
   readonly journal = new Map<string, JournalEntry>()
   readonly good = new Map<string, JsonFields>()
   readonly effects: Effect[] = []
+  /** The keys under which a run was alone. */
+  readonly alone: string[] = []
   readonly log: RunEntry[] = []
   tools: Record<string, Tool> = {}
   /** The answer for a key whose outputs are not in `good`. */
@@ -104,7 +106,10 @@ export class World {
       lastGood: (key) => Promise.resolve(this.good.has(key) ? { outputs: this.good.get(key) ?? null, detail: null } : this.other),
       remember: (key, outputs) => this.#write(() => this.good.set(key, outputs)),
       ended: (_, told) => this.#write(() => this.log.push(told)),
-      alone: (_, work) => work(),
+      alone: (key, work) => {
+        this.alone.push(key)
+        return work()
+      },
       now: () => this.time,
       wait: (ms, signal) => this.wait(ms, signal),
       log: (entry) => this.log.push(entry),

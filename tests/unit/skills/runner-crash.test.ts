@@ -131,6 +131,18 @@ test('a started step may have happened, even if the resumed run is cancelled', a
   expect(result).toMatchObject({ status: 'partial_failure', reason: 'cancelled', compensation: [{ undoes: 'first', status: 'ok' }] })
 })
 
+test('a loop that failed and whose process dies anywhere comes to the same end, whatever the order of its compensations', async () => {
+  const manifest = structuredClone(plans.looping)
+  manifest.plan.compensation = [1, 0, 2].map((place) => manifest.plan.compensation[place]!)
+  const tools: Record<string, Tool> = { ...fails, first: () => ({ ids: ['a'] }) }
+  const { result: calm, places } = await uncrashed(manifest, tools)
+  expect(calm.compensation.map(({ undoes }) => undoes)).toEqual(['second.0', 'first'])
+  for (let place = 1; place <= places; place++) {
+    const { result } = await crash(manifest, { tools, places: [place] })
+    expect({ ...result, latency_ms: 0 }, `place ${place}`).toEqual({ ...calm, latency_ms: 0 })
+  }
+})
+
 test('a compensation that has ended is not run again', async () => {
   for (const manifest of [plans.keyed, plans.unkeyed]) {
     const { places } = await uncrashed(manifest, fails)

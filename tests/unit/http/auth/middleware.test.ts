@@ -174,6 +174,15 @@ describe('a ticket', () => {
     expect(await get(path, { key: null, hono })).toMatchObject({ status: 200, body: { name: 'guest' } })
   })
 
+  test('is not needed: a request with neither a key nor a ticket is refused for its lack of a key', async () => {
+    redeem.mockClear()
+    const limit = vi.fn<RateLimit['limit']>(async () => ({ success: true }))
+    const env = bindings({ RATE_LIMIT: { limit } })
+    const { status, body } = await get('/scopes/team-a%2F1/sse', { key: null, hono, env })
+    expect([status, body['detail']]).toEqual([401, expect.stringContaining('Send a key')])
+    expect([redeem.mock.calls, limit.mock.calls]).toEqual([[], [[{ key: 'guess:' }]]])
+  })
+
   test('is left unused where the request has a key, which is then the one that counts', async () => {
     redeem.mockClear()
     expect(await get(path, { hono })).toMatchObject({ status: 200, body: { name: 'ci' } })

@@ -29,7 +29,11 @@ describe('a plan', () => {
       writes: [{ path: 'work.answer', change: 'added', before: null, after: 'third' }],
       cost_usd: 0.25,
       latency_ms: 30,
-      steps: [{ name: 'first', status: 'ok', attempts: 1, cost_usd: 0.25 }, { name: 'second', duration_ms: 30 }, { name: 'third' }],
+      steps: [
+        { name: 'first', tool: 'first', status: 'ok', attempts: 1, cost_usd: 0.25 },
+        { name: 'second', tool: 'second', duration_ms: 30 },
+        { name: 'third', tool: 'third' },
+      ],
       compensation: [],
     })
     expect(world.effects).toEqual([
@@ -79,7 +83,9 @@ describe('a plan', () => {
   test('that did nothing has failed and undoes nothing', async () => {
     const world = new World()
     world.tools = { first: failing }
-    expect(await run(world, threeSteps())).toMatchObject({ status: 'failed', compensation: [] })
+    const whole = { when: 'partial_failure', tool: 'undo_all', args: {}, timeout_ms: 500 }
+    for (const manifest of [threeSteps(), threeSteps({ 'plan.compensation': [whole] })])
+      expect(await run(world, manifest)).toMatchObject({ status: 'failed', compensation: [] })
     expect(world.effects).toEqual([])
   })
 
@@ -274,6 +280,12 @@ describe('a retry', () => {
     expect(result).toMatchObject({ status: 'partial_failure', detail: 'busy', steps: [{}, { attempts: 2 }] })
   })
 
+  test('is not made where the plan names none', async () => {
+    const world = new World()
+    world.tools = { second: failsTwice(new Retryable('busy')) }
+    expect(await run(world, threeSteps())).toMatchObject({ status: 'partial_failure', detail: 'busy', steps: [{}, { attempts: 1 }] })
+  })
+
   test('is not made of what will not go better', async () => {
     const world = new World()
     world.tools = { second: failsTwice(new Error('bad input')) }
@@ -354,6 +366,15 @@ describe('a key', () => {
     })
     expect(world.effects).toEqual([])
     expect(await run(world, manifest, { inputs: { who: 'bob' } })).toMatchObject({ status: 'ok' })
+  })
+
+  test('lets no other run of it run at the same time, and a run without one waits for none and is remembered under none', async () => {
+    const world = new World()
+    await run(world, threeSteps())
+    expect([world.alone, world.good.size]).toEqual([[], 0])
+    world.journal.clear()
+    await run(world, threeSteps({ 'plan.idempotence_key': KEY }), { inputs: who })
+    expect(world.alone).toEqual(['deploy.container.appservice:once:ann'])
   })
 
   test('writes only what its outputs have', async () => {
@@ -480,10 +501,12 @@ describe('a step for each item of a list', () => {
     ['a longer list', ['a', 'b', 'c', 'd'], /has 4 items; at most 3/],
     ['no list', 'abc', /is not a list/],
   ])('fails for %s, before its first call', async (_, ids, detail) => {
-    const world = giving(ids)
-    const result = await run(world, looping(), { inputs: who })
-    expect(result).toMatchObject({ status: 'partial_failure', reason: 'template', detail: expect.stringMatching(detail) })
-    expect(toolsOf(world)).toEqual(['first', 'undo_first'])
+    for (const changes of [{}, { 'plan.steps.1.guard': "work.item == 'a'" }]) {
+      const world = giving(ids)
+      const result = await run(world, looping(changes), { inputs: who })
+      expect(result).toMatchObject({ status: 'partial_failure', reason: 'template', detail: expect.stringMatching(detail) })
+      expect(toolsOf(world)).toEqual(['first', 'undo_first'])
+    }
   })
 
   test('undoes the calls that were made, each with its own item, when a later one fails', async () => {

@@ -216,6 +216,11 @@ test.each([`rfx_${'0'.repeat(16)}_${'A'.repeat(43)}`, `${adminKey}x`, adminKey.s
   expect(await call('/v1/scopes', { key })).toMatchObject(problem(401))
 })
 
+test('a request without a key is refused for that, and not as if none were configured, where only others than the admin have keys', async () => {
+  await keyFor(['viewer'])
+  expect(await callWith({ REFLEX_ADMIN_KEY: undefined }, '/v1/scopes', { key: null })).toMatchObject(problem(401, 'unauthenticated'))
+})
+
 test('scopes outside of a key read as not found', async () => {
   const [mine, theirs] = [freshScope('team-a'), freshScope('team-b')]
   const key = await keyFor(['operator'], ['team-a/*'])
