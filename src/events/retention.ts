@@ -1,6 +1,7 @@
 import type { Env } from '../env.ts'
 import { forgetCalls } from '../store/traces/traces.ts'
 import { forgetEvents } from '../store/events.ts'
+import { forgetPacks, oldestPacked } from '../store/packs/merge.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
 import { forgetScopes } from '../store/scopes.ts'
@@ -22,6 +23,7 @@ const MOST_DAYS = 3650
 /** A scope and its metrics are kept for a year after its last report. */
 const SCOPE_DAYS = 365
 const BATCH = 1000
+const PACKS_AT_ONCE = 100
 /** The cron runs every minute, the sweeper's alarm every 30 s. */
 const BUDGET_MS = 15_000
 /** Bounds the loop where the clock does not advance, as in tests. */
@@ -77,16 +79,18 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
   await forgetAll(large)
+  const packed = await step('forgetting packs', () => repeat(() => forgetPacks(db, before(), PACKS_AT_ONCE)))
   const events = await step('forgetting events', async () => {
     let sum = 0
+    const oldest = await oldestPacked(db)
     for (let after: string | null = '-1'; after !== null && goesOn(); statements += 1) {
-      const { forgotten, next }: Batch = await forgetEvents(db, { before: before(), after, limit: BATCH })
+      const { forgotten, next }: Batch = await forgetEvents(db, { before: before(), after, limit: BATCH, packed: oldest })
       sum += forgotten
       after = next
     }
     return sum
   })
-  return { events, steps }
+  return { events: packed + events, steps }
 }
 
 type Batch = Awaited<ReturnType<typeof forgetEvents>>

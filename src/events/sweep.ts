@@ -1,7 +1,9 @@
 import type { DeploymentFeature } from './deployment.ts'
 import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
-import { batchesAfter, dropBatches, markSentAgain, seqAt, unseenBatches } from '../store/queued.ts'
+import { packedAmong } from '../store/packs/find.ts'
+import { mergePacks } from '../store/packs/merge.ts'
+import { batchesAfter, dropBatches, markSentAgain, msOf, nameOf, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack, LATE_MS, send } from './queue.ts'
 import { logError, warn } from '../base/warn.ts'
@@ -25,6 +27,7 @@ export async function sweep(env: Env, now: number, { retention = [], features = 
     const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
+  await step('merging packs', () => mergePacks(storeOf(env), now))
   // A step of a feature may be slow: lost events and overdue scopes come first (G1).
   const steps: Record<string, number> = {}
   for (const { name, run } of features.flatMap(({ sweeps = [] }) => sweeps)) steps[name] = await step(name, () => run(env, now, features))
@@ -42,13 +45,19 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   let reached: bigint | null = null
   for (let after: string | undefined = '-1'; after !== undefined;) {
     const page = await batchesAfter(storeOf(env), after, PAGE)
+    const lacking = await notPacked(
+      env,
+      page.flatMap(({ unseen }) => unseen),
+      page[0]?.id,
+    )
+    const missing = page.map(({ id, due_at, events, unseen }) => ({ id, due_at, events, missing: lacking(unseen).length }))
     await dropBatches(
       storeOf(env),
-      page.filter(({ known, events }) => known === events).map(({ id }) => id),
+      missing.filter((batch) => batch.missing === 0).map(({ id }) => id),
     )
-    for (const { id, due_at, known, events } of page) {
-      if (known > 0) reached = BigInt(id)
-      if (known < events && due_at < now) late.push(id)
+    for (const { id, due_at, events, missing: count } of missing) {
+      if (count < events) reached = BigInt(id)
+      if (count > 0 && due_at < now) late.push(id)
     }
     after = page.length < PAGE ? undefined : page.at(-1)?.id
   }
@@ -60,11 +69,24 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   )
 }
 
+/** Tells which events no pack has, of those that were sent with the batch `first` or later. */
+async function notPacked(env: Env, events: readonly { scope: string; id: string }[], first = '0') {
+  const packed = await packedAmong(storeOf(env), events, msOf(BigInt(first)) - SKEW_MS)
+  return <Event extends { scope: string; id: string }>(some: readonly Event[]): Event[] =>
+    some.filter((event) => !packed.has(nameOf(event)))
+}
+
 /** Sends a few at a time, to fit them into memory. */
 async function sendBatches(env: Env, ids: readonly string[], now: number): Promise<number> {
   let sent = 0
   for (let from = 0; from < ids.length; from += SENT_AT_ONCE) {
-    const batches = await unseenBatches(storeOf(env), ids.slice(from, from + SENT_AT_ONCE))
+    const unseen = await unseenBatches(storeOf(env), ids.slice(from, from + SENT_AT_ONCE))
+    const lacking = await notPacked(
+      env,
+      unseen.flatMap(({ events }) => events),
+      ids[from],
+    )
+    const batches = unseen.map(({ id, events }) => ({ id, events: lacking(events) }))
     const unsure = await send(env, grouped(batches.flatMap(({ id, events }) => pack(events, id))))
     const taken = batches.filter(({ events }) => !events.some((event) => unsure.has(event)))
     await markSentAgain(

@@ -2,7 +2,8 @@ import { eq } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
 import type { Event } from '../core/event.ts'
 import { jsonChunks } from '../base/json.ts'
-import { insertEvents } from './queued.ts'
+import { packedAmong } from './packs/find.ts'
+import { insertEvents, nameOf } from './queued.ts'
 import { listByAge, type AgeQuery, type PageOf } from './page-by-bytes.ts'
 import { deadLetters } from './schema.ts'
 
@@ -34,7 +35,24 @@ export async function addDeadLetters(db: D1Database, letters: readonly DeadLette
   const chunks = jsonChunks(letters.map((letter) => JSON.stringify(letter)))
   if (chunks.length === 0) return
   await db.batch(chunks.flatMap((chunk) => [db.prepare(INSERT).bind(chunk), db.prepare(NOTE_EVENTS).bind(chunk)]))
+  await dropPacked(db, letters)
 }
+
+/** Takes back letters of events that packs have: a pack that is written later takes them back. */
+async function dropPacked(db: D1Database, letters: readonly DeadLetterRow[]): Promise<void> {
+  const buried = letters.flatMap(({ id, scope, event_id }) =>
+    scope === null || event_id === null ? [] : [{ scope, id: event_id, letter: id }],
+  )
+  const packed = await packedAmong(db, buried)
+  const known = buried.filter((one) => packed.has(nameOf(one)))
+  if (known.length === 0) return
+  const asked = JSON.stringify(known)
+  await db.batch([DROP_LETTERS, DROP_NOTES].map((sql) => db.prepare(sql).bind(asked)))
+}
+
+const DROP_LETTERS = `DELETE FROM dead_letters WHERE id IN (SELECT value->>'letter' FROM json_each(?1))`
+const DROP_NOTES = `DELETE FROM events WHERE seq IN (SELECT seq FROM json_each(?1) AS known
+  CROSS JOIN events ON events.id = known.value->>'id' AND events.scope = known.value->>'scope' AND events.revision = 0)`
 
 const INSERT = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, attempts, payload, dead_lettered_at)
   SELECT value->>'id', value->>'origin', value->>'scope', value->>'event_id', value->>'type', value->>'error', value->>'attempts', value->>'payload',

@@ -6,7 +6,12 @@ import { PARTIAL } from '../contract/reports/trace.ts'
 import type { EventStatus } from '../contract/event-record.ts'
 import { limits } from '../base/limits.ts'
 import { patternMatchesSql } from '../contract/principal.ts'
-import { inFlight, NEAR_MS, seqAt } from './queued.ts'
+import { coveredBy, covers, type EventFilter } from './event-filter.ts'
+import { packedAmong, packedById } from './packs/find.ts'
+import type { PackedEvent } from './packs/format.ts'
+import { overduePacks } from './packs/merge.ts'
+import { packedPage, type PackedPage } from './packs/page.ts'
+import { inFlight, msOf, nameOf, NEAR_MS, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
@@ -27,15 +32,6 @@ export type EventListing = {
   partial: boolean
   event: Event
 }
-export type EventFilter = {
-  patterns: readonly string[]
-  scope?: string | undefined
-  types?: readonly string[] | undefined
-  status?: EventStatus | undefined
-  partial?: boolean | undefined
-  since?: string | undefined
-  until?: string | undefined
-}
 type Page = EventFilter & { cursor?: string | undefined; limit: number; rising?: boolean; prompt?: boolean }
 /** The names of a queued event are in its payload; a logged event has columns for them. */
 type StoredEventRow = Record<'id' | 'scope' | 'type' | 'trace_id', string | null> & {
@@ -49,8 +45,86 @@ type StoredEventRow = Record<'id' | 'scope' | 'type' | 'trace_id', string | null
 const NAMES = 'events.id, events.scope, events.type, events.trace_id'
 const NAMES_BYTES = 400
 
+/** Items before `reach`, which is where the next page begins; null at the end. */
+type Half = { items: Placed[]; reach: bigint | null }
+type Placed = { key: bigint; bytes: number; item: EventListing }
+type Listed = { items: EventListing[]; next_cursor: string | null }
+
 /** A page of the event log by acceptance, newest first unless `rising`. */
-export async function listEvents(db: D1Database, page: Page): Promise<{ items: EventListing[]; next_cursor: string | null }> {
+export async function listEvents(db: D1Database, page: Page): Promise<Listed> {
+  // Packs first: an event that changes in between is then there twice, and its row is shown.
+  const packed = await packedPart(db, page)
+  const rows = await rowsPart(db, page)
+  return pageOf(page, packed, rows)
+}
+
+/** The events of both before the nearer `reach`, in order, up to the limits. */
+function pageOf({ rising = false, limit }: Page, packed: Half, rows: Half): Listed {
+  const isBefore = (one: bigint, other: bigint) => (rising ? one < other : one > other)
+  const reach = [packed.reach, rows.reach].reduce(
+    (near, one) => (near === null || (one !== null && isBefore(one, near)) ? one : near),
+    null,
+  )
+  const ofRows = new Set(rows.items.map(({ item }) => nameOf(item)))
+  const all = [...rows.items, ...packed.items.filter(({ item }) => !ofRows.has(nameOf(item)))]
+    .filter(({ key }) => reach === null || !isBefore(reach, key))
+    .toSorted((one, other) => (one.key === other.key ? 0 : isBefore(one.key, other.key) ? -1 : 1))
+  let bytes = 0
+  let count = all.findIndex((placed, index) => index === limit || ((bytes += placed.bytes) >= limits.page_bytes && index > 0))
+  if (count === -1) return { items: all.map(({ item }) => item), next_cursor: reach === null ? null : String(reach) }
+  // Events of one place are on one page, since a cursor is a place.
+  const at = all[count]?.key
+  const start = all.findIndex(({ key }) => key === at)
+  count = start > 0 ? start : all.findLastIndex(({ key }) => key === at) + 1
+  return { items: all.slice(0, count).map(({ item }) => item), next_cursor: String(all[count - 1]?.key) }
+}
+
+const isOrdinary = (status: EventStatus | undefined): boolean => status === undefined || status === 'completed' || status === 'ignored'
+
+async function packedPart(db: D1Database, page: Page): Promise<Half> {
+  if (!isOrdinary(page.status)) return { items: [], reach: null }
+  const { patterns, scope, types, status, partial, limit, rising = false } = page
+  const isWanted = (event: PackedEvent): boolean =>
+    (scope === undefined || event.scope === scope) &&
+    (types === undefined || types.includes(event.type)) &&
+    (status === undefined || event.status === status) &&
+    (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial) &&
+    covers(patterns, event.scope)
+  const bounds = boundsOf(page)
+  const { events, reach }: PackedPage = await packedPage(db, { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted })
+  return { items: events.map((event) => ({ key: event.seq, bytes: sizeOf(event), item: packedItem(event) })), reach }
+}
+
+const sizeOf = ({ payload }: PackedEvent): number => byteLength(JSON.stringify(payload)) + NAMES_BYTES
+
+const packedItem = ({ payload, ...event }: PackedEvent): EventListing =>
+  itemOf({ ...event, key: '', status: event.status as EventStatus, payload: JSON.stringify(payload) })
+
+/** The rows and the events in flight. Those that are in a pack are no longer in flight. */
+async function rowsPart(db: D1Database, page: Page): Promise<Half> {
+  const { rows, next } = await rowsOf(db, page)
+  const placed = rows.map((row) => ({ key: BigInt(row.key), bytes: byteLength(row.payload) + NAMES_BYTES, item: itemOf(row) }))
+  const waiting = placed.filter(({ item }) => item.status === 'queued')
+  const sent = waiting.reduce((least, { key }) => (key < least ? key : least), BigInt(LAST))
+  const known = await packedAmong(
+    db,
+    waiting.map(({ item }) => item),
+    msOf(sent) - SKEW_MS,
+  )
+  const items = placed.flatMap((one) => {
+    const event = one.item.status === 'queued' ? known.get(nameOf(one.item)) : undefined
+    if (!event) return [one]
+    const item = packedItem(event)
+    const isListed = page.status === undefined && (page.partial ?? item.partial) === item.partial
+    return isListed ? [{ ...one, key: event.seq, item }] : []
+  })
+  return { items, reach: next === null ? null : BigInt(next) }
+}
+
+/** The note of a batch and the events in it have the clocks of different machines. */
+const SKEW_MS = 60_000
+
+async function rowsOf(db: D1Database, page: Page): Promise<{ rows: StoredEventRow[]; next: string | null }> {
   const wanted = statements(page)
   const { results } = await db
     .prepare(wanted.page)
@@ -60,20 +134,30 @@ export async function listEvents(db: D1Database, page: Page): Promise<{ items: E
   const bytes = rows.reduce((sum, { payload }) => sum + byteLength(payload) + NAMES_BYTES, 0)
   if (results.length > page.limit || (rows.length > 1 && bytes >= limits.page_bytes)) {
     const shown = results.length > page.limit ? rows : rows.slice(0, -1)
-    return { items: shown.map(itemOf), next_cursor: shown.at(-1)?.key ?? null }
+    return { rows: shown, next: shown.at(-1)?.key ?? null }
   }
   // A short page is the last one, unless it reached the limit of rows read.
   const looked = wanted.looked && (await wanted.looked(db).first<{ rows: number; last: string }>())
-  if (!looked || looked.rows < MOST_LOOKED_AT) return { items: rows.map(itemOf), next_cursor: null }
+  if (!looked || looked.rows < MOST_LOOKED_AT) return { rows, next: null }
   const isBehind = (key: string) => (page.rising ? BigInt(key) > BigInt(looked.last) : BigInt(key) < BigInt(looked.last))
-  return { items: rows.filter(({ key }) => !isBehind(key)).map(itemOf), next_cursor: looked.last }
+  return { rows: rows.filter(({ key }) => !isBehind(key)), next: looked.last }
+}
+
+/** The places between which the page is; they are outside. */
+function boundsOf({ rising = false, since, until, cursor }: Page): { after: bigint; before: bigint } {
+  const from = since === undefined ? -1n : BigInt(seqAt(Date.parse(since))) - 1n
+  return {
+    after: rising && cursor !== undefined ? BigInt(cursor) : from,
+    before: BigInt(smaller(rising ? undefined : cursor, until === undefined ? undefined : seqAt(Date.parse(until)))),
+  }
 }
 
 /**
  * A single condition uses the table's order or an index; the others filter a bounded number of
  * rows.
  */
-function statements({ patterns, scope, types, status, partial, since, until, cursor, limit, rising = false, prompt = false }: Page) {
+function statements(asked: Page) {
+  const { patterns, scope, types, status, partial, limit, rising = false, prompt = false } = asked
   const isRare = status !== undefined && status !== 'queued' && status !== 'completed' && status !== 'ignored'
   const path = isRare ? `status = ?3 AND ${UNUSUAL}` : scope === undefined ? 'true' : 'scope = ?1'
   const checks = [
@@ -93,12 +177,13 @@ function statements({ patterns, scope, types, status, partial, since, until, cur
   const sources = [status === 'queued' ? null : looked, prompt || (status !== undefined && status !== 'queued') ? null : waits]
     .filter((source) => source !== null)
     .map((source) => `SELECT * FROM (SELECT * FROM (${source}) ${rest})`)
+  const bounds = boundsOf(asked)
   const params = [
     scope ?? null,
     JSON.stringify(types ?? []),
     status ?? null,
-    (rising ? cursor : undefined) ?? (since === undefined ? '-1' : `${BigInt(seqAt(Date.parse(since))) - 1n}`),
-    smaller(rising ? undefined : cursor, until === undefined ? undefined : seqAt(Date.parse(until))),
+    String(bounds.after),
+    String(bounds.before),
     JSON.stringify(patterns),
     limit + 1,
     limits.page_bytes,
@@ -128,22 +213,23 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
     db
       .prepare(sql)
       .bind(...params)
-      .first<StoredEventRow>()
+      .first<StoredEventRow & { accepted_at: number }>()
+  const packed = (await packedById(db, id))
+    .filter((event) => (scope === undefined || event.scope === scope) && covers(patterns, event.scope))
+    .toSorted((one, other) => one.accepted_at - other.accepted_at)
+    .at(-1)
   const logged = await find(
-    `SELECT '' AS key, status, attempts, error, kinds, payload, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
+    `SELECT '' AS key, status, attempts, error, kinds, payload, accepted_at, ${NAMES} FROM events WHERE id = ?1 AND ${covered} AND ?4 IS NOT NULL ORDER BY accepted_at DESC LIMIT 1`,
   )
+  if (packed && packed.accepted_at > (logged?.accepted_at ?? -Infinity)) return packedItem(packed)
   const row =
     logged ??
     (await find(
-      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id FROM (${inFlight('?4')})
-        WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
+      `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, 0 AS accepted_at, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id
+        FROM (${inFlight('?4')}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
   return row && itemOf(row)
 }
-
-/** SQL that is true if one of the patterns in the JSON array `patterns` matches the scope. */
-export const coveredBy = (patterns: string, scope = 'scope'): string =>
-  `EXISTS (SELECT 1 FROM json_each(${patterns}) WHERE ${patternMatchesSql(scope)})`
 
 export function within(column: AnySQLiteColumn, patterns: readonly string[]): SQL | undefined {
   if (patterns.includes('*')) return undefined
@@ -247,17 +333,21 @@ async function* lateEvents(db: D1Database, { patterns, scope, types, since, unti
 
 const ENDED = `status NOT IN ('queued', 'pending', 'processing', 'dead_lettered')`
 
-/** Deletes ended events, filed and accepted before `before`, of the next `limit` after `after`. */
+/**
+ * Deletes rows of ended events, filed and accepted before `before`, of the next `limit` after
+ * `after`. `packed` is the place of the oldest packed event: a later row may hide one.
+ */
 export async function forgetEvents(
   db: D1Database,
-  { before, after, limit }: { before: number; after: string; limit: number },
+  { before, after, limit, packed }: { before: number; after: string; limit: number; packed: string | null },
 ): Promise<{ forgotten: number; next: string | null }> {
+  const end = smaller(seqAt(before), packed ?? undefined)
   const found = await db
     .prepare(
       `SELECT CAST(max(seq) AS TEXT) AS last, count(*) AS rows, sum(accepted_at < ?1) AS old
         FROM (SELECT seq, accepted_at FROM events WHERE seq > CAST(?2 AS INTEGER) AND seq < CAST(?3 AS INTEGER) AND ${ENDED} ORDER BY seq LIMIT ?4)`,
     )
-    .bind(before, after, seqAt(before), limit)
+    .bind(before, after, end, limit)
     .first<{ last: string; rows: number; old: number }>()
   if (!found || found.rows === 0) return { forgotten: 0, next: null }
   if (found.old > 0) {
@@ -274,7 +364,9 @@ export async function retentionBacklog(db: D1Database, before: number): Promise<
   const sql = `SELECT sum(accepted_at < ?1) AS events, min(accepted_at) AS oldest
     FROM (SELECT accepted_at FROM events WHERE ${ENDED} ORDER BY seq LIMIT ${MOST_COUNTED})`
   const row = await db.prepare(sql).bind(before).first<{ events: number | null; oldest: number | null }>()
-  return { events: row?.events ?? 0, oldest: row?.oldest ?? null }
+  const packs = await overduePacks(db, before)
+  const oldest = [row?.oldest, packs.oldest].filter((at) => typeof at === 'number')
+  return { events: (row?.events ?? 0) + packs.events, oldest: oldest.length === 0 ? null : Math.min(...oldest) }
 }
 
 function itemOf({ status, attempts, error, kinds, payload, ...names }: StoredEventRow): EventListing {

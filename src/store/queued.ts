@@ -5,8 +5,13 @@ import { jsonChunks } from '../base/json.ts'
  * Ids of both event tables begin with a time in ms. They exceed a number's precision, so they are
  * text.
  */
-const BITS = 21
+export const BITS = 21
+/** The places of a millisecond: rows begin with the first, and packed events in the middle. */
+export const SLOT = 1n << BigInt(BITS)
+export const PLACE_BIT = SLOT / 2n
 export const seqAt = (ms: number): string => String(BigInt(Math.max(0, Math.floor(ms))) << BigInt(BITS))
+/** The time of a place, in ms. */
+export const msOf = (seq: bigint): number => Number(seq >> BigInt(BITS))
 
 /** SQL for the own time of the event with the JSON `event`, in ms. */
 export const happenedAt = (event: string): string => `CAST(round(unixepoch(${event}->>'timestamp', 'subsec') * 1000) AS INTEGER)`
@@ -41,26 +46,38 @@ export async function noteQueued(db: D1Database, batches: readonly SentBatch[], 
   const rows = due_at === null ? [] : jsonChunks(batches.map(({ id, events }) => JSON.stringify([id, events])))
   const asked = jsonChunks(batches.flatMap(({ events }) => events.map(({ scope, id }) => JSON.stringify([scope, id]))))
   const answers = await db.batch<{ scope: string; id: string; trace_id: string }>([
-    ...asked.map((chunk) => db.prepare(KNOWN_TRACES).bind(chunk)),
+    ...asked.map((chunk) => db.prepare(KNOWN_ROWS).bind(chunk)),
     ...rows.map((chunk) => db.prepare(NOTE).bind(chunk, due_at)),
   ])
   return new Map(answers.flatMap(({ results }) => results.map(({ scope, id, trace_id }) => [`${scope} ${id}`, trace_id] as const)))
 }
 
-const KNOWN_TRACES = `SELECT scope, events.id, trace_id FROM json_each(?1) AS asked
+const KNOWN_ROWS = `SELECT scope, events.id, trace_id FROM json_each(?1) AS asked
   CROSS JOIN events ON events.id = asked.value->>1 AND scope = asked.value->>0`
+type EventName = { scope: string; id: string }
+export const nameOf = ({ scope, id }: EventName): string => `${scope} ${id}`
+
+/** The events that have no row. */
+export async function withoutRow<Event extends EventName>(db: D1Database, events: readonly Event[]): Promise<Event[]> {
+  const chunks = jsonChunks(events.map(({ scope, id }) => JSON.stringify([scope, id])))
+  if (chunks.length === 0) return []
+  const rows = await db.batch<EventName>(chunks.map((chunk) => db.prepare(KNOWN_ROWS).bind(chunk)))
+  const known = new Set(rows.flatMap(({ results }) => results.map(nameOf)))
+  return events.filter((event) => !known.has(nameOf(event)))
+}
+
 const NOTE = `INSERT INTO queued (id, due_at, events) SELECT CAST(value->>0 AS INTEGER), ?2, value->1 FROM json_each(?1) WHERE true
   ON CONFLICT (id) DO UPDATE SET events = rtrim(events, ']') || ',' || ltrim(excluded.events, '[')`
 
-/** SQL that is true if the log has the event with the JSON `event`. */
-export const isKnown = (event: string): string =>
+/** SQL that is true if a row has the event with the JSON `event`. */
+const isKnown = (event: string): string =>
   `EXISTS (SELECT 1 FROM events WHERE events.id = ${event}->>'id' AND events.scope = ${event}->>'scope')`
 
 /** Maximum number of the newest queued rows to read for one response. */
 const LOOKED_AT_ROWS = 2000
 const LOOKED_AT_BYTES = 16_000_000
 
-/** SQL for queued events that the log lacks. Only batches that contain `text` are read. */
+/** SQL for queued events that no row has. Only batches that contain `text` are read. */
 export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + ${2 ** (BITS - 1)} + place AS key, scope, type,
     'queued' AS status, octet_length(queued) AS bytes, queued
   FROM (SELECT found.key AS place, found.value AS queued, found.value->>'scope' AS scope, found.value->>'type' AS type,
@@ -71,27 +88,29 @@ export const inFlight = (text?: string): string => `SELECT (filed << ${BITS}) + 
       ${text === undefined ? '' : `AND instr(batch.events, ${text}) > 0`})
   WHERE NOT ${isKnown('queued')}`
 
-type Looked = { id: string; due_at: number; attempts: number; known: number; events: number }
+/** Events that the log has in packs are among those that no row has. */
+type Looked = { id: string; due_at: number; attempts: number; events: number; unseen: { scope: string; id: string }[] }
 
-/** The next batches after the id `after`, oldest first, with the number of events in the log. */
+/** The next batches after the id `after`, oldest first, with the events that no row has. */
 export async function batchesAfter(db: D1Database, after: string, limit: number): Promise<Looked[]> {
   const { results } = await db
     .prepare(
-      `SELECT CAST(batch.id AS TEXT) AS id, due_at, attempts, count(*) AS events, sum(${isKnown('found.value')}) AS known
+      `SELECT CAST(batch.id AS TEXT) AS id, due_at, attempts, count(*) AS events,
+          json_group_array(json_object('scope', found.value->>'scope', 'id', found.value->>'id')) FILTER (WHERE NOT ${isKnown('found.value')}) AS unseen
         FROM queued AS batch CROSS JOIN json_each(batch.events) AS found
         WHERE batch.id IN (SELECT id FROM queued WHERE id > CAST(?1 AS INTEGER) ORDER BY id LIMIT ?2)
         GROUP BY batch.id ORDER BY batch.id`,
     )
     .bind(after, limit)
-    .all<Looked>()
-  return results
+    .all<Omit<Looked, 'unseen'> & { unseen: string | null }>()
+  return results.map((row) => ({ ...row, unseen: JSON.parse(row.unseen ?? '[]') as Looked['unseen'] }))
 }
 
 export const anyQueued = async (db: D1Database): Promise<boolean> => (await db.prepare('SELECT 1 FROM queued LIMIT 1').first()) !== null
 
 const LISTED = '(SELECT CAST(value AS INTEGER) FROM json_each(?1))'
 
-/** The batches of these that still exist, each with its events that are not in the log. */
+/** The batches of these that still exist, each with its events that no row has. */
 export async function unseenBatches(db: D1Database, ids: readonly string[]): Promise<UnseenBatch[]> {
   const { results } = await db
     .prepare(

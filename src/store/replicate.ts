@@ -1,5 +1,9 @@
 import { jsonChunks } from '../base/json.ts'
-import { insertEvents } from './queued.ts'
+import type { Event } from '../core/event.ts'
+import { packedAmong } from './packs/find.ts'
+import type { PackedEvent } from './packs/format.ts'
+import { inOrder, packStatement, placeOf } from './packs/rows.ts'
+import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
 /** An event's state as its scope reports it; `payload` is JSON. Times in ms. */
@@ -22,6 +26,8 @@ export type Report = {
   log_from: number
   kinds: number
   skills: string
+  /** The event's number in its scope, if D1 has no earlier state of it: it may be packed. */
+  nth?: number | null
 }
 export type ScopeReport = {
   scope: string
@@ -47,22 +53,40 @@ export type ModelReport = {
   model_ask_at: number | null
 }
 
-/** Writes events' states and the scope's row. Stale reports change nothing. */
+/** Fewer events are rows: a pack is a row that is written, merged and deleted. */
+const LEAST_PACKED = 64
+/** A larger pack would be slow to read for one event. */
+const PACK_BYTES = 1_500_000
+
+/**
+ * Writes events' states and the scope's row. Stale reports change nothing. Many ordinary events
+ * that are new to D1 go there as packs; those that change later get rows, which hide them there.
+ */
 export async function replicateEvents(
   db: D1Database,
   reports: readonly Report[],
   scope: ScopeReport,
-  { isWritten = false } = {},
+  { isWritten = false, least_packed = LEAST_PACKED } = {},
 ): Promise<void> {
+  const ordinary = reports.filter(isOrdinary)
+  const packed = new Set(ordinary.length < least_packed ? [] : ordinary)
+  const others = packed.size === 0 ? reports : reports.filter((report) => !packed.has(report))
+  const rows = await withTraits(db, scope, others)
   // The payload is inserted as JSON, not as a string within JSON.
-  const statements = jsonChunks(reports.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
+  const statements = jsonChunks(rows.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
+  for (const portion of portionsOf([...packed])) {
+    const events = portion.map((report) => packedOf(report, scope)).toSorted(inOrder)
+    statements.push(packStatement(db, events))
+    const known = jsonChunks(events.map(({ id, revision }) => JSON.stringify([scope.scope, id, revision])))
+    statements.push(...known.map((chunk) => db.prepare(DELETE_OLDER).bind(chunk)))
+  }
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
   for (const chunk of jsonChunks(
     dead.map((report) => JSON.stringify({ ...report, scope: scope.scope, dead_letter_id: crypto.randomUUID() })),
   )) {
     statements.push(db.prepare(UPSERT_DEAD_LETTERS).bind(chunk))
   }
-  const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
+  const discarded = reports.filter((report) => report.discarded || packed.has(report)).map(({ id }) => id)
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
@@ -73,6 +97,50 @@ export async function replicateEvents(
     statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model))
   }
   await db.batch(statements)
+}
+
+/** It ended as most do, when it happened, and D1 has no earlier state of it. */
+const isOrdinary = (report: Report): boolean =>
+  (report.nth ?? null) !== null &&
+  (report.status === 'completed' || report.status === 'ignored') &&
+  !report.discarded &&
+  Math.abs(Date.parse(report.timestamp) - filedAt(report)) < NEAR_MS
+
+function portionsOf(reports: readonly Report[]): Report[][] {
+  const portions: Report[][] = []
+  let size = Infinity
+  for (const report of reports) {
+    if (size > PACK_BYTES) {
+      portions.push([])
+      size = 0
+    }
+    size += report.payload.length
+    portions.at(-1)?.push(report)
+  }
+  return portions
+}
+
+function packedOf(report: Report, { scope }: ScopeReport): PackedEvent {
+  const { id, status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills } = report
+  const { id: _id, scope: _scope, type, meta, ...payload } = JSON.parse(report.payload) as Event
+  const { trace_id: _trace_id, ...others } = meta
+  const seq = placeOf({ scope, filed: filedAt(report), nth: report.nth ?? 0 })
+  const facts = { status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills }
+  return { seq, id, scope, type, ...facts, payload: { ...payload, meta: others } }
+}
+
+/** An event that was packed, and has changed since, keeps the traits that its pack has. */
+async function withTraits(db: D1Database, { scope }: ScopeReport, reports: readonly Report[]): Promise<readonly Report[]> {
+  const changed = reports.flatMap(({ id, nth }) => (nth === null ? [{ scope, id }] : []))
+  const rowless = await withoutRow(db, changed)
+  if (rowless.length === 0) return reports
+  const packed = await packedAmong(db, rowless, Math.min(...reports.map(({ accepted_at }) => accepted_at)))
+  return reports.map((report) => {
+    const known = packed.get(nameOf({ scope, id: report.id }))
+    if (!known) return report
+    const skills = known.skills.includes(report.skills) ? known.skills : known.skills + report.skills
+    return { ...report, log_from: Math.min(known.log_from, report.log_from), kinds: known.kinds | report.kinds, skills }
+  })
 }
 
 const rowOf = ({ payload, ...report }: Report): string => {
@@ -102,6 +170,10 @@ const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, v
     log_from = min(coalesce(events.log_from, excluded.log_from), excluded.log_from), kinds = events.kinds | excluded.kinds,
     skills = CASE WHEN instr(events.skills, excluded.skills) > 0 THEN events.skills ELSE substr(events.skills || excluded.skills, 1, 4000) END
   WHERE excluded.revision > events.revision`
+
+/** A row of an event that a pack has in a newer state: a note of the queue that buried it. */
+const DELETE_OLDER = `DELETE FROM events WHERE seq IN (SELECT seq FROM json_each(?1) AS packed
+  CROSS JOIN events ON events.id = packed.value->>1 AND events.scope = packed.value->>0 AND events.revision < packed.value->>2)`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)
   SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'stack', value->>'attempts',

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { blob, index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
 /**
  * The log of events, replicated from the scopes. `seq` begins with the time at which the event was
@@ -49,6 +49,37 @@ export const events = sqliteTable(
       .where(sql`status NOT IN ('completed', 'ignored')`),
   ],
 )
+
+/**
+ * Many ordinary events in a row, compressed. An event with a row in `events` counts as that row
+ * says. The other columns tell a search what the pack cannot have; `scopes`, `types` and `statuses`
+ * are JSON lists, or null if they would be long. The id begins with the time of `last`.
+ */
+export const packs = sqliteTable('packs', {
+  id: integer().primaryKey(),
+  /** The lowest and the highest place of its events. */
+  first: integer().notNull(),
+  last: integer().notNull(),
+  events: integer().notNull(),
+  /** When its newest event was accepted, in ms. */
+  accepted_at: integer().notNull(),
+  raw_bytes: integer().notNull(),
+  scopes: text(),
+  types: text(),
+  statuses: text(),
+  /** Hashes of the ids and traces, of 8 bytes; null if `pack_index` has them. */
+  hashes: blob(),
+  data: blob().notNull(),
+})
+
+/** Hashes of the ids and traces in full packs, in order, by `packs/index-place.ts`. */
+export const packIndex = sqliteTable('pack_index', {
+  place: integer().primaryKey(),
+  accepted_at: integer().notNull(),
+  /** Ids of packs, as a JSON list: an entry has a hash and a place in this list. */
+  packs: text().notNull(),
+  entries: blob().notNull(),
+})
 
 /**
  * Sent batches. The sweep deletes a row once `events` has its events, and resends after `due_at`.

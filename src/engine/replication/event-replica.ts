@@ -23,10 +23,17 @@ const MARK = 'replicated'
 
 type Sized = { seq: number; id: string; bytes: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
-type Portion = { events: Sized[]; changes: TraitChanges; reaches: number }
+type Portion = {
+  events: Sized[]
+  changes: TraitChanges
+  reaches: number
+  /** Events after this `seq` are new to D1, and may be packed. */
+  known: number
+}
 
 /** `failed_at` is the `seq` of the log entry with the error's stack. */
-type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | keyof TraceTraits> & {
+type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | 'nth' | keyof TraceTraits> & {
+  seq: number
   discarded: number | null
   failed_at: number | null
 }
@@ -36,7 +43,7 @@ type ReportedParts = {
   database: Database
   settings: () => Settings
   agent: () => Agent
-  inbox: { readonly open: number }
+  inbox: { readonly open: number; readonly last: number }
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
   features: readonly { readonly reports?: () => Partial<ScopeReport> }[]
   /** The fields about the model: its calls, and its outage. */
@@ -72,6 +79,9 @@ type EventReplicaParts = ReportedParts & {
  * of this process are held in memory; after a restart the log is read. If the process dies before
  * D1 has a change, it is replicated again; if it dies before the watermark is written, D1 sees the
  * same revision twice and ignores it.
+ *
+ * An event is offered for a pack once, with its first report: if that may have failed, and in each
+ * later report, it is a row, which hides the event in a pack.
  */
 export class EventReplica implements Follows {
   readonly name = 'replica'
@@ -84,6 +94,8 @@ export class EventReplica implements Follows {
   #held = noChanges()
   /** The last entry that was followed. */
   #seq: number
+  /** D1 may have events up to this `seq`, from this process or one before it. */
+  #told: number
   #portion: Portion | null = null
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
@@ -94,6 +106,7 @@ export class EventReplica implements Follows {
   constructor(parts: EventReplicaParts) {
     this.#parts = parts
     this.#mark = parts.database.read(MARK, 0)
+    this.#told = parts.inbox.last
     this.from = this.#held_from = this.#seq = parts.log.last
   }
 
@@ -146,7 +159,7 @@ export class EventReplica implements Follows {
     for (;;) {
       this.#portion ??= this.#nextPortion()
       const { events, changes, reaches } = this.#portion
-      while (events.length > 0) await this.#sendSome(events, changes, unit)
+      while (events.length > 0) await this.#sendSome(this.#portion, unit)
       await replicateCalls(db, reportOf(this.#parts), Array.from(changes.calls.values()))
       this.#portion = null
       if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
@@ -164,7 +177,7 @@ export class EventReplica implements Follows {
     if (this.#mark >= this.#held_from) {
       const changes = this.#held
       this.#held = noChanges()
-      return { events: this.#sized(changes), changes, reaches: this.#seq }
+      return this.#portionOf(changes, this.#seq, this.#told)
     }
     const entries = log.read(this.#mark, BATCH, this.#held_from + 1)
     const changes = noChanges()
@@ -172,7 +185,13 @@ export class EventReplica implements Follows {
       const entry = JSON.parse(text) as LogEntry
       noteEntry(changes, entry, { seq, at: Date.parse(entry.at) })
     }
-    return { events: this.#sized(changes), changes, reaches: entries.at(-1)?.seq ?? this.#held_from }
+    return this.#portionOf(changes, entries.at(-1)?.seq ?? this.#held_from, Infinity)
+  }
+
+  #portionOf(changes: TraitChanges, reaches: number, known: number): Portion {
+    const events = this.#sized(changes)
+    this.#told = Math.max(this.#told, events.at(-1)?.seq ?? 0)
+    return { events, changes, reaches, known }
   }
 
   #sized(changes: TraitChanges): Sized[] {
@@ -183,13 +202,17 @@ export class EventReplica implements Follows {
   }
 
   /** Replicates as many of the first events as one report takes and removes them from the list. */
-  async #sendSome(events: Sized[], changes: TraitChanges, unit: UnitOfWork): Promise<void> {
+  async #sendSome(portion: Portion, unit: UnitOfWork): Promise<void> {
+    const { events, changes, known } = portion
     let count = 0
     for (let bytes = 0; count < Math.min(events.length, this.#most) && bytes < limits.page_bytes; count += 1)
       bytes += events[count]?.bytes ?? 0
     const some = events.slice(0, count)
+    // Until D1 has answered, it may have these.
+    portion.known = Infinity
     try {
-      await this.#report(some, changes)
+      await this.#report(some, changes, known)
+      portion.known = known
     } catch (error) {
       if (await this.#isFound(some, error, unit)) events.shift()
       return
@@ -199,17 +222,18 @@ export class EventReplica implements Follows {
   }
 
   /** Also writes the scope's own row if it has changed or was not written this minute. */
-  async #report(some: readonly Sized[], changes: TraitChanges): Promise<void> {
+  async #report(some: readonly Sized[], changes: TraitChanges, known = Infinity): Promise<void> {
     const { database, db, now, log } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
-      `SELECT id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
+      `SELECT seq, id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
           CASE WHEN status = 'dead_lettered' THEN outcome->>'log_seq' END AS failed_at
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
     const { agent } = reportOf(this.#parts)
-    const reports = rows.map(({ discarded, failed_at, ...row }) => ({
+    const reports = rows.map(({ seq, discarded, failed_at, ...row }) => ({
       ...row,
+      nth: seq > known ? seq : null,
       payload: cleanedJson(row.payload, log),
       ...(changes.events.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
       agent,

@@ -1,6 +1,9 @@
 import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSummary } from '../../contract/reports/trace.ts'
-import { coveredBy } from '../events.ts'
-import { seqAt } from '../queued.ts'
+import { coveredBy, covers } from '../event-filter.ts'
+import { packedByTrace } from '../packs/find.ts'
+import type { PackedEvent } from '../packs/format.ts'
+import { packedPage } from '../packs/page.ts'
+import { msOf, nameOf, seqAt } from '../queued.ts'
 import { jsonChunks } from '../../base/json.ts'
 
 /** A scope's part of a trace, by the log entries that name no event. Times in ms. */
@@ -70,7 +73,9 @@ function rangeOf(trace_id: string): [string, string] {
   return time === null ? ['0', '0'] : [seqAt(time - NEAR_MS), seqAt(time + NEAR_MS)]
 }
 
+/** `key`: its place in lists. */
 export type TraceEvent = {
+  key: string
   trace_id: string
   id: string
   scope: string
@@ -88,19 +93,32 @@ export type TraceEvent = {
 const COLUMNS = 'trace_id, events.id, scope, events.type, status, accepted_at, ended_at, agent, kinds, skills, log_from, revision'
 const MOST_EVENTS = 5000
 
-/** The events of these traces that the caller may see, oldest first. */
-export async function eventsOfTraces(db: D1Database, trace_ids: readonly string[], patterns: readonly string[]): Promise<TraceEvent[]> {
+/** The events of these traces that the caller may see, oldest first. None is older than `since`. */
+export async function eventsOfTraces(
+  db: D1Database,
+  trace_ids: readonly string[],
+  patterns: readonly string[],
+  since = 0,
+): Promise<TraceEvent[]> {
+  // Packs first: an event that changes in between is then there twice, and its row is shown.
+  const packed = (await packedByTrace(db, trace_ids, since)).filter(({ scope }) => covers(patterns, scope))
   const asked = JSON.stringify(trace_ids.map((trace_id) => [trace_id, ...rangeOf(trace_id)]))
   const covered = patterns.includes('*') ? '?2 IS NOT NULL' : coveredBy('?2')
-  const sql = `SELECT * FROM (
+  const sql = `SELECT CAST(seq AS TEXT) AS key, * FROM (
       SELECT seq, ${COLUMNS} FROM json_each(?1) AS asked CROSS JOIN events ON trace_key = asked.value->>0
       UNION ALL
       SELECT seq, ${COLUMNS} FROM json_each(?1) AS asked CROSS JOIN events
         ON seq >= CAST(asked.value->>1 AS INTEGER) AND seq < CAST(asked.value->>2 AS INTEGER) AND trace_id = asked.value->>0 AND trace_key IS NULL
     ) WHERE ${covered} ORDER BY seq LIMIT ${MOST_EVENTS}`
   const { results } = await db.prepare(sql).bind(asked, JSON.stringify(patterns)).all<TraceEvent>()
-  return results
+  if (packed.length === 0) return results
+  const ofRows = new Set(results.map(nameOf))
+  return [...results, ...packed.filter((event) => !ofRows.has(nameOf(event))).map(traceEvent)]
+    .toSorted((one, other) => (BigInt(one.key) < BigInt(other.key) ? -1 : 1))
+    .slice(0, MOST_EVENTS)
 }
+
+const traceEvent = ({ seq, ...event }: PackedEvent): TraceEvent => ({ ...event, key: String(seq) })
 
 export type TraceCall = Pick<TraceEvent, 'trace_id' | 'scope' | 'agent' | 'kinds' | 'skills' | 'status'> & {
   started_at: number
@@ -177,7 +195,8 @@ function conditions(of: string, source: Source, { patterns, scope, agent, kind, 
 /** Traces by their newest matching event, or else call, newest first. */
 export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ items: TraceSummary[]; next_cursor: string | null }> {
   const { patterns, limit } = query
-  const pages = await Promise.all([pageOf(db, 'events', query), pageOf(db, 'calls', query)])
+  const packed = await packedPageOf(db, query)
+  const pages = [packed, ...(await Promise.all([pageOf(db, 'events', query), pageOf(db, 'calls', query)]))]
   // A source that stopped before its end has not shown its rows below that place.
   const reached = pages.flatMap(({ next }) => (next === null ? [] : [BigInt(next)]))
   const floor = reached.reduce((highest, next) => (next > highest ? next : highest), -1n)
@@ -185,22 +204,38 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
     .flatMap((page) => page.rows)
     .filter(({ key }) => BigInt(key) >= floor)
     .toSorted((one, other) => (BigInt(one.key) < BigInt(other.key) ? 1 : -1))
-  const shown = rows.slice(0, limit)
-  const next_cursor = rows.length > limit ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
+  // A cursor is a place: events of one place are on one page.
+  const end = rows.findIndex(({ key }, index) => index >= limit && key !== rows[index - 1]?.key)
+  const shown = end === -1 ? rows : rows.slice(0, end)
+  const next_cursor = rows.length > shown.length ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
   const ids = [...new Set(shown.map(({ trace_id }) => trace_id))]
-  const [found, called] = await Promise.all([eventsOfTraces(db, ids, patterns), callsOfTraces(db, ids, patterns)])
+  const [found, called] = await Promise.all([eventsOfTraces(db, ids, patterns, startOf(shown)), callsOfTraces(db, ids, patterns)])
   const events = Map.groupBy(found, ({ trace_id }) => trace_id)
   const calls = Map.groupBy(called, ({ trace_id }) => trace_id)
   const isListed = (event: TraceEvent) => matches(event, query)
+  // The newest event of a trace has its place, also if that is not within the times of the list.
+  const isOlder = ({ key }: TraceRow, of: readonly TraceEvent[]) =>
+    of.some((event) => BigInt(event.key) > BigInt(key) && matches(event, { ...query, since: undefined, until: undefined }))
   const listed = new Set<string>()
-  const items = shown.flatMap(({ trace_id, source }) => {
+  const items = shown.flatMap((row) => {
+    const { trace_id, source } = row
     const of = events.get(trace_id) ?? []
     // A trace with a matching event is listed by that.
-    if (listed.has(trace_id) || (source === 'calls' && of.some(isListed))) return []
+    if (listed.has(trace_id) || (source === 'calls' ? of.some(isListed) : isOlder(row, of))) return []
     listed.add(trace_id)
     return summaryOf(trace_id, of, calls.get(trace_id) ?? [])
   })
   return { items, next_cursor }
+}
+
+const DAY_MS = 86_400_000
+/** No event of these traces is older, in ms: their ids have times, which seem to be right. */
+function startOf(rows: readonly TraceRow[]): number {
+  const times = rows.map(({ key, trace_id }) => {
+    const time = timeIn(trace_id)
+    return time === null || time > msOf(BigInt(key)) ? 0 : time
+  })
+  return Math.max(0, Math.min(...times) - DAY_MS)
 }
 
 /** The same conditions, for an event that was read. */
@@ -220,22 +255,37 @@ function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, 
 
 type TraceRow = { key: string; trace_id: string; source: Source }
 
+/** The packed events that match, as rows. */
+async function packedPageOf(db: D1Database, query: TraceQuery): Promise<Page> {
+  const { status, patterns, scope, limit } = query
+  if (status !== undefined && status !== 'ok' && status !== 'partial') return { rows: [], next: null }
+  const { since, before } = boundsOf(query)
+  const isWanted = (event: PackedEvent) =>
+    covers(patterns, event.scope) && matches(traceEvent(event), { ...query, since: undefined, until: undefined })
+  const bounds = { after: BigInt(since) - 1n, before: BigInt(before), rising: false }
+  const { events, reach } = await packedPage(db, { patterns, scope, ...bounds, types: undefined, status: undefined, most: limit, isWanted })
+  const rows = events.map(({ seq, trace_id }) => ({ key: String(seq), trace_id, source: 'events' as const }))
+  return { rows, next: reach === null ? null : String(reach) }
+}
+
+/** The lowest place of the list, and the one that it ends before. */
+function boundsOf({ since, until, cursor }: TraceQuery): { since: string; before: string } {
+  const ends = [cursor, until && seqAt(Date.parse(until))].flatMap((seq) => (seq === undefined ? [] : [BigInt(seq)]))
+  return {
+    since: since === undefined ? '-1' : seqAt(Date.parse(since)),
+    before: ends.length === 0 ? '9223372036854775807' : String(ends.reduce((one, other) => (one < other ? one : other))),
+  }
+}
+
+type Page = { rows: TraceRow[]; next: string | null }
+
 /** The rows of one source. `next`: where it continues; null at its end. */
-async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<{ rows: TraceRow[]; next: string | null }> {
-  const { patterns, scope, agent, skill, since, until, min_duration_ms, cursor, limit, status } = query
+async function pageOf(db: D1Database, source: Source, query: TraceQuery): Promise<Page> {
+  const { patterns, scope, agent, skill, min_duration_ms, limit, status } = query
   // A call is never partial: no statement, whose plan would read all calls for an empty list.
   if (status !== undefined && sources[source].statuses[status].length === 0) return { rows: [], next: null }
-  const until_seq = until === undefined ? null : seqAt(Date.parse(until))
-  const before = [cursor, until_seq].flatMap((seq) => (seq === undefined || seq === null ? [] : [BigInt(seq)]))
-  const params = [
-    since === undefined ? '-1' : seqAt(Date.parse(since)),
-    before.length === 0 ? '9223372036854775807' : String(before.reduce((one, other) => (one < other ? one : other))),
-    scope ?? null,
-    agent ?? null,
-    skill ?? null,
-    min_duration_ms ?? null,
-    JSON.stringify(patterns),
-  ]
+  const { since, before } = boundsOf(query)
+  const params = [since, before, scope ?? null, agent ?? null, skill ?? null, min_duration_ms ?? null, JSON.stringify(patterns)]
   const columns = source === 'events' ? COLUMNS : CALL_COLUMNS
   const looked = `SELECT seq, ${columns} FROM ${source} WHERE ${scope === undefined ? 'true' : 'scope = ?3'}
     AND trace_id IS NOT NULL AND seq >= CAST(?1 AS INTEGER) AND seq < CAST(?2 AS INTEGER) ORDER BY seq DESC LIMIT ${MOST_LOOKED_AT}`

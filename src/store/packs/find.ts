@@ -1,0 +1,83 @@
+import { nameOf, withoutRow } from '../queued.ts'
+import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
+import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS } from './index-place.ts'
+import { FULL, readPacks } from './rows.ts'
+
+/** Packs that one hash may have in a row of the index. */
+const MOST_PACKS = 500
+
+const SMALL = `SELECT DISTINCT CAST(packs.id AS TEXT) AS id FROM packs CROSS JOIN json_each(?1) AS asked
+  WHERE packs.id < ${FULL} AND accepted_at >= ?2 AND instr(hashes, unhex(asked.value)) > 0`
+const INDEXED = `SELECT asked.value->>0 AS hash, packs,
+    hex(substr(entries, instr(entries, unhex(asked.value->>0)), ${ENTRY_BYTES * MOST_PACKS})) AS found
+  FROM json_each(?1) AS asked CROSS JOIN pack_index
+    ON place >= asked.value->>1 AND place < asked.value->>1 + ${INDEX_SLOT} AND accepted_at >= ?2 AND instr(entries, unhex(asked.value->>0)) > 0`
+
+/** Ids of the packs that may have one of these ids of events or traces. */
+async function packsWith(db: D1Database, texts: readonly string[], since: number): Promise<string[]> {
+  const hashes = texts.map(packHash)
+  const places = hashes.flatMap((hash) => Array.from({ length: INDEX_LEVELS }, (_, level) => [hash, indexPlace(level, hash)]))
+  const [small, indexed] = await db.batch<{ id: string; hash: string; packs: string; found: string }>([
+    db.prepare(SMALL).bind(JSON.stringify(hashes), since),
+    db.prepare(INDEXED).bind(JSON.stringify(places), since),
+  ])
+  const found = (indexed?.results ?? []).flatMap(({ hash, packs, found: entries }) => {
+    const ids = JSON.parse(packs) as string[]
+    const nths: number[] = []
+    // Entries of one hash follow each other.
+    for (let at = 0; entries.startsWith(hash.toUpperCase(), at); at += ENTRY_BYTES * 2)
+      nths.push(Number.parseInt(entries.slice(at + HASH_DIGITS, at + HASH_DIGITS + NAME_DIGITS), 16))
+    return nths.flatMap((nth) => ids[nth] ?? [])
+  })
+  return [...new Set([...(small?.results ?? []).map(({ id }) => id), ...found])]
+}
+
+/** Packs that are read at once for a look-up. */
+const READ_AT_ONCE = 8
+
+/** Packed events with one of these ids, or of one of these traces, that `isWanted`. */
+async function packedWith(
+  db: D1Database,
+  texts: readonly string[],
+  isWanted: (event: PackedEvent) => boolean,
+  since = 0,
+): Promise<PackedEvent[]> {
+  if (texts.length === 0) return []
+  const ids = await packsWith(db, texts, since)
+  const found = new Map<string, PackedEvent>()
+  for (let from = 0; from < ids.length; from += READ_AT_ONCE) {
+    const packs = await readPacks(db, ids.slice(from, from + READ_AT_ONCE))
+    // An event may be in two packs, as it was: one of them was written again.
+    for (const event of Array.from(packs.values()).flat()) if (isWanted(event)) found.set(`${event.seq} ${nameOf(event)}`, event)
+  }
+  return [...found.values()]
+}
+
+/** The packed events of this id in all scopes, unless a row has them. */
+export const packedById = async (db: D1Database, id: string): Promise<PackedEvent[]> =>
+  withoutRow(db, await packedWith(db, [id], (event) => event.id === id))
+
+/** The packed events of these traces, accepted at `since` or later, unless a row has them. */
+export async function packedByTrace(db: D1Database, trace_ids: readonly string[], since: number): Promise<PackedEvent[]> {
+  const asked = new Set(trace_ids)
+  return withoutRow(db, await packedWith(db, trace_ids, ({ trace_id }) => asked.has(trace_id), since))
+}
+
+/**
+ * The newest packed one of each of these events, by `scope id`, whether or not rows have them, of
+ * those that were accepted at `since` or later, in ms.
+ */
+export async function packedAmong(
+  db: D1Database,
+  events: readonly { scope: string; id: string }[],
+  since?: number,
+): Promise<Map<string, PackedEvent>> {
+  const asked = new Set(events.map(nameOf))
+  const found = await packedWith(
+    db,
+    events.map(({ id }) => id),
+    (event) => asked.has(nameOf(event)),
+    since,
+  )
+  return new Map(found.toSorted((one, other) => one.accepted_at - other.accepted_at).map((event) => [nameOf(event), event]))
+}

@@ -1,0 +1,202 @@
+import { messageOf } from '../../base/error-text.ts'
+import { warn } from '../../base/warn.ts'
+import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
+import { hashesOf, HASH_DIGITS, PackDamaged, type PackedEvent } from './format.ts'
+import { FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
+import { BITS, nameOf } from '../queued.ts'
+
+const DAY_MS = 86_400_000
+/** A pack that has one of these is full: it is indexed, and merged no more. */
+const FULL_PACK = { events: 2048, bytes: 400_000, raw_bytes: 4_000_000 }
+/** Packs that merge have so much together, at most. */
+const MOST = { events: 4096, bytes: 800_000, raw_bytes: 8_000_000 }
+const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
+/** Small packs that one run looks at, oldest first. */
+const MOST_LOOKED_AT = 4000
+const MOST_MERGED = 64
+
+type Small = Record<(typeof MEASURES)[number], number> & { id: string }
+
+const isFull = (pack: Omit<Small, 'id'>): boolean => MEASURES.some((name) => pack[name] >= FULL_PACK[name])
+const sizeOf = (packs: readonly Small[]) => {
+  const size = { events: 0, bytes: 0, raw_bytes: 0 }
+  for (const pack of packs) for (const name of MEASURES) size[name] += pack[name]
+  return size
+}
+const dayOf = (id: string): number => Math.floor(Number(BigInt(id) >> BigInt(BITS)) / DAY_MS)
+const levelOfPack = ({ events }: Small): number => Math.floor(Math.log(events) / Math.log(FAN_OUT))
+
+/**
+ * Merges small packs that have become many, so that a list reads few of them. A merge is one batch
+ * of D1: the new pack is there when the others are gone. Packs of two days stay apart, since
+ * retention deletes whole ones. Returns the number of merges.
+ */
+export async function mergePacks(db: D1Database, now: number, most = 50): Promise<number> {
+  const damaged = new Set<string>()
+  let merges = 0
+  let indexed = false
+  for (let before = -1; before < merges && merges < most;) {
+    before = merges
+    let small = (await smallPacks(db)).filter(({ id }) => !damaged.has(id))
+    for (let packs = nextMerge(small, now); packs !== null && merges < most; packs = nextMerge(small, now)) {
+      const is_full = await merge(db, packs, damaged)
+      indexed ||= is_full
+      merges += 1
+      const gone = new Set(packs)
+      small = small.filter((pack) => !gone.has(pack))
+    }
+  }
+  if (indexed) while (await mergeIndex(db));
+  return merges
+}
+
+async function smallPacks(db: D1Database): Promise<Small[]> {
+  const sql = `SELECT CAST(id AS TEXT) AS id, events, octet_length(data) AS bytes, raw_bytes FROM packs WHERE id < ${FULL} ORDER BY id LIMIT ${MOST_LOOKED_AT}`
+  const { results } = await db.prepare(sql).all<Small>()
+  return results
+}
+
+/** Packs of one day and of about one size, or of a day that is over; null if none are to merge. */
+function nextMerge(small: readonly Small[], now: number): Small[] | null {
+  const today = Math.floor(now / DAY_MS)
+  const groups = Map.groupBy(small, (pack) => (dayOf(pack.id) < today ? `${dayOf(pack.id)}` : `${dayOf(pack.id)} ${levelOfPack(pack)}`))
+  for (const [name, group] of groups) {
+    const least = name.includes(' ') ? FAN_OUT : 2
+    const own = group.find(isFull)
+    if (own) return [own]
+    if (group.length < least && !isFull(sizeOf(group))) continue
+    let count = 1
+    const fits = (packs: readonly Small[]) => MEASURES.every((measure) => sizeOf(packs)[measure] <= MOST[measure])
+    while (count < Math.min(group.length, MOST_MERGED) && fits(group.slice(0, count + 1))) count += 1
+    return group.slice(0, count)
+  }
+  return null
+}
+
+/** Returns true if the new pack is full. */
+async function merge(db: D1Database, packs: readonly Small[], damaged: Set<string>): Promise<boolean> {
+  const ids = packs.map(({ id }) => id)
+  const events = await readable(db, ids, damaged)
+  if (events === null) return false
+  const is_full = isFull({ ...sizeOf(packs), events: events.length })
+  const id = is_full ? await freeId(db, FULL + idFrom(events.at(-1)?.seq ?? 0n)) : undefined
+  await db.batch([
+    packStatement(db, events, { replaces: ids, ...(id !== undefined && { id }) }),
+    ...(id === undefined ? [] : [indexStatement(db, 0, entriesOf(events, 0), { packs: [String(id)], accepted_at: newest(events) })]),
+    db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(ids)),
+  ])
+  return is_full
+}
+
+const newest = (events: readonly PackedEvent[]): number => Math.max(...events.map(({ accepted_at }) => accepted_at))
+
+/** All events of the packs in order, each once; null if one is damaged, which is left alone. */
+async function readable(db: D1Database, ids: readonly string[], damaged: Set<string>): Promise<PackedEvent[] | null> {
+  const events = new Map<string, PackedEvent>()
+  for (const id of ids) {
+    try {
+      for (const event of Array.from((await readPacks(db, [id])).values()).flat()) events.set(`${event.seq} ${nameOf(event)}`, event)
+    } catch (error) {
+      if (!(error instanceof PackDamaged)) throw error
+      warn({ message: 'a damaged pack of events is not merged', id, error: messageOf(error) })
+      damaged.add(id)
+    }
+  }
+  return ids.some((id) => damaged.has(id)) ? null : [...events.values()].toSorted(inOrder)
+}
+
+async function freeId(db: D1Database, least: bigint): Promise<bigint> {
+  const sql = 'SELECT CAST(max(id) + 1 AS TEXT) AS id FROM packs WHERE id >= CAST(?1 AS INTEGER) AND id < CAST(?2 AS INTEGER)'
+  const row = await db
+    .prepare(sql)
+    .bind(String(least), String(least + (1n << BigInt(BITS))))
+    .first<{ id: string | null }>()
+  return row?.id ? BigInt(row.id) : least
+}
+
+/** Entries in hexadecimal digits, in order: the hash, and the place of its pack in the list. */
+const entriesOf = (events: readonly PackedEvent[], nth: number): string[] =>
+  hashesOf(events)
+    .toSorted()
+    .map((hash) => hash + nth.toString(16).padStart(NAME_DIGITS, '0'))
+
+/** Fails, and with it its batch, if a row that it replaces is not there. */
+const INSERT_INDEX = `INSERT INTO pack_index (place, accepted_at, packs, entries)
+  SELECT coalesce((SELECT max(place) + 1 FROM pack_index WHERE place >= ?1 AND place < ?1 + ${INDEX_SLOT}), ?1), ?2,
+    CASE WHEN (SELECT count(*) FROM pack_index WHERE place IN (SELECT value FROM json_each(?5))) = json_array_length(?5) THEN ?3 END, unhex(?4)`
+
+type Indexed = { packs: readonly string[]; accepted_at: number; replaces?: readonly number[] }
+
+const indexStatement = (db: D1Database, place: number, entries: readonly string[], { packs, accepted_at, replaces = [] }: Indexed) =>
+  db.prepare(INSERT_INDEX).bind(place, accepted_at, JSON.stringify(packs), entries.join(''), JSON.stringify(replaces))
+
+type IndexRow = { place: number; accepted_at: number; packs: string; entries: string }
+
+/** Merges eight rows of a part of the index into a row of each part below. False if none are. */
+async function mergeIndex(db: D1Database): Promise<boolean> {
+  const parts = `SELECT min(place) AS place FROM pack_index GROUP BY place / ${INDEX_SLOT} HAVING count(*) >= ${FAN_OUT} LIMIT 1`
+  const found = await db.prepare(parts).first<{ place: number }>()
+  const level = found ? levelOf(found.place) : INDEX_LEVELS
+  if (!found || level + 1 >= INDEX_LEVELS) return false
+  const sql = `SELECT place, accepted_at, packs, hex(entries) AS entries FROM pack_index WHERE place >= ?1 AND place < ?1 + ${INDEX_SLOT} ORDER BY place LIMIT ${FAN_OUT}`
+  const { results } = await db.prepare(sql).bind(partOf(found.place)).all<IndexRow>()
+  const named = [...new Set(results.flatMap(({ packs }) => JSON.parse(packs) as string[]))]
+  const there = await db
+    .prepare('SELECT CAST(id AS TEXT) AS id FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
+    .bind(JSON.stringify(named))
+    .all<{ id: string }>()
+  const packs = there.results.map(({ id }) => id)
+  const parted = Map.groupBy(results.flatMap((row) => renamed(row, packs)).toSorted(), (entry) =>
+    indexPlace(level + 1, entry.slice(0, HASH_DIGITS)),
+  )
+  const replaces = results.map(({ place }) => place)
+  const accepted_at = Math.max(...results.map((row) => row.accepted_at))
+  await db.batch([
+    ...Array.from(parted, ([place, entries]) => indexStatement(db, place, entries, { packs, accepted_at, replaces })),
+    db.prepare('DELETE FROM pack_index WHERE place IN (SELECT value FROM json_each(?1))').bind(JSON.stringify(replaces)),
+  ])
+  return true
+}
+
+/** The entries of a row whose pack is still there, with its place in another list. */
+function renamed({ packs, entries }: IndexRow, list: readonly string[]): string[] {
+  const nths = (JSON.parse(packs) as string[]).map((id) => list.indexOf(id))
+  const digits = ENTRY_BYTES * 2
+  return Array.from({ length: entries.length / digits }, (_, index) =>
+    entries.slice(index * digits, (index + 1) * digits).toLowerCase(),
+  ).flatMap((entry) => {
+    const nth = nths[Number.parseInt(entry.slice(HASH_DIGITS), 16)] ?? -1
+    return nth < 0 ? [] : [entry.slice(0, HASH_DIGITS) + nth.toString(16).padStart(NAME_DIGITS, '0')]
+  })
+}
+
+/** Deletes packs whose events were all accepted before `before`; returns the number of events. */
+export async function forgetPacks(db: D1Database, before: number, limit: number): Promise<number> {
+  const sql = `SELECT CAST(id AS TEXT) AS id, events FROM packs
+    WHERE (id < CAST(?1 AS INTEGER) OR (id >= ${FULL} AND id < CAST(?2 AS INTEGER))) AND accepted_at < ?3 LIMIT ?4`
+  const end = idFrom(BigInt(before) << BigInt(BITS))
+  const { results } = await db
+    .prepare(sql)
+    .bind(String(end), String(FULL + end), before, limit)
+    .all<{ id: string; events: number }>()
+  if (results.length === 0) return 0
+  await db.batch([
+    db
+      .prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
+      .bind(JSON.stringify(results.map(({ id }) => id))),
+    db.prepare('DELETE FROM pack_index WHERE accepted_at < ?1').bind(before),
+  ])
+  return results.reduce((sum, { events }) => sum + events, 0)
+}
+
+/** The first place of the oldest packed event's time, as text: no row before it hides an event. */
+export async function oldestPacked(db: D1Database): Promise<string | null> {
+  const row = await db.prepare('SELECT CAST(min(first) AS TEXT) AS first FROM packs').first<{ first: string | null }>()
+  return row?.first ? String(idFrom(BigInt(row.first))) : null
+}
+
+/** The packed events that are overdue, in whole packs, and when the oldest was accepted. */
+export async function overduePacks(db: D1Database, before: number): Promise<{ events: number; oldest: number | null }> {
+  const sql = `SELECT coalesce(sum(CASE WHEN accepted_at < ?1 THEN events END), 0) AS events, min(first) >> ${BITS} AS oldest FROM packs`
+  return (await db.prepare(sql).bind(before).first<{ events: number; oldest: number | null }>()) ?? { events: 0, oldest: null }
+}

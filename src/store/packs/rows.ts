@@ -1,0 +1,77 @@
+import { nameOf, PLACE_BIT, SLOT } from '../queued.ts'
+import { packHash, encodePack, hashesOf, decodePack, type PackedEvent } from './format.ts'
+
+/**
+ * Packs with this bit in their id have their hashes in the index, and are merged no more. The other
+ * ids are smaller: a look-up reads the few packs before this id, and then the index.
+ */
+export const FULL = 1n << 62n
+
+/** A pack lists its scopes and types up to so many, so that a search can leave it out. */
+const MOST_NAMED = 100
+
+/** A place in the upper half of a millisecond, in the scope's order; each copy has the same. */
+export function placeOf({ scope, filed, nth }: { scope: string; filed: number; nth: number }): bigint {
+  const mask = PLACE_BIT - 1n
+  return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${packHash(scope)}`) + BigInt(nth)) & mask)
+}
+
+/** The lowest id of a pack with the newest event `last`; packs of a time follow each other. */
+export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT
+
+/**
+ * A pack under the next free id. Fails, and with it its batch, if one of the packs that it replaces
+ * is not there.
+ */
+const INSERT = `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, scopes, types, statuses, hashes, data)
+  SELECT coalesce((SELECT max(id) + 1 FROM packs WHERE id >= place AND id < place + ${SLOT}), place),
+    CAST(?2 AS INTEGER), CAST(?3 AS INTEGER),
+    CASE WHEN (SELECT count(*) FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?11))) = json_array_length(?11) THEN ?4 END,
+    ?5, ?6, ?7, ?8, ?9, CASE WHEN ?10 <> '' THEN unhex(?10) END, unhex(?12)
+  FROM (SELECT CAST(?1 AS INTEGER) AS place)`
+
+/** The statement that writes a pack of events in the order of `seq`. `id`: if it is full. */
+export function packStatement(
+  db: D1Database,
+  events: readonly PackedEvent[],
+  { id, replaces = [] }: { id?: bigint; replaces?: readonly string[] } = {},
+): D1PreparedStatement {
+  const [first, last] = [events[0], events.at(-1)]
+  if (!first || !last) throw new TypeError('a pack has an event at least')
+  const { data, raw_bytes } = encodePack(events)
+  const named = (name: 'scope' | 'type' | 'status') => {
+    const names = [...new Set(events.map((event) => event[name]))]
+    return names.length > MOST_NAMED ? null : JSON.stringify(names)
+  }
+  return db
+    .prepare(INSERT)
+    .bind(
+      String(id ?? idFrom(last.seq)),
+      String(first.seq),
+      String(last.seq),
+      events.length,
+      Math.max(...events.map(({ accepted_at }) => accepted_at)),
+      raw_bytes,
+      named('scope'),
+      named('type'),
+      named('status'),
+      id === undefined ? hashesOf(events).join('') : '',
+      JSON.stringify(replaces),
+      data,
+    )
+}
+
+/** By place, and then by name: two scopes may have events of one place. */
+export function inOrder(one: PackedEvent, other: PackedEvent): number {
+  if (one.seq !== other.seq) return one.seq < other.seq ? -1 : 1
+  const [name, another] = [nameOf(one), nameOf(other)]
+  return name < another ? -1 : name > another ? 1 : 0
+}
+
+/** The events of these packs, by id. A pack that is gone is left out. */
+export async function readPacks(db: D1Database, ids: readonly string[]): Promise<Map<string, PackedEvent[]>> {
+  if (ids.length === 0) return new Map()
+  const sql = 'SELECT CAST(id AS TEXT) AS id, hex(data) AS data FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))'
+  const { results } = await db.prepare(sql).bind(JSON.stringify(ids)).all<{ id: string; data: string }>()
+  return new Map(results.map(({ id, data }) => [id, decodePack(id, data)]))
+}

@@ -1,0 +1,144 @@
+import { env } from 'cloudflare:workers'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { listEvents } from '../../src/store/events.ts'
+import { forgetPacks, mergePacks } from '../../src/store/packs/merge.ts'
+import { replicateEvents } from '../../src/store/replicate.ts'
+import { live, type Place } from '../support/crash-at-write.ts'
+import { packedNotes, reportOf, scopeRow } from '../support/packs.ts'
+import { freshScope, note, stubOf, until } from '../support/scopes.ts'
+
+const DAY_MS = 86_400_000
+const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS
+const sides = ['before', 'after'] as const
+
+beforeEach(() => env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM pack_index'))
+
+async function listed(scope?: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ['*'], scope, limit: 500, cursor })
+    ids.push(...page.items.map(({ id }) => id))
+    cursor = page.next_cursor
+  }
+  return ids
+}
+
+/** D1 whose call number `at` is not made, or is made and not answered. It counts its calls. */
+function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
+  let calls = 0
+  const made = async <Answer>(call: () => Promise<Answer>): Promise<Answer> => {
+    calls += 1
+    const is_here = calls === place?.at
+    if (is_here && place?.side === 'before') throw new Error('the process died')
+    const answer = await call()
+    if (is_here) throw new Error('the process died')
+    return answer
+  }
+  const db = {
+    prepare: (sql: string) => watched(env.DB.prepare(sql)),
+    batch: (list: D1PreparedStatement[]) => made(() => env.DB.batch(list.map((statement) => inner.get(statement) ?? statement))),
+  }
+  const inner = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
+  function watched(statement: D1PreparedStatement): D1PreparedStatement {
+    const one = {
+      bind: (...values: unknown[]) => watched(statement.bind(...values)),
+      run: () => made(() => statement.run()),
+      all: () => made(() => statement.all()),
+      first: (column: string) => made(() => statement.first(column)),
+    } as D1PreparedStatement
+    inner.set(one, statement)
+    return one
+  }
+  return { db: db as unknown as D1Database, calls: () => calls }
+}
+
+/**
+ * Makes the work die at each of its calls of D1. Lists what is there then, and after the work is
+ * made again.
+ */
+async function everywhere(ids: string, work: (db: D1Database) => Promise<unknown>): Promise<string[]> {
+  await env.DB.exec('DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT * FROM packs')
+  const calm = dyingAt(null)
+  await work(calm.db)
+  expect(calm.calls()).toBeGreaterThan(1)
+  const faults: string[] = []
+  for (let at = 1; at <= calm.calls(); at += 1) {
+    for (const side of sides) {
+      await env.DB.exec('DELETE FROM packs; DELETE FROM pack_index; INSERT INTO packs SELECT * FROM kept')
+      await expect(work(dyingAt({ at, side }).db)).rejects.toThrow('the process died')
+      if ((await listed()).toSorted().join() !== ids) faults.push(`${side} call ${at}`)
+      await work(env.DB)
+      if ((await listed()).toSorted().join() !== ids) faults.push(`${side} call ${at}, made again`)
+    }
+  }
+  await env.DB.exec('DROP TABLE kept')
+  return faults
+}
+
+describe('each event is listed once', () => {
+  test('wherever a merge dies, also one that fills the index', { timeout: 120_000 }, async () => {
+    const ids: string[] = []
+    for (let nth = 0; nth < 9; nth += 1) ids.push(...(await packedNotes('a', 260, START + nth * 60_000)).map(({ id }) => id))
+    expect(await everywhere(ids.toSorted().join(), (db) => mergePacks(db, START))).toEqual([])
+    expect(await env.DB.prepare('SELECT count(*) AS n FROM pack_index').first('n')).toBe(1)
+  })
+
+  test('when two merge at once', async () => {
+    const ids: string[] = []
+    for (let nth = 0; nth < 20; nth += 1) ids.push(...(await packedNotes('a', 5, START + nth * 60_000)).map(({ id }) => id))
+    await Promise.allSettled([mergePacks(env.DB, START), mergePacks(env.DB, START + DAY_MS), forgetPacks(env.DB, START, 100)])
+    expect((await listed()).toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('wherever a report dies, and is made again as rows', async () => {
+    const reports = Array.from({ length: 70 }, (_, index) => reportOf(note('b', `${index}`), { nth: index }))
+    const ids = reports.map(({ id }) => id).toSorted()
+    const calm = dyingAt(null)
+    await replicateEvents(calm.db, reports, scopeRow('b'))
+    for (let at = 1; at <= calm.calls(); at += 1) {
+      for (const side of sides) {
+        await env.DB.exec('DELETE FROM events; DELETE FROM packs')
+        await expect(replicateEvents(dyingAt({ at, side }).db, reports, scopeRow('b'))).rejects.toThrow('the process died')
+        await replicateEvents(
+          env.DB,
+          reports.map((report) => ({ ...report, nth: null })),
+          scopeRow('b'),
+        )
+        expect((await listed()).toSorted()).toEqual(ids)
+      }
+    }
+  })
+
+  test.each(sides)('of a scope that packs, dying %s any write', { timeout: 120_000 }, async (side) => {
+    const run = async (place: Place | null) => {
+      const scope = freshScope()
+      const stub = stubOf(scope)
+      await stub.configure({ agent: 'perceiver' }, 'test')
+      const life = await live(scope, place)
+      const events = Array.from({ length: 80 }, (_, index) => note(scope, `${index}`))
+      const accepted = async () =>
+        stubOf(scope)
+          .accept(events, 'http')
+          .then(({ ok }) => ok)
+          .catch(() => false)
+      await until(accepted, 'the events are accepted')
+      await until(
+        async () =>
+          (
+            await stubOf(scope)
+              .state()
+              .catch(() => null)
+          )?.outbox.waiting === 0,
+        'D1 has them',
+      )
+      life.over = true
+      if (life.died) await until(async () => life.buried, 'it has died')
+      await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has them')
+      return { life, scope, missing: events.length - new Set(await listed(scope)).size, listed: (await listed(scope)).length }
+    }
+    const calm = await run(null)
+    expect(calm).toMatchObject({ missing: 0, listed: 80 })
+    expect(await env.DB.prepare('SELECT count(*) AS n FROM packs').first('n')).toBe(1)
+    for (let at = 1; at <= calm.life.writes; at += 1) expect(await run({ at, side })).toMatchObject({ missing: 0, listed: 80 })
+  })
+})

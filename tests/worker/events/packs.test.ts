@@ -1,0 +1,286 @@
+import { env } from 'cloudflare:workers'
+import * as fc from 'fast-check'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Event } from '../../../src/core/event.ts'
+import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
+import { findEvent, forgetEvents, listEvents, replayEvents, retentionBacklog, type EventListing } from '../../../src/store/events.ts'
+import type { EventFilter } from '../../../src/store/event-filter.ts'
+import { forgetPacks, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
+import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
+import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
+import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
+import { assertProperty } from '../../support/property.ts'
+import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
+import { sweep } from '../../support/sweep.ts'
+
+const DAY_MS = 86_400_000
+/** Noon of a day, so that tests know what is of one day. */
+const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - 3 * DAY_MS + DAY_MS / 2
+const ALL = ['*']
+
+const clear = () =>
+  env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM pack_index; DELETE FROM queued; DELETE FROM dead_letters')
+beforeEach(clear)
+
+const write = (scope: string, reports: Report[], least_packed = 1) => replicateEvents(env.DB, reports, scopeRow(scope), { least_packed })
+const packsOf = async () =>
+  (await env.DB.prepare('SELECT events FROM packs ORDER BY id').all<{ events: number }>()).results.map(({ events }) => events)
+const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${table}`).first<number>('n')
+
+async function listed(filter: Partial<EventFilter> = {}, { limit = 100, rising = false } = {}): Promise<EventListing[]> {
+  const items: EventListing[] = []
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, ...filter, limit, rising, cursor })
+    items.push(...page.items)
+    cursor = page.next_cursor
+  }
+  return items
+}
+
+async function replayed(): Promise<Event[]> {
+  const events: Event[] = []
+  for await (const event of replayEvents(env.DB, { patterns: ALL })) events.push(event)
+  return events
+}
+
+describe('a pack of events', () => {
+  test('is one row, whose events are listed, found by id and by trace, and replayed as rows are', async () => {
+    const events = await packedNotes('a', 80, START)
+    expect([await count('events'), await packsOf()]).toEqual([0, [80]])
+    expect((await listed({}, { limit: 30 })).map(({ event }) => event)).toEqual(events.toReversed())
+    expect((await listed({}, { limit: 7, rising: true })).map(({ event }) => event)).toEqual(events)
+    const [first] = events
+    expect(await findEvent(env.DB, first!.id, { patterns: ALL })).toMatchObject({ id: first!.id, status: 'completed', event: first })
+    expect(await eventsOfTraces(env.DB, [first!.meta.trace_id], ALL)).toMatchObject([{ id: first!.id, scope: 'a', status: 'completed' }])
+    expect(await replayed()).toEqual(events)
+    expect((await listTraces(env.DB, { patterns: ALL, limit: 100 })).items).toHaveLength(80)
+  })
+
+  test('has ordinary events only, and only many of them', async () => {
+    const note = (index: number, fields: Partial<Report>) => reportOf(eventAt('a', START + index * 1000), { nth: index, ...fields })
+    const ordinary = Array.from({ length: 64 }, (_, index) => note(index, {}))
+    await write('a', ordinary.slice(0, 63), 64)
+    expect([await count('events'), await count('packs')]).toEqual([63, 0])
+    const late = reportOf(eventAt('a', START), { nth: 70, accepted_at: START + 5000 })
+    const others = [note(71, { status: 'pending' }), note(72, { status: 'dead_lettered' }), note(73, { nth: null }), late]
+    await clear()
+    await write('a', [...ordinary, ...others], 64)
+    expect([await count('events'), await packsOf()]).toEqual([4, [64]])
+  })
+
+  test('tells a key that may see some scopes of those alone', async () => {
+    await packedNotes('a', 3, START)
+    const [own] = await packedNotes('b/1', 3, START + 500)
+    expect(await listed({ patterns: ['b/*'] }, { limit: 2 })).toHaveLength(3)
+    expect(await listed({ patterns: ['c/*'] })).toEqual([])
+    expect(await findEvent(env.DB, own!.id, { patterns: ['a'] })).toBeNull()
+    expect(await eventsOfTraces(env.DB, [own!.meta.trace_id], ['a'])).toEqual([])
+    expect((await listTraces(env.DB, { patterns: ['a'], limit: 10 })).items).toHaveLength(3)
+  })
+
+  test.each([
+    ['scope', { scope: 'b' }, 3],
+    ['type', { types: ['test.other'] }, 3],
+    ['status', { status: 'ignored' as const }, 3],
+    ['time', { since: new Date(START + 99_000).toISOString() }, 3],
+    ['partial', { partial: true }, 0],
+  ])('is searched by %s', async (_, filter, found) => {
+    await packedNotes('a', 5, START)
+    const others = Array.from({ length: 3 }, (__, index) => eventAt('b', START + 100_000 + index, { type: 'test.other' }))
+    await write(
+      'b',
+      others.map((event, index) => reportOf(event, { nth: index, status: 'ignored' })),
+    )
+    expect(await listed(filter)).toHaveLength(found)
+  })
+
+  test('whose bytes are damaged fails what needs it, by its name, and nothing else', async () => {
+    await packedNotes('a', 3, START)
+    const [fine] = await packedNotes('b', 3, START + 60_000)
+    await env.DB.exec(`UPDATE packs SET data = substr(data, 1, 40) WHERE scopes = '["a"]'`)
+    await expect(listed()).rejects.toThrow(/The pack \d+ of the event log cannot be read/)
+    expect(await listed({ scope: 'b' })).toHaveLength(3)
+    expect(await findEvent(env.DB, fine!.id, { patterns: ALL })).toMatchObject({ id: fine!.id })
+    await mergePacks(env.DB, START + DAY_MS)
+    expect(await packsOf()).toEqual([3, 3])
+  })
+})
+
+describe('an event that changes after it was packed', () => {
+  test('is what its row says, in lists, look-ups and traces, and keeps the traits of its pack', async () => {
+    const [event] = await packedNotes('a', 5, START)
+    await write('a', [reportOf(event!, { nth: null, status: 'dead_lettered', revision: 9, kinds: 4, log_from: 30, skills: '\nx\n' })])
+    expect(await listed({ status: 'completed' })).toHaveLength(4)
+    expect(await listed({ status: 'dead_lettered' })).toHaveLength(1)
+    expect(await listed()).toHaveLength(5)
+    expect(await findEvent(env.DB, event!.id, { patterns: ALL })).toMatchObject({ status: 'dead_lettered' })
+    expect(await eventsOfTraces(env.DB, [event!.meta.trace_id], ALL)).toMatchObject([{ status: 'dead_lettered', kinds: 5, log_from: 1 }])
+  })
+
+  test('is not shown as it was when retention takes its row: that stays as long as its pack', async () => {
+    const [event] = await packedNotes('a', 5, START)
+    await write('a', [reportOf(event!, { nth: null, status: 'cancelled', revision: 9 })])
+    const before = START + 2000
+    expect(await forgetPacks(env.DB, before, 10)).toBe(0)
+    const forgetRows = async (time: number) =>
+      forgetEvents(env.DB, { before: time, after: '-1', limit: 10, packed: await oldestPacked(env.DB) })
+    expect(await forgetRows(before)).toMatchObject({ forgotten: 0 })
+    expect(await retentionBacklog(env.DB, START + 60_000)).toEqual({ events: 6, oldest: START })
+    expect(await forgetPacks(env.DB, START + 60_000, 10)).toBe(5)
+    expect(await forgetRows(START + 60_000)).toMatchObject({ forgotten: 1 })
+  })
+})
+
+describe('a note of what was sent', () => {
+  const sent = async () => {
+    const events = [eventAt('a', START), eventAt('a', START + 1)]
+    await noteQueued(env.DB, [{ id: newBatchId(START), events }], START)
+    await write(
+      'a',
+      events.slice(0, 1).map((event) => reportOf(event, { nth: 1 })),
+    )
+    return events
+  }
+
+  test('does not list what a pack has, and is dropped once packs have all of it', async () => {
+    const [, waiting] = await sent()
+    expect((await listed()).map(({ status }) => status).toSorted()).toEqual(['completed', 'queued'])
+    expect(await listed({ status: 'queued' })).toHaveLength(1)
+    await write('a', [reportOf(waiting!, { nth: 2 })])
+    expect(await listed()).toHaveLength(2)
+    await sweep(env, START + 1000)
+    expect(await count('queued')).toBe(0)
+  })
+
+  test('has only what is in no pack sent again', async () => {
+    const [, waiting] = await sent()
+    // The queue has delivered what was sent later.
+    const [later] = await packedNotes('a', 1, START + 20_000)
+    await noteQueued(env.DB, [{ id: newBatchId(START + 20_000), events: [later!] }], START)
+    const bodies: { events: Event[] }[] = []
+    const EVENTS = {
+      sendBatch: async (messages: Iterable<{ body: { events: Event[] } }>) => bodies.push(...[...messages].map(({ body }) => body)),
+    }
+    await sweep(Object.assign({}, env, { EVENTS }), START + 60_000)
+    expect(bodies.flatMap(({ events }) => events.map(({ id }) => id))).toEqual([waiting!.id])
+  })
+
+  test('that the queue gave up on is no dead letter if a pack has the event, whichever comes first', async () => {
+    const [first] = await packedNotes('a', 3, START)
+    const later = eventAt('a', START + 50_000)
+    const bury = (event: Event) => addDeadLetters(env.DB, deadLettersOf([event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+    await bury(first!)
+    expect([await count('events'), await count('dead_letters')]).toEqual([0, 0])
+    await bury(later)
+    expect([await count('events'), await count('dead_letters')]).toEqual([1, 1])
+    await write('a', [reportOf(later, { nth: 4 })])
+    expect([await count('events'), await count('dead_letters')]).toEqual([0, 0])
+    expect(await listed({ scope: 'a' })).toHaveLength(4)
+  })
+})
+
+describe('packs that have become many', () => {
+  test('merge, and the events of full ones are found by the index', async () => {
+    const events: Event[] = []
+    for (let nth = 0; nth < 40; nth += 1) events.push(...(await packedNotes('a', 60, START + nth * 60_000)))
+    await mergePacks(env.DB, START)
+    const sizes = await packsOf()
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(2400)
+    expect(sizes.length).toBeLessThan(10)
+    await mergePacks(env.DB, START + DAY_MS)
+    expect([await packsOf(), await count('pack_index')]).toEqual([[2400], 1])
+    const some = events.filter((_, index) => index % 300 === 0)
+    for (const { id } of some) expect(await findEvent(env.DB, id, { patterns: ALL })).toMatchObject({ id })
+    expect((await listed({}, { limit: 500 })).map(({ id }) => id)).toEqual(events.map(({ id }) => id).toReversed())
+    expect(await forgetPacks(env.DB, START + DAY_MS, 10)).toBe(2400)
+    expect([await count('packs'), await count('pack_index')]).toEqual([0, 0])
+  })
+
+  test('of different days stay apart: retention takes whole packs', async () => {
+    for (const day of [0, 0, 1, 1]) await packedNotes('a', 3, START + day * DAY_MS)
+    await mergePacks(env.DB, START + 2 * DAY_MS)
+    expect(await packsOf()).toEqual([6, 6])
+  })
+})
+
+/** A step of a random walk. `at` chooses one of the events or batches. */
+type Act =
+  | { do: 'accept'; scope: number; events: number; packs: boolean }
+  | { do: 'change'; at: number; status: 'completed' | 'pending' | 'cancelled' }
+  | { do: 'repeat'; at: number }
+  | { do: 'merge'; days: number }
+  | { do: 'bury'; at: number }
+
+const nat = fc.nat({ max: 1000 })
+const act: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('accept'),
+      scope: fc.nat({ max: 3 }),
+      events: fc.integer({ min: 1, max: 9 }),
+      packs: fc.boolean(),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('change'), at: nat, status: fc.constantFrom('completed', 'pending', 'cancelled') }) },
+  fc.record({ do: fc.constant('repeat'), at: nat }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('merge'), days: fc.nat({ max: 2 }) }) },
+  fc.record({ do: fc.constant('bury'), at: nat }),
+)
+
+test('after any steps each event is once in each list, as its newest report has it', async () => {
+  const steps = fc.array(act, { minLength: 3, maxLength: 25 })
+  const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
+    await clear()
+    const model = new Map<string, { event: Event; report: Report }>()
+    const nths = new Map<string, number>()
+    const batches: { scope: string; reports: Report[] }[] = []
+    let at = START
+    const apply = async (one: Act) => {
+      const known = [...model.values()]
+      const chosen = 'at' in one ? known[one.at % known.length] : undefined
+      if (one.do === 'accept') {
+        const scope = `s/${one.scope}`
+        const reports = Array.from({ length: one.events }, (_, index) => {
+          const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
+          const nth = (nths.get(scope) ?? 0) + 1
+          nths.set(scope, nth)
+          const report = reportOf(event, { nth: one.packs ? nth : null, status: index % 4 === 0 ? 'ignored' : 'completed' })
+          model.set(event.id, { event, report })
+          return report
+        })
+        batches.push({ scope, reports })
+        await write(scope, reports)
+      } else if (one.do === 'change' && chosen) {
+        const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }
+        model.set(chosen.event.id, { ...chosen, report })
+        await write(chosen.event.scope, [report])
+      } else if (one.do === 'repeat') {
+        const batch = batches[one.at % batches.length]
+        // A batch that D1 took without an answer is sent again as rows; or it arrives twice.
+        if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
+      } else if (one.do === 'merge') {
+        await mergePacks(env.DB, at + one.days * DAY_MS)
+      } else if (one.do === 'bury' && chosen) {
+        await addDeadLetters(env.DB, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+      }
+    }
+    for (const one of acts) await apply(one)
+    const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
+    const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
+    const falling = await listed({}, { limit })
+    expect(shown(falling)).toEqual(expected)
+    const times = falling.map(({ timestamp }) => Date.parse(timestamp))
+    expect(times).toEqual(times.toSorted((one, other) => other - one))
+    expect(shown(await listed({}, { limit, rising: true }))).toEqual(expected)
+    for (const status of ['completed', 'ignored', 'pending'] as const)
+      expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
+    expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
+    expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
+    for (const { event, report } of [...model.values()].slice(0, 5)) {
+      expect(await findEvent(env.DB, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
+      expect(await eventsOfTraces(env.DB, [event.meta.trace_id], ALL)).toMatchObject([{ id: event.id, status: report.status }])
+    }
+  })
+  await assertProperty('store/packs: any steps', property, { numRuns: 25 })
+}, 120_000)
