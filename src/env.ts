@@ -47,6 +47,8 @@ export interface Env {
   /** The deployed version, if the binding is configured. */
   CF_VERSION_METADATA?: { id: string }
   REFLEX_MODEL?: string
+  /** `observe`, `ask` or `refuse`: the setting `origins` of scopes that set none. */
+  REFLEX_ORIGINS?: string
   /** The decision model, whose forms `models/decisions/resolve.ts` has. */
   REFLEX_DECISION_MODEL?: string
   /** Own prices as JSON: USD per million tokens, by model. */

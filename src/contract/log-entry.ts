@@ -1,4 +1,5 @@
 import type { UsedLicence } from './licence.ts'
+import type { Doubt } from './origin.ts'
 import { z } from 'zod'
 import type { Json, JsonFields } from '../base/json.ts'
 import type { Action } from './action.ts'
@@ -147,6 +148,8 @@ export type EntryBody =
       idempotence_key: string | null
       cause: Cause
       step?: StepPlace
+      /** Destinations that no trusted origin names. */
+      origins?: Doubt[]
     }
   | {
       kind: 'effect-ended'

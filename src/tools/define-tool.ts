@@ -26,6 +26,8 @@ export class AwaitsPerson extends Error {
 export const whyAnchored = (names: readonly string[]): string =>
   `waits for a person: touches ${names.map((name) => `the anchor ${name}`).join(' and ')}`
 
+export const whyDoubted = (sentences: readonly string[]): string => `waits for a person: ${sentences.join('; ')}`
+
 function* valuesIn(value: unknown): Generator<string> {
   if (typeof value === 'string') yield value
   else if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') yield String(value)
@@ -101,6 +103,15 @@ export type ToolDefinition<Input = unknown> = {
   undoes?: { tool: string; match: readonly string[] }
   /** Only reads: its output is not kept, and a call that a crash cut off is repeated. */
   repeatable?: boolean
+  /** Only reads, by its method or what its server says. */
+  reads?: boolean
+  /**
+   * Paths of the arguments that decide where it goes or on whom it acts. Unset: assumed from
+   * formats and names, see docs/security.md. An empty list: none.
+   */
+  destinations?: readonly string[]
+  /** Strangers write its output, or the fields at these paths: no value there may direct a call. */
+  untrusted?: boolean | readonly string[]
   /** Only steps of skills may call it, so that the gate decides on each call. */
   plans_only?: boolean
   /** The reason these secrets may not be in its input, or null. Without it, no secret may. */
@@ -108,6 +119,9 @@ export type ToolDefinition<Input = unknown> = {
   /** Throws if the effect did not happen, and CutOff if it may have. */
   execute: (input: Input, call: ToolCall) => Promise<unknown>
 }
+
+export const onlyReads = ({ repeatable = false, reads = false }: Pick<ToolDefinition, 'repeatable' | 'reads'>): boolean =>
+  repeatable || reads
 
 /** A tool as the effect lane runs it, for models, triggers and reflexes. */
 export function defineTool<Input>(definition: ToolDefinition<Input>): ToolDefinition {

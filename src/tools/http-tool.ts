@@ -10,13 +10,16 @@ import { argumentsRefusal, secretHosts, secretOf } from './tool-secrets.ts'
 
 /** A scope's HTTP tool as the effect lane runs it. */
 export function httpToolOf(setting: HttpToolSetting, { allowed_hosts }: { allowed_hosts: readonly string[] }): ToolDefinition {
-  const { description, idempotence_key: key, repeatable = false, plans_only = false, undoes } = setting
+  const { description, method, idempotence_key: key, repeatable = false, plans_only = false, undoes, destinations, untrusted } = setting
   return defineTool<JsonFields>({
     description,
     ...inputOf(setting),
     repeatable,
     plans_only,
     ...(undoes && { undoes }),
+    ...(destinations && { destinations }),
+    ...(untrusted !== undefined && { untrusted }),
+    reads: repeatable || method === 'GET',
     // The lane's own limit, so that a timeout counts as an effect that may have happened.
     timeout_ms: setting.timeout_ms ?? HTTP_TIMEOUT_MS,
     ...(key === undefined ? {} : { idempotence_key: (input: JsonFields) => keyOf(key, input) }),

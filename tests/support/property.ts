@@ -54,6 +54,8 @@ export const SEEDS = {
   'skills/plan/blackboard': 2137547291,
   'skills/plan/template': 1586319865,
   'tools/key-text': 1655068787,
+  'tools/origins: words': 730195823,
+  'tools/origins: texts': 1290476151,
   'traces/recording: a flipped bit': 1879133067,
   'traces/recording: a cut': 873529950,
   'traces/redact': 1322613901,

@@ -29,6 +29,8 @@ export type DoctorHealth = {
     schema?: 'fits' | 'outdated' | 'unknown'
     schema_error: string | null
     database_bytes?: number | null
+    /** Older servers do not have it. */
+    origins?: 'observe' | 'ask' | 'refuse'
     secrets: { name: string; problem: string | null }[] | null
   } | null
 }
@@ -93,8 +95,15 @@ function deploymentChecks({ deployment }: DoctorHealth, timing: Timing): HealthC
     secrets === null
       ? check('secrets', 'warning', 'not checked', 'Only an admin key of every scope sees the names of secrets.')
       : check('secrets', 'ok', named(secrets.filter(({ problem }) => problem === null)) || 'none'),
+    ...(deployment.origins ? [check('origins', 'ok', ORIGINS[deployment.origins])] : []),
     clockCheck(deployment.time, timing),
   ]
+}
+
+const ORIGINS = {
+  observe: 'a destination that nobody named is only logged; REFLEX_ORIGINS = "ask" has a person asked (docs/security.md)',
+  ask: 'a person is asked about a destination that nobody named',
+  refuse: 'a call to a destination that nobody named is refused',
 }
 
 type Deployment = NonNullable<DoctorHealth['deployment']>

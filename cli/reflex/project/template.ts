@@ -91,6 +91,7 @@ function configuration(name: string, wrangler: string): string {
   return wrangler
     .replace(/^name = .*$/m, `name = ${JSON.stringify(name)}`)
     .replace(/(?:^#.*\n)*\[\[rules\]\]\n(?:.+\n)*\n?/m, '')
+    .replace('# REFLEX_ORIGINS =', 'REFLEX_ORIGINS =')
     .replace('node cli/prepare.js', `node ${INSTALLED}/dist/cli/reflex/bin.js prepare`)
     .replace('# Builds the page and, for wrangler dev, lays', '# For wrangler dev: lays')
     .replace('# The dashboard, which `npm run build` makes. Its', "# The dashboard. The page's")

@@ -67,7 +67,12 @@ export const sshGuard = defineAgent({
   },
   probes: { is_private_network: isPrivateNetwork },
   // Retries outlast a short outage of D1 or the webhook; long lists take a model a while.
-  settings: { max_attempts: 9, turn_timeout_ms: 120_000 },
+  settings: {
+    max_attempts: 9,
+    turn_timeout_ms: 120_000,
+    // Attackers write the lines, and say which address is blocked by what they do.
+    trusted_text: [{ in: 'log.line', what: ['address'], tools: ['block', 'unblock'] }],
+  },
   offline: [{ name: 'block the listed addresses', answer: guardOffline }],
   routes: sshGuardRoutes,
   retention: [{ name: 'incidents', forget: forgetIncidents }],

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { originModes } from '../origin.ts'
 
 const at = z.iso.datetime().nullable()
 export const modelCalls = z.object({
@@ -45,6 +46,7 @@ export const deployment = z.object({
   }),
   schema_error: z.string().nullable().meta({ description: 'Why the tables in D1 do not fit this version; a migration is missing.' }),
   database_bytes: z.int().nullable().meta({ description: 'What D1 holds; null if it did not answer. The limit of the platform is 10 GB.' }),
+  origins: z.enum(originModes).meta({ description: 'The setting `origins` of scopes that set none.' }),
   secrets: z.array(secret).nullable().meta({
     description: 'Names of the secrets that are set, and what is wrong with them; null unless the key is an admin of every scope.',
   }),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Doubt } from '../origin.ts'
 import { setting } from '../setting.ts'
 
 const pattern = z.string().trim().min(1).max(256)
@@ -21,5 +22,8 @@ export const anchorsSetting = setting(
   [{ name: 'the production database', match: ['db-prod-*', '*://prod.example.com/*'], tools: ['db.*', 'http.*'] }],
 )
 
-/** A call of any tool that needs a person because its input touches `anchors`, by name. */
-export type AnchoredCall = { tool: string; input: Record<string, unknown>; anchors: string[] }
+/**
+ * A call of any tool that needs a person because its input touches `anchors`, by name, or because
+ * no trusted origin names its destinations.
+ */
+export type AnchoredCall = { tool: string; input: Record<string, unknown>; anchors: string[]; origins?: Doubt[] }

@@ -40,6 +40,16 @@ const address = z
   .regex(/^https?:\/\/[^/?#\s{}@]+(?:[/?#]|$)/, 'must be an address whose scheme and host contain no {{slot}} and no password')
   .refine(slotsOnly, NO_SLOT)
 
+const paths = z.array(z.string().min(1).max(128)).max(20)
+const untrusted = z
+  .union([z.boolean(), paths])
+  .optional()
+  .meta({
+    description:
+      'Strangers write its output, or the fields at these paths: no value from there may say where an effect goes. ' +
+      'Unset: true for a tool that reads an address, such as a `url`.',
+  })
+
 const common = {
   url: address.meta({ description: '`{{slots}}` are allowed after the host.' }),
   headers: plainHeaders.optional().meta({ description: 'Headers without credentials.' }),
@@ -80,6 +90,12 @@ export const httpToolSetting = z
       description:
         'Identifies an effect that must happen once in this scope, such as `refund:{{order}}`, or with the prefix `global:` once in the deployment. Omit it for steps of plans that are undone and repeated: a plan has its own key.',
     }),
+    destinations: paths.optional().meta({
+      description:
+        'Arguments that decide where it goes or on whom it acts, as paths. Unset: assumed from formats and names (docs/security.md). An empty list: none.',
+      examples: [['recipient']],
+    }),
+    untrusted,
     repeatable: z.boolean().optional().meta({ description: 'It has no side effects: a call that a crash interrupts is repeated.' }),
     undoes: z
       .strictObject({ tool: z.string().min(1).max(128), match: z.array(z.string().min(1).max(64)).min(1).max(16) })
@@ -100,6 +116,13 @@ export const mcpServerSetting = z.strictObject({
   ...common,
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be 1 to 32 of a-z 0-9 _ and -'),
   type: z.enum(['http', 'sse']).optional(),
+  destinations: z.record(z.string().min(1).max(128), paths).optional().meta({
+    description: 'For each tool, the arguments that decide where it goes or on whom it acts. Unset: assumed from formats and names.',
+  }),
+  untrusted: z
+    .union([z.boolean(), paths])
+    .optional()
+    .meta({ description: 'Strangers write what its tools give, or those by these names. Unset: true for tools that read an address.' }),
 })
 export type McpServerSetting = z.infer<typeof mcpServerSetting>
 

@@ -16,6 +16,7 @@ import {
 } from '../../features/learning/contract/setting.ts'
 import { defaultRetry, effectiveRetry, mergeRetry, namesTwoAttempts, onToolError, retryPatch, retrySettings } from './retry.ts'
 import { fitsBytes } from '../../base/json.ts'
+import { originSettings } from './origins.ts'
 import { overlap, whenFunctions, whenWindows } from './when.ts'
 import { setting } from '../setting.ts'
 import { webhooks } from '../../features/notices/contract/setting.ts'
@@ -219,6 +220,7 @@ const fields = {
   ),
   ...outsideTools,
   anchors: anchorsSetting,
+  ...originSettings,
   webhooks,
   parameters: z.record(z.string().min(1).max(64), z.json()).meta({
     description: "Parameters for the agent's tools and trigger.",
@@ -298,6 +300,9 @@ export const defaultSettings: Settings = {
   http_tools: [],
   mcp_servers: [],
   anchors: [],
+  origins: 'observe',
+  trusted_senders: ['key:admin'],
+  trusted_text: [],
   webhooks: [],
   parameters: {},
 }

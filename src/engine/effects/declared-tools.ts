@@ -106,12 +106,15 @@ export class DeclaredTools {
   /** The server validates the input. */
   #mcpDefinition(server: McpServerSetting, tool: string, known: McpTool | undefined): ToolDefinition {
     const { allowed_hosts } = this.#parts.settings()
+    const { destinations = {}, untrusted } = server
     return defineTool({
       description: known?.description ?? tool,
       input: z.record(z.string(), z.json()),
       ...(known ? { shown_input: known.shown_input } : {}),
       ...(server.timeout_ms === undefined ? {} : { timeout_ms: server.timeout_ms }),
       plans_only: server.plans_only ?? false,
+      ...(Object.hasOwn(destinations, tool) && { destinations: destinations[tool] ?? [] }),
+      ...(untrusted !== undefined && { untrusted: typeof untrusted === 'boolean' ? untrusted : untrusted.includes(tool) }),
       secret_refusal: (env, names) => argumentsRefusal(env, server, names),
       execute: (input, { env, scope, fetch, signal, secrets }) =>
         callMcpTool(server, tool, input, { env, scope, fetch, signal, allowed_hosts, secrets }),

@@ -1,9 +1,10 @@
 import { v7 as uuidv7 } from 'uuid'
-import { argumentsHash, isGlobalKey, anchorsTouched, AwaitsPerson, whyAnchored } from '../../tools/define-tool.ts'
+import { argumentsHash, isGlobalKey, anchorsTouched, AwaitsPerson, whyAnchored, whyDoubted } from '../../tools/define-tool.ts'
 import type { ScopedLocks } from '../../core/scoped-locks.ts'
 import type { EntryHead, NewEntry } from '../../contract/log-entry.ts'
 import { hideInError } from '../../base/secrets.ts'
 import type { Json } from '../../base/json.ts'
+import type { Doubt } from '../../contract/origin.ts'
 import type { AnchoredCall } from '../../contract/settings/anchors.ts'
 import { CutOff } from '../../tools/may-have-happened.ts'
 import type { StepEnd } from '../../skills/runner/ports.ts'
@@ -27,6 +28,7 @@ import { childHead, scopeHead } from '../log/spans.ts'
 import { toolFailure } from '../log/failures.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import { effectId, type EffectJournal, type RecordedEffect, releaseUndone } from './effect-journal.ts'
+import type { CallOrigins } from './call-origins.ts'
 import type { GlobalKeys } from './global-keys.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 
@@ -38,9 +40,10 @@ type LaneParts = Pick<Reflexes, Used> & {
   journal: EffectJournal
   global_keys: GlobalKeys
   locks: ScopedLocks
+  origins: CallOrigins
 }
 /** `input` is as it is logged; if it names secrets, `filled` is what the tool is called with. */
-type ReadyRequest = EffectRequest & { filled: Filled }
+type ReadyRequest = EffectRequest & { filled: Filled; doubts: readonly Doubt[] }
 /** An effect in the lane. `place` is null if it has no journal row. */
 /** Returns the id of the approval; null if an equal question waits already. */
 type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
@@ -56,6 +59,7 @@ type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | u
  */
 export class EffectLane {
   readonly journal: EffectJournal
+  readonly origins: CallOrigins
   readonly #parts: LaneParts
   /** Recorded effects that a turn has reused: the same call twice in one turn is two effects. */
   readonly #reused = new Map<string, Set<string>>()
@@ -65,6 +69,7 @@ export class EffectLane {
   constructor(parts: LaneParts) {
     this.#parts = parts
     this.journal = parts.journal
+    this.origins = parts.origins
   }
 
   /** Runs a tool, or answers from the journal. Throws for invalid input, and if the tool throws. */
@@ -80,10 +85,10 @@ export class EffectLane {
     const filled = fillSecrets(this.#parts, request)
     const parsed = effectInput({ ...request, input: filled.input })
     const input = filled.names.length > 0 ? request.input : parsed
-    await this.#demandPerson({ ...request, input }, parsed)
+    const doubts = await this.#demandPerson({ ...request, input }, parsed)
     const leave = await this.#enter(request.signal)
     try {
-      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed } }, leave)
+      return await this.#inLane({ ...request, input, filled: { ...filled, input: parsed }, doubts }, leave)
     } catch (error) {
       leave()
       throw error
@@ -95,15 +100,27 @@ export class EffectLane {
     this.#ask = ask
   }
 
-  /** Throws if the call touches an anchor, and nobody allowed it. */
-  async #demandPerson({ tool, input, turn_id, step, head, signal, approved = false }: EffectRequest, called_with: unknown): Promise<void> {
-    const anchors = approved ? [] : anchorsTouched(this.#parts.settings().anchors, { tool, input: called_with })
-    if (anchors.length === 0) return
+  /**
+   * Throws if the call touches an anchor or goes where no trusted origin sends it, and nobody
+   * allowed it. Returns the doubts for the log.
+   */
+  async #demandPerson(request: EffectRequest, called_with: unknown): Promise<readonly Doubt[]> {
+    const { tool, input, turn_id, step, head, signal, approved = false } = request
+    const { anchors: all, origins: mode } = this.#parts.settings()
+    const anchors = approved ? [] : anchorsTouched(all, { tool, input: called_with })
+    const found = this.origins.doubts(request, called_with)
+    const doubts = found.map(({ doubt }) => doubt)
+    const said = found.map(({ sentence }) => sentence)
+    const asks = mode === 'ask' && found.length > 0
+    if (mode === 'refuse' && found.length > 0) throw new Error(`${tool} is refused: ${said.join('; ')}`)
+    if (anchors.length === 0 && !asks) return doubts
     signal.throwIfAborted()
-    const why = `${tool} ${whyAnchored(anchors)}`
+    const reasons = [...(anchors.length > 0 ? [whyAnchored(anchors)] : []), ...(asks ? [whyDoubted(said)] : [])]
+    const why = `${tool} ${reasons.join(', and ')}`
     if (step) throw new Error(`${why}: set policy.needs_approval_if of the skill, since this was not known before its run`)
     if (turn_id === null) throw new Error(why)
-    const approval_id = await this.#ask({ tool, input: input as AnchoredCall['input'], anchors }, why, head)
+    const call = { tool, input: input as AnchoredCall['input'], anchors, ...(asks && { origins: doubts }) }
+    const approval_id = await this.#ask(call, why, head)
     throw new AwaitsPerson(
       `${why}: ${approval_id === null ? 'it waits for an approval already' : `it waits for the approval ${approval_id}`}`,
     )
@@ -181,6 +198,7 @@ export class EffectLane {
       idempotence_key: key,
       cause: request.cause,
       ...(step && { step }),
+      ...(request.doubts.length > 0 && { origins: this.#shown(request.doubts, request) as Doubt[] }),
     })
     if (place) this.#parts.journal.begin(unit, { ...place, tool: request.tool, arguments_hash, key, log_seq, started_at: started })
     return { id, place, key, head, started }
@@ -223,7 +241,9 @@ export class EffectLane {
     unit.count({ effects: 1, effects_failed: result.status === 'ok' ? 0 : 1 })
     unit.log({ ...head, duration_ms: unit.now - started, ...this.#endEntry(request, begun, result) })
     if (place) global_keys.settleEffect(place, result, unit.now)
-    if (result.status === 'ok') releaseUndone(unit, this.#parts, request.definition, request.input)
+    if (result.status !== 'ok') return
+    this.origins.note(request, result.output)
+    releaseUndone(unit, this.#parts, request.definition, request.input)
   }
 
   #reuse(
@@ -234,6 +254,7 @@ export class EffectLane {
     const { turn_id, step } = request
     if (turn_id !== null) this.#reused.set(turn_id, (this.#reused.get(turn_id) ?? new Set()).add(id))
     const recorded: unknown = output === null ? null : JSON.parse(output)
+    this.origins.note(request, recorded)
     const result: EffectResult = { status: 'reused', output: recorded, error }
     const close: HeldEffect['close'] = (unit, end) => {
       unit.log({ ...childHead(request.head), ...this.#endEntry(request, { id, key }, result) })

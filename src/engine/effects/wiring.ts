@@ -5,6 +5,7 @@ import { TurnRows } from '../inbox/inbox.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import { Turns } from '../turns/turn-lane.ts'
 import { Timers } from '../upkeep/timers.ts'
+import { CallOrigins } from './call-origins.ts'
 import { DoneKeys, EffectJournal } from './effect-journal.ts'
 import { EffectLane } from './effect-lane.ts'
 import { GlobalKeys } from './global-keys.ts'
@@ -23,7 +24,8 @@ export function composeLanes(parts: Reflexes) {
   const done_keys = new DoneKeys(database)
   const journal = new EffectJournal({ database, done_keys })
   const global_keys = new GlobalKeys(parts)
-  const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks() })
+  const origins = new CallOrigins(parts)
+  const effects = new EffectLane({ ...parts, journal, global_keys, locks: new ScopedLocks(), origins })
   const turns = new Turns({ ...parts, ...access, rows: new TurnRows(database), settlement, effects })
   const timers = new Timers(parts)
   const outcomes = new EventOutcomes({ ...parts, ...access, turns })

@@ -1,4 +1,5 @@
 import type { AgentRegistry } from '../../agent/registry.ts'
+import { deploymentMode } from '../../contract/origin.ts'
 import { conditionError } from '../../agent/condition.ts'
 import type { Agent } from '../../agent/define-agent.ts'
 import { fitsBytes } from '../../base/json.ts'
@@ -122,7 +123,15 @@ export class SettingsStore {
 
   #effective(set: SettingsPatch): [Agent, Settings] {
     const agent = this.#parts.agents.agentOf(this.#parts.scope, set.agent ?? undefined)
-    const merged = { ...defaultSettings, ...agent.settings, ...set, ...effectiveGroups([agent.settings ?? {}, set]), agent: agent.name }
+    const origins = deploymentMode(this.#parts.env)
+    const merged = {
+      ...defaultSettings,
+      origins,
+      ...agent.settings,
+      ...set,
+      ...effectiveGroups([agent.settings ?? {}, set]),
+      agent: agent.name,
+    }
     return [agent, settings.parse(merged)]
   }
 }

@@ -153,6 +153,7 @@ export class Skills {
         const found = toolbox.forPlan(tool)
         return found.ok ? null : found.detail
       },
+      origins: (planned) => this.#parts.effects.origins.ofPlan(planned),
       probes: (agent().probes ?? {}) as SessionPorts['probes'],
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),

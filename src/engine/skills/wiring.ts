@@ -13,6 +13,7 @@ import { buildBulletin, goalOf } from '../../skills/bulletin/bulletin.ts'
 import { transitionPrior } from '../../skills/bulletin/transitions.ts'
 import { type Bulletin } from '../../contract/skill.ts'
 import type { Manifest } from '../../skills/manifest/manifest.ts'
+import { onlyReads } from '../../tools/define-tool.ts'
 import { placeOf } from '../../skills/manifest/compat.ts'
 import type { SkillsPageOf } from '../../contract/scope-api.ts'
 import { entityTypesIn } from '../../skills/session/context.ts'
@@ -82,13 +83,10 @@ class SkillViews {
 
   /** A tool that is not known may act, whatever the manifest says. */
   #acts({ plan, effects }: Manifest): boolean {
-    const { toolbox, settings } = this.#parts
+    const { toolbox } = this.#parts
     const reads = (name: string): boolean => {
       const found = toolbox.forPlan(name)
-      return (
-        found.ok &&
-        (found.definition.repeatable === true || settings().http_tools.some((tool) => tool.name === name && tool.method === 'GET'))
-      )
+      return found.ok && onlyReads(found.definition)
     }
     return effects.external.length > 0 || plan.steps.some(({ tool }) => !reads(tool))
   }

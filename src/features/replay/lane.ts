@@ -201,7 +201,8 @@ function endOfCall(
   const parsed = host.agents.agentOf(source.scope, settings.agent).tools[tool]?.input.safeParse(input)
   const asked = clean(parsed?.success ? parsed.data : input)
   // A person was asked instead.
-  if (effects.length === 0 && anchorsTouched(settings.anchors, { tool, input: asked }).length > 0) return ACTED
+  const asks = settings.origins === 'ask' && ended.status === 'ok'
+  if (effects.length === 0 && (asks || anchorsTouched(settings.anchors, { tool, input: asked }).length > 0)) return ACTED
   for (const [index, effect] of effects.entries()) {
     const known = source.inputOf(effect)
     const replayed = parsed ? asked : asLogged(asked, known?.value)

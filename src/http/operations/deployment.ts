@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { deploymentSecrets, SHORTEST_SECRET, TOOL_SECRET_HOSTS, TOOL_SECRET_PREFIX, WEBHOOK_SECRET_PREFIX } from '../../base/secrets.ts'
 import { isAdminOfAll, type Principal } from '../../contract/principal.ts'
+import { deploymentMode } from '../../contract/origin.ts'
 import type { deployment } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
@@ -36,6 +37,7 @@ export async function deploymentReport(
     schema: found.schema,
     schema_error: found.error,
     database_bytes: bytes,
+    origins: deploymentMode(env),
     secrets: isAdminOfAll(principal) ? secretsOf(env) : null,
   }
 }

@@ -1,4 +1,5 @@
 import type { ControlPlaneVerdict } from '../../contract/policy.ts'
+import type { OriginMode } from '../../contract/origin.ts'
 import type { SkillState } from '../../contract/skill.ts'
 import type { Blackboard, InputSource } from '../plan/blackboard.ts'
 import type { ProbeCall, Probes } from '../cel/expression.ts'
@@ -37,6 +38,8 @@ export type GateRequest = {
   refused_here?: boolean
   /** The anchors of the scope that the plan touches, by name. */
   anchored?: readonly string[]
+  /** Destinations of the plan that no trusted origin names, in sentences. */
+  origins?: { mode: OriginMode; said: readonly string[] }
   /** The verdict of the control plane, if there is one. */
   control_plane?: ControlPlaneVerdict
   probes?: Probes

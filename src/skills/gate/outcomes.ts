@@ -1,6 +1,6 @@
 import { holdsReference } from '../plan/template.ts'
 import { parsePath, readPath, evaluate, compileExpression, valuesRead, type ExpressionScope, type ProbeSession } from '../cel/expression.ts'
-import { whyAnchored } from '../../tools/define-tool.ts'
+import { whyAnchored, whyDoubted } from '../../tools/define-tool.ts'
 import type { GateCheck, GateRequest, Need, StageOutcome, GateVerdict } from './decision.ts'
 import { sensitiveIn, shownValue, type SecretMask } from './mask.ts'
 import type { BoundInputs } from '../plan/blackboard.ts'
@@ -265,7 +265,7 @@ function stateOutcome({ state }: GateRequest): StageOutcome {
 }
 
 function approvalOutcome(
-  { manifest: { policy }, approved = false, anchored = [], control_plane }: GateRequest,
+  { manifest: { policy }, approved = false, anchored = [], origins, control_plane }: GateRequest,
   facts: Facts,
 ): PolicyOutcome {
   const checks: GateCheck[] = []
@@ -279,6 +279,14 @@ function approvalOutcome(
     const message = whyAnchored(anchored)
     checks.push({ check: 'anchors', passed: approved, detail: message })
     if (!approved) return { verdict: 'needs_approval', checks, needs: [{ need: 'person', message }] }
+  }
+  if (origins) {
+    const { mode, said } = origins
+    const detail = said.join('; ')
+    checks.push({ check: 'origins', passed: approved || mode === 'observe', detail })
+    const message = mode === 'ask' ? whyDoubted(said) : detail
+    if (!approved && mode !== 'observe')
+      return { verdict: mode === 'ask' ? 'needs_approval' : 'deny', checks, needs: [{ need: 'person', message }] }
   }
   for (const expression of policy.needs_approval_if) {
     const evaluation = evaluate(expression, facts.scope, facts.session)

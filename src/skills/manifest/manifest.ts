@@ -162,6 +162,10 @@ const input = z.strictObject({
   name: slotName,
   type: valueType,
   required: z.boolean().default(false),
+  destination: z
+    .boolean()
+    .optional()
+    .describe('True if it decides where the plan acts, false if it does not. Unset: as the tools of the steps say, or by format and name.'),
   secret: z.boolean().optional().describe('True if it comes from the blackboard or the caller, never from a model.'),
   description: description.optional().describe('The model receives it.'),
 })

@@ -5,10 +5,10 @@ import { limits } from '../../base/limits.ts'
 import type { ExpressionScope } from '../cel/expression.ts'
 import type { Manifest, ManifestStep, Compensation } from '../manifest/manifest.ts'
 import { writeBlackboard, type Blackboard, bindInputs, fitsType } from './blackboard.ts'
-import { resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
+import { isSecretReference, placesIn, resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
 import type { Anchor } from '../../contract/settings/anchors.ts'
 
-type Planned = { manifest: Manifest; inputs: JsonFields; blackboard: Blackboard }
+export type Planned = { manifest: Manifest; inputs: JsonFields; blackboard: Blackboard }
 
 /**
  * The anchors that the steps and compensations of a plan touch, by what is known before it runs.
@@ -25,6 +25,34 @@ export function anchorsOf(anchors: readonly Anchor[] = [], { manifest, inputs, b
   const { steps, compensation } = manifest.plan
   const touched = [...steps, ...compensation].flatMap(({ tool, args }) => anchorsTouched(anchors, { tool, input: mapJson(args, known) }))
   return [...new Set(touched)]
+}
+
+/** The inputs that the manifest declares as destinations. */
+export function declaredDestinations({ manifest, inputs, blackboard }: Planned): JsonFields {
+  const { inputs: bound } = bindInputs(manifest, inputs, blackboard)
+  const names = manifest.signature.inputs.flatMap(({ name, destination }) => (destination === true ? [name] : []))
+  return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(bound, name) ? [[name, bound[name] ?? null]] : [])))
+}
+
+/**
+ * The calls of a plan with what its author did not write: constants are gone, and an argument that
+ * is a template is the list of its parts. What steps give is not known yet: it is whole fields of
+ * outputs.
+ */
+export function openArguments({ manifest, inputs, blackboard }: Planned): { tool: string; args: unknown }[] {
+  const { inputs: bound } = bindInputs(manifest, inputs, blackboard)
+  const scope = templateScope({ inputs: bound, blackboard }, {})
+  const safe = new Set(manifest.signature.inputs.flatMap(({ name, destination }) => (destination === false ? [name] : [])))
+  const partsOf = (value: unknown): unknown => {
+    if (typeof value !== 'string') return isSecretReference(value) ? null : value
+    return placesIn(value).flatMap(({ place, path }): Json[] => {
+      if (path?.[0] === 'inputs' && safe.has(String(path[1]))) return []
+      const resolved = resolveTemplate(`{{${place}}}`, scope)
+      return resolved.ok && !isSecretReference(resolved.value) ? [resolved.value] : []
+    })
+  }
+  const { steps, compensation } = manifest.plan
+  return [...steps, ...compensation].map(({ tool, args }) => ({ tool, args: mapJson(args, partsOf) }))
 }
 
 /**

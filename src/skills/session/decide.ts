@@ -90,6 +90,8 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
   const refused_here = isRefused(settings.refused_skills, skill.manifest)
   const tools = ports.tools()
   const anchored = anchorsOf(settings.anchors, { manifest: skill.manifest, inputs, blackboard })
+  // A caller from outside, who has a key, says where it goes.
+  const origins = request.from === 'caller' ? null : ports.origins?.({ manifest: skill.manifest, inputs, blackboard })
   return {
     manifest: skill.manifest,
     state: skill.state,
@@ -110,6 +112,7 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...(approval === null && !(ports.whyCounts?.() ?? request.text_is_why === true) && { why_counts: false as const }),
     ...(refused_here && { refused_here }),
     ...(anchored.length > 0 && { anchored }),
+    ...(origins && { origins }),
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }

@@ -4,8 +4,10 @@ import type { ControlPlaneVerdict, PolicyQuestion } from '../../contract/policy.
 import type { SkillState } from '../../contract/skill.ts'
 import type { SkillIndex } from '../bulletin/skill-index.ts'
 import type { Probes } from '../cel/expression.ts'
+import type { GateRequest } from '../gate/decision.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import type { Blackboard } from '../plan/blackboard.ts'
+import type { Planned } from '../plan/compile.ts'
 import type { ParseRequest } from '../plan/slots.ts'
 import type { Journal, RunnerPorts, RunStatus } from '../runner/ports.ts'
 import type { DecisionReport, ProposalResult } from './result.ts'
@@ -114,6 +116,8 @@ export type SessionPorts = {
   tools(): readonly string[]
   /** The reason that a tool is not available, or null if the host knows none. */
   absence?(tool: string): string | null
+  /** Destinations of a plan that no trusted origin names; null if all are known. */
+  origins?(planned: Planned): GateRequest['origins'] | null
   /** In a replay: whether a keyword in `why` counted. Live, the request says so. */
   whyCounts?(): boolean
   probes: Probes

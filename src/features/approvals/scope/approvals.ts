@@ -11,7 +11,7 @@ import type { AskedCall } from '../../../contract/held-call.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
 import { tellApproval, type HeldRun } from './approved-runs.ts'
-import { callHead, callOf, decideCall, logCallAsked, type HeldCall } from './held-calls.ts'
+import { aboutOf, callHead, callOf, decideCall, logCallAsked, questionOf, type HeldCall } from './held-calls.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { ProofInScope } from '../../proof/scope/in-scope.ts'
 import type { Unit } from '../../../kernel/unit.ts'
@@ -220,9 +220,9 @@ export class ParkedRuns implements ScopeFeature {
   /** Asks once for a call that waits. Null if it waits already. */
   async askCall(held: AskedCall, why: string, place?: CallPlace): Promise<string | null> {
     const { unit, outbox, log } = this.#parts
-    const { tool: skill_id, input, ...about } = callOf(held)
+    const { tool: skill_id, input } = callOf(held)
     if (this.#waiting().length >= MOST_WAITING) throw new Error(`${why}; ${MOST_WAITING} approvals wait already`)
-    const inputs = log.clean({ ...input, ...about }) as ApprovalRequest['inputs']
+    const inputs = log.clean({ ...input, ...aboutOf(held) }) as ApprovalRequest['inputs']
     const kind = 'payment' in held ? 'payment' : 'call'
     const of = { kind, skill_id, version: '', manifest_hash: '', inputs, why } as const
     const head = callHead(place)
@@ -257,7 +257,7 @@ export class ParkedRuns implements ScopeFeature {
     const { scope, agent } = this.#parts
     for (const { run } of this.#waiting()) {
       const { expires_at: _at, head: _head, ...one } = JSON.parse(run) as Held & { head?: EntryHead }
-      if (sameJson(one, held)) return null
+      if (sameJson(questionOf(one), questionOf(held))) return null
     }
     const approval_id = crypto.randomUUID()
     const expires_at = unit.now + ANSWER_WITHIN_MS

@@ -50,8 +50,25 @@ export function decideCall(
 
 const shown = (call: Payment | AnchoredCall) => ({
   skill_id: call.tool,
-  ...('anchors' in call ? { anchors: call.anchors } : { payment: { to: call.to, amount: call.amount } }),
+  ...('anchors' in call ? causesOf(call) : { payment: { to: call.to, amount: call.amount } }),
 })
+
+/** Why a person is asked. */
+const causesOf = ({ anchors, origins }: AnchoredCall) => ({ ...(anchors.length > 0 && { anchors }), ...(origins && { origins }) })
+
+/** The fields that a person sees beside the input. */
+export function aboutOf(held: AskedCall): object {
+  if ('call' in held) return causesOf(held.call)
+  const { tool: _tool, input: _input, ...about } = held.payment
+  return about
+}
+
+/** Equal questions are asked once, wherever their values stand. */
+export function questionOf(held: object): object {
+  if (!('call' in held)) return held
+  const { origins: _origins, ...call } = (held as { call: AnchoredCall }).call
+  return { call }
+}
 
 type Approved = (Payment | AnchoredCall) & { head: EntryHead }
 

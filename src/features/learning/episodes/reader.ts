@@ -225,7 +225,7 @@ export class EpisodeReader {
     const approval_id = textIn(entry, 'approval_id')
     const asked = this.#asked.get(approval_id)
     this.#asked.delete(approval_id)
-    if (!asked && ('payment' in entry || 'anchors' in entry)) return []
+    if (!asked && ('payment' in entry || 'anchors' in entry || 'origins' in entry)) return []
     if (!asked) {
       skip('a person decided on what a turn had asked for that is not kept, or was read before')
       return []

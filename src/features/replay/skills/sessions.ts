@@ -250,6 +250,7 @@ function sessionPorts(parts: SessionParts): SessionPorts {
     // Older recordings do not tell whether it does.
     whyCounts: () => facts().request.why_counts !== false,
     absence: (tool) => facts().request.absent_tools?.[tool] ?? null,
+    origins: () => facts().request.origins ?? null,
     probes: recordedProbes(record),
     ask: async (request, signal) => {
       const refusal = parserRefusal(record, request.model)

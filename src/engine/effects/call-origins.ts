@@ -1,0 +1,223 @@
+import type { Event } from '../../core/event.ts'
+import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
+import { matchesScope } from '../../contract/principal.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import { oncePer } from '../../base/once-per.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
+import { declaredDestinations, openArguments, type Planned } from '../../skills/plan/compile.ts'
+import { destinationsIn, readsAddress, type Destination } from '../../tools/origins/destinations.ts'
+import { doubtsOf, originOf, type Sources, type Text } from '../../tools/origins/origin-of.ts'
+import { isMask } from '../../traces/redact.ts'
+import type { Reflexes } from '../reflexes/wiring.ts'
+import type { EffectRequest } from './effect.ts'
+import { fieldsIn, isFreeText, formOf, WholeWords, KnownValues } from '../../tools/origins/values.ts'
+
+/** Entries of the log from which the outputs of earlier calls are read, once after a start. */
+const MOST_ENTRIES = 2000
+const MOST_BYTES = 1_000_000
+/** Events whose words count, the newest ones. */
+const MOST_EVENTS = 100
+/** Longer texts that are kept to say where a value stands. */
+const MOST_TEXTS = 500
+const TEXT_BYTES = 500_000
+/** Texts that are searched where nobody waits for the answer. */
+const OBSERVED_TEXTS = 20
+/** Outputs of calls that are kept as they are. */
+const MOST_UNREAD = 50
+const SHORTEST_TEXT = 4
+
+type OriginsParts = Pick<Reflexes, 'database' | 'memory' | 'settings' | 'log' | 'programs' | 'toolbox'>
+type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'step' | 'turn_id'>
+type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unknown; output: unknown }
+/** The output of a call. */
+type Given = Pick<EffectRequest, 'tool' | 'definition' | 'input'> & { output: unknown }
+type Told = { doubt: Doubt; sentence: string }
+
+/** Finds the origins of arguments, by the events, outputs and settings of the scope. */
+export class CallOrigins {
+  readonly #parts: OriginsParts
+  readonly #known = new KnownValues()
+  #unread: Given[] = []
+  #texts: Text[] = []
+  #texts_bytes = 0
+  #has_read_log = false
+  #past: { seq: number; events: readonly Event[] } = { seq: 0, events: [] }
+
+  constructor(parts: OriginsParts) {
+    this.#parts = parts
+  }
+
+  /** Keeps what a call gave. It is read when a destination is looked up. */
+  note({ tool, definition, input }: Omit<Given, 'output'>, output: unknown): void {
+    this.#unread.push({ tool, definition, input, output })
+    if (this.#unread.length > MOST_UNREAD) this.#read()
+  }
+
+  #read(): void {
+    for (const { tool, definition, input, output } of this.#unread.splice(0)) {
+      this.#known.add(output, { tool, input, untrusted: definition.untrusted ?? readsAddress(definition) })
+      for (const { path, value } of fieldsIn(output)) {
+        if (typeof value !== 'string' || value.length < SHORTEST_TEXT || isMask(value)) continue
+        const said = path === '' ? `the text that \`${tool}\` returned` : `the text of \`${path}\`, which \`${tool}\` returned`
+        this.#keepText({ in: tool, place: path === '' ? tool : `${tool}.${path}`, said, text: value })
+      }
+    }
+  }
+
+  /** The destinations of a call that no trusted origin names; none if a person allowed the call. */
+  doubts({ tool, definition, cause, approved = false, step, turn_id }: Asked, input: unknown): Told[] {
+    // The gate has judged the steps of a plan, and a person has set what the blackboard reads.
+    const is_set = turn_id === null && !('by' in cause && cause.by.startsWith('dry:'))
+    if (approved || step || is_set) return []
+    const destinations = destinationsIn(input, definition)
+    const code = 'by' in cause ? this.#codeOf(cause.by) : null
+    return this.#judged(tool, destinations, (value) => (code !== null && wordsOf(code).has(value) ? { from: 'manifest' } : null))
+  }
+
+  /** The doubts about a plan, by what is known before it runs, and what follows. */
+  ofPlan(planned: Planned): { mode: OriginMode; said: readonly string[] } | null {
+    const { toolbox, settings } = this.#parts
+    const found = openArguments(planned).flatMap(({ tool, args }) => {
+      const known = toolbox.forPlan(tool)
+      return known.ok ? this.#judged(tool, destinationsIn(args, known.definition), () => null) : []
+    })
+    const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
+    const said = new Set([...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence))
+    return said.size === 0 ? null : { mode: settings().origins, said: [...said] }
+  }
+
+  #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted']): Told[] {
+    const open = destinations.filter(({ value }) => value !== '')
+    if (open.length === 0) return []
+    this.#read()
+    const { trusted_text: pieces, origins } = this.#parts.settings()
+    const most = origins === 'observe' ? OBSERVED_TEXTS : MOST_TEXTS
+    const sources = (events: () => readonly Event[]): Sources => ({
+      trusted: (value) => own(value) ?? this.#trusted(value, events()),
+      texts: () => this.#textsOf(events(), most),
+      pieces,
+    })
+    const now = sources(() => this.#parts.memory.live.events)
+    const unclear = open.filter(
+      ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [] }, { tool, kinds: [...kinds, path] }).allowed,
+    )
+    if (unclear.length === 0) return []
+    this.#readLog()
+    return doubtsOf(
+      tool,
+      unclear,
+      sources(() => [...this.#parts.memory.live.events, ...this.#pastEvents()]),
+    )
+  }
+
+  #trusted(value: string | number, events: readonly Event[]): Origin | null {
+    const { settings } = this.#parts
+    const { trusted_senders, learning } = settings()
+    const trust = [...trusted_senders, ...learning.trusted_sources]
+    for (const event of events.slice(-MOST_EVENTS).toReversed()) {
+      if (!trust.some((pattern) => mayDirect(event, pattern))) continue
+      const { fields, words } = saidIn(event)
+      const field = fields.get(formOf(value))
+      if (field !== undefined) return { from: 'event', place: `${event.type}.${field}` }
+      if (words.has(value)) return { from: 'user' }
+    }
+    const place = this.#known.find(value)
+    if (place !== undefined) return { from: 'output', place }
+    const set = constantsOf(settings()).find(([, words]) => words.has(value))
+    return set ? { from: 'setting', place: set[0] } : null
+  }
+
+  *#textsOf(events: readonly Event[], most: number): Generator<Text> {
+    for (const event of events.slice(-most).toReversed())
+      for (const { path, value } of contentOf(event))
+        if (typeof value === 'string')
+          yield {
+            in: event.type,
+            place: `${event.type}.${path}`,
+            said: `the text of \`${path}\` of the event ${event.id} (${event.type})`,
+            text: value,
+            sender: senderOf(event),
+          }
+    yield* this.#texts.slice(-most).toReversed()
+  }
+
+  #keepText(text: Text): void {
+    this.#texts.push(text)
+    this.#texts_bytes += text.text.length
+    let gone = 0
+    while (this.#texts.length - gone > MOST_TEXTS || this.#texts_bytes > TEXT_BYTES) {
+      this.#texts_bytes -= this.#texts[gone]?.text.length ?? 0
+      gone += 1
+    }
+    if (gone > 0) this.#texts = this.#texts.slice(gone)
+  }
+
+  /** Reads the outputs of calls before the object started. A masked value is forgotten. */
+  #readLog(): void {
+    if (this.#has_read_log) return
+    this.#has_read_log = true
+    const { log, toolbox } = this.#parts
+    const matches = (text: string) => text.includes('"kind":"effect-')
+    const { found } = log.find(matches, { after: log.last - MOST_ENTRIES, limit: MOST_ENTRIES, bytes: MOST_BYTES, contexts: false })
+    const newer = this.#texts
+    this.#texts = []
+    this.#texts_bytes = 0
+    const inputs = new Map<string, unknown>()
+    for (const { text } of found) {
+      const { kind, effect_id, tool, input = inputs.get(effect_id), output } = JSON.parse(text) as LoggedEffect
+      if (kind === 'effect-started') inputs.set(effect_id, input)
+      const definition = toolbox.forPlan(tool)
+      if (kind === 'effect-ended' && definition.ok) this.note({ tool, definition: definition.definition, input }, output)
+    }
+    this.#read()
+    for (const text of newer) this.#keepText(text)
+  }
+
+  /** The newest events of the scope, of which the context may have lost some. */
+  #pastEvents(): readonly Event[] {
+    const { database } = this.#parts
+    const last = database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0
+    if (last !== this.#past.seq) {
+      const rows = database.all<{ payload: string }>('SELECT payload FROM events ORDER BY seq DESC LIMIT ?', MOST_EVENTS)
+      this.#past = { seq: last, events: rows.map(({ payload }) => JSON.parse(payload) as Event).toReversed() }
+    }
+    return this.#past.events
+  }
+
+  /** The code of a reflex that a person wrote: its constants are a person's. */
+  #codeOf(by: string): ReflexVersion | null {
+    const [, id = '', version] = /^reflex:(.+)@(\d+)$/.exec(by) ?? []
+    const found = this.#parts.programs.find({ id, version: Number(version) })
+    return found && found.provenance.scope === null && found.provenance.run === undefined ? found : null
+  }
+}
+
+const wordsOf = oncePer(({ code }: Pick<ReflexVersion, 'code'>) => new WholeWords(code))
+
+const senderOf = ({ meta, source }: Event): string => meta.sender ?? source
+
+/** An event that derives from another one was made by an agent, whoever sent the first. */
+const mayDirect = (event: Event, pattern: string): boolean => event.meta.causation_id === null && matchesScope(pattern, senderOf(event))
+
+function* contentOf({ id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...content }: Event) {
+  yield* fieldsIn(content)
+}
+
+/** The whole fields of an event, and the words of all. */
+const saidIn = oncePer((event: Event): { fields: ReadonlyMap<string, string>; words: WholeWords } => {
+  const content = [...contentOf(event)]
+  const whole = content.filter(({ name }) => !isFreeText(name)).map(({ path, value }): [string, string] => [formOf(value), path])
+  return { fields: new Map(whole), words: new WholeWords(content.map(({ value }) => String(value)).join('\n')) }
+})
+
+const CONSTANTS = ['instructions', 'parameters', 'blackboard', 'goal_labels'] as const
+
+/** The words of the settings that a person wrote for the agent. */
+const constantsOf = oncePer((settings: Settings): [string, WholeWords][] =>
+  CONSTANTS.flatMap((name): [string, WholeWords][] => {
+    const value = settings[name]
+    if (value === undefined) return []
+    const text = Array.from(fieldsIn(value), (field) => String(field.value)).join('\n')
+    return text === '' ? [] : [[name, new WholeWords(text)]]
+  }),
+)

@@ -1,0 +1,108 @@
+import type { TrustedText } from '../../contract/settings/origins.ts'
+import { matchesScope } from '../../contract/principal.ts'
+import type { Doubt, Origin } from '../../contract/origin.ts'
+import { secretHider } from '../../base/secrets.ts'
+import type { Destination } from './destinations.ts'
+import { formOf } from './values.ts'
+
+/** A text that directs nothing by itself. `in`: its event type or tool. */
+export type Text = { in: string; place: string; said: string; text: string; sender?: string | undefined }
+
+/** The knowledge of a scope about the values that it was given. */
+export type Sources = {
+  /** A value that somebody gave who may direct; null if nobody did. */
+  trusted: (value: string | number) => Origin | null
+  /** Longer texts, the newest first. They are read only if the value is in doubt. */
+  texts: () => Iterable<Text>
+  pieces: readonly TrustedText[]
+}
+
+/** The rank of an origin: of several, a value has the weakest. */
+const RANKS: Readonly<Record<Origin['from'], number>> = { user: 0, event: 1, output: 2, setting: 3, manifest: 4, text: 5, model: 6 }
+export const weakest = (origins: readonly Origin[]): Origin =>
+  origins.reduce<Origin>((one, other) => (RANKS[other.from] > RANKS[one.from] ? other : one), { from: 'user' })
+
+export const isTrusted = ({ from }: Origin): boolean => RANKS[from] < RANKS.text
+
+export const originText = (origin: Origin): string => ('place' in origin ? `${origin.from}:${origin.place}` : origin.from)
+
+const NAMED = /^[^<>]*<([^<>\s]+)>$/
+const MOST_PARTS = 100
+
+/** The trusted origin of a value, of all items of a list in a text, or of a named address. */
+function trustedOrigin(value: string | number, { trusted }: Sources): Origin | null {
+  const whole = trusted(value)
+  if (whole || typeof value === 'number') return whole
+  const parts = value.split(/[,;]/).map((part) => NAMED.exec(part.trim())?.[1] ?? part.trim())
+  if ((parts.length === 1 && parts[0] === value.trim()) || parts.length > MOST_PARTS) return null
+  const origins = parts.filter((part) => part !== '').map((part) => trusted(part))
+  return origins.length > 0 && origins.every((origin) => origin !== null) ? weakest(origins) : null
+}
+
+type Found = { origin: Origin; text: Text | null; around: string | null; allowed: boolean }
+
+/** Finds the origin of a value. A text that may direct by a setting is preferred to others. */
+export function originOf(value: string | number, sources: Sources, asked: { tool: string; kinds: readonly string[] }): Found {
+  const known = trustedOrigin(value, sources)
+  if (known) return { origin: known, text: null, around: null, allowed: true }
+  const search = searchFor(value)
+  let first: Found | null = null
+  for (const text of search ? sources.texts() : []) {
+    const around = search?.(text.text) ?? null
+    if (around === null) continue
+    const allowed = sources.pieces.some((piece) => directs(piece, text, asked))
+    const found: Found = { origin: { from: 'text', place: text.place }, text, around, allowed }
+    if (allowed) return found
+    first ??= found
+  }
+  return first ?? { origin: { from: 'model' }, text: null, around: null, allowed: false }
+}
+
+function directs(piece: TrustedText, text: Text, { tool, kinds }: { tool: string; kinds: readonly string[] }): boolean {
+  if (!matchesScope(piece.in, text.in)) return false
+  if (piece.sender !== undefined && (text.sender === undefined || !matchesScope(piece.sender, text.sender))) return false
+  if (piece.tools && !piece.tools.some((pattern) => matchesScope(pattern, tool))) return false
+  return piece.what.some((what) => what === '*' || kinds.includes(what))
+}
+
+/** Shorter values stand in texts by chance. */
+const SHORTEST = 4
+const AROUND = 60
+
+/** Finds a value in a text in any spelling, and gives the text around it. */
+function searchFor(value: string | number): ((text: string) => string | null) | null {
+  const plain = loose(String(value))
+  const form = loose(formOf(value).replace(/^=/, ''))
+  if (plain.length < SHORTEST) return null
+  const encoded = secretHider([String(value)], SHORTEST)
+  return (text) => {
+    const within = loose(text)
+    const at = [within.indexOf(plain), form.length < SHORTEST ? -1 : within.indexOf(form)].find((place) => place >= 0)
+    if (at !== undefined) return within.slice(Math.max(0, at - AROUND), at + plain.length + AROUND)
+    return encoded.finds(text) ? text.slice(0, 2 * AROUND) : null
+  }
+}
+
+/** Without invisible characters, in one form of Unicode and one case. */
+const loose = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
+    .toLowerCase()
+
+/** Destinations of a call that no trusted origin names. */
+export function doubtsOf(tool: string, destinations: readonly Destination[], sources: Sources): { doubt: Doubt; sentence: string }[] {
+  return destinations.flatMap(({ path, value, kinds }) => {
+    const { origin, text, around, allowed } = originOf(value, sources, { tool, kinds })
+    if (allowed) return []
+    const shown = String(value).slice(0, 200)
+    const doubt: Doubt = { argument: path, value: shown, origin: originText(origin), ...(around !== null && { around }) }
+    return [{ doubt, sentence: sentenceOf(doubt, text) }]
+  })
+}
+
+function sentenceOf({ argument, value }: Doubt, text: Text | null): string {
+  const nobody = 'nobody who may direct this agent named it'
+  if (text) return `\`${argument}\` (${value}) stands only in ${text.said}; ${nobody}`
+  return `\`${argument}\` (${value}) stands in nothing that this agent was given: its model wrote it, and ${nobody}`
+}

@@ -1,0 +1,168 @@
+import { isJsonFields, jsonValue } from '../../base/json.ts'
+import { isMask } from '../../traces/redact.ts'
+
+const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Cc}]/u
+const SCHEME = /^(?:https?:\/\/|mailto:|tel:)/
+const NUMBER = /^-?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?$/
+const PHONE = /^(?=[+(0])[+(]?\d[\d ()-]{6,}$/
+/** Groups of letters and digits, as in an IBAN. */
+const GROUPED = /^[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){8,30}$/
+
+/**
+ * The form in which values are compared: one for the usual spellings of an address, a number or a
+ * name. A text with invisible or compatibility characters equals only itself: its look deceives.
+ */
+export function formOf(value: string | number): string {
+  const given = decoded(String(value).trim())
+  const plain = given.normalize('NFC')
+  if (HIDDEN.test(plain) || plain.normalize('NFKC') !== plain) return `=${plain}`
+  const text = plain.toLowerCase().replaceAll(/\s+/g, ' ').replace(SCHEME, '').replace(/\/$/, '')
+  if (NUMBER.test(text)) return String(Number(text.replaceAll(',', '')))
+  if (GROUPED.test(text) || PHONE.test(text)) return text.replaceAll(/[ ()-]/g, '')
+  return text.replace(/^[#@](?=\p{L})/u, '')
+}
+
+function decoded(text: string): string {
+  if (!/%[\da-f]{2}/i.test(text)) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const BETWEEN = /[\s"'`<>()[\]{},;|“”‘’«»]+/u
+const AROUND = /^[.:;!?…*_~]+|[.:;!?…*_~]+$/gu
+
+/** The words of a text, each in its form. */
+const wordsOf = (text: string): string[] =>
+  text
+    .split(BETWEEN)
+    .map((word) => word.replaceAll(AROUND, ''))
+    .filter((word) => word !== '')
+    .map(formOf)
+
+/** A text that is asked for whole words, such as a name, an address or a grouped number. */
+export class WholeWords {
+  readonly #words: readonly string[]
+  readonly #known: ReadonlySet<string>
+  readonly #digits: string
+
+  constructor(text: string) {
+    this.#words = wordsOf(text)
+    this.#known = new Set(this.#words)
+    this.#digits = /\d/.test(text) ? text.normalize('NFC').toLowerCase() : ''
+  }
+
+  /** True if the value stands in the text, and is not a part of a longer word. */
+  has(value: string | number): boolean {
+    const form = formOf(value)
+    if (form === '') return false
+    if (this.#known.has(form)) return true
+    if (isGrouped(form) && groupsOf(form).test(this.#digits)) return true
+    const words = wordsOf(String(value))
+    return words.length > 1 && this.#words.some((_, at) => words.every((word, index) => this.#words[at + index] === word))
+  }
+}
+
+/** Long numbers and accounts, which people write in groups. */
+const isGrouped = (form: string): boolean => /^\+?[a-z0-9]{10,40}$/.test(form) && (form.match(/\d/g)?.length ?? 0) >= 8
+
+const groupsOf = (form: string): RegExp =>
+  new RegExp(
+    String.raw`(?<![\p{L}\p{N}+])${form
+      .replace('+', String.raw`\+`)
+      .split(/(?<!\\)(?!^)/)
+      .join('[ ()-]{0,2}')}(?![\p{L}\p{N}])`,
+    'u',
+  )
+
+/** A text or a number within a value. `name`: the nearest field that it stands in. */
+export type Field = { path: string; name: string; value: string | number }
+
+const DEEPEST = 12
+
+/** An output of a tool may be JSON as a text at these paths: as a whole, and in texts of MCP. */
+const AS_TEXT = new Set(['', 'content.text'])
+
+/** The texts and numbers of a value. An output that is JSON in a text is read as fields. */
+export function* fieldsIn(value: unknown, path = '', name = '', depth = 0): Generator<Field> {
+  if (typeof value === 'number') yield { path, name, value }
+  else if (typeof value === 'string') {
+    const json = AS_TEXT.has(path) && /^\s*[[{]/.test(value) ? jsonValue(value) : undefined
+    if (typeof json === 'object' && json !== null && depth < DEEPEST) yield* fieldsIn(json, path, '', depth + 1)
+    else yield { path, name, value }
+  } else if (depth >= DEEPEST) return
+  else if (Array.isArray(value)) for (const item of value) yield* fieldsIn(item, path, name, depth + 1)
+  else if (isJsonFields(value))
+    for (const [key, inner] of Object.entries(value)) yield* fieldsIn(inner, path === '' ? key : `${path}.${key}`, key, depth + 1)
+}
+
+/** Fields by these names hold what people wrote in words: as a whole, too, they direct nothing. */
+const FREE_TEXT = new Set(
+  (
+    'body text content message messages subject title description comment comments note notes summary snippet ' +
+    'html markdown caption bio about review reply quote transcript page'
+  ).split(' '),
+)
+export const isFreeText = (name: string): boolean => FREE_TEXT.has(name.toLowerCase())
+
+/** A longer value is no address and no name. */
+const LONGEST = 256
+/** Bytes of an entry of the map beside its text, about. */
+const BESIDE = 64
+
+/** `true`: all of the output. Paths of fields: these, and what stands in them. */
+export type Untrusted = boolean | readonly string[]
+
+/**
+ * Whole values that outputs of tools have given, in the form in which they are compared. It is
+ * bounded in bytes: the oldest values are forgotten, and what is forgotten is trusted no more.
+ */
+export class KnownValues {
+  readonly #places = new Map<string, string>()
+  readonly #most: number
+  #bytes = 0
+
+  constructor(most_bytes = 1_000_000) {
+    this.#most = most_bytes
+  }
+
+  /** A value that the input has already is an echo, and no more known than before. */
+  add(output: unknown, { tool, input, untrusted = false }: { tool: string; input?: unknown; untrusted?: Untrusted | undefined }): void {
+    if (untrusted === true) return
+    const given = new WholeWords(Array.from(fieldsIn(input), (field) => String(field.value)).join('\n'))
+    for (const { path, name, value } of fieldsIn(output)) {
+      // A text alone is a page or a message, whoever wrote it.
+      if (typeof value === 'string' && value === output) continue
+      if (isFreeText(name) || (untrusted && untrusted.some((one) => path === one || path.startsWith(`${one}.`)))) continue
+      if ((typeof value === 'string' && value.length > LONGEST) || isMask(value) || given.has(value)) continue
+      this.#put(formOf(value), path === '' ? tool : `${tool}.${path}`)
+    }
+  }
+
+  /** The tool and the path of a field with this value. */
+  find(value: string | number): string | undefined {
+    return this.#places.get(formOf(value))
+  }
+
+  #put(form: string, place: string): void {
+    if (form === '') return
+    const known = this.#places.get(form)
+    if (known !== undefined) {
+      this.#places.delete(form)
+      this.#places.set(form, known)
+      return
+    }
+    this.#places.set(form, place)
+    this.#bytes += sizeOf(form, place)
+    for (const [oldest, of] of this.#places) {
+      if (this.#bytes <= this.#most) break
+      this.#places.delete(oldest)
+      this.#bytes -= sizeOf(oldest, of)
+    }
+  }
+}
+
+/** Texts take up to two bytes a character. */
+const sizeOf = (form: string, place: string): number => 2 * (form.length + place.length) + BESIDE
