@@ -35,6 +35,8 @@ export interface Env {
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
   DB: D1Database
   EVENTS: Queue<QueueMessage>
+  /** Gathers the outcomes of lone events, which are then packed; docs/cost.md. */
+  OUTCOMES?: Queue<unknown>
   RATE_LIMIT?: RateLimit
   /** Gets events and log entries before retention deletes them. */
   ARCHIVE?: R2Bucket

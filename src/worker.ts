@@ -5,6 +5,7 @@ import { buildRegistry } from './agent/registry.ts'
 import type { Feature } from './feature.ts'
 import { features as all } from './features/index.ts'
 import type { Env } from './env.ts'
+import { consumeOutcomes } from './events/outcomes.ts'
 import { consumeDeadLetters, consumeEvents } from './events/queue.ts'
 import { sweep } from './events/sweep.ts'
 import { SweeperObject } from './events/sweeper.ts'
@@ -73,7 +74,9 @@ export function reflex({ agents: listed, features = all }: Listed): Deployment {
     fetch: app.fetch,
     async queue(batch, env) {
       hideInOutput(deploymentHider(env))
-      await (batch.queue === 'reflex-dead-letters' ? consumeDeadLetters(batch, env) : consumeEvents(batch, env))
+      if (batch.queue === 'reflex-dead-letters') await consumeDeadLetters(batch, env)
+      else if (batch.queue === 'reflex-outcomes') await consumeOutcomes(batch.messages, env)
+      else await consumeEvents(batch, env)
     },
     async scheduled(controller, env) {
       hideInOutput(deploymentHider(env))

@@ -7,6 +7,7 @@ import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
+import { consumeOutcomes, isOutcomes } from './outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 
 /** An event without an outcome after this time may be lost. */
@@ -199,8 +200,11 @@ async function postpone(env: Env, returned: readonly Returned[]): Promise<void> 
 
 /** Stores messages that failed all delivery attempts as dead letters in D1. */
 export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
+  const outcomes = batch.messages.filter(({ body }) => isOutcomes(body))
+  if (outcomes.length > 0) await consumeOutcomes(outcomes, env)
+  const events = batch.messages.filter(({ body }) => !isOutcomes(body))
   await Promise.all(
-    batch.messages.map((message) => bury(env, message, 'not delivered in any attempt: its scope was unreachable, or its inbox was full')),
+    events.map((message) => bury(env, message, 'not delivered in any attempt: its scope was unreachable, or its inbox was full')),
   )
 }
 

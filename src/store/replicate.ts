@@ -2,7 +2,8 @@ import { jsonChunks } from '../base/json.ts'
 import type { Event } from '../core/event.ts'
 import { packedAmong } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
-import { inOrder, packStatement, placeOf } from './packs/rows.ts'
+import { placeOf } from './packs/rows.ts'
+import { packEvents } from './packs/write.ts'
 import { insertEvents, nameOf, NEAR_MS, withoutRow } from './queued.ts'
 import { filedAt, traceKey } from './traces/traces.ts'
 
@@ -55,8 +56,12 @@ export type ModelReport = {
 
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
 const LEAST_PACKED = 64
-/** A larger pack would be slow to read for one event. */
-const PACK_BYTES = 1_500_000
+/**
+ * `isWritten`: D1 has the scope's row. `defer` sends events elsewhere to be packed, or returns
+ * false.
+ */
+type Replication = { isWritten?: boolean; least_packed?: number; defer?: Defer | undefined }
+export type Defer = (events: readonly PackedEvent[]) => Promise<boolean>
 
 /**
  * Writes events' states and the scope's row. Stale reports change nothing. Many ordinary events
@@ -66,27 +71,26 @@ export async function replicateEvents(
   db: D1Database,
   reports: readonly Report[],
   scope: ScopeReport,
-  { isWritten = false, least_packed = LEAST_PACKED } = {},
+  { isWritten = false, least_packed = LEAST_PACKED, defer }: Replication = {},
 ): Promise<void> {
   const ordinary = reports.filter(isOrdinary)
-  const packed = new Set(ordinary.length < least_packed ? [] : ordinary)
+  const isPack = ordinary.length >= least_packed
+  const events = isPack || defer ? ordinary.map((report) => packedOf(report, scope)) : []
+  const is_sent = !isPack && events.length > 0 && (await defer?.(events)) === true
+  const packed = new Set(isPack || is_sent ? ordinary : [])
   const others = packed.size === 0 ? reports : reports.filter((report) => !packed.has(report))
+  if (is_sent && others.length === 0 && isWritten) return
   const rows = await withTraits(db, scope, others)
   // The payload is inserted as JSON, not as a string within JSON.
   const statements = jsonChunks(rows.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
-  for (const portion of portionsOf([...packed])) {
-    const events = portion.map((report) => packedOf(report, scope)).toSorted(inOrder)
-    statements.push(packStatement(db, events))
-    const known = jsonChunks(events.map(({ id, revision }) => JSON.stringify([scope.scope, id, revision])))
-    statements.push(...known.map((chunk) => db.prepare(DELETE_OLDER).bind(chunk)))
-  }
+  if (isPack) statements.push(...packEvents(db, events))
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
   for (const chunk of jsonChunks(
     dead.map((report) => JSON.stringify({ ...report, scope: scope.scope, dead_letter_id: crypto.randomUUID() })),
   )) {
     statements.push(db.prepare(UPSERT_DEAD_LETTERS).bind(chunk))
   }
-  const discarded = reports.filter((report) => report.discarded || packed.has(report)).map(({ id }) => id)
+  const discarded = reports.filter((report) => report.discarded).map(({ id }) => id)
   const gone = jsonChunks(discarded.map((id) => JSON.stringify(id)))
   for (const chunk of gone.length > 0 ? gone : ['[]']) statements.push(db.prepare(DELETE_DEAD_LETTERS).bind(scope.scope, chunk))
   if (!isWritten) {
@@ -105,20 +109,6 @@ const isOrdinary = (report: Report): boolean =>
   (report.status === 'completed' || report.status === 'ignored') &&
   !report.discarded &&
   Math.abs(Date.parse(report.timestamp) - filedAt(report)) < NEAR_MS
-
-function portionsOf(reports: readonly Report[]): Report[][] {
-  const portions: Report[][] = []
-  let size = Infinity
-  for (const report of reports) {
-    if (size > PACK_BYTES) {
-      portions.push([])
-      size = 0
-    }
-    size += report.payload.length
-    portions.at(-1)?.push(report)
-  }
-  return portions
-}
 
 function packedOf(report: Report, { scope }: ScopeReport): PackedEvent {
   const { id, status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills } = report
@@ -170,10 +160,6 @@ const UPSERT_EVENTS = `${insertEvents(`SELECT key AS place, value->0 AS event, v
     log_from = min(coalesce(events.log_from, excluded.log_from), excluded.log_from), kinds = events.kinds | excluded.kinds,
     skills = CASE WHEN instr(events.skills, excluded.skills) > 0 THEN events.skills ELSE substr(events.skills || excluded.skills, 1, 4000) END
   WHERE excluded.revision > events.revision`
-
-/** A row of an event that a pack has in a newer state: a note of the queue that buried it. */
-const DELETE_OLDER = `DELETE FROM events WHERE seq IN (SELECT seq FROM json_each(?1) AS packed
-  CROSS JOIN events ON events.id = packed.value->>1 AND events.scope = packed.value->>0 AND events.revision < packed.value->>2)`
 
 const UPSERT_DEAD_LETTERS = `INSERT INTO dead_letters (id, origin, scope, event_id, type, error, stack, attempts, payload, dead_lettered_at)
   SELECT value->>'dead_letter_id', 'scope', value->>'scope', value->>'id', value->>'payload'->>'type', coalesce(value->>'error', 'unknown'), value->>'stack', value->>'attempts',

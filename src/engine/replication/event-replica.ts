@@ -1,10 +1,12 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
+import { outcomesSender } from '../../events/outcomes.ts'
+import type { Env } from '../../env.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
-import { replicateEvents, type ModelReport, type Report, type ScopeReport } from '../../store/replicate.ts'
+import { type Defer, replicateEvents, type ModelReport, type Report, type ScopeReport } from '../../store/replicate.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
@@ -71,6 +73,7 @@ type EventReplicaParts = ReportedParts & {
   log: Pick<Log, 'last' | 'read' | 'entry' | 'clean'>
   db: D1Database
   now: () => number
+  env: Pick<Env, 'OUTCOMES'>
 }
 
 /**
@@ -97,6 +100,7 @@ export class EventReplica implements Follows {
   /** D1 may have events up to this `seq`, from this process or one before it. */
   #told: number
   #portion: Portion | null = null
+  readonly #defer: Defer | undefined
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
   /** The scope's own row in D1 as last written, and the minute of that write. */
@@ -107,6 +111,7 @@ export class EventReplica implements Follows {
     this.#parts = parts
     this.#mark = parts.database.read(MARK, 0)
     this.#told = parts.inbox.last
+    this.#defer = outcomesSender(parts.env)
     this.from = this.#held_from = this.#seq = parts.log.last
   }
 
@@ -251,7 +256,7 @@ export class EventReplica implements Follows {
     const is_same = now_written.about === this.#written.about
     if (rows.length === 0 && is_same) return
     const isWritten = now_written.all === this.#written.all && now_written.minute === this.#written.minute
-    await replicateEvents(db, reports, { ...about, updated_at: now() }, { isWritten })
+    await replicateEvents(db, reports, { ...about, updated_at: now() }, { isWritten, defer: this.#defer })
     this.#written = now_written
   }
 

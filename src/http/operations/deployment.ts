@@ -17,7 +17,7 @@ const ALL = { SCOPE: true, SWEEPER: true, GLOBAL_KEYS: true, LEARNER: true, LEDG
   true
 >
 const REQUIRED = Object.keys(ALL) as Required[]
-const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE'] as const
+const OPTIONAL = ['RATE_LIMIT', 'AI', 'ARCHIVE', 'OUTCOMES'] as const
 
 /** The configuration of the deployment, without any value of it. */
 export async function deploymentReport(

@@ -7,9 +7,9 @@ import { BITS, nameOf } from '../queued.ts'
 
 const DAY_MS = 86_400_000
 /** A pack that has one of these is full: it is indexed, and merged no more. */
-const FULL_PACK = { events: 2048, bytes: 400_000, raw_bytes: 4_000_000 }
+const FULL_PACK = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
 /** Packs that merge have so much together, at most. */
-const MOST = { events: 4096, bytes: 800_000, raw_bytes: 8_000_000 }
+const MOST = { events: 2048, bytes: 800_000, raw_bytes: 8_000_000 }
 const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
 /** Small packs that one run looks at, oldest first. */
 const MOST_LOOKED_AT = 4000

@@ -1,0 +1,40 @@
+import type { Env } from '../env.ts'
+import { warn } from '../base/warn.ts'
+import { byteLength, isJsonFields } from '../base/json.ts'
+import { packEvents } from '../store/packs/write.ts'
+import type { PackedEvent } from '../store/packs/format.ts'
+import type { Defer } from '../store/replicate.ts'
+import { storeOf } from '../store/store.ts'
+
+/** Ended events that are packed together with those that other scopes have. `seq` is a text. */
+type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[] }
+
+/** A scope sends rows to D1 instead of a larger message. */
+const MOST_BYTES = 60_000
+const RETRY_S = 30
+
+/** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
+export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>): Defer | undefined {
+  if (!OUTCOMES) return undefined
+  return async (events) => {
+    const outcomes = events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) }))
+    if (byteLength(JSON.stringify(outcomes)) > MOST_BYTES) return false
+    await OUTCOMES.send({ outcomes } satisfies OutcomesMessage)
+    return true
+  }
+}
+
+export const isOutcomes = (body: unknown): body is OutcomesMessage => isJsonFields(body) && Array.isArray(body['outcomes'])
+
+/** Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. */
+export async function consumeOutcomes(messages: readonly Message[], env: Env): Promise<void> {
+  const read = messages.filter(({ body }) => isOutcomes(body))
+  try {
+    const events = read.flatMap(({ body }) => (body as OutcomesMessage).outcomes).map((event) => ({ ...event, seq: BigInt(event.seq) }))
+    if (events.length > 0) await storeOf(env).batch(packEvents(storeOf(env), events))
+    for (const message of messages) message.ack()
+  } catch (error) {
+    warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })
+    for (const message of messages) message.retry({ delaySeconds: RETRY_S })
+  }
+}
