@@ -36,7 +36,7 @@ export interface Env {
   DB: D1Database
   EVENTS: Queue<QueueMessage>
   /** Gathers the outcomes of lone events, which are then packed; docs/cost.md. */
-  OUTCOMES?: Queue<unknown>
+  OUTCOMES?: Queue
   RATE_LIMIT?: RateLimit
   /** Gets events and log entries before retention deletes them. */
   ARCHIVE?: R2Bucket
