@@ -15,6 +15,11 @@ const saved = {
   saved_tokens: { says: 'Tokens saved.' },
   saved_cost_usd: { says: 'Money saved.' },
 }
+const left_alone = {
+  left_alone: { says: 'Events that a reflex decided to leave alone.' },
+  left_alone_audits: { says: 'Audits of such decisions, without those drawn for new values.' },
+  left_alone_missed: { says: 'Such audits in which the slow path did something.' },
+}
 const measured = {
   turns: { says: 'Ended turns.' },
   turn_cost_usd: { says: 'Cost of the turns, without model calls whose price is unknown.' },
@@ -69,6 +74,7 @@ export const counts = {
     audits: { says: 'Decisions of proven reflexes that the slow path repeated without effects.' },
     audits_disagreed: { says: 'Audits in which the slow path decided otherwise.' },
     corrections: { says: 'Decisions of reflexes that a turn or a person corrected.' },
+    ...left_alone,
     skill_refusals: { says: 'Proposals refused before or after the gate.' },
     dry_turns: { says: 'Turns without effects, for audits and to ask again.' },
     dry_turn_cost_usd: { says: 'Cost of the dry turns, which is part of that of the model calls.' },
@@ -87,6 +93,7 @@ export const counts = {
     audits: { says: 'Decisions that the slow path repeated without effects.' },
     audits_disagreed: { says: 'Audits in which the slow path decided otherwise.' },
     corrections: { says: 'Decisions that a turn or a person corrected.' },
+    ...left_alone,
   },
   skill: {
     calls: { says: 'Started runs.', exposed: 'calls' },

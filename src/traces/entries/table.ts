@@ -301,11 +301,12 @@ const reflexes = {
         ...licenceOf(entry),
       },
     }),
-    counts: ({ reflex_id, state, duration_us }, { add }) => {
+    counts: ({ reflex_id, state, duration_us, action }, { add }) => {
       add('scope', '', sample('reflex_us', duration_us))
       if (state === 'shadow') return add('reflex', reflex_id, { runs: 1, shadow_fires: 1 })
-      add('reflex', reflex_id, { runs: 1, fires: 1 })
-      add('scope', '', { fires: 1 })
+      const fired = { fires: 1, ...(action.action_type === 'ignore' && { left_alone: 1 }) }
+      add('reflex', reflex_id, { runs: 1, ...fired })
+      add('scope', '', fired)
     },
   },
   'reflex-passed': {
@@ -357,9 +358,12 @@ const reflexes = {
       }
       return { name: `audit ${entry.reflex_id}`, ends: 'ok', attributes: { ...of, 'enduser.id': by, 'reflex.reason': reason } }
     },
-    counts: ({ reflex_id, judged_by, agreed }, { add }) => {
-      const counts =
-        judged_by === 'audit' ? { audits: 1, audits_disagreed: agreed === false ? 1 : 0 } : { corrections: agreed === false ? 1 : 0 }
+    counts: ({ reflex_id, judged_by, agreed, own, occasion }, { add }) => {
+      const wrong = agreed === false ? 1 : 0
+      // What is new was not drawn by chance, and says nothing of the rest.
+      const is_sample = own.action_type === 'ignore' && occasion !== 'new' && agreed !== null
+      const audited = { audits: 1, audits_disagreed: wrong, ...(is_sample && { left_alone_audits: 1, left_alone_missed: wrong }) }
+      const counts = judged_by === 'audit' ? audited : { corrections: wrong }
       add('reflex', reflex_id, counts)
       add('scope', '', counts)
     },

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { costOf, rates } from '../../../src/features/statistics/http/cost.ts'
 
 /** Dollars per million of a row of the table, in batches and alone. */
@@ -39,4 +39,22 @@ test('a scope without events costs nothing, and nothing by event', () => {
 test('the lower end is never above the higher one', () => {
   const { platform_usd } = costOf({ accepted: 1, effects: 1000 })
   expect(platform_usd.low).toBeLessThan(platform_usd.high)
+})
+
+describe('of the events that reflexes left alone,', () => {
+  const missed = (sums: Record<string, number>) => costOf(sums).most_missed
+
+  test('nothing is said without any', () => {
+    expect(missed({})).toBeNull()
+  })
+
+  test.each([
+    ['all may be missed that no audit looked at', 300, 0, 0, 300],
+    ['few can be missed if many audits found none', 10_000, 1000, 0, 27],
+    ['more can be missed the fewer audits there are', 10_000, 50, 0, 579],
+    ['those that audits found are missed, and their share of the rest', 10_000, 1000, 10, 163],
+    ['no more are missed than there are', 3, 5, 5, 3],
+  ])('%s', (_, left_alone, left_alone_audits, left_alone_missed, most) => {
+    expect(missed({ left_alone, left_alone_audits, left_alone_missed })).toBe(most)
+  })
 })

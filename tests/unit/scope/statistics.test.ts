@@ -295,9 +295,22 @@ describe('a reflex', () => {
   test('saves the average turn of the scope with each event that it decides', () => {
     const { statistics, append } = wake()
     append(started('a'), ended('a', { cost_usd: 1 }), started('b'), ended('b', { cost_usd: 3 }))
-    append({ ...head, kind: 'reflex-fired', reflex_id: 'greet', state: 'active' })
+    append({ ...head, kind: 'reflex-fired', reflex_id: 'greet', state: 'active', action: { action_type: 'reply', content: 'hi' } })
     append({ ...head, kind: 'event-ended', status: 'completed', outcome: { by: 'reflex', reflex_id: 'greet', version: 1, log_seq: 1 } })
     const saved = { saved_model_calls: 2, saved_tokens: 15, saved_cost_usd: 2 }
     expect(statistics.values('reflex', 'minute')['greet']).toEqual({ runs: 1, fires: 1, decided: 1, ...saved })
+  })
+
+  test('counts what it left alone, and the audits of it that chance drew', () => {
+    const { statistics, append } = wake()
+    const own = { action_type: 'ignore', reason: 'no need' }
+    const audit = { ...head, kind: 'reflex-audited', reflex_id: 'quiet', judged_by: 'audit', own }
+    append({ ...head, kind: 'reflex-fired', reflex_id: 'quiet', state: 'active', action: own })
+    append({ ...audit, occasion: 'drawn', agreed: true }, { ...audit, occasion: 'first', agreed: false })
+    append({ ...audit, occasion: 'new', agreed: false }, { ...audit, occasion: 'drawn', agreed: null })
+    append({ ...audit, occasion: 'drawn', agreed: false, own: { action_type: 'reply', content: 'hi' } })
+    const counted = { left_alone: 1, left_alone_audits: 2, left_alone_missed: 1, audits: 5 }
+    expect(statistics.values('reflex', 'minute')['quiet']).toMatchObject(counted)
+    expect(statistics.values('scope', 'minute')['']).toMatchObject(counted)
   })
 })

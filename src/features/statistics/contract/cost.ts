@@ -20,6 +20,7 @@ export const scopeCost = z
         input_tokens: z.int(),
         output_tokens: z.int(),
         decided_by_reflexes: z.int(),
+        left_alone: z.int().describe('Of these, events on which reflexes decided to do nothing.'),
       })
       .describe('Counted by the scope; the estimate is computed from these numbers alone.'),
     model_usd: z.number().describe('The recorded cost of the model calls, by the list price of each model.'),
@@ -29,6 +30,12 @@ export const scopeCost = z
     total_usd: range,
     per_event_usd: range.nullable().describe('The total by event; null without events.'),
     saved_usd: z.number().describe('What reflexes saved in model calls, by the average turn of the scope.'),
+    most_missed: z
+      .int()
+      .nullable()
+      .describe(
+        'The most of `left_alone` on which the slow path would have acted, with 95 % confidence, by audits drawn by chance; null without any.',
+      ),
     basis: z.string().describe('How the estimate is computed.'),
   })
   .meta({ id: 'ScopeCost' })

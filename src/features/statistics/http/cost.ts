@@ -4,7 +4,7 @@ import { sumStatistics } from '../store/query.ts'
 import { storeOf } from '../../../store/store.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { rangeOf } from './statistics.ts'
-import type { MetricSums } from './statistics-metrics.ts'
+import { mostMissed, type MetricSums } from './statistics-metrics.ts'
 
 const KEYS = [
   'accepted',
@@ -18,6 +18,9 @@ const KEYS = [
   'model_cost_usd',
   'decided',
   'saved_cost_usd',
+  'left_alone',
+  'left_alone_audits',
+  'left_alone_missed',
 ] as const
 
 export const costRoutes = resource().openapiRoutes([
@@ -68,12 +71,14 @@ export function costOf(sums: MetricSums): Omit<ScopeCost, 'scope' | 'bucket' | '
       input_tokens: count('input_tokens'),
       output_tokens: count('output_tokens'),
       decided_by_reflexes: count('decided'),
+      left_alone: count('left_alone'),
     },
     model_usd,
     platform_usd,
     total_usd,
     per_event_usd: events === 0 ? null : { low: total_usd.low / events, high: total_usd.high / events },
     saved_usd: count('saved_cost_usd'),
+    most_missed: mostMissed(sums),
     basis: BASIS,
   }
 }

@@ -1,6 +1,7 @@
 import type { ArtifactKind } from '../../../contract/artifact.ts'
 import type { Family } from '../contract/statistics.ts'
 import { counts, type CountName } from '../../../traces/entries/counts.ts'
+import { clopperPearsonHigh } from '../../../evidence/binomial.ts'
 import { percentile } from '../../../reflexes/metrics.ts'
 
 /** Sums by name. A histogram has a name for each of its buckets. */
@@ -110,6 +111,29 @@ const saved = (family: 'scope' | 'reflex', of: string) => ({
   [`${of}.saved_tokens`]: counted(family, 'saved_tokens'),
   [`${of}.saved_cost_usd`]: counted(family, 'saved_cost_usd', 'usd'),
 })
+const LEFT_ALONE = ['left_alone', 'left_alone_audits', 'left_alone_missed'] as const
+
+/**
+ * The most of the events that reflexes left alone on which the slow path would have acted, with 95 %
+ * confidence, by the audits that were drawn by chance. Null if none was left alone.
+ */
+export function mostMissed(sums: MetricSums): Value {
+  const [all, n, k] = LEFT_ALONE.map((key) => numberOf(sums, key)) as [number, number, number]
+  if (all === 0) return null
+  // Audits of a range may be of decisions before it.
+  return Math.min(all, k + Math.ceil(Math.max(0, all - n) * (n === 0 ? 1 : clopperPearsonHigh({ n, k }))))
+}
+
+const leftAlone = (family: 'scope' | 'reflex', of: string): Record<string, Metric> => ({
+  [`${of}.left_alone`]: counted(family, 'left_alone'),
+  [`${of}.most_missed`]: {
+    family,
+    unit: 'count',
+    description: 'Of these, the most on which the slow path would have acted, with 95 % confidence: by audits that were drawn by chance.',
+    keys: LEFT_ALONE,
+    of: mostMissed,
+  },
+})
 const proposed = (family: 'scope' | 'skill', of: string) => ({
   [`${of}.proposals`]: counted(family, 'proposals'),
   [`${of}.fallback_rate`]: shared(
@@ -163,6 +187,7 @@ export const metrics: Readonly<Record<string, Metric>> = {
   dry_turns: counted('scope', 'dry_turns'),
   'dry_turns.cost_usd': counted('scope', 'dry_turn_cost_usd', 'usd'),
   ...saved('scope', 'reflexes'),
+  ...leftAlone('scope', 'reflexes'),
   ...proposed('scope', 'skills'),
   'skills.refusals': counted('scope', 'skill_refusals'),
   'skills.bulletins': counted('scope', 'bulletins'),
@@ -191,6 +216,7 @@ export const metrics: Readonly<Record<string, Metric>> = {
   'reflex.audits_disagreed': counted('reflex', 'audits_disagreed'),
   'reflex.corrections': counted('reflex', 'corrections'),
   ...saved('reflex', 'reflex'),
+  ...leftAlone('reflex', 'reflex'),
   'skill.calls': counted('skill', 'calls'),
   'skill.success_rate': shared('skill', ['ok', 'ok', 'failed'], 'Successful runs of those that ended. Reused outputs are not runs.'),
   'skill.reused': counted('skill', 'reused'),
