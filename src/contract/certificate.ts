@@ -30,19 +30,27 @@ const values = z
   })
   .describe('The senders of decisions that agreed, and the ranges of their numbers by field and by the word before: others are audited.')
 
+const place = z.object({ seq: count, at: ms })
+const foreseenAct = z.object({ event_type: text, act: text, n: count, k: count, from: place, to: place })
+export type ForeseenAct = z.infer<typeof foreseenAct>
+/** What a learner would have decided of decisions that had not taught it yet. `shapes`: of these. */
+export type Foreseen = {
+  teacher: Teacher
+  acts: ForeseenAct[]
+  shapes: { taught: Record<string, number>; rare: number; values: z.infer<typeof values> }
+}
+
 const stratum = z.object({
   event_type: text.describe('`*`: the types beyond the first 50.'),
   risk,
-  act: text.describe(
-    'What it does, such as the tool that it calls. `*`: the acts of this risk together that have no bound of their own, each once it is proven to the floor of its risk by itself.',
-  ),
+  act: text.describe('What it does, such as the tool that it calls. `*`: the acts of this risk together that have no bound of their own.'),
   state: z
     .enum(['open', 'proven', 'refuted'])
     .describe('`open`: still compared in shadow mode. `proven`: it may act. `refuted`: it never may.'),
   n: count.describe('Decisions compared since this stratum was opened.'),
   k: count.describe('Decisions that agreed.'),
-  from: z.object({ seq: count, at: ms }),
-  to: z.object({ seq: count, at: ms }),
+  from: place,
+  to: place,
   person: text.nullable().describe('The person who allowed it, or who rejected it if the state is `refuted`.'),
   says: z.literal(true).optional().describe('It says words of its own choice beside other acts, which a person must allow.'),
   audits: z
@@ -73,6 +81,12 @@ export const certificate = z
         'The least agreement that its proven acts have, each or together as they were proven, but for `alpha`; null if none is proven.',
       ),
     strata: z.array(stratum),
+    foreseen: z
+      .array(foreseenAct)
+      .optional()
+      .describe(
+        'Decisions that were compared while it was learned, each with what the ones before it had taught. They count for an act from its first comparison in shadow mode on.',
+      ),
     shapes: z
       .object({
         baseline: z.number(),

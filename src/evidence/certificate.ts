@@ -10,6 +10,8 @@ import {
   freshStratum,
   isProvenAlone,
   isSame,
+  joined,
+  joins,
   openText,
   provenBounds,
   reopened,
@@ -51,7 +53,7 @@ export type CertificateMove =
   | { kind: 'shapes_changed' | 'lapsed' | 'bounds_changed'; reason: string }
 
 type Opening = Pick<When, 'teacher' | 'at'> &
-  Partial<Pick<Certificate, 'noise' | 'least' | 'strata'>> & {
+  Partial<Pick<Certificate, 'noise' | 'least' | 'strata' | 'foreseen'>> & {
     baseline?: number
     shapes?: TaughtShapes & { values?: TaughtValues | undefined }
   }
@@ -60,7 +62,7 @@ const NO_LEAST: Least = { agreement: DEFAULT_AGREEMENT, support: 0 }
 
 export function openCertificate(
   subject: Certificate['subject'],
-  { teacher, at, noise = 0, baseline = 0, shapes = { taught: {}, rare: 0 }, least = NO_LEAST, strata = [] }: Opening,
+  { teacher, at, noise = 0, baseline = 0, shapes = { taught: {}, rare: 0 }, least = NO_LEAST, strata = [], foreseen }: Opening,
 ): Certificate {
   return {
     subject,
@@ -74,6 +76,7 @@ export function openCertificate(
     k: 0,
     bound: null,
     strata,
+    ...(foreseen && { foreseen }),
     shapes: { ...emptyShapeWindow(), baseline, taught: shapes.taught, rare: shapes.rare, ...(shapes.values && { values: shapes.values }) },
     issued_at: at,
     expires_at: at + VALID_MS,
@@ -252,10 +255,10 @@ export function teacherChange(one: Teacher, other: Teacher): string | null {
 
 function afterComparison(before: Certificate, stratum: Stratum, seen: Seen): Proceeded {
   const own = withStratum(before, counted(stratum, seen))
-  // Comparisons before the floor was reached are no part of what acts together.
-  const together = togetherOf(before, stratum)
-  const counts = together.state === 'open' && countsTogether(before, stratum)
-  return decided(counts ? withStratum(own, counted(together, seen)) : own, stratum)
+  const all = togetherOf(before, stratum)
+  const counts = all.state === 'open' && joins(before, stratum)
+  const isNew = !before.strata.some((one) => isSame(one, stratum))
+  return decided(counts ? withStratum(own, counted(isNew ? joined(all, stratum) : all, seen)) : own, stratum)
 }
 
 /** The certificate after the verdicts on all acts of one type and risk. */

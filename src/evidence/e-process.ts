@@ -1,5 +1,4 @@
 import { agreementOfAct, agreementOfAll, type Agreement } from '../contract/agreement.ts'
-import type { Risk } from '../contract/risk.ts'
 
 export type Compared = { agreed: number; disagreed: number }
 
@@ -21,18 +20,21 @@ export function barAt(bound: number, noise = 0): Bar {
   return { poor: bound * (1 - noise) + (1 - bound) * noise, good: good * (1 - noise), noise }
 }
 
-/** The bound of an act by itself where all acts together have another one. */
-export const FLOORS: Record<Risk, number> = { inside: 0.95, outside: 0.97, final: 0.97 }
+/** An act by itself may err so many times as often as all acts together, and no more often than this. */
+const FLOOR = { times: 5, bound: 0.95 } as const
+
+/** The bound of an act by itself where all acts together have this one. */
+export const floorOf = (together: number): number => Math.max(FLOOR.bound, 1 - FLOOR.times * (1 - together))
 
 /**
  * The bounds that an act has to prove. `alone`: by itself. `together`: with all such acts, unless
  * it proves that by itself, too; null if nothing is shared.
  */
-export function boundsOf(agreement: Agreement, { act, risk }: { act: string; risk: Risk }): { alone: number; together: number | null } {
+export function boundsOf(agreement: Agreement, act: string): { alone: number; together: number | null } {
   const own = agreementOfAct(agreement, act)
   const all = agreementOfAll(agreement)
-  if (own !== null || all <= FLOORS[risk]) return { alone: own ?? all, together: null }
-  return { alone: FLOORS[risk], together: all }
+  const floor = floorOf(all)
+  return own !== null || all <= floor ? { alone: own ?? all, together: null } : { alone: floor, together: all }
 }
 
 /** Shares of the errors that a bar allows, each with its weight in a mixture. */

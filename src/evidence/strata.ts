@@ -32,8 +32,18 @@ export const freshStratum = (where: StratumPlace, place: Stratum['from']): Strat
   drifts: 0,
 })
 
+/** The stratum with what was foreseen of its act, which is part of a new one alone. */
+function begun(stratum: Stratum, foreseen: Certificate['foreseen'] = []): Stratum {
+  const { event_type, act } = stratum
+  const known = foreseen.find((one) => one.event_type === event_type && one.act === act)
+  return known ? { ...stratum, n: known.n, k: known.k, from: known.from, to: known.to } : stratum
+}
+
 /** The stratum of an act, which may be new; null if a certificate has no room for it. */
-export function stratumOf({ strata }: Pick<Certificate, 'strata'>, where: StratumPlace & { seq: number; at: number }): Stratum | null {
+export function stratumOf(
+  { strata, foreseen }: Pick<Certificate, 'strata' | 'foreseen'>,
+  where: StratumPlace & { seq: number; at: number },
+): Stratum | null {
   const { event_type, seq, at } = where
   const types = new Set(strata.map((one) => one.event_type))
   const type = types.has(event_type) || types.size < MOST_TYPES ? event_type : REST
@@ -42,7 +52,7 @@ export function stratumOf({ strata }: Pick<Certificate, 'strata'>, where: Stratu
   const rest = { ...where, event_type: strata.length < MOST_STRATA ? type : REST }
   const shared = strata.find((one) => isSame(one, rest))
   if (shared) return shared
-  return strata.length < 2 * MOST_STRATA ? freshStratum(rest, { seq, at }) : null
+  return strata.length < 2 * MOST_STRATA ? begun(freshStratum(rest, { seq, at }), foreseen) : null
 }
 
 /** The stratum of all acts of the same type and risk together. */
@@ -61,6 +71,9 @@ export const counted = (before: Stratum, { seq, at, agreed }: { seq: number; at:
   from: before.n === 0 ? { seq, at } : before.from,
   to: { seq, at },
 })
+
+/** With what was foreseen of an act, whose comparisons begin. */
+export const joined = (all: Stratum, { n, k }: Counts): Stratum => ({ ...all, n: all.n + n, k: all.k + k })
 
 export const reopened = (stratum: Stratum): Stratum => ({
   ...stratum,
@@ -84,42 +97,67 @@ function lacking(bound: number, counts: Counts, { least, noise }: Judging): numb
   return Math.max(neededAt(barAt(bound, noise), compared(counts)), least.support - counts.n, 0)
 }
 
-/** True if an act counts among all acts together: it is proven to the floor by itself. */
+/** True if fewer agreements are needed than with no comparisons at all. */
+export function speaksFor(judging: Judging, stratum: Stratum): boolean {
+  const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
+  const bound = stratum.act === REST ? (together ?? alone) : alone
+  return lacking(bound, stratum, judging) < lacking(bound, { n: 0, k: 0 }, judging)
+}
+
+/**
+ * True if the next comparison of an act counts among all acts together: unless those before it
+ * speak against the act.
+ */
+export const joins = (judging: Judging, stratum: Stratum): boolean =>
+  boundsOf(judging.least.agreement, stratum.act).together !== null && (stratum.k === stratum.n || speaksFor(judging, stratum))
+
+/** True if an act may act with the others: it is proven to the floor by itself. */
 export function countsTogether(judging: Judging, stratum: Stratum): boolean {
-  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
   return together !== null && verdictOn(alone, stratum, judging) === 'proven'
 }
 
 /** True if the act has proved by itself all that it has to. */
 export function isProvenAlone(judging: Judging, stratum: Stratum): boolean {
-  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
   return verdictOn(together ?? alone, stratum, judging) === 'proven'
+}
+
+/** The counts of all acts of the same type and risk that are proven to the floor by themselves. */
+function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Counts {
+  const proven = judged.strata.filter(
+    (one) =>
+      one.act !== REST && one.event_type === event_type && one.risk === risk && one.state !== 'refuted' && countsTogether(judged, one),
+  )
+  return { n: proven.reduce((sum, { n }) => sum + n, 0), k: proven.reduce((sum, { k }) => sum + k, 0) }
 }
 
 /**
  * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
- * bound, or to the floor of its risk where all acts together are proven to theirs. What acts rarely
- * never acts on the proof of the frequent acts alone.
+ * bound, or to the floor of its risk where all acts together are proven to theirs: all that were
+ * compared, and also those alone that have reached the floor. What acts rarely never acts on the
+ * proof of the frequent acts alone.
  */
 export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict {
-  const { alone, together } = boundsOf(judged.least.agreement, stratum)
+  const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
   if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
   const own = verdictOn(alone, stratum, judged)
   if (own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
-  return all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven') ? 'proven' : 'open'
+  const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')
+  return isProven && verdictOn(together, countsOfProven(judged, stratum), judged) === 'proven' ? 'proven' : 'open'
 }
 
 /** The bar of the audits of a proven stratum. */
 export function barOf(judging: Judging, stratum: Stratum): Bar {
-  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
   const bound = together !== null && (stratum.act === REST || isProvenAlone(judging, stratum)) ? together : alone
   return barAt(bound, judging.noise)
 }
 
 /** The bounds that a stratum has proven: by itself, and with all acts. */
 export function provenBounds(judging: Judging, stratum: Stratum): { alone: number; together: number | null } {
-  const { alone, together } = boundsOf(judging.least.agreement, stratum)
+  const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
   if (together === null) return { alone, together }
   return isProvenAlone(judging, stratum) ? { alone: together, together: null } : { alone, together }
 }
@@ -127,12 +165,13 @@ export function provenBounds(judging: Judging, stratum: Stratum): { alone: numbe
 /** The sentence about what an open stratum lacks. */
 export function openText(judged: JudgedStrata, stratum: Stratum): string {
   const { event_type, act, n, k } = stratum
-  const { alone, together } = boundsOf(judged.least.agreement, stratum)
+  const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
   const agreed = `${k} of ${n} decisions for ${act} on ${event_type} agreed`
   const own = lacking(alone, stratum, judged)
   if (together === null || own > 0) return `${agreed}: at least ${own} more must agree`
   const all = togetherOf(judged, stratum)
   const alone_lacks = lacking(together, stratum, judged)
-  const lacks = all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, lacking(together, all, judged))
+  const with_all = Math.max(lacking(together, all, judged), lacking(together, countsOfProven(judged, stratum), judged))
+  const lacks = all.state === 'refuted' ? alone_lacks : Math.min(alone_lacks, with_all)
   return `${agreed}, ${all.k} of ${all.n} of all acts together: at least ${lacks} more must agree`
 }

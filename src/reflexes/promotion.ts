@@ -5,7 +5,7 @@ import type { Certificate, Stratum } from '../contract/certificate.ts'
 import type { Risk } from '../contract/risk.ts'
 import { DEFAULT_AGREEMENT } from '../contract/agreement.ts'
 import { actsIn, doubtIn } from '../evidence/certificate.ts'
-import { barAt, FLOORS, neededAt, type ProofVerdict } from '../evidence/e-process.ts'
+import { barAt, floorOf, neededAt, type ProofVerdict } from '../evidence/e-process.ts'
 import { isSame, openText, togetherOf, verdictIn } from '../evidence/strata.ts'
 import { emptyMetrics } from './metrics.ts'
 import type { SandboxRun } from './sandbox.ts'
@@ -21,6 +21,9 @@ const DEMOTION = {
 
 /** Fires in shadow mode that must agree to prove a bound, where none disagrees. */
 export const agreementsNeeded = (bound: number): number => neededAt(barAt(bound), { agreed: 0, disagreed: 0 })
+
+/** The same for each act by itself at the default bound. */
+const LEAST_OF_ACT = agreementsNeeded(floorOf(DEFAULT_AGREEMENT))
 
 /** The newest active version: it acts where a chain follows the reflex. */
 export const actsOf = (versions: readonly { version: number; state: ReflexState }[]): number | null =>
@@ -43,8 +46,8 @@ export function wayToAct({
   const at_once = `A person activates it at once by POST /v1/reflexes/${name}/state {"state": "active"${by_agent ? ', "force": true' : ''}}.`
   if (!by_agent) return `It does not act${state === 'shadow' ? ', and is compared with what is decided' : ''}. ${at_once}`
   return (
-    `It acts on a type of events once its decisions there have agreed with the actual ones: each act ${agreementsNeeded(FLOORS.inside)} times for replies, notes and ` +
-    `nothing, ${agreementsNeeded(FLOORS.outside)} times for what reaches outside, and with these acts together ${agreementsNeeded(DEFAULT_AGREEMENT)} times more, where none disagrees ` +
+    `It acts on a type of events once its decisions there have agreed with the actual ones: each act ${LEAST_OF_ACT} times, and ` +
+    `all acts of the same risk together ${agreementsNeeded(DEFAULT_AGREEMENT)} times, where none disagrees ` +
     `and learning.min_agreement is not set; each disagreement costs more. ` +
     `A call that can be neither undone nor repeated waits for a person, too. ${at_once}`
   )
@@ -71,8 +74,7 @@ export function promotable(certificates: readonly Certificate[], metrics: Pick<R
   const summed = summedOf(inForce)
   const missing = inForce.flatMap((one) => actsIn(one).flatMap((stratum) => doubtOf(one, stratum)))
   const strata = summed ? actsIn(summed) : []
-  if (strata.length === 0)
-    missing.push(`0 of 0 compared fires in shadow agreed: at least ${agreementsNeeded(FLOORS.inside)} more must agree`)
+  if (strata.length === 0) missing.push(`0 of 0 compared fires in shadow agreed: at least ${LEAST_OF_ACT} more must agree`)
   for (const stratum of strata) {
     const { event_type, act, risk, n, k } = stratum
     const verdict = summed ? verdictOn(summed, stratum) : 'open'

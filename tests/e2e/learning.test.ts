@@ -27,6 +27,7 @@ afterAll(async () => {
 type Served = { outcome: { by: string } }
 type Candidate = { id: string; version: string; state: string; decision: string }
 type Run = { run_id: string; status: string; started_by: string; found: number; candidates: Candidate[] }
+type Certificates = { items: { certificate: { foreseen?: { act: string; n: number; k: number }[] } }[] }
 let sent = 0
 
 /** Sends messages one by one until `enough` of the last deciders, and returns who decided. */
@@ -63,6 +64,16 @@ test('what a model repeats is learned, proved and taken over, caught when the mo
   await serve(240)
   const run = await learn()
   expect(run).toMatchObject({ status: 'done', found: 2 })
+  // The last 40 decisions were compared with what the first 200 had taught.
+  const foreseen = await eventually(async () => {
+    const all = await Promise.all(run.candidates.map(({ id }) => ask<Certificates>(server.url, `/v1/certificates?id=${id}`)))
+    const acts = all.flatMap(({ items }) => items.flatMap(({ certificate }) => certificate.foreseen ?? []))
+    return acts.length === 2 && acts
+  }, 'the certificates are known')
+  expect(foreseen).toEqual([
+    expect.objectContaining({ act: 'reply', n: 20, k: 20 }),
+    expect.objectContaining({ act: 'reply', n: 20, k: 20 }),
+  ])
   const proved = await serve(400, lastAre('reflex', 20))
   expect(proved.slice(-20).every((one) => one === 'reflex')).toBe(true)
   // The share of audits falls with the acts since the proof.

@@ -4,6 +4,7 @@ import { parkedRunsOf } from '../approvals/scope/in-scope.ts'
 import { Adopting } from './scope/adoption.ts'
 import { eventFacts } from './scope/event-facts.ts'
 import { askAgain } from './scope/ask-again.ts'
+import { proofOf } from '../proof/scope/in-scope.ts'
 import { adoptSkill, skillGrounds } from './scope/skill-adoption.ts'
 import type { LearnedSkill } from './contract/learner-api.ts'
 import { learnAgain } from './events/learning.ts'
@@ -11,6 +12,8 @@ import { learnRoutes } from './http/runs.ts'
 import { whyRoutes } from './http/why.ts'
 import { forgetRuns } from './store/learn-runs.ts'
 import * as tables from './store/tables.ts'
+import type { Foreseen } from '../../contract/certificate.ts'
+import type { ReflexVersion } from '../../contract/reflex.ts'
 import type { Namespace } from '../../env.ts'
 import type { Adoption, LearnedVersion, LearnerApi, SkillAdoption } from './contract/learner-api.ts'
 
@@ -45,7 +48,9 @@ export const learning: Feature = {
   calls: {
     adopt: (scope, learned) => {
       const rechain: Configuration['rechain'] = (change, by) => scope.configuration.rechain(change, by)
-      return new Adopting({ ...scope, rechain }).adopt(learned)
+      const { certificates } = proofOf(scope)
+      const begin = (version: ReflexVersion, foreseen: Foreseen) => scope.unit((unit) => certificates.begin(unit, version, foreseen))
+      return new Adopting({ ...scope, rechain, begin }).adopt(learned)
     },
     skillGrounds: async (scope) => JSON.stringify(await skillGrounds(scope)),
     adoptSkill: (scope, learned) => adoptSkill({ ...scope, parked_runs: parkedRunsOf(scope) }, JSON.parse(learned) as LearnedSkill),

@@ -127,25 +127,26 @@ test('a teacher that contradicts itself lowers the bar, and no further than chan
 })
 
 describe('the bounds of an act', () => {
-  const outside = (act: string, agreement: Parameters<typeof boundsOf>[0]) => boundsOf(agreement, { act, risk: 'outside' })
-
-  test('are the floor of its risk by itself, and the setting with all other acts', () => {
-    expect(outside('label', 0.99)).toEqual({ alone: 0.97, together: 0.99 })
-    expect(boundsOf(0.99, { act: 'reply', risk: 'inside' })).toEqual({ alone: 0.95, together: 0.99 })
-    expect([outside('label', 0.9), outside('label', 0.97)]).toEqual([
-      { alone: 0.9, together: null },
-      { alone: 0.97, together: null },
-    ])
+  test.each([
+    [0.9, { alone: 0.9, together: null }],
+    [0.95, { alone: 0.95, together: null }],
+    [0.97, { alone: 0.95, together: 0.97 }],
+    [0.99, { alone: 0.95, together: 0.99 }],
+    [0.995, { alone: 0.975, together: 0.995 }],
+    [0.999, { alone: 0.995, together: 0.999 }],
+  ])('at %d let it err five times as often by itself as all acts together, and in 5 % at most', (agreement, bounds) => {
+    const { alone, together } = boundsOf(agreement, 'label')
+    expect({ alone: Number(alone.toFixed(6)), together }).toEqual(bounds)
   })
 
   test('are by itself what the setting says of its tool, and the strictest of the tools of a sequence', () => {
     const by_tool = { default: 0.98, refund: 0.999, label: 0.95 }
-    expect(outside('refund', by_tool)).toEqual({ alone: 0.999, together: null })
-    expect(outside('label + reply', by_tool)).toEqual({ alone: 0.95, together: null })
-    expect(outside('label + refund', by_tool)).toEqual({ alone: 0.999, together: null })
-    expect(outside('other', by_tool)).toEqual({ alone: 0.97, together: 0.98 })
-    expect(outside('constructor', { refund: 0.999 })).toEqual({ alone: 0.97, together: 0.99 })
+    expect(boundsOf(by_tool, 'refund')).toEqual({ alone: 0.999, together: null })
+    expect(boundsOf(by_tool, 'label + reply')).toEqual({ alone: 0.95, together: null })
+    expect(boundsOf(by_tool, 'label + refund')).toEqual({ alone: 0.999, together: null })
+    expect(boundsOf(by_tool, 'other')).toEqual({ alone: 0.95, together: 0.98 })
+    expect(boundsOf({ refund: 0.999 }, 'constructor')).toEqual({ alone: 0.95, together: 0.99 })
     // A tool of that name has no bound of its own.
-    expect(outside('default', by_tool)).toEqual({ alone: 0.97, together: 0.98 })
+    expect(boundsOf(by_tool, 'default')).toEqual({ alone: 0.95, together: 0.98 })
   })
 })

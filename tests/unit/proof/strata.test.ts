@@ -7,6 +7,7 @@ import {
   countsTogether,
   freshStratum,
   isProvenAlone,
+  joins,
   MOST_TYPES,
   openText,
   provenBounds,
@@ -65,14 +66,45 @@ describe('the stratum of an act', () => {
 
 describe('an act is proven', () => {
   test('with all acts together once it has proved its floor', () => {
-    const [label, refund] = [stratum('label', 100), stratum('refund', 20)]
+    const [label, tag, refund] = [stratum('label', 200), stratum('tag', 160), stratum('refund', 20)]
     const all = stratum(REST, 400)
-    expect(verdictIn(judged(0.99, label, refund, all), label)).toBe('proven')
-    expect(verdictIn(judged(0.99, label, refund, all), refund)).toBe('open')
-    expect(verdictIn(judged(0.99, label, refund), label)).toBe('open')
-    expect(verdictIn(judged(0.99, label, { ...all, state: 'refuted' }), label)).toBe('open')
-    expect(verdictIn(judged(0.99, label, { ...stratum(REST, 1), state: 'proven' }), label)).toBe('proven')
+    expect(verdictIn(judged(0.99, label, tag, refund, all), label)).toBe('proven')
+    expect(verdictIn(judged(0.99, label, tag, refund, all), refund)).toBe('open')
+    expect(verdictIn(judged(0.99, label, tag, refund), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, tag, { ...all, state: 'refuted' }), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, tag, { ...stratum(REST, 1), state: 'proven' }), label)).toBe('proven')
     expect(verdictIn(judged(0.99), all)).toBe('proven')
+  })
+
+  test('not while those that have proved their floor are too few by themselves, or err more than the others', () => {
+    const all = stratum(REST, 400)
+    const label = stratum('label', 200)
+    expect(verdictIn(judged(0.99, label, stratum('tag', 60), stratum('move', 60), all), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, stratum('tag', 160), all), label)).toBe('proven')
+    expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), state: 'refuted' }, all), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, stratum('tag', 260, 257), all), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), event_type: 'note' }, all), label)).toBe('open')
+    expect(verdictIn(judged(0.99, label, { ...stratum('tag', 160), risk: 'outside' }, all), label)).toBe('open')
+  })
+
+  test('with what was foreseen of it from its first comparison on', () => {
+    const act = { event_type: 'mail', act: 'label', n: 90, k: 88, from: { seq: 3, at: 4 }, to: { seq: 9, at: 9 } }
+    const where = { event_type: 'mail', risk: 'outside' as const, act: 'label', seq: 20, at: 21 }
+    const of = (more: object, strata: Stratum[] = []) => stratumOf({ strata, foreseen: [act] }, { ...where, ...more })
+    expect(of({})).toMatchObject({ act: 'label', risk: 'outside', state: 'open', n: 90, k: 88, from: { seq: 3 }, to: { seq: 9 } })
+    expect([of({ act: 'tag' })?.n, of({ event_type: 'note' })?.n]).toEqual([0, 0])
+    const known = { ...stratum('label', 5), risk: 'outside' as const }
+    expect(of({}, [known])).toBe(known)
+  })
+
+  test.each([
+    ['before any comparison', 0, 0, true],
+    ['while none disagrees', 3, 3, true],
+    ['not after one that disagreed early', 10, 9, false],
+    ['again once more agreed than one that errs as often as the floor lets', 60, 59, true],
+  ])('counts among all acts %s', (_, n, k, counts) => {
+    expect(joins(judged(0.99), stratum('label', n, k))).toBe(counts)
+    expect(joins(judged(0.95), stratum('label', n, k))).toBe(false)
   })
 
   test('by itself where it proves the bound of all alone, or a bound of its own', () => {
@@ -111,11 +143,13 @@ test('an open act says what it lacks, by itself or with all acts', () => {
   const all = stratum(REST, 300)
   expect(openText(judged(0.95), stratum('label', 60))).toBe('60 of 60 decisions for label on mail agreed: at least 10 more must agree')
   expect(openText(judged(0.95), stratum('label', 80))).toContain('agreed: at least 0 more must agree')
+  const [label, tag] = [stratum('label', 100), stratum('tag', 200)]
   expect(openText(judged(0.99, all), stratum('label', 60))).toContain('agreed: at least 10 more must agree')
-  expect(openText(judged(0.99, all), stratum('label', 100))).toBe(
+  expect(openText(judged(0.99, label, tag, all), label)).toBe(
     '100 of 100 decisions for label on mail agreed, 300 of 300 of all acts together: at least 58 more must agree',
   )
-  expect(openText(judged(0.99, { ...all, state: 'refuted' }), stratum('label', 100))).toContain('at least 258 more must agree')
+  expect(openText(judged(0.99, label, tag, { ...all, n: 400, k: 400 }), label)).toContain('at least 58 more must agree')
+  expect(openText(judged(0.99, label, tag, { ...all, state: 'refuted' }), label)).toContain('at least 258 more must agree')
 })
 
 test('the noise of a teacher lowers the bar of both sides', () => {

@@ -170,7 +170,7 @@ const scoredIn = (cells: readonly [number, number][]): Scored[] =>
 /** Between what a certificate refutes and what it proves, for the strictest of the actions. */
 function alphaOf({ actions }: DecisionModelSetting, agreement: Agreement): number {
   const bounds = Object.values(actions).map((action) => {
-    const { alone, together } = boundsOf(agreement, { act: actNameOf(action), risk: 'inside' })
+    const { alone, together } = boundsOf(agreement, actNameOf(action))
     return together ?? alone
   })
   const { poor, good } = barAt(Math.max(...bounds))

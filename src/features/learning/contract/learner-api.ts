@@ -1,5 +1,6 @@
 import type { JsonFields } from '../../../base/json.ts'
 import type { Refused, Result } from '../../../base/result.ts'
+import type { Foreseen } from '../../../contract/certificate.ts'
 import type { StoredManifest } from '../../../contract/skill.ts'
 import type { CiReport } from '../../../contract/reports/skill-test.ts'
 import type { LearningSettings } from './setting.ts'
@@ -33,6 +34,8 @@ export type LearnedVersion = {
   needs: readonly { kind: 'tool' | 'skill' | 'event' | 'reply'; name: string }[] | null
   /** Versions that it replaces, if they are still in shadow mode. */
   replaces: { id: string; version: number }[]
+  /** The comparisons that it was judged by before any in shadow mode; null: none. */
+  foreseen: Foreseen | null
 }
 export type Adoption = Result<
   { id: string; version: number; hash: string },

@@ -10,7 +10,7 @@ const fields = {
         '`auto`: it acts once it is proven; a person is asked where an action can be neither undone nor repeated.',
     ),
   min_agreement: agreement.describe(
-    'The share of decisions that must agree, which a certificate proves: all acts together, each by itself 0.95, or 0.97 for effects outside, at least. 0.90 to 0.999. ' +
+    'The share of decisions that must agree, which a certificate proves: all acts together, each by itself 0.95 at least. 0.90 to 0.999. ' +
       'By tool as an object, `{"default": 0.99, "refund": 0.999}`: a tool that is named proves its own share by itself. `reply`, `note` and `nothing` may be named, too.',
   ),
   min_support: z.int().min(1).max(100_000).describe('Minimum number of decisions behind a mined sequence, and behind a certificate.'),

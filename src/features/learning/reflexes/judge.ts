@@ -4,10 +4,10 @@ import type { Classes } from './classes.ts'
 import type { Matrix } from './facts/matrix.ts'
 import type { Crowd } from './sources.ts'
 import { coveredBy, type Rule, rulesFor } from './rules.ts'
+import { DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import { errorsOfTable } from './bounds.ts'
 import { fitScorer, POINTS_OF_LOGIT, pointsIn, type ReadEpisode, type TableScorer } from './scorer/fit.ts'
 import { leadOf } from './scorer/scorer.ts'
-import { learnThenTest, thresholdGrid, type Threshold } from '../../../evidence/learn-then-test.ts'
 
 /** A history made ready to learn from. */
 export type PreparedEpisodes = {
@@ -96,9 +96,9 @@ export type JudgedScorer = {
   /** The share of wrong decisions of each class if all are taken. */
   errors: (number | null)[]
 }
-type Bound = Threshold & { alpha: number }
+type Threshold = { threshold: number; n: number }
 /** Parts of the history, in time order: each is judged by a table that the others teach. */
-const FOLDS = 5
+const FOLDS = 3
 /** Logits from which on a disagreement may be the teacher's mistake. */
 const CONFIDENT = 2
 /** A table that errs more often cannot tell a mistake of the teacher from its own. */
@@ -107,12 +107,8 @@ const MOST_WRONG = 0.15
 const ENOUGH = 0.95
 /** Share that is worth the loosest one. */
 const SOME = 0.85
-/** Fewer decisions of a class are judged together with the others'. */
-const LEAST_ALONE = 500
-const STEPS = 100
-/** The risk that a table errs more than it aims at. */
-const DELTA = 0.1
-const LEAST_COVERED = 0.7
+/** Wrong decisions that are expected beyond those seen: the score is chosen by the same ones. */
+const MORE_WRONG = 2
 /** A class of a table needs so many decisions by itself. */
 const LEAST_OF_CLASS = 20
 const MOST_WRONG_OF_CLASS = 0.04
@@ -138,7 +134,7 @@ export function* judgeScorer(prepared: PreparedEpisodes, bounds: readonly number
   const groups = new Map(
     Array.from(Map.groupBy(classes.classes.keys(), groupOf), ([group, own]) => {
       const among = judged.filter(({ best }) => groupOf(best) === group)
-      return [group, strictest(among, errorsOfTable(bounds[own[0] ?? 0] ?? 1))]
+      return [group, strictest(among, errorsOfTable(bounds[own[0] ?? 0] ?? DEFAULT_AGREEMENT))]
     }),
   )
   const thresholds = [...groups.values()].flatMap((bound) => bound?.threshold ?? [])
@@ -147,7 +143,7 @@ export function* judgeScorer(prepared: PreparedEpisodes, bounds: readonly number
   const disputed = !canTell ? [] : scored.filter(({ agreed, score }) => !agreed && score >= confident).map(({ index }) => index)
   const leads = classes.classes.map((_, own) => {
     const taken = judged.filter(({ best }) => best === own)
-    const bound = taken.length < LEAST_ALONE ? (groups.get(groupOf(own)) ?? null) : strictest(taken, errorsOfTable(bounds[own] ?? 1))
+    const bound = groups.get(groupOf(own)) ?? null
     const isTaughtByMany = prepared.crowd(bitsOf(classes.of.length, (index) => classes.of[index] === own))
     return bound !== null && isTaughtByMany && isGoodAlone(taken.filter(({ score }) => score >= bound.threshold)) ? bound.threshold : null
   })
@@ -170,19 +166,28 @@ function isGoodAlone(fired: readonly ScorerVerdict[]): boolean {
   return fired.length >= LEAST_OF_CLASS && wrong <= fired.length * MOST_WRONG_OF_CLASS
 }
 
-/** The strictest bound on the share of wrong decisions that leaves enough decisions. */
-function strictest(judged: readonly ScorerVerdict[], alphas: readonly number[]): Bound | null {
-  const scores = judged.map(({ score }) => score).sort((one, other) => other - one)
-  // A strict end with few decisions would end the sequence at its first mistake.
-  const strict = scores[Math.ceil(scores.length * LEAST_COVERED) - 1] ?? -Infinity
-  const grid = thresholdGrid(scores, STEPS).filter((threshold) => threshold <= strict)
-  let most: Bound | null = null
-  for (const alpha of alphas) {
-    const found = learnThenTest(judged, { alpha, delta: DELTA, grid })
-    if (found !== null && found.n > (most?.n ?? 0)) most = { ...found, alpha }
-    if (most !== null && most.n >= judged.length * (alpha === alphas.at(-2) ? SOME : ENOUGH)) break
+/** The strictest share of wrong decisions that leaves enough decisions. */
+function strictest(judged: readonly ScorerVerdict[], shares: readonly number[]): Threshold | null {
+  let most: Threshold | null = null
+  for (const share of shares) {
+    const found = lowest(judged, share)
+    if (found !== null && found.n > (most?.n ?? 0)) most = found
+    if (most !== null && most.n >= judged.length * (share === shares.at(-2) ? SOME : ENOUGH)) break
   }
   return most
+}
+
+/** The lowest score from which on at most this share is wrong, with some more than were seen. */
+function lowest(judged: readonly ScorerVerdict[], share: number): Threshold | null {
+  const sorted = judged.toSorted((one, other) => other.score - one.score)
+  let wrong = 0
+  let found: Threshold | null = null
+  for (const [index, { score, agreed }] of sorted.entries()) {
+    if (!agreed) wrong += 1
+    const n = index + 1
+    if (wrong + MORE_WRONG <= n * share && sorted[n]?.score !== score) found = { threshold: score, n }
+  }
+  return found
 }
 
 /** Verdicts on a part of the history of a table that the rest taught, where it decides at all. */

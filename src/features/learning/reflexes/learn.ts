@@ -3,7 +3,7 @@ import { actName } from '../../../contract/act-name.ts'
 import { agreementFor, DEFAULT_AGREEMENT, type Agreement } from '../../../contract/agreement.ts'
 import { errorsOfRules } from './bounds.ts'
 import { bitsOf, emptyBits, indexesOf, or } from './facts/bits.ts'
-import { type ActTemplate, type Classes, classesOf, type DecisionClass } from './classes.ts'
+import { type Classes, classesOf, type DecisionClass } from './classes.ts'
 import { type HeldOut, judgeRules, judgeScorer, type JudgedRules, learnRules, learnScorer, NONE, type PreparedEpisodes } from './judge.ts'
 import { matrixOf } from './facts/matrix.ts'
 import { byteLength } from '../../../base/json.ts'
@@ -24,7 +24,7 @@ export type ReflexLearnOptions = {
    * True if a reflex that takes a decision is judged on this episode. Once reflexes act, the slow
    * path decides the hard rest, which teaches, but says little about a reflex for all events.
    */
-  fair?: (episode: Episode, decision: ActTemplate | null) => boolean
+  fair?: (episode: Episode, act: { kind: string; name: string } | null) => boolean
   /** The setting that says if words beside other acts are part of a decision. */
   replies?: Replies
   /** The shares of decisions that a certificate has to prove: what is learned is to be better. */

@@ -30,11 +30,11 @@ export function* reachOf(episodes: readonly Episode[], learned: Learned): Steps<
   const counts = acts.map(({ own }) => classes.of.reduce((sum, one) => sum + (own.includes(one) ? 1 : 0), 0))
   const taken = acts.map(({ own }) => shareTaken(own, byClass))
   return acts.map(({ act, risk, own }, place): Reach => {
-    const { alone, together } = boundsOf(agreement, { act, risk })
+    const { alone, together } = boundsOf(agreement, act)
     const bound = together ?? alone
     const error = contradicted[place] ?? meanOf(own, learned)
     const share = (at: number): number => ((counts[at] ?? 0) / Math.max(1, episodes.length)) * (taken[at] ?? 0)
-    const alike = acts.flatMap((other, at) => (other.risk === risk && boundsOf(agreement, other).together !== null ? [at] : []))
+    const alike = acts.flatMap((other, at) => (other.risk === risk && boundsOf(agreement, other.act).together !== null ? [at] : []))
     const decisions = (agreements: number, rate: number): number => (rate === 0 ? Infinity : Math.ceil(agreements / rate))
     const by_itself = decisions(agreementsFor(bound), share(place))
     const all =

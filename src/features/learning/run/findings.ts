@@ -1,5 +1,6 @@
 import type { LearnedVersion } from '../contract/learner-api.ts'
 import type { Evidence, EvidencePart, ReadPlace, Rejected, StoredCandidate } from '../contract/runs.ts'
+import type { Foreseen } from '../../../contract/certificate.ts'
 import { wilsonLow } from '../../../evidence/binomial.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { LearnedReflexes, LearningRefusal } from '../reflexes/learn.ts'
@@ -26,7 +27,10 @@ export type RegisteredReflex = { id: string; version: number; strata: readonly s
  * The reflexes of a learning that are worth proving, those that act first, and why the others are
  * not. `proved`: versions in shadow mode that no decision refuted.
  */
-export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean }) {
+export function findingsOf(
+  learned: LearnedReflexes & { foreseenOf: (reflex: LearnedReflex) => Foreseen | null },
+  { proved, worth }: { proved: readonly RegisteredReflex[]; worth: boolean },
+) {
   const rejected: Rejected[] = learned.refused.map(rejectedOf)
   const finds: Find[] = []
   const offers = offersOf(learned)
@@ -39,7 +43,9 @@ export function findingsOf(learned: LearnedReflexes, { proved, worth }: { proved
     const forecasts = isInProof ? known.map(({ forecast }) => forecast) : []
     // A later version for other decisions is judged on all of them.
     const isWorth = worth || offer.forecast >= WORTH
-    const reason = isWorth ? offerRefusal(offer, forecasts) : TOO_EARLY
+    const reason = isWorth
+      ? offerRefusal(offer, { known: forecasts, foreseen: offer.reflexes.every((reflex) => learned.foreseenOf(reflex) !== null) })
+      : TOO_EARLY
     if (reason !== null) rejected.push(...offer.reflexes.map(({ decision }) => ({ what: decision, reason })))
     else
       finds.push(
@@ -85,7 +91,7 @@ export const rejectedOf = ({ decision, episodes, reason }: LearningRefusal): Rej
 })
 
 function findOf(
-  learned: LearnedReflexes,
+  learned: Parameters<typeof findingsOf>[0],
   reflex: LearnedReflex,
   { replaces, offer }: { replaces: Find['version']['replaces']; offer: Offer },
 ): Find {
@@ -99,7 +105,14 @@ function findOf(
     `Learned by ${by === 'rules' ? 'rules' : 'a table'} from ${evidence.train.n} of ${evidence.train.of} decisions: ${decision}. ` +
     `${by === 'rules' ? 'The older ones predict' : 'Parts of them predict'} ${agreed} of ${covered} ${by === 'rules' ? 'newer ones' : 'others'}, of ${n} in all.`
   return {
-    version: { name, code, description: description.slice(0, 1000), needs: needsOf(learned, reflex), replaces },
+    version: {
+      name,
+      code,
+      description: description.slice(0, 1000),
+      needs: needsOf(learned, reflex),
+      replaces,
+      foreseen: learned.foreseenOf(reflex),
+    },
     candidate: { kind: 'reflex', decision, evidence, examples },
     strata: offer.strata,
     forecast: offer.forecast,

@@ -9,14 +9,17 @@ import type { LearnedReflex } from '../reflexes/write.ts'
 export const FIRST = 200
 const GROWTH = 1.25
 export const STEP = 75
-/** A first version is proved once it would take this share of decisions, or after this number. */
+/** A first version is proved once it would take this share of decisions. */
 export const WORTH = 0.85
 /** After so many, less has to be enough. */
 const LONG = { episodes: 1500, covers: 0.3 } as const
-const FLAT = { covers: 0.85, slices: 3, gain: 0.015 } as const
 const LEAST_FORECAST = 0.15
-/** A version that would take this much more replaces one that is being proved. */
+/**
+ * A version that would take this much more replaces one that is being proved. What was foreseen
+ * counts for a later version as much as for an earlier one: that replaces it unless it takes less.
+ */
 const MUCH_BETTER = 0.25
+const LESS = 0.05
 /** Learning is not worth it while the slow path decides less. */
 export const LEAST_SLOW = 0.02
 /** If more is disputed, nothing was learned that could tell a mistake. */
@@ -56,21 +59,19 @@ export function coverageOf({ judged }: Pick<LearnedReflexes, 'judged'>): number 
 }
 
 /**
- * True if a first version is proved now, false to wait for a better one: a second is proved on what
- * the first leaves over, which is little. `covers`: of each learning so far, the last one included.
+ * True if a first version is proved now, false to wait for a better one: once it acts, a second is
+ * proved on what the first leaves over, which is little. `covers`: what was learned would take.
  */
-export function isWorthProof(covers: readonly number[], episodes: number): boolean {
-  const last = covers.at(-1) ?? 0
-  const earlier = covers.at(-1 - FLAT.slices) ?? 0
-  if (last > FLAT.covers && earlier > FLAT.covers && last < earlier + FLAT.gain) return true
-  return last > (episodes < LONG.episodes ? WORTH : LONG.covers)
-}
+export const isWorthProof = (covers: number, episodes: number): boolean => covers > (episodes < LONG.episodes ? WORTH : LONG.covers)
 
-/** The reason not to prove an offer. `known`: forecasts of its versions that are being proved. */
-export function offerRefusal({ forecast }: Offer, known: readonly number[]): string | null {
+/**
+ * The reason not to prove an offer. `known`: forecasts of its versions that are being proved.
+ * `foreseen`: it has comparisons already.
+ */
+export function offerRefusal({ forecast }: Offer, { known, foreseen }: { known: readonly number[]; foreseen: boolean }): string | null {
   const share = `${Math.round(forecast * 100)} %`
   if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
-  const better = known.find((one) => one > forecast - MUCH_BETTER)
+  const better = known.find((one) => one > forecast + (foreseen ? LESS : -MUCH_BETTER))
   if (better === undefined) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(better * 100)} % is being proved`
 }

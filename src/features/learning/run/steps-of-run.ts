@@ -2,7 +2,10 @@ import type { LearnedVersion, Drift } from '../contract/learner-api.ts'
 import type { Env } from '../../../env.ts'
 import type { Episode, EpisodeAct } from '../episode.ts'
 import type { Correction } from '../episodes/people.ts'
-import { type LearnedReflexes, learnReflexesInSteps } from '../reflexes/learn.ts'
+import type { Foreseen } from '../../../contract/certificate.ts'
+import { disputedIn, type Fires, foreseeInSteps, foreseenFor, type ForeseenGrounds, type Lessons } from './foresee.ts'
+import { type LearnedReflexes, learnReflexesInSteps, type ReflexLearnOptions } from '../reflexes/learn.ts'
+import type { LearnedReflex } from '../reflexes/write.ts'
 import { findingsOf, placeOf, type Ask, type RegisteredReflex } from './findings.ts'
 import { coverageOf, isWorthProof, nextAt, SETTLINGS, worthAsking, otherDecision, stratumOfAct, withoutForgotten } from './policy.ts'
 import type { Replies } from '../../../contract/words.ts'
@@ -24,7 +27,8 @@ import { actsOfAction } from '../episodes/decided.ts'
 const STEP = 50
 
 /** `learned`, `mined`: null if the run does not learn them, or not again. */
-type Outcome = { episodes: Episode[]; forgotten: string[]; learned: LearnedReflexes | null; mined: MinedSkills | null }
+type Outcome = { episodes: Episode[]; forgotten: string[]; learned: Learned | null; mined: MinedSkills | null }
+type Learned = LearnedReflexes & { foreseenOf: (reflex: LearnedReflex) => Foreseen | null }
 /** The state of the step `learn`, in memory only. If the object dies, it begins again. */
 type Learning = {
   key: string
@@ -35,20 +39,30 @@ type Learning = {
 
 const keyOf = ({ run_id, round }: LearningRun): string => `${run_id} ${round}`
 
-async function beginLearning(run: LearningRun, { env, store }: { env: Env; store: LearnerStore }): Promise<Learning> {
+async function beginLearning(
+  run: LearningRun,
+  { env, store, lessons }: { env: Env; store: LearnerStore; lessons: Lessons },
+): Promise<Learning> {
   const drifted = await programsOf(run.drifted, env)
   const { proved, taken_over } = await versionsOf(store.registered, { env, drifted: run.drifted })
   const settled = run.round === 0 ? store.settled() : new Set<string>()
-  const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over, settled, env })
+  const steps = learnInSteps(store.newest(run.window), { run, drifted, taken_over, settled, env, lessons })
   return { key: keyOf(run), steps, proved, taken_over }
 }
 
 type Drifted = { program: Program; since_seq: number }
-type Given = { run: LearningRun; env: Env; drifted: readonly Drifted[]; taken_over: Learning['taken_over']; settled: ReadonlySet<string> }
+type Given = {
+  run: LearningRun
+  env: Env
+  drifted: readonly Drifted[]
+  taken_over: Learning['taken_over']
+  settled: ReadonlySet<string>
+  lessons: Lessons
+}
 
 async function* learnInSteps(
   history: Episode[],
-  { run, env, drifted, taken_over, settled }: Given,
+  { run, env, drifted, taken_over, settled, lessons }: Given,
 ): AsyncGenerator<undefined, Outcome, undefined> {
   let episodes = history
   for (const one of drifted) episodes = yield* withoutDrifted(episodes, one)
@@ -56,18 +70,31 @@ async function* learnInSteps(
   const forgotten = history.flatMap(({ id }) => (left.has(id) ? [] : [id]))
   const trusted = new Set(run.trusted_sources)
   const fair = ({ at }: Episode, act: { kind: string; name: string } | null) => at > (taken_over.get(stratumOfAct(act)) ?? -Infinity)
-  const learned = run.kinds.includes('reflex')
-    ? yield* learnReflexesInSteps(episodes, {
-        trusted,
-        fair,
-        ...(run.replies && { replies: run.replies }),
-        ...(run.min_agreement !== undefined && { agreement: run.min_agreement }),
-      })
-    : null
+  const options = {
+    trusted,
+    fair,
+    ...(run.replies && { replies: run.replies }),
+    ...(run.min_agreement !== undefined && { agreement: run.min_agreement }),
+  }
+  const learned = run.kinds.includes('reflex') ? yield* learnAndForesee(episodes, options, lessons) : null
   // Answers of dry turns have no outputs, which the next call of a sequence may depend on.
   const acted = episodes.filter(({ id }) => !settled.has(id))
   const mined = run.round === 0 && run.kinds.includes('skill') ? yield* mineInSteps(acted, { run, env }) : null
   return { episodes, learned, forgotten, mined }
+}
+
+/** What all decisions teach, with what the older ones had taught of each newer one. */
+function* learnAndForesee(
+  episodes: readonly Episode[],
+  options: ReflexLearnOptions & Pick<ForeseenGrounds, 'fair'>,
+  lessons: Lessons,
+): Steps<Learned> {
+  const learned = yield* learnReflexesInSteps(episodes, options)
+  const { fair } = options
+  const fires: Fires = ({ key, code }, saw) => runReflex(isolateSandbox(), { hash: key, code }, { ...sampleContext, ...saw }).action
+  const foresights = learned.reflexes.length === 0 ? [] : yield* foreseeInSteps(learned.episodes, options, { fires, lessons })
+  const foreseenOf = (reflex: LearnedReflex) => foreseenFor(reflex, { episodes: learned.episodes, foresights, fair })
+  return { ...learned, disputed: disputedIn(learned, foresights), foreseenOf }
 }
 
 function* withoutDrifted(episodes: Episode[], { program, since_seq }: Drifted): Steps<Episode[]> {
@@ -184,7 +211,6 @@ const MOST_BEGUN = 4
 /** Events that a run asks about again: each takes two dry turns. */
 const MOST_ASKS = 100
 const MOST_REGISTERED = 200
-const MOST_COVERS = 10
 /** Acts of which a run says what can be reached. */
 const MOST_REACH = 100
 
@@ -198,6 +224,7 @@ export class RunSteps {
   readonly #parts: RunStepsParts
   #reading: { run_id: string; batches: AsyncIterator<Batch> } | null = null
   #learning: Learning | null = null
+  readonly #lessons: Lessons = new Map()
 
   constructor(parts: RunStepsParts) {
     this.#parts = parts
@@ -280,7 +307,7 @@ export class RunSteps {
       return store.unit(() => store.write(ended(run, 'failed', answer, Date.now())))
     }
     store.unit(() => store.write({ ...run, begun: run.begun + 1 }))
-    this.#learning = await beginLearning(run, this.#parts)
+    this.#learning = await beginLearning(run, { ...this.#parts, lessons: this.#lessons })
   }
 
   #learned(run: LearningRun, { episodes: used, learned, mined, forgotten }: Outcome, { proved, taken_over }: Learning): void {
@@ -289,9 +316,9 @@ export class RunSteps {
     const last = used.at(-1)
     const ends = { from: first ? placeOf(first) : null, to: last ? placeOf(last) : null }
     const policy = store.policy
-    const { finds, grounds, rejected, covers, asks } = learned
+    const { finds, grounds, rejected, asks } = learned
       ? this.#judged(run, learned, { proved, taken_over })
-      : { finds: [], grounds: [], rejected: [], covers: policy.covers, asks: [] }
+      : { finds: [], grounds: [], rejected: [], asks: [] }
     const crowd = learned && finds.length === 0 ? crowdIn(used, run) : undefined
     const { crowd: _before, ...counts } = run.episodes
     store.unit(() => {
@@ -304,7 +331,7 @@ export class RunSteps {
       }
       const found = store.skills
       store.ground(run.run_id, [...grounds, ...found.map((one) => one.grounds)])
-      if (learned) store.put('policy', { ...policy, covers, next: nextAt(policy.decisions, taken_over.size > 0) })
+      if (learned) store.put('policy', { ...policy, next: nextAt(policy.decisions, taken_over.size > 0) })
       const phase = asks.length > 0 ? ('ask' as const) : ('register' as const)
       const progress = { phase, done: 0, of: phase === 'ask' ? asks.length : finds.length + found.length }
       store.write({
@@ -323,19 +350,16 @@ export class RunSteps {
   }
 
   /** The reflexes that are worth proving, and the events to ask about again. */
-  #judged(run: LearningRun, learned: LearnedReflexes, { proved, taken_over }: Pick<Learning, 'proved' | 'taken_over'>) {
+  #judged(run: LearningRun, learned: Learned, { proved, taken_over }: Pick<Learning, 'proved' | 'taken_over'>) {
     const { store } = this.#parts
-    // Learning again in the same run replaces its own figure.
-    const before = run.round === 0 ? store.policy.covers : store.policy.covers.slice(0, -1)
-    const covers = [...before, coverageOf(learned)].slice(-MOST_COVERS)
-    const worth = taken_over.size > 0 || isWorthProof(covers, learned.episodes.length)
+    const worth = taken_over.size > 0 || isWorthProof(coverageOf(learned), learned.episodes.length)
     const known = store.settled()
     const disputed =
       run.round < SETTLINGS
         ? worthAsking(learned.disputed, learned.episodes.length, (id) => known.has(id) || store.episode(id)?.teacher.by === 'person')
         : []
     const asks = disputed.slice(0, MOST_ASKS - run.settled).map((id): Ask => ({ id, answers: [] }))
-    return { ...findingsOf(learned, { proved, worth }), covers, asks }
+    return { ...findingsOf(learned, { proved, worth }), asks }
   }
 
   /** Learns again if decisions changed; else registers what was found. */

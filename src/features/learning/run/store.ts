@@ -42,7 +42,7 @@ type Values = {
   /** Sequences of the run that became no skills. */
   unmined: Rejected[]
   /** Decisions read so far, the number at which to learn again, and what was covered each time. */
-  policy: { decisions: number; next: number; covers: number[] }
+  policy: { decisions: number; next: number }
   /** The fields that the scope masked when the episodes were read. */
   masked: string
   /** Grows with each change of the run; `reported` is the one that D1 has. */
@@ -91,7 +91,7 @@ export class LearnerStore {
   }
 
   get policy(): Values['policy'] {
-    return this.get('policy') ?? { decisions: 0, next: FIRST, covers: [] }
+    return this.get('policy') ?? { decisions: 0, next: FIRST }
   }
 
   get revision(): number {

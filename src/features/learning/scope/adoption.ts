@@ -3,6 +3,7 @@ import { registerReflex, setReflexState } from '../../../artifacts/kinds.ts'
 import { storedReflex, storedReflexVersions } from '../../../artifacts/platform.ts'
 import { limits } from '../../../base/limits.ts'
 import type { Refused } from '../../../base/result.ts'
+import type { Foreseen } from '../../../contract/certificate.ts'
 import type { Adoption, LearnedVersion } from '../contract/learner-api.ts'
 import { agentOwner, type ReflexReference, type ReflexVersion } from '../../../contract/reflex.ts'
 import { isolateSandbox } from '../../../reflexes/isolate-sandbox.ts'
@@ -15,6 +16,8 @@ import type { Configuration } from '../../../engine/settings/change.ts'
 type AdoptionParts = Pick<Lanes, 'scope' | 'env' | 'owned' | 'agent' | 'toolbox' | 'settings' | 'reflex_sync' | 'now'> & {
   /** Changes the chain, and neither its owner nor what is suspended. */
   rechain: Configuration['rechain']
+  /** Begins the certificate of a version. */
+  begin: (version: ReflexVersion, foreseen: Foreseen) => void
 }
 type Id = { id: string; version: number }
 
@@ -45,6 +48,7 @@ export class Adopting {
     const registered = place.known ?? (await this.#register(learned, place.id, checked.hash))
     if ('ok' in registered) return registered
     const { id, version, hash } = registered
+    if (learned.foreseen) this.#parts.begin(registered, learned.foreseen)
     this.#parts.owned.add(id)
     const gone = await this.#replaced(replaces, { id, version })
     const changed = await this.#parts.rechain((chain) => rechained(chain, id, gone), `learner:${run_id}`)

@@ -1,5 +1,5 @@
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { Certificate, CertificateChange, Teacher } from '../../../contract/certificate.ts'
+import type { Certificate, CertificateChange, Foreseen, Teacher } from '../../../contract/certificate.ts'
 import type { Risk } from '../../../contract/risk.ts'
 import {
   allow,
@@ -10,6 +10,7 @@ import {
   proceed,
   reject,
   rejectedStrata,
+  teacherChange,
 } from '../../../evidence/certificate.ts'
 import { isSame, type StratumPlace } from '../../../evidence/strata.ts'
 import { scopeHead } from '../../../engine/log/spans.ts'
@@ -81,13 +82,13 @@ export class Certificates {
   }
 
   /**
-   * Opens the certificate of a version, unless it has one that holds. `noise`, `baseline`: of the
-   * decisions that it was learned from. Rejections by persons outlive the certificate.
+   * Opens the certificate of a version, unless it has one that holds. Rejections by persons outlive
+   * the certificate.
    */
   open(
     unit: Unit,
     version: CertifiedVersion,
-    { head, ...given }: { noise?: number; baseline?: number; head?: EntryHead | undefined } = {},
+    { head, ...given }: Partial<Pick<Parameters<typeof openCertificate>[1], 'foreseen' | 'shapes'>> & { head?: EntryHead | undefined } = {},
   ): Certificate {
     const known = this.of(version)
     if (known && !known.lapsed) return known
@@ -99,6 +100,11 @@ export class Certificates {
     this.#write(unit, version, certificate)
     this.#log(unit, version, { change: 'issued', reason: known ? 'its last certificate lapsed' : 'it is compared with decisions', head })
     return certificate
+  }
+
+  /** Opens the certificate of a learned version with what was foreseen of it, by the same teacher. */
+  begin(unit: Unit, version: CertifiedVersion, { teacher, acts: foreseen, shapes }: Foreseen): void {
+    if (teacherChange(teacher, this.teacher) === null) this.open(unit, version, { foreseen, shapes })
   }
 
   /** Counts an observation. The changes are logged; the caller follows them up. */

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { isWorthProof, offerRefusal, type Offer } from '../../../src/features/learning/run/policy.ts'
+
+const offer = (forecast: number): Offer => ({ strata: ['tool a'], reflexes: [], forecast })
+
+test.each([
+  ['replaces one that takes as many', 0.8, 0.8, true, null],
+  ['replaces one that takes a little more', 0.8, 0.84, true, null],
+  ['leaves one that takes more', 0.8, 0.86, true, 'a version that would take 86 % is being proved'],
+  ['leaves one with comparisons of its own, if nothing was foreseen', 0.8, 0.6, false, 'a version that would take 60 % is being proved'],
+  ['replaces that, too, if it takes much more', 0.8, 0.54, false, null],
+])('a later version %s', (_, forecast, known, foreseen, reason) => {
+  const refusal = offerRefusal(offer(forecast), { known: [known], foreseen })
+  if (reason === null) expect(refusal).toBeNull()
+  else expect(refusal).toContain(reason)
+})
+
+test('what would take little is not proved', () => {
+  expect(offerRefusal(offer(0.1), { known: [], foreseen: true })).toBe('it would take only 10 % of such decisions')
+  expect(offerRefusal(offer(0.2), { known: [], foreseen: true })).toBeNull()
+})
+
+test('a first version waits for 85 % of the decisions, or is content with 30 % of many', () => {
+  expect([isWorthProof(0.84, 1000), isWorthProof(0.86, 300), isWorthProof(0.31, 1500), isWorthProof(0.29, 5000)]).toEqual([
+    false,
+    true,
+    true,
+    false,
+  ])
+})
