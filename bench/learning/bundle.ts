@@ -6,7 +6,7 @@ import type { LearnedReflex } from '../../src/features/learning/reflexes/write.t
 import { actNameOf } from '../../src/contract/act-name.ts'
 import type { Agreement } from '../../src/contract/agreement.ts'
 import type { AuditPace } from '../../src/contract/reports/reflex-report.ts'
-import type { Certificate, Stratum, Teacher } from '../../src/contract/certificate.ts'
+import type { Certificate, Foreseen, Stratum, Teacher } from '../../src/contract/certificate.ts'
 import { actsIn, doubtIn, openCertificate, proceed } from '../../src/evidence/certificate.ts'
 import { stratumOf } from '../../src/evidence/strata.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
@@ -30,15 +30,19 @@ export type Bundle = {
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'label', prompt_hash: '', tools_hash: '', settings_revision: 1 }
 export type Fired = { acts: EpisodeAct[]; id: string; act: string; event_type: string; risk: 'inside' | 'outside' }
 
-export async function bundlesOf(learned: LearnedReflexes, agreement: Agreement): Promise<Bundle[]> {
+type ForeseenOf = (reflex: LearnedReflex) => Foreseen | null
+
+export async function bundlesOf(learned: LearnedReflexes, agreement: Agreement, foreseenOf: ForeseenOf): Promise<Bundle[]> {
   const least = { agreement, support: 5 }
   return Promise.all(
     offersOf(learned).map(async ({ strata, reflexes, forecast }) => {
       const programs = await Promise.all(reflexes.map(async (reflex) => ({ reflex, program: await programOf(reflex) })))
-      const opened = reflexes.map(({ id }): [string, Certificate] => [
-        id,
-        openCertificate({ kind: 'reflex', id, version: '1', hash: '' }, { teacher, at: 0, least }),
-      ])
+      const opened = reflexes.map((reflex): [string, Certificate] => {
+        const { id } = reflex
+        const seen = foreseenOf(reflex)
+        const foreseen = seen && { foreseen: seen.acts, shapes: seen.shapes }
+        return [id, openCertificate({ kind: 'reflex', id, version: '1', hash: '' }, { teacher, at: 0, least, ...foreseen })]
+      })
       return { strata, reflexes: programs, certificates: new Map(opened), audits: [], paces: new Map(), forecast }
     }),
   )

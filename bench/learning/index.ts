@@ -8,8 +8,9 @@ import { inputs } from './inputs.ts'
 import { type Counts, measure, type Result } from './measure.ts'
 import { INTENTS_HEADER, intentNames, measureIntents } from './intents.ts'
 import { measureProcedures, PROCEDURES_HEADER } from './procedures.ts'
+import { measureServed, servedItems } from './served.ts'
 import { recordedTeachers } from './recorded.ts'
-import { type Labels, measureTable, tableNames, TABLE_HEADER } from './tables.ts'
+import { type Labels, measureTable, servedTable, tableNames, TABLE_HEADER } from './tables.ts'
 
 const usage = `npm run bench:learning -- --data DIR [--input NAME]… [--noise SHARE]… [--json] [--code] [--history]
 
@@ -17,9 +18,14 @@ Serves public inputs in time order to a scope that learns reflexes (docs/learnin
   --input NAME    ${Object.keys(inputs).join(', ')}; all unless set
   --noise SHARE   of the teacher's answers that are wrong; 0, 0.01 and 0.03 unless set
   --bound SHARE   of decisions that must agree, as learning.min_agreement; ${DEFAULT_AGREEMENT} unless set
+  --events N      of each input, the first ones; all unless set
   --table NAME    ${tableNames.join(', ')}: measures trees alone, without a scope
   --intents NAME  ${intentNames.join(', ')}: measures a scorer of texts alone, without a scope
   --procedures    skills from the retail tasks of tau2-bench, of which DIR holds tasks.json and db.json
+  --served        the inputs or the table through the real local server, with an agent that talks
+  --taught N      events before those that are measured; 3,200 unless set
+  --measured N    1,200 unless set
+  --every N       events between runs of learning; 400 unless set
   --recorded      decisions of real models, of which DIR holds the recorded runs
   --rounds N      of the tasks, 4 unless set
   --labels KIND   of the tables: real, chance or swapped (the two most frequent ones, half of the test)
@@ -33,10 +39,15 @@ const { values: options } = parseArgs({
     input: { type: 'string', multiple: true, default: Object.keys(inputs) },
     noise: { type: 'string', multiple: true, default: ['0', '0.01', '0.03'] },
     audit: { type: 'string', default: '0.02' },
+    events: { type: 'string' },
     bound: { type: 'string', default: String(DEFAULT_AGREEMENT) },
     table: { type: 'string', multiple: true },
     intents: { type: 'string', multiple: true },
     procedures: { type: 'boolean', default: false },
+    served: { type: 'boolean', default: false },
+    taught: { type: 'string', default: '3200' },
+    measured: { type: 'string', default: '1200' },
+    every: { type: 'string', default: '400' },
     recorded: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '4' },
     labels: { type: 'string', default: 'real' },
@@ -54,11 +65,27 @@ const RECORDED_HEADER = `| teacher | runs | decisions | a further answer to an e
 
 const { data, table, intents } = options
 if (data === undefined) console.log(usage)
+else if (options.served) await runServed(data)
 else if (options.recorded) await runRecorded(data)
 else if (options.procedures) await runProcedures(data)
 else if (table) runTables(data, table)
 else if (intents) runIntents(data, intents)
 else await run(data)
+
+async function runServed(directory: string): Promise<void> {
+  const { taught, measured, every, bound, history, labels } = options
+  const named = table ? table.map((name) => [name, () => servedTable(name, directory, labels as Labels)] as const) : []
+  const all = table ? named : options.input.map((name) => [name, () => servedItems((inputs[name] ?? noInput(name))(directory))] as const)
+  for (const [name, items] of all) {
+    const given = { taught: Number(taught), measured: Number(measured), every: Number(every), bound: Number(bound) }
+    const { lines, parts } = await measureServed(items(), given, (line) => history && console.error(line))
+    console.log([name, ...(history ? lines : []), ...parts.map((part) => JSON.stringify(part))].join('\n'))
+  }
+}
+
+const noInput = (name: string): never => {
+  throw new Error(`there is no input ${name}`)
+}
 
 function runTables(directory: string, names: readonly string[]): void {
   console.log(TABLE_HEADER)
@@ -109,13 +136,13 @@ async function run(directory: string): Promise<void> {
   const results: Result[] = []
   if (!options.json) console.log(HEADER)
   for (const name of options.input) {
-    const load = inputs[name]
-    if (!load) throw new Error(`there is no input ${name}`)
+    const load = inputs[name] ?? noInput(name)
     for (const noise of options.noise) {
       const result = await measure(new QuickJsSandbox(wasm, { now: computed }), load(directory), {
         noise: Number(noise),
         audit: Number(options.audit),
         agreement: Number(options.bound),
+        ...(options.events !== undefined && { events: Number(options.events) }),
       })
       results.push(result)
       if (!options.json) console.log(shown(result))

@@ -30,13 +30,13 @@ const none = (): Counts => ({ events: 0, decided: 0, agreed: 0, calls: 0 })
 export async function measure(
   sandbox: Sandbox,
   input: Input,
-  { noise, audit, agreement }: { noise: number; audit: number; agreement: number },
+  { noise, audit, agreement, events }: { noise: number; audit: number; agreement: number; events?: number },
 ): Promise<Result> {
   const ask = teacherOf(input, noise)
   const scope = new LearningScope(sandbox, { audit, agreement, ask, trusted: input.trusted })
   const halves = [none(), none()] as const
   const caches = [exactKey, maskedKey].map((keyOf) => ({ known: new Map<string, EpisodeAct[]>(), keyOf, counts: none() }))
-  for (const [index, item] of input.items.entries()) {
+  for (const [index, item] of input.items.slice(0, events).entries()) {
     const isLate = index >= input.items.length / 2
     const before = scope.calls
     const { acts, by } = await scope.serve(item, index)

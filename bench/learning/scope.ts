@@ -1,7 +1,16 @@
 import { sameActs as same } from './words.ts'
 import type { Agreement } from '../../src/contract/agreement.ts'
 import type { Episode, EpisodeAct } from '../../src/features/learning/episode.ts'
-import { type LearnedReflexes, learnReflexes } from '../../src/features/learning/reflexes/learn.ts'
+import { atOnce } from '../../src/base/steps.ts'
+import {
+  disputedIn,
+  type Fires,
+  type Foresight,
+  foreseeInSteps,
+  foreseenFor,
+  type Lessons,
+} from '../../src/features/learning/run/foresee.ts'
+import { type LearnedReflexes, learnReflexes, type ReflexLearnOptions } from '../../src/features/learning/reflexes/learn.ts'
 import type { LearnedReflex } from '../../src/features/learning/reflexes/write.ts'
 import {
   coverageOf,
@@ -17,6 +26,8 @@ import {
   withoutForgotten,
   worthAsking,
 } from '../../src/features/learning/run/policy.ts'
+import { sampleContext } from '../../src/reflexes/reflex-context.ts'
+import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
 import { countAct, occasionOf } from '../../src/evidence/draw.ts'
 import {
@@ -50,10 +61,10 @@ export class LearningScope {
   #bundles: Bundle[] = []
   #next = FIRST
   #recent: boolean[] = []
-  #covers: number[] = []
   readonly #labels = new Map<string, EpisodeAct[]>()
   readonly #settled = new Set<string>()
   readonly #audited = new Set<string>()
+  readonly #lessons: Lessons = new Map()
   /** The event at which the last version for a stratum took over. */
   readonly #tookOver = new Map<string, number>()
   calls = 0
@@ -163,25 +174,40 @@ export class LearningScope {
     this.#next = nextAt(length, this.#tookOver.size > 0)
     const start = performance.now()
     let learned = this.#learnOnce()
-    for (let round = 0; round < SETTLINGS && this.#settle(learned.disputed); round += 1) learned = this.#learnOnce()
+    let foresights = this.#foresee(learned)
+    for (let round = 0; round < SETTLINGS && this.#settle(disputedIn(learned, foresights)); round += 1) {
+      learned = this.#learnOnce()
+      foresights = this.#foresee(learned)
+    }
     this.learnMs = Math.max(this.learnMs, performance.now() - start)
     this.learned = learned
-    this.#covers.push(coverageOf(learned))
-    const isWorth = this.#tookOver.size > 0 || isWorthProof(this.#covers, length)
-    for (const bundle of await bundlesOf(learned, this.#settings.agreement))
+    const isWorth = this.#tookOver.size > 0 || isWorthProof(coverageOf(learned), length)
+    const foreseenOf = (reflex: LearnedReflex) =>
+      foreseenFor(reflex, { episodes: learned.episodes, foresights, fair: this.#options.fair ?? (() => true) })
+    for (const bundle of await bundlesOf(learned, this.#settings.agreement, foreseenOf))
       if (isWorth || bundle.forecast >= WORTH) this.#offer(bundle, index)
   }
 
   #learnOnce(): LearnedReflexes {
+    return learnReflexes(this.#episodes, this.#options)
+  }
+
+  #foresee({ episodes, reflexes }: LearnedReflexes): Foresight[] {
+    if (reflexes.length === 0) return []
+    const fires: Fires = ({ key, code }, saw) => runReflex(this.#sandbox, { hash: key, code }, { ...sampleContext, ...saw }).action
+    return atOnce(foreseeInSteps(episodes, this.#options, { fires, lessons: this.#lessons }))
+  }
+
+  get #options(): ReflexLearnOptions {
     const reaches = ({ id, log_seq }: Episode, stratum: string): boolean => {
       const from = this.#tookOver.get(stratum)
       return from === undefined || (log_seq > from && !this.#audited.has(id))
     }
-    return learnReflexes(this.#episodes, {
+    return {
       trusted: this.#settings.trusted,
       agreement: this.#settings.agreement,
       fair: (episode, act) => reaches(episode, stratumOfAct(act)),
-    })
+    }
   }
 
   #offer(bundle: Bundle, index: number): void {
@@ -190,7 +216,8 @@ export class LearningScope {
     const provable = new Set(known.flatMap(({ strata }) => strata))
     // As a run does: a version for a part of the decisions does not keep the rest waiting.
     const forecasts = bundle.strata.every((stratum) => provable.has(stratum)) ? known.map(({ forecast }) => forecast) : []
-    if (offerRefusal(offer, forecasts) !== null) return
+    const foreseen = [...bundle.certificates.values()].every((certificate) => certificate.foreseen)
+    if (offerRefusal(offer, { known: forecasts, foreseen }) !== null) return
     this.#bundles = [...this.#bundles.filter((other) => !known.includes(other)), bundle]
     const by = [...new Set(bundle.reflexes.map(({ reflex }) => reflex.by))].join(' and ')
     const share = `${(bundle.forecast * 100).toFixed(1)} %`

@@ -16,6 +16,7 @@ import { ContextJson } from '../../src/reflexes/context/context-json.ts'
 import { QuickJsSandbox } from '../../src/reflexes/quickjs-sandbox.ts'
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { hashOf } from './draw.ts'
+import { fieldsOf, type ServedItem } from './served.ts'
 
 /** `label`: its column, from the end if negative. `nothing`: its value if nothing is done. */
 type Table = { file: string; label: number; header: boolean; drop?: readonly number[]; nothing?: string }
@@ -76,6 +77,10 @@ function labelled(own: number, index: number, { classes, kind }: { classes: numb
   if (kind === 'chance') return hashOf(`label ${index}`) % classes
   return kind === 'swapped' && index >= TAUGHT + LATER / 2 && own < 2 ? 1 - own : own
 }
+
+/** A table as events with a tool for each label but the most frequent. */
+export const servedTable = (name: string, directory: string, kind: Labels): ServedItem[] =>
+  rowsOf(name, directory, kind).rows.map(({ saw, own }) => ({ fields: fieldsOf(saw.event), tool: own === 0 ? null : `t${own}` }))
 
 /** Time of this thread alone: others may share the machine. */
 const cpuMs = (): number => {

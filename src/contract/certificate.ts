@@ -33,7 +33,7 @@ const values = z
 const place = z.object({ seq: count, at: ms })
 const foreseenAct = z.object({ event_type: text, act: text, n: count, k: count, from: place, to: place })
 export type ForeseenAct = z.infer<typeof foreseenAct>
-/** What a learner would have decided of decisions that had not taught it yet. `shapes`: of these. */
+/** Comparisons of decisions with what the ones before them taught. `shapes`: of these. */
 export type Foreseen = {
   teacher: Teacher
   acts: ForeseenAct[]

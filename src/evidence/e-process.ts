@@ -20,7 +20,7 @@ export function barAt(bound: number, noise = 0): Bar {
   return { poor: bound * (1 - noise) + (1 - bound) * noise, good: good * (1 - noise), noise }
 }
 
-/** An act by itself may err so many times as often as all acts together, and no more often than this. */
+/** An act by itself may err so many times as often as all acts together; its bound is no lower. */
 const FLOOR = { times: 5, bound: 0.95 } as const
 
 /** The bound of an act by itself where all acts together have this one. */

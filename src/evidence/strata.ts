@@ -134,7 +134,7 @@ function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Co
 
 /**
  * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
- * bound, or to the floor of its risk where all acts together are proven to theirs: all that were
+ * bound, or to its floor where all acts together are proven to theirs: all that were
  * compared, and also those alone that have reached the floor. What acts rarely never acts on the
  * proof of the frequent acts alone.
  */
@@ -142,7 +142,7 @@ export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict 
   const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
   if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
   const own = verdictOn(alone, stratum, judged)
-  if (own !== 'proven' || isProvenAlone(judged, stratum)) return own
+  if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
   const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')
   return isProven && verdictOn(together, countsOfProven(judged, stratum), judged) === 'proven' ? 'proven' : 'open'

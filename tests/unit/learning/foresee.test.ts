@@ -43,7 +43,7 @@ describe('what was learned from earlier decisions', () => {
   })
 
   test('does not know how later ones were decided', () => {
-    // From 300 on all is decided the other way round: what the first 200 taught is wrong about that.
+    // From 300 on all is decided the other way round: what the first 200 taught is wrong then.
     const turned = decided((index) => (index < 300 ? right(index) : right(index + (index % 3 === 0 ? 1 : -(index % 3)))), 340)
     const after = foresee(turned).foresights.filter(({ index }) => index >= 300)
     expect(after.filter(({ agreed }) => agreed)).toEqual([])
@@ -56,7 +56,7 @@ describe('what was learned from earlier decisions', () => {
     expect(foresee(more, lessons).foresights).toHaveLength(270)
     const corrected = more.map((episode, index) => (index === 250 ? { ...episode, acts: call('other', {}) } : episode))
     const again = foresee(corrected, lessons)
-    // The first 200 are as they were; what all 300 taught is learned again, and run on the later 170.
+    // The first 200 are as they were; the first 300 teach again, for the 170 after them.
     expect(again.runs).toBeGreaterThanOrEqual(170)
     expect(again.foresights.filter(({ agreed }) => !agreed).map(({ index }) => index)).toEqual([250])
   })

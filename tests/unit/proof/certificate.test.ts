@@ -428,7 +428,7 @@ describe('a certificate of several acts', () => {
     const both = compare(compare(begun, 'label', 1), 'tag', 1)
     const all = ({ certificate }: Run) => certificate.strata.find(({ act }) => act === '*')
     expect(all(both)).toMatchObject({ n: 382, k: 381 })
-    // What speaks against an act does not join the others.
+    // An act that disagrees early does not join the others.
     expect(all(compare(both, 'refund', 1))).toMatchObject({ n: 382, k: 381 })
     const proven = compare(both, 'tag', 240)
     expect([acts(proven, 'label'), acts(proven, 'tag'), acts(proven, 'move')]).toEqual([null, null, expect.stringMatching(/^0 of 0/)])

@@ -18,7 +18,7 @@ import type { LearnedReflex } from '../reflexes/write.ts'
 /** Runs code on what was seen. `key` names the code. */
 export type Fires = (program: { key: string; code: string }, saw: Saw) => Action | null
 
-/** Decisions after which it is learned what later ones are compared with: each half as many more. */
+/** The decisions that teach what later ones are compared with: each time half as many more. */
 const FIRST = 200
 const GROWTH = 1.5
 
@@ -130,7 +130,7 @@ export type ForeseenGrounds = {
 
 /**
  * The comparisons that count for a reflex: with what was learned earlier for its decisions, while
- * the same teacher decided. Null: there is none.
+ * the same teacher decided. Null: nothing was compared.
  */
 export function foreseenFor(
   reflex: Pick<LearnedReflex, 'id' | 'by' | 'acts'>,

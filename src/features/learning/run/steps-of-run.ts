@@ -83,7 +83,7 @@ async function* learnInSteps(
   return { episodes, learned, forgotten, mined }
 }
 
-/** What all decisions teach, with what the older ones had taught of each newer one. */
+/** Learns from all decisions, and compares each newer one with what the older ones taught. */
 function* learnAndForesee(
   episodes: readonly Episode[],
   options: ReflexLearnOptions & Pick<ForeseenGrounds, 'fair'>,

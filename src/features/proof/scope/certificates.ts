@@ -102,7 +102,7 @@ export class Certificates {
     return certificate
   }
 
-  /** Opens the certificate of a learned version with what was foreseen of it, by the same teacher. */
+  /** Opens the certificate of a learned version with what was foreseen, by the same teacher. */
   begin(unit: Unit, version: CertifiedVersion, { teacher, acts: foreseen, shapes }: Foreseen): void {
     if (teacherChange(teacher, this.teacher) === null) this.open(unit, version, { foreseen, shapes })
   }

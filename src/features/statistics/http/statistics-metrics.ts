@@ -114,8 +114,8 @@ const saved = (family: 'scope' | 'reflex', of: string) => ({
 const LEFT_ALONE = ['left_alone', 'left_alone_audits', 'left_alone_missed'] as const
 
 /**
- * The most of the events that reflexes left alone on which the slow path would have acted, with 95 %
- * confidence, by the audits that were drawn by chance. Null if none was left alone.
+ * The most of the events that reflexes left alone on which the slow path would have acted, with
+ * 95 % confidence, by the audits that were drawn by chance. Null if none was left alone.
  */
 export function mostMissed(sums: MetricSums): Value {
   const [all, n, k] = LEFT_ALONE.map((key) => numberOf(sums, key)) as [number, number, number]
