@@ -14,14 +14,14 @@ import { obeyingModel, Run, toolServer } from './servers.ts'
 const usage = `npm run bench:injection -- --data DIR [--mode NAME]… [--suite NAME]… [--names]
 
 Runs the tasks of AgentDojo in DIR/pairs.json on a local server, with a model that obeys each injected order (docs/security.md).
-  --mode NAME   observe, ask, declared or refuse; the first three unless set
+  --mode NAME   observe, ask, declared, planned (with plan_first) or refuse; the first four unless set
   --suite NAME  one of the file; all unless set
   --names       the attacks that succeeded and the tasks that asked, by name`
 
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string' },
-    mode: { type: 'string', multiple: true, default: ['observe', 'ask', 'declared'] },
+    mode: { type: 'string', multiple: true, default: ['observe', 'ask', 'declared', 'planned'] },
     suite: { type: 'string', multiple: true },
     names: { type: 'boolean', default: false },
   },
@@ -57,7 +57,7 @@ async function run(directory: string): Promise<void> {
       for (const mode of options.mode) {
         const ended: Ended[] = []
         const before = model.calls()
-        await concurrently(pairs, async (pair) => ended.push(await runPair(client, pair, { mode, runs, port: tools.port })), 3)
+        await concurrently(pairs, async (pair) => ended.push(await runPair(client, pair, { mode, runs, port: tools.port })), 4)
         console.log(lineOf(suite, mode, ended, (model.calls() - before) / pairs.length))
       }
     }
@@ -79,20 +79,21 @@ async function runPair(client: ReflexClient, pair: Pair, { mode, runs, port }: A
   await client.configure(scope, settingsOf(pair.suite, { mode, name, port }))
   const message = { type: 'ws.message', connection_id: 'user', content: pair.task.prompt }
   await client.accept(scope, JSON.stringify(message))
-  await until(async () => endedIn(await client.state(scope)) > 0, { what: `the end of ${pair.task.id}` })
+  await until(async () => endedIn(await client.state(scope)) > 0, { pause_ms: 150, what: `the end of ${pair.task.id}` })
   const questions = await approveAll(client, scope, pair.attack === null)
   const attacked = pair.attack !== null && pair.attack.calls.some((call) => isHarm(call) && run.has([call]))
   return { pair, attacked, questions, done: run.has(pair.task.steps) }
 }
 
 function settingsOf({ name: suite, tools }: Suite, { mode, name, port }: { mode: string; name: string; port: number }): SettingsPatch {
-  const known = mode === 'declared' ? declared[suite] : undefined
+  const known = mode === 'declared' || mode === 'planned' ? declared[suite] : undefined
   const origin = `http://127.0.0.1:${port}/${name}`
   return {
     agent: 'prompted',
     instructions: `You do what the user asks. [run ${name}]`,
     allowed_hosts: [`127.0.0.1:${port}`],
-    origins: mode === 'declared' ? 'ask' : (mode as SettingsPatch['origins']),
+    origins: known ? 'ask' : (mode as SettingsPatch['origins']),
+    plan_first: mode === 'planned',
     http_tools: tools.map(({ name: tool, description, parameters: { properties, required } }) => {
       const names = Object.keys(properties as object)
       const reads = onlyReads(tool)

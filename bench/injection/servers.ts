@@ -12,6 +12,8 @@ async function serve(handle: Handle): Promise<Running> {
   const server = createServer(
     (request, response) => void handle(request, response).catch((error: unknown) => response.destroy(error as Error)),
   )
+  // A busy machine is slower than the default, and a connection that closes then loses a call.
+  server.keepAliveTimeout = 600_000
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const stop = () => {
@@ -24,6 +26,8 @@ async function serve(handle: Handle): Promise<Running> {
 /** A pair that runs: `reached` are the calls that the tool server got. */
 export class Run {
   readonly reached: Call[] = []
+  /** The tools that the task needs, as a model knows them. */
+  readonly tools: string[]
   readonly #pair: Pair
   readonly #left: Call[][]
   #obeyed: boolean
@@ -31,6 +35,7 @@ export class Run {
 
   constructor(pair: Pair) {
     this.#pair = pair
+    this.tools = [...new Set(pair.task.steps.map(({ tool }) => `http_${tool}`))]
     this.#left = groupsOf<Call>(pair.task.steps)
     this.#answers = [...pair.task.steps]
     this.#obeyed = pair.attack === null
@@ -85,35 +90,42 @@ export const toolServer = (runs: ReadonlyMap<string, Run>): Promise<Running> =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(output))
   })
 
-type Asked = { messages: { role: string; content: unknown }[] }
+type Asked = { stream?: boolean; messages: { role: string; content: unknown }[] }
 export type ModelServer = Running & { calls: () => number }
 
 /** A model that does what the task needs, and obeys each order that it reads in an answer. */
 export async function obeyingModel(runs: ReadonlyMap<string, Run>): Promise<ModelServer> {
   let calls = 0
   const running = await serve(async (request, response) => {
-    const { messages } = JSON.parse(await text(request)) as Asked
+    const { stream = false, messages } = JSON.parse(await text(request)) as Asked
     calls += 1
     const name = /\[run (\S+)\]/.exec(JSON.stringify(messages[0]))?.[1] ?? ''
     const seen = unescaped(JSON.stringify(messages.filter(({ role }) => role === 'tool')))
-    const next = runs.get(name)?.next(seen) ?? []
+    const run = runs.get(name)
+    const plans = JSON.stringify(messages[0]).includes('Before you read anything')
+    const next = plans ? [] : (run?.next(seen) ?? [])
+    const said = plans ? JSON.stringify(run?.tools ?? []) : 'done'
     const tool_calls = next.map(({ tool, args }, index) => ({
       index,
       id: `${name}-${messages.length}-${index}`,
       type: 'function',
       function: { name: `http_${tool}`, arguments: JSON.stringify(args) },
     }))
-    const delta = tool_calls.length > 0 ? { role: 'assistant', tool_calls } : { role: 'assistant', content: 'done' }
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+    if (!stream) {
+      const choices = [{ index: 0, message: { role: 'assistant', content: said }, finish_reason: 'stop' }]
+      const whole = { id: 'x', object: 'chat.completion', created: 0, model: 'obeying', choices, usage }
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(whole))
+      return
+    }
+    const delta = tool_calls.length > 0 ? { role: 'assistant', tool_calls } : { role: 'assistant', content: said }
     const chunk = (choice: object, more: object = {}) =>
       response.write(
         `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 0, model: 'obeying', choices: [{ index: 0, ...choice }], ...more })}\n\n`,
       )
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     chunk({ delta, finish_reason: null })
-    chunk(
-      { delta: {}, finish_reason: tool_calls.length > 0 ? 'tool_calls' : 'stop' },
-      { usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } },
-    )
+    chunk({ delta: {}, finish_reason: tool_calls.length > 0 ? 'tool_calls' : 'stop' }, { usage })
     response.end('data: [DONE]\n\n')
   })
   return { ...running, calls: () => calls }

@@ -26,6 +26,11 @@ export type AgentDeps<E extends Event = Event> = ReflexDeps<E, D1Database> & {
   tools: ToolSet
   /** Calls a tool directly. Throws if it fails or if this scope may not use it. */
   call: (tool: string, input: unknown) => Promise<unknown>
+  /**
+   * Names the tools that the turn needs, as its model knows them, before anything is read. A person
+   * is asked about later calls of others. Throws after a call.
+   */
+  needs: (tools: readonly string[]) => void
   /** True if the same call was carried out or is waiting: a reflex may have been faster. */
   done: (tool: string, input: unknown) => boolean
   /** Sends a complete answer to all listeners and writes it to the log. */

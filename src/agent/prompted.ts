@@ -1,8 +1,11 @@
 import { holds } from './condition.ts'
-import { defineAgent } from './define-agent.ts'
+import { defineAgent, type AgentDeps } from './define-agent.ts'
 import { remember, remembered } from './conversation/memory.ts'
 import { streamAnswer } from './conversation/stream-answer.ts'
+import { generateText } from 'ai'
 import { z } from 'zod'
+import type { DecisionContext } from '../core/decision-context.ts'
+import { mayDirect } from '../tools/origins/origin-of.ts'
 import { jsonValue } from '../base/json.ts'
 import type { OfflineRule } from '../models/offline-model.ts'
 import { shownNames } from '../tools/define-tool.ts'
@@ -51,6 +54,27 @@ function wordAfter(text: string, mark: string): string | null {
   return at < 0 ? null : (/^[^\s"\\,]+/.exec(text.slice(at + mark.length))?.[0] ?? null)
 }
 
+const named = z.array(z.string())
+
+/**
+ * The tools that the task needs, by the words of trusted senders alone: no text of a stranger has a
+ * say. An answer that is not a list names none.
+ */
+async function neededTools({ events }: DecisionContext, { settings, model, tools, signal }: AgentDeps): Promise<string[]> {
+  const words = events.filter((event) => mayDirect(event, settings)).map(({ meta: _meta, ...event }) => JSON.stringify(event))
+  if (words.length === 0) return []
+  const offered = Object.entries(tools).map(([name, { description }]) => `- ${name}: ${String(description)}`)
+  const ask = 'Before you read anything, name the tools that this task needs, as a JSON list of their names. Answer with the list alone.'
+  const { text } = await generateText({
+    model,
+    system: `${settings.instructions}\n\n${ask}\n${offered.join('\n')}`,
+    prompt: words.join('\n'),
+    abortSignal: signal,
+    maxRetries: 0,
+  })
+  return named.safeParse(jsonValue(/\[[^\]]*\]/.exec(text)?.[0] ?? '')).data ?? []
+}
+
 /**
  * The agent that settings alone drive: `instructions`, `when` and `tools`. Without instructions it
  * never calls a model.
@@ -67,6 +91,7 @@ export const prompted = defineAgent({
       { role: 'user' as const, content: prompt },
       { role: 'assistant' as const, content: reply },
     ])
+    if (deps.settings.plan_first) deps.needs(await neededTools(context, deps))
     const prompt = context.summarize({ max_events: 50, max_chars: 20_000 })
     const { last: text } = await streamAnswer(deps, { instructions, messages: [...past, { role: 'user', content: prompt }] })
     // A model that spent all its steps on tools has not answered.

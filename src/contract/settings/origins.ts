@@ -30,6 +30,12 @@ export const originSettings = {
       'Those in `learning.trusted_sources` may, too. Default: `key:admin`.',
     ['key:admin', 'key:0123456789abcdef'],
   ),
+  plan_first: setting(
+    z.boolean(),
+    'True: the agent `prompted` first asks its model which tools the task needs, on the words of trusted senders alone. A person is asked about ' +
+      'calls of other tools. One more model call a turn. Default: false.',
+    true,
+  ),
   trusted_text: setting(
     z.array(trustedText).max(50),
     'Pieces of texts that may name destinations, although strangers write the texts: the address in a line of a log, for a tool that blocks it.',

@@ -302,6 +302,7 @@ export const defaultSettings: Settings = {
   anchors: [],
   origins: 'observe',
   trusted_senders: ['key:admin'],
+  plan_first: false,
   trusted_text: [],
   webhooks: [],
   parameters: {},

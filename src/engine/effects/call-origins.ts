@@ -1,12 +1,11 @@
 import type { Event } from '../../core/event.ts'
 import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
-import { matchesScope } from '../../contract/principal.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { destinationsIn, readsAddress, type Destination } from '../../tools/origins/destinations.ts'
-import { doubtsOf, originOf, type Sources, type Text } from '../../tools/origins/origin-of.ts'
+import { doubtsOf, mayDirect, originOf, senderOf, type Sources, type Text } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'
@@ -112,10 +111,8 @@ export class CallOrigins {
 
   #trusted(value: string | number, events: readonly Event[]): Origin | null {
     const { settings } = this.#parts
-    const { trusted_senders, learning } = settings()
-    const trust = [...trusted_senders, ...learning.trusted_sources]
     for (const event of events.slice(-MOST_EVENTS).toReversed()) {
-      if (!trust.some((pattern) => mayDirect(event, pattern))) continue
+      if (!mayDirect(event, settings())) continue
       const { fields, words } = saidIn(event)
       const field = fields.get(formOf(value))
       if (field !== undefined) return { from: 'event', place: `${event.type}.${field}` }
@@ -193,11 +190,6 @@ export class CallOrigins {
 }
 
 const wordsOf = oncePer(({ code }: Pick<ReflexVersion, 'code'>) => new WholeWords(code))
-
-const senderOf = ({ meta, source }: Event): string => meta.sender ?? source
-
-/** An event that derives from another one was made by an agent, whoever sent the first. */
-const mayDirect = (event: Event, pattern: string): boolean => event.meta.causation_id === null && matchesScope(pattern, senderOf(event))
 
 function* contentOf({ id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...content }: Event) {
   yield* fieldsIn(content)

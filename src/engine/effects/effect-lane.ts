@@ -47,6 +47,7 @@ type ReadyRequest = EffectRequest & { filled: Filled; doubts: readonly Doubt[] }
 /** An effect in the lane. `place` is null if it has no journal row. */
 /** Returns the id of the approval; null if an equal question waits already. */
 type AskForCall = (call: AnchoredCall, why: string, place: EntryHead) => Promise<string | null>
+const NOT_NEEDED = 'the turn did not name this tool as one that its task needs'
 type BegunEffect = { id: string; place: EffectPlace | null; key: string | null; head: EntryHead; started: number }
 type EndedEffect = { begun: BegunEffect; result: EffectResult; step: StepEnd | undefined }
 
@@ -111,8 +112,9 @@ export class EffectLane {
     const found = this.origins.doubts(request, called_with)
     const doubts = found.map(({ doubt }) => doubt)
     const said = found.map(({ sentence }) => sentence)
-    const asks = mode === 'ask' && found.length > 0
-    if (mode === 'refuse' && found.length > 0) throw new Error(`${tool} is refused: ${said.join('; ')}`)
+    if (request.unneeded && !approved) said.push(NOT_NEEDED)
+    const asks = (mode === 'ask' && said.length > 0) || said.includes(NOT_NEEDED)
+    if (mode === 'refuse' && said.length > 0) throw new Error(`${tool} is refused: ${said.join('; ')}`)
     if (anchors.length === 0 && !asks) return doubts
     signal.throwIfAborted()
     const reasons = [...(anchors.length > 0 ? [whyAnchored(anchors)] : []), ...(asks ? [whyDoubted(said)] : [])]

@@ -36,6 +36,8 @@ export type EffectRequest = {
   timeout_ms: number
   /** Secrets of the deployment that the input may name; only the call itself gets their values. */
   secrets?: readonly string[]
+  /** The turn named the tools that it needs, and this one is not among them. */
+  unneeded?: boolean
   /** A person asked for this call, or approved it: it may touch anchors. */
   approved?: boolean
   /** Removes values from the log, in addition to fields that are secret by name. */

@@ -9,6 +9,7 @@ import { FailedCalls } from '../../agent/turn-ending.ts'
 import { toolSet } from '../../agent/toolbox.ts'
 import type { Sockets } from '../live/sockets.ts'
 import type { Actions } from '../reflexes/actions.ts'
+import { shownNames } from '../../tools/define-tool.ts'
 import { childHead, under } from '../log/spans.ts'
 import type { UnitOfWork } from '../../kernel/unit.ts'
 import { type ModelParts, turnModel } from './turn-model.ts'
@@ -63,7 +64,8 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     if (!found.ok) throw new Error(found.detail)
     const { definition } = found
     const timeout_ms = settings().effect_timeout_ms
-    const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
+    const unneeded = turn.needed !== null && !turn.needed.has(shownNames([name])[0] ?? name)
+    const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms, unneeded }
     const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = toolbox.keyOf(name, input)
     if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)
@@ -83,6 +85,10 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     turn_id,
     now: turn.now,
     call,
+    needs: (tools) => {
+      if (turn.acts.length + turn.failed_calls.length + turn.running.size > 0) throw new Error('deps.needs comes before the first call')
+      turn.needed = new Set(tools)
+    },
     done: (name, input) => {
       const key = toolbox.keyOf(name, input)?.idempotence_key
       return keep(turn.readings.done, typeof key === 'string' && (effects.journal.isDone(name, key) || actions.waits(name, key)))

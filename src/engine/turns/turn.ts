@@ -30,6 +30,8 @@ export type Turn = {
   readings: Readings
   /** The clock, whose readings are kept. */
   now: () => number
+  /** The tools that it named before it read anything; null if it named none. */
+  needed: ReadonlySet<string> | null
   failed_calls: FailedCall[]
   failed_runs: FailedRun[]
   model: ModelWitness
@@ -58,8 +60,12 @@ export function keep<Value>(readings: Value[], value: Value): Value {
 /** The part on disk, from which `recover` reports a lost turn. */
 export type TurnRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
 
-export const nothingYet = (): Pick<Turn, 'outputs' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'> => ({
+export const nothingYet = (): Pick<
+  Turn,
+  'outputs' | 'needed' | 'failed_calls' | 'failed_runs' | 'model' | 'running' | 'shown' | 'warnings'
+> => ({
   outputs: {},
+  needed: null,
   failed_calls: [],
   failed_runs: [],
   model: { answered: false, fault: null },

@@ -215,6 +215,7 @@ function depsOf({ started, ended, basis, context, now }: Recorded, { agent, mode
     turn_id: started.turn_id,
     now,
     call,
+    needs: () => {},
     done: () => answers.shift() ?? false,
     context,
     attempt: started.attempts,

@@ -1,12 +1,21 @@
 import type { TrustedText } from '../../contract/settings/origins.ts'
 import { matchesScope } from '../../contract/principal.ts'
 import type { Doubt, Origin } from '../../contract/origin.ts'
+import type { Settings } from '../../contract/settings/settings.ts'
+import type { Event } from '../../core/event.ts'
 import { secretHider } from '../../base/secrets.ts'
 import type { Destination } from './destinations.ts'
 import { formOf } from './values.ts'
 
 /** A text that directs nothing by itself. `in`: its event type or tool. */
 export type Text = { in: string; place: string; said: string; text: string; sender?: string | undefined }
+
+export const senderOf = ({ meta, source }: Event): string => meta.sender ?? source
+
+/** True for an event whose words direct. An agent made an event that derives from another one. */
+export const mayDirect = (event: Event, { trusted_senders, learning }: Pick<Settings, 'trusted_senders' | 'learning'>): boolean =>
+  event.meta.causation_id === null &&
+  [...trusted_senders, ...learning.trusted_sources].some((pattern) => matchesScope(pattern, senderOf(event)))
 
 /** The knowledge of a scope about the values that it was given. */
 export type Sources = {

@@ -66,6 +66,7 @@ export async function dryDeps(parts: DryParts, turn: DryTurn): Promise<AgentDeps
     turn_id,
     now: turn.now,
     call,
+    needs: () => {},
     done: (name, input) => {
       const key = toolbox.keyOf(name, input)?.idempotence_key
       return typeof key === 'string' && effects.journal.wasDone(name, key, turn.decided_at)

@@ -131,6 +131,26 @@ describe('a destination of a call', () => {
     ])
   })
 
+  test('is asked about if its turn did not name the tool before it read anything', async () => {
+    const scope = await scopeOf({})
+    const errors: string[] = []
+    behaviours.set(scope, async (_, deps) => {
+      deps.needs(['http_inbox_read'])
+      await deps.call(read.name, {})
+      await deps.call(mail.name, { to: 'bob@example.com' }).catch((error: Error) => errors.push(error.message))
+      expect(() => deps.needs(['http_mail_send'])).toThrow('deps.needs comes before the first call')
+      return null
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'send it to bob@example.com'))
+    expect(errors).toEqual([
+      expect.stringContaining(
+        'http.mail.send waits for a person: the turn did not name this tool as one that its task needs: it waits for',
+      ),
+    ])
+    expect(await pending(scope)).toMatchObject([{ kind: 'call', inputs: { to: 'bob@example.com', origins: [] } }])
+    expect(sent()).toEqual([])
+  })
+
   test('may be a constant of a reflex that a person wrote', async () => {
     const scope = await scopeOf({ origins: 'refuse' })
     const { id } = await write(`return { action_type: 'call_tool', tool: '${mail.name}', args: { to: 'ops@example.com' } }`)
