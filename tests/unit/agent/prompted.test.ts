@@ -94,6 +94,25 @@ describe('the agent that settings drive', () => {
     expect(await asked({ turns: 50, tokens: 100 }, ['x'.repeat(3000), 'gamma'])).toHaveLength(1)
   })
 
+  it('first names the tools that it needs, by the words of trusted senders alone, if the settings say so', async () => {
+    const named = async (text: string) => {
+      const model = streams('done')
+      const plan = says(text)
+      model.doGenerate = plan.doGenerate
+      const scope = scopeOf(prompted, { model, settings: { instructions: 'Help.', plan_first: true, trusted_senders: ['boss'] } })
+      await scope.turn(
+        event({ type: 'ws.message', connection_id: 'a', content: 'from a stranger' }),
+        event({ ...message('from the boss'), source: 'boss' }),
+      )
+      return { needs: scope.needs, asked: JSON.stringify(plan.doGenerateCalls) }
+    }
+    const { needs, asked } = await named('["http_mail_send"]')
+    expect(needs).toEqual([['http_mail_send']])
+    expect(asked).toContain('from the boss')
+    expect(asked).not.toContain('from a stranger')
+    expect((await named('I need everything')).needs).toEqual([[]])
+  })
+
   it('sends no empty answer', async () => {
     const scope = scopeOf(prompted, { model: streams(''), settings: { instructions: 'Be silent.' } })
     expect(await scope.turn(message('hi'))).toEqual({ text: '' })

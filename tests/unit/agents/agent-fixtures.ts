@@ -72,7 +72,12 @@ type Options = {
 export function scopeOf(agent: Agent, options: Options = {}) {
   const { signal = new AbortController().signal, model = new OfflineModel(agent.offline) } = options
   const database = fakeDatabase()
-  const log = { replies: [] as string[], deltas: [] as string[], calls: [] as { tool: string; input: unknown }[] }
+  const log = {
+    replies: [] as string[],
+    deltas: [] as string[],
+    needs: [] as (readonly string[])[],
+    calls: [] as { tool: string; input: unknown }[],
+  }
   const retry = effectiveRetry([agent.settings ?? {}, options.settings ?? {}])
   const learning = effectiveLearning([agent.settings ?? {}, options.settings ?? {}])
   const settings: Settings = { ...defaultSettings, ...agent.settings, ...options.settings, retry, learning }
@@ -120,6 +125,7 @@ export function scopeOf(agent: Agent, options: Options = {}) {
       model,
       tools,
       call,
+      needs: (names: readonly string[]) => log.needs.push(names),
       done: (name: string, input: unknown) => journal.has(keyOf(name, input)),
       scope: 'test/1',
       db: env.DB,
