@@ -3,7 +3,7 @@ import { warn } from '../../base/warn.ts'
 import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
 import { hashesOf, HASH_DIGITS, PackDamaged, type PackedEvent } from './format.ts'
 import { FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
-import { BITS, nameOf } from '../queued.ts'
+import { BITS, nameOf, seqAt } from '../queued.ts'
 
 const DAY_MS = 86_400_000
 /** A pack that has one of these is full: it is indexed, and merged no more. */
@@ -174,7 +174,7 @@ function renamed({ packs, entries }: IndexRow, list: readonly string[]): string[
 export async function forgetPacks(db: D1Database, before: number, limit: number): Promise<number> {
   const sql = `SELECT CAST(id AS TEXT) AS id, events FROM packs
     WHERE (id < CAST(?1 AS INTEGER) OR (id >= ${FULL} AND id < CAST(?2 AS INTEGER))) AND accepted_at < ?3 LIMIT ?4`
-  const end = idFrom(BigInt(before) << BigInt(BITS))
+  const end = BigInt(seqAt(before))
   const { results } = await db
     .prepare(sql)
     .bind(String(end), String(FULL + end), before, limit)

@@ -2,8 +2,8 @@ import { jsonChunks } from '../../base/json.ts'
 import type { PackedEvent } from './format.ts'
 import { inOrder, packStatement } from './rows.ts'
 
-/** A larger pack would be slow to read for one event. */
-const PACK_BYTES = 1_500_000
+/** Characters of payloads in a pack: their compressed bytes fit into a parameter of SQL. */
+const MOST_CHARACTERS = 600_000
 
 /** The statements of a batch that packs events. */
 export function packEvents(db: D1Database, events: readonly PackedEvent[]): D1PreparedStatement[] {
@@ -20,7 +20,7 @@ function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {
   const portions: PackedEvent[][] = []
   let size = Infinity
   for (const event of events.toSorted(inOrder)) {
-    if (size > PACK_BYTES) {
+    if (size > MOST_CHARACTERS) {
       portions.push([])
       size = 0
     }

@@ -59,6 +59,20 @@ describe('a pack of events', () => {
     expect((await listTraces(env.DB, { patterns: ALL, limit: 100 })).items).toHaveLength(80)
   })
 
+  test('of large events is several rows, none too large for D1', async () => {
+    const large = Array.from({ length: 30 }, (_, index) => {
+      const bytes = crypto.getRandomValues(new Uint8Array(45_000))
+      return eventAt('a', START + index * 1000, { text: btoa(String.fromCharCode(...bytes)) })
+    })
+    await write(
+      'a',
+      large.map((event, index) => reportOf(event, { nth: index })),
+    )
+    expect(await count('events')).toBe(0)
+    expect(await count('packs')).toBeGreaterThan(1)
+    expect((await listed()).map(({ event }) => event)).toEqual(large.toReversed())
+  })
+
   test('has ordinary events only, and only many of them', async () => {
     const note = (index: number, fields: Partial<Report>) => reportOf(eventAt('a', START + index * 1000), { nth: index, ...fields })
     const ordinary = Array.from({ length: 64 }, (_, index) => note(index, {}))
@@ -123,7 +137,8 @@ describe('an event that changes after it was packed', () => {
   test('is not shown as it was when retention takes its row: that stays as long as its pack', async () => {
     const [event] = await packedNotes('a', 5, START)
     await write('a', [reportOf(event!, { nth: null, status: 'cancelled', revision: 9 })])
-    const before = START + 2000
+    // A part of a day as the time of retention is no whole number of ms.
+    const before = START + 2000.5
     expect(await forgetPacks(env.DB, before, 10)).toBe(0)
     const forgetRows = async (time: number) =>
       forgetEvents(env.DB, { before: time, after: '-1', limit: 10, packed: await oldestPacked(env.DB) })
