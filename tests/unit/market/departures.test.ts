@@ -244,7 +244,7 @@ describe('what leaves the history', () => {
   test('begins once a day, where anything is old', () => {
     const { ledger, send, pass, wait } = shop()
     const now = wait(0)
-    expect(ledger.isDeparting(now - RETENTION, now)).toBe(false)
+    expect([now - RETENTION, now, now + 1].map((before) => ledger.isDeparting(before, now))).toEqual([false, false, true])
     send({ id: 'one' })
     const later = wait(RETENTION + DAY)
     expect(ledger.isDeparting(later - RETENTION, later)).toBe(true)
@@ -252,6 +252,21 @@ describe('what leaves the history', () => {
     expect(ledger.isDeparting(later, later)).toBe(false)
     expect(ledger.isDeparting(later + DAY - RETENTION, later + DAY - 1)).toBe(false)
     expect(ledger.isDeparting(later + DAY - RETENTION, later + DAY)).toBe(true)
+  })
+
+  test('is over with the last page and the last id that failed, and begins again a day later', () => {
+    const { database, ledger, transaction, send, pass, wait } = shop()
+    for (let failed = 1; failed <= 7; failed += 1) send({ id: `broke ${failed}`, amount: 1000 })
+    const now = wait(RETENTION + DAY)
+    send({ id: 'newest' })
+    transaction(() => ['copied', 'news'].forEach((mark) => ledger.setMark(mark, ledger.newest)))
+    const before = now - RETENTION
+    const portion = ledger.departing({ before, limit: 2, isInUse: () => new Set() })
+    expect(transaction(() => ledger.depart(portion, { before, limit: 2, now }))).toBe(false)
+    expect(ledger.isDeparting(before, now)).toBe(true)
+    pass()
+    expect(database.prepare('SELECT count(*) AS n FROM failed').get()).toEqual({ n: 0 })
+    expect(ledger.isDeparting(now, now)).toBe(false)
   })
 
   test('leaves by this way alone: the database refuses any other, and an open pending transfer always', () => {

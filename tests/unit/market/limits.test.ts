@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { NewTransfer } from '../../../src/features/market/contract/transfer.ts'
 import { layTables } from '../../../src/kernel/lay-tables.ts'
 import { Contracts } from '../../../src/features/market/contracts/contracts.ts'
 import { ledgerDays, LIMITS } from '../../../src/features/market/limits.ts'
@@ -100,8 +101,8 @@ describe('a caller with too many failed transfers in a day', () => {
 
   test('may fail again the next day, with an id that was refused', () => {
     const act = failing()
-    for (const id of ['f1', 'f2', 'f3']) act(id, 99)
-    expect(act('f3', 99)).toMatchObject(refused)
+    for (const [now, id] of ['f1', 'f2', 'f3'].entries()) act(id, 99, { now })
+    expect(act('f3', 99, { now: DAY - 1 })).toMatchObject(refused)
     expect(act('f3', 99, { now: DAY })).toMatchObject([{ reason: 'insufficient_funds' }])
     expect(act('f3', 1, { now: DAY })).toMatchObject([{ reason: 'exists_with_different_amount' }])
   })
@@ -110,7 +111,7 @@ describe('a caller with too many failed transfers in a day', () => {
 describe('what one caller adds in a day', () => {
   const DAY = 86_400_000
   const open = (bytes: number) => {
-    const { ledger, transaction } = openLedger(':memory:', () => {}, { bytes })
+    const { database, ledger, transaction } = openLedger(':memory:', () => {}, { bytes })
     transaction(() => ledger.mint({ id: 'm', to: 'scope:a', amount: 100 }, { opens: ['scope:a'] }, 0))
     const send = (caller: string, id: string, { now = 1, counted, memo }: { now?: number; counted?: string; memo?: string } = {}) => {
       const asked = { id, debit: 'scope:a', credit: 'scope:b', amount: 1, ...(memo !== undefined && { memo }) }
@@ -118,8 +119,24 @@ describe('what one caller adds in a day', () => {
       const [result] = transaction(() => ledger.transfer([asked], options, now))
       return result?.reason ?? result?.status
     }
-    return { send, ledger, transaction }
+    const counted = () => database.prepare('SELECT caller, day, bytes FROM growth').all()
+    return { send, ledger, transaction, counted }
   }
+
+  test('is a row, its ids and accounts four times and its texts twice; of days before nothing is kept', () => {
+    const { send, ledger, transaction, counted } = open(Infinity)
+    const act = (asked: Partial<NewTransfer>) =>
+      transaction(() => ledger.transfer([{ id: 'end', ...asked }], { caller: 'ann', opens: ['scope:b'], privileged: false }, 1))
+    const sides = { debit: 'scope:a', credit: 'scope:b', amount: 1 }
+    act({ id: 'held', pending: true, code: 'rent', memo: 'é', ...sides })
+    const held = 500 + 4 * 'held.scope:ascope:ascope:b'.length + 2 * 6
+    expect(counted()).toEqual([{ caller: 'ann', day: 0, bytes: held }])
+    act({ pending_id: 'held', void: true })
+    const end = 500 + 4 * 'end.scope:aheld.scope:ascope:ascope:b'.length
+    expect(counted()).toEqual([{ caller: 'ann', day: 0, bytes: held + end }])
+    expect(send('bob', 'x', { now: DAY })).toBe('created')
+    expect(counted()).toEqual([{ caller: 'bob', day: 1, bytes: 500 + 4 * 'x.scope:ascope:ascope:b'.length }])
+  })
 
   test('has a bound; what is known is still answered, nothing of a refused request is kept, and the next day has room again', () => {
     const { send } = open(2000)

@@ -244,6 +244,7 @@ describe('an account', () => {
     ledger.closeAccount('scope:b')
     expect(mint('m', 'scope:b', 5)).toBe('credit_account_closed')
     expect(mint('m', 'scope:b', 6)).toBe('exists_with_different_amount')
+    expect(mint('deal:1', 'scope:a', 5)).toBe('reserved_id')
   })
 
   test('that is closed is paid nothing, and pays only where it is emptied', () => {
