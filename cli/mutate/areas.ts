@@ -24,7 +24,7 @@ export const areas: Readonly<Record<string, Area>> = {
   },
   decide: {
     files: ['src/reflexes/{decide,history,promotion,run-reflex}.ts'],
-    tests: ['tests/unit/reflexes/{decide,history,promotion,run-reflex}.test.ts'],
+    tests: ['tests/unit/reflexes/{decide,history,promotion,run-reflex}.test.ts', 'tests/unit/agents/overlap.test.ts'],
   },
   replay: {
     files: ['src/features/replay/{report,recorded-chain,recorded-effects,bounded-sandbox}.ts', 'src/features/replay/what-if/changes.ts'],

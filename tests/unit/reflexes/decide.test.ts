@@ -4,7 +4,15 @@ import type { ReflexReference, ReflexVersion } from '../../../src/contract/refle
 import { DecisionContext, typeFilter } from '../../../src/core/decision-context.ts'
 import type { Event } from '../../../src/core/event.ts'
 import { ContextJson } from '../../../src/reflexes/context/context-json.ts'
-import { decide, FUEL_PER_RUN, historyOf, type ChainLink, type Perceived, type ReflexSituation } from '../../../src/reflexes/decide.ts'
+import {
+  decide,
+  FUEL_PER_RUN,
+  historyOf,
+  isMarketEvent,
+  type ChainLink,
+  type Perceived,
+  type ReflexSituation,
+} from '../../../src/reflexes/decide.ts'
 import { ReflexHistory } from '../../../src/reflexes/history.ts'
 import { emptyTrial } from '../../../src/reflexes/promotion.ts'
 import { sampleContext, type ReflexContext } from '../../../src/reflexes/reflex-context.ts'
@@ -168,6 +176,16 @@ describe('an event', () => {
   })
 })
 
+test('an event of the market is one that the Ledger sent, and no key', () => {
+  const offer = event({ id: 'e', type: 'offer', source: 'ledger' })
+  const others = [
+    { ...offer, type: 'note' },
+    { ...offer, source: 'http' },
+    { ...offer, meta: { ...offer.meta, sender: 'key:ann' } },
+  ]
+  expect([offer, ...others].map(isMarketEvent)).toEqual([true, false, false, false])
+})
+
 describe('the chain', () => {
   test('acts once, by the first that fires, and has the others watch all the same', () => {
     const codes: Record<string, Code> = { a: () => null, b: () => reply(), c: () => reply(), d: () => reply() }
@@ -225,6 +243,8 @@ describe('the chain', () => {
     const { decideOn, ran } = scene({ a: () => null, b: () => null })
     decideOn(sent('invocation', { service: 'reflex:a' }))
     expect(ran()).toEqual(['b'])
+    decideOn(sent('note', { service: 'reflex:a' }))
+    expect(ran()).toEqual(['b', 'a', 'b'])
   })
 
   test('gives each run its own past actions, those of the batch included, and the scratch as they left it', () => {
