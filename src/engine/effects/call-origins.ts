@@ -5,7 +5,7 @@ import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { destinationsIn, readsAddress, type Destination } from '../../tools/origins/destinations.ts'
-import { doubtsOf, mayDirect, originOf, senderOf, type Sources, type Text } from '../../tools/origins/origin-of.ts'
+import { doubtsOf, mayDirect, originOf, originText, senderOf, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'
@@ -83,6 +83,16 @@ export class CallOrigins {
     const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
     const said = new Set([...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence))
     return said.size === 0 ? null : { mode: settings().origins, said: [...said] }
+  }
+
+  /** The origin of a value for an expression: of a list, the weakest of its items. */
+  ofValue(value: unknown): string {
+    this.#read()
+    this.#readLog()
+    const events = [...this.#pastEvents(), ...this.#parts.memory.live.events]
+    const sources: Sources = { trusted: (one) => this.#trusted(one, events), texts: () => this.#textsOf(events, MOST_TEXTS), pieces: [] }
+    const found = Array.from(fieldsIn(value), (field) => originOf(field.value, sources, { tool: '', kinds: [] }).origin)
+    return originText(weakest(found))
   }
 
   #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted']): Told[] {

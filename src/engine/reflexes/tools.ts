@@ -48,6 +48,7 @@ export function reflexTools(parts: ReflexToolsParts): ReflexTools {
 function writing({ scope, env, owned, agent, sandbox, reflex_sync, now }: ReflexToolsParts) {
   return {
     write_reflex: defineTool({
+      destinations: [],
       description: 'Writes a reflex, or a new version of one that you own. It runs in shadow mode until its decisions have matched yours.',
       input: z.strictObject({
         id: reflexId,
@@ -104,6 +105,7 @@ function reading(parts: ReflexToolsParts) {
   const { scope, env, programs, records, recordings, sandbox, now } = parts
   return {
     list_reflexes: defineTool({
+      destinations: [],
       repeatable: true,
       description: 'Lists the reflexes of your chain with their metrics, those that you own, and others that match q.',
       input: z.strictObject({ q: z.string().min(1).max(100).optional() }),
@@ -125,6 +127,7 @@ function reading(parts: ReflexToolsParts) {
       },
     }),
     read_reflex: defineTool({
+      destinations: [],
       repeatable: true,
       description: 'Reads the code of a reflex that this scope may read. To use another’s, copy it: write_reflex with copied_from.',
       input: named,
@@ -136,6 +139,7 @@ function reading(parts: ReflexToolsParts) {
       },
     }),
     test_reflex: defineTool({
+      destinations: [],
       repeatable: true,
       description: 'Runs code on the latest events of this scope, as a reflex would have seen them, without acting.',
       input: z.strictObject({ code, events: z.int().min(1).max(MOST_TRIED).default(20) }),
@@ -164,6 +168,7 @@ function changing(parts: ReflexToolsParts) {
   const { scope, env, owned, programs, turn_id, unit, now, agent } = parts
   return {
     update_agent_config: defineTool({
+      destinations: [],
       description:
         'Sets the part of the chain that you own: the reflexes that see each event before you do, in order. An empty list removes them all. Reflexes that people put there stay.',
       input: z.union([
@@ -186,6 +191,7 @@ function changing(parts: ReflexToolsParts) {
       },
     }),
     retire_reflex: defineTool({
+      destinations: [],
       description: 'Retires a reflex that you own, or one version of it: it never runs again.',
       input: named.extend({ reason: z.string().min(1).max(500) }),
       async execute({ id, version, reason }) {
@@ -201,6 +207,7 @@ function changing(parts: ReflexToolsParts) {
       },
     }),
     overrule_reflex: defineTool({
+      destinations: [],
       description: 'Marks an action of a reflex in your chain as wrong. A reflex that is overruled too often is deactivated.',
       input: z.strictObject({ id: reflexId, reason: z.string().min(1).max(500) }),
       async execute({ id, reason }) {

@@ -154,7 +154,7 @@ export class Skills {
         return found.ok ? null : found.detail
       },
       origins: (planned) => this.#parts.effects.origins.ofPlan(planned),
-      probes: (agent().probes ?? {}) as SessionPorts['probes'],
+      probes: { origin: (value) => this.#parts.effects.origins.ofValue(value), ...agent().probes },
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),
       redact: (value) => log.clean(value, head.trace_id) as Json,

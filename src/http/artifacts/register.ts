@@ -142,7 +142,7 @@ function checkedManifest(body: unknown, tools: KnownTools, agents: readonly Agen
 /** The tools and probes of this deployment's agents. */
 const deployed = (manifest: Manifest, agents: readonly Agent[]): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
-  probes: agents.flatMap(({ probes = {} }) => Object.keys(probes)),
+  probes: ['origin', ...agents.flatMap(({ probes = {} }) => Object.keys(probes))],
 })
 
 const toolsIn = ({ plan, preconditions }: Manifest): string[] => [

@@ -71,7 +71,10 @@ export async function runCase(tests: Manifest, tested: UnitCase, { roles, fault,
     roles,
     last_run_at: null,
     running: 0,
-    probes: Object.fromEntries(Object.entries(tested.probes ?? {}).map(([name, answer]) => [name, () => answer])),
+    probes: {
+      origin: () => 'user',
+      ...Object.fromEntries(Object.entries(tested.probes ?? {}).map(([name, answer]) => [name, () => answer])),
+    },
     now: 0,
   }
   const { verdict, reason } = decide(request)

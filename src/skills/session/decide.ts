@@ -58,7 +58,9 @@ export async function deliberate(context: SessionContext, proposed: Case): Promi
 
 /** Asks the control plane only about what the gate would run, since that waits for the network. */
 async function decideOnce(context: SessionContext, proposed: Case): Promise<SessionDecision> {
-  const { probes, clock } = context.ports
+  const { probes: known, clock } = context.ports
+  // A caller from outside, who has a key, says where it goes.
+  const probes = proposed.request.from === 'caller' && Object.hasOwn(known, 'origin') ? { ...known, origin: () => 'user' } : known
   const begun = clock?.()
   let request = gateRequest(context, proposed)
   let decision = decide({ ...request, probes })
@@ -90,7 +92,6 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
   const refused_here = isRefused(settings.refused_skills, skill.manifest)
   const tools = ports.tools()
   const anchored = anchorsOf(settings.anchors, { manifest: skill.manifest, inputs, blackboard })
-  // A caller from outside, who has a key, says where it goes.
   const origins = request.from === 'caller' ? null : ports.origins?.({ manifest: skill.manifest, inputs, blackboard })
   return {
     manifest: skill.manifest,

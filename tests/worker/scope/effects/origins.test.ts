@@ -151,6 +151,26 @@ describe('a destination of a call', () => {
     expect(sent()).toEqual([])
   })
 
+  test('is known to the conditions of a manifest as origin(value)', async () => {
+    const scope = await scopeOf({ trusted_senders: ['nobody'] })
+    const policy = { allow_roles: ['agent', 'publisher'], deny_if: ["!(origin(inputs.title) in ['user', 'output:http.inbox.read.from'])"] }
+    const manifest = skillOf(mail.name, { to: '{{title}}' }, { policy })
+    await call('/v1/skills', { json: manifest })
+    await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
+    const { id } = await write(
+      `return { action_type: 'run_skill', skill_id: '${manifest.id}', inputs: { title: context.event.text.split(' ').at(-1) } }`,
+    )
+    await turn(scope, 'read')
+    await stubOf(scope).configure({ reflexes: [{ id }] }, 'ops')
+    for (const to of ['eve@evil.example', 'alice@example.com']) await sendAndSettle(stubOf(scope), note(scope, `a ticket for ${to}`))
+    await until(async () => sent().length > 0, 'it is sent')
+    expect(sent()).toEqual(['alice@example.com'])
+    expect(await entriesOf(stubOf(scope), 'skill-decided')).toMatchObject([
+      { decision: { verdict: 'deny', probes: [{ probe: 'origin', args: ['eve@evil.example'], result: 'text:test.note.text' }] } },
+      { decision: { verdict: 'allow', probes: [{ result: 'output:http.inbox.read.from' }] } },
+    ])
+  })
+
   test('may be a constant of a reflex that a person wrote', async () => {
     const scope = await scopeOf({ origins: 'refuse' })
     const { id } = await write(`return { action_type: 'call_tool', tool: '${mail.name}', args: { to: 'ops@example.com' } }`)
