@@ -33,7 +33,7 @@ type ShownSkill = {
 type ShownSkills = { goal_labels: string[]; tau: number | undefined; skills: ShownSkill[]; more: boolean }
 
 /** A scope's skills for the API, from the cache that its turns use. */
-class SkillViews {
+export class SkillViews {
   readonly #parts: ShownSkillsParts
 
   constructor(parts: ShownSkillsParts) {
