@@ -43,9 +43,13 @@ export function openArguments({ manifest, inputs, blackboard }: Planned): { tool
   const { inputs: bound } = bindInputs(manifest, inputs, blackboard)
   const scope = templateScope({ inputs: bound, blackboard }, {})
   const safe = new Set(manifest.signature.inputs.flatMap(({ name, destination }) => (destination === false ? [name] : [])))
+  const is_mined = manifest.provenance.mined_from_traces.length > 0
   const partsOf = (value: unknown): unknown => {
-    if (typeof value !== 'string') return isSecretReference(value) ? null : value
-    return placesIn(value).flatMap(({ place, path }): Json[] => {
+    if (typeof value === 'object') return isSecretReference(value) ? null : value
+    const places = placesIn(value)
+    // A mined plan has constants of what it was mined from, which no person has read.
+    if (places.length === 0) return is_mined ? value : null
+    return places.flatMap(({ place, path }): Json[] => {
       if (path?.[0] === 'inputs' && safe.has(String(path[1]))) return []
       const resolved = resolveTemplate(`{{${place}}}`, scope)
       return resolved.ok && !isSecretReference(resolved.value) ? [resolved.value] : []

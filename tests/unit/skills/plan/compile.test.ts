@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { emptyBlackboard } from '../../../../src/skills/plan/blackboard.ts'
-import { compilePlan } from '../../../../src/skills/plan/compile.ts'
+import { compilePlan, declaredDestinations, openArguments } from '../../../../src/skills/plan/compile.ts'
 import { deployManifest } from '../deploy-manifest.ts'
 
 const inputs = { app_name: 'pay', image_tag: 'abc' }
@@ -33,5 +33,37 @@ describe('a compiled plan', () => {
     ['a compensation of no step', { 'plan.compensation.0.step': 'x' }, inputs, 'bad_step'],
   ])('is not made of %s', (_, changes, given, reason) => {
     expect(compilePlan(deployManifest(changes), given, emptyBlackboard())).toMatchObject({ ok: false, reason })
+  })
+})
+
+describe('the arguments of a plan that its author did not write', () => {
+  const args = {
+    to: '{{app_name}}',
+    cc: 'ops@example.com',
+    room: 7,
+    text: 'tag {{image_tag}} of {{ctx.who}}',
+    later: '{{work.steps.0.id}}',
+  }
+  const opened = (changes: Record<string, unknown> = {}) => {
+    const manifest = deployManifest({ 'provenance.mined_from_traces': [], 'plan.steps.0.args': args, ...changes })
+    const blackboard = { ...emptyBlackboard(), ctx: { who: 'olga' } }
+    return openArguments({ manifest, inputs, blackboard })[0]?.args
+  }
+
+  test('are the values of its templates, each part by itself, and no constants', () => {
+    expect(opened()).toEqual({ to: ['pay'], cc: null, room: null, text: ['abc', 'olga'], later: [] })
+  })
+
+  test('have the constants of a mined plan, which no person has read', () => {
+    expect(opened({ 'provenance.mined_from_traces': ['a'] })).toMatchObject({ to: ['pay'], cc: 'ops@example.com', room: 7 })
+  })
+
+  test('have no input that the manifest calls no destination, and those that it calls one are named', () => {
+    const declares = (destination: boolean) => ({
+      'signature.inputs.0': { name: 'app_name', type: 'string', required: true, destination },
+    })
+    expect(opened(declares(false))).toMatchObject({ to: [] })
+    const manifest = deployManifest(declares(true))
+    expect(declaredDestinations({ manifest, inputs, blackboard: emptyBlackboard() })).toEqual({ app_name: 'pay' })
   })
 })
