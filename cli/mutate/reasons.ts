@@ -409,7 +409,7 @@ export const reasons: readonly Reason[] = [
   },
   {
     file: 'src/skills/runner/run-plan.ts',
-    why: 'The same: no template and no expression sees a value that is undefined, as that of an output that is too large would be.',
+    why: 'The same: no template and no expression sees a value that is undefined, such as an output that is too large would leave.',
     changes: [["output?.kind !== 'json'", 'false']],
   },
   {
@@ -519,6 +519,11 @@ export const reasons: readonly Reason[] = [
     file: 'src/features/market/ledger/draft.ts',
     why: 'The same: what is no row is no pending transfer.',
     changes: [['[]', '["Stryker was here"]']],
+  },
+  {
+    file: 'src/reflexes/promotion.ts',
+    why: 'The same: no certificate has no strata, as the sum of none has.',
+    changes: [['!first', 'false']],
   },
 ]
 

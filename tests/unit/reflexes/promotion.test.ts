@@ -89,6 +89,11 @@ describe('a reflex in shadow', () => {
       [/^for reply on note 1 of 31 .* 20 more must/],
     ],
     ['a lapsed certificate', { compared: shadow(100, 0).map((one) => ({ ...one, lapsed: { at: 1, reason: '' } })) }, [/^0 of 0/]],
+    [
+      'a certificate of an earlier procedure',
+      { compared: shadow(100, 0).map((one) => ({ ...one, procedure: 'sprt' as never })) },
+      [/^0 of 0/],
+    ],
     ['an expired certificate', { compared: shadow(100, 0).map((one) => ({ ...one, expires_at: 1000 })) }, [/^0 of 0/]],
   ])('may not with %s', (_what, fields, missing) => {
     expect(promotable(fields)).toEqual({ ok: false, missing: missing.map((pattern) => expect.stringMatching(pattern)) })
@@ -123,6 +128,8 @@ describe('the strata of a reflex in shadow', () => {
     const proven = certificate({ agreed: 200 })
     const [allowed, rejected] = [allow(proven, where, 'ann'), reject(proven, where, 'ann')]
     expect(promotable({ compared: [allowed] })).toEqual({ ok: true })
+    const strata = proven.strata.flatMap((one) => [one, { ...one, act: '*', state: 'refuted' as const, person: 'ann' }])
+    expect(promotable({ compared: [{ ...proven, strata }] })).toMatchObject({ ok: false })
     for (const other of [proven, allowed, certificate({ agreed: 0, disagreed: 2 })])
       for (const compared of [
         [rejected, other],
