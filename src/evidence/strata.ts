@@ -98,7 +98,7 @@ function lacking(bound: number, counts: Counts, { least, noise }: Judging): numb
 }
 
 /** True if fewer agreements are needed than with no comparisons at all. */
-export function speaksFor(judging: Judging, stratum: Stratum): boolean {
+export function speaksFor(judging: Judging, stratum: Counts & Pick<Stratum, 'act'>): boolean {
   const { alone, together } = boundsOf(judging.least.agreement, stratum.act)
   const bound = stratum.act === REST ? (together ?? alone) : alone
   return lacking(bound, stratum, judging) < lacking(bound, { n: 0, k: 0 }, judging)

@@ -95,4 +95,10 @@ describe('the comparisons of a reflex', () => {
     expect(sum(foreseenFor(table, { episodes, foresights, fair: (_, act) => act !== null }))).toBe(87)
     expect(foreseenFor({ ...table, by: 'rules', id: 'another' }, { episodes, foresights, ...all })).toBeNull()
   })
+
+  test('are none where they speak against it: the policy changed after the earlier lessons', () => {
+    const differ = (least: number) => foresights.map((one) => (one.index < least ? one : { ...one, agreed: false }))
+    expect(foreseenFor(table, { episodes, foresights: differ(430), ...all })).toBeNull()
+    expect(foreseenFor(table, { episodes, foresights: differ(459), ...all, agreement: 0.95 })?.acts).toHaveLength(2)
+  })
 })

@@ -4,9 +4,9 @@ import { isWorthProof, offerRefusal, type Offer } from '../../../src/features/le
 const offer = (forecast: number): Offer => ({ strata: ['tool a'], reflexes: [], forecast })
 
 test.each([
-  ['replaces one that takes as many', 0.8, 0.8, true, null],
-  ['replaces one that takes a little more', 0.8, 0.84, true, null],
+  ['leaves one that takes as many', 0.8, 0.8, true, 'a version that would take 80 % is being proved'],
   ['leaves one that takes more', 0.8, 0.86, true, 'a version that would take 86 % is being proved'],
+  ['replaces one that takes less', 0.8, 0.77, true, null],
   ['leaves one with comparisons of its own, if nothing was foreseen', 0.8, 0.6, false, 'a version that would take 60 % is being proved'],
   ['replaces that, too, if it takes much more', 0.8, 0.54, false, null],
 ])('a later version %s', (_, forecast, known, foreseen, reason) => {

@@ -1,5 +1,6 @@
 import { actNameOf } from '../../../contract/act-name.ts'
 import { readsOutputs, type Action } from '../../../contract/action.ts'
+import { type Agreement, DEFAULT_AGREEMENT } from '../../../contract/agreement.ts'
 import type { Teacher } from '../../../contract/certificate.ts'
 import { wordsFor, type Replies } from '../../../contract/words.ts'
 import { canonicalJson } from '../../../base/json.ts'
@@ -9,6 +10,7 @@ import type { Foreseen, ForeseenAct } from '../../../contract/certificate.ts'
 import { emptyTaught, teachShape } from '../../../evidence/drift.ts'
 import { noValues, teachValues, traitsOf } from '../../../evidence/novelty.ts'
 import { shapeOf } from '../../../evidence/shape.ts'
+import { REST, speaksFor } from '../../../evidence/strata.ts'
 import { actsOfAction } from '../episodes/decided.ts'
 import type { Episode, EpisodeAct, Saw } from '../episode.ts'
 import { withoutWords } from '../reflexes/classes.ts'
@@ -126,15 +128,17 @@ export type ForeseenGrounds = {
   episodes: readonly Episode[]
   foresights: readonly Foresight[]
   fair: (episode: Episode, act: { kind: string; name: string } | null) => boolean
+  agreement?: Agreement | undefined
 }
 
 /**
  * The comparisons that count for a reflex: with what was learned earlier for its decisions, while
- * the same teacher decided. Null: nothing was compared.
+ * the same teacher decided. Null: nothing was compared, or it speaks against the reflex, as after a
+ * change of policy that the earlier lessons did not know. Its test then begins with itself.
  */
 export function foreseenFor(
   reflex: Pick<LearnedReflex, 'id' | 'by' | 'acts'>,
-  { episodes, foresights, fair }: ForeseenGrounds,
+  { episodes, foresights, fair, agreement = DEFAULT_AGREEMENT }: ForeseenGrounds,
 ): Foreseen | null {
   const teacher = episodes.findLast((episode) => episode.teacher.by !== 'person')?.teacher
   if (!teacher) return null
@@ -145,7 +149,8 @@ export function foreseenFor(
     const is_own = foresight.reflex === reflex.id || reflex.by === 'table'
     return is_own && fair(episode, first) ? [{ ...foresight, episode }] : []
   })
-  if (counted.length === 0) return null
+  const all = { act: REST, n: counted.length, k: counted.filter(({ agreed }) => agreed).length }
+  if (!speaksFor({ least: { agreement, support: 0 }, noise: 0 }, all)) return null
   const acts = new Map<string, ForeseenAct>()
   let shapes = emptyTaught()
   let values = noValues()

@@ -15,11 +15,11 @@ export const WORTH = 0.85
 const LONG = { episodes: 1500, covers: 0.3 } as const
 const LEAST_FORECAST = 0.15
 /**
- * A version that would take this much more replaces one that is being proved. What was foreseen
- * counts for a later version as much as for an earlier one: that replaces it unless it takes less.
+ * A version that would take this much more replaces one that is being proved, whose comparisons are
+ * then lost. Less is enough for one with foreseen comparisons.
  */
 const MUCH_BETTER = 0.25
-const LESS = 0.05
+const BETTER = 0.02
 /** Learning is not worth it while the slow path decides less. */
 export const LEAST_SLOW = 0.02
 /** If more is disputed, nothing was learned that could tell a mistake. */
@@ -71,7 +71,7 @@ export const isWorthProof = (covers: number, episodes: number): boolean => cover
 export function offerRefusal({ forecast }: Offer, { known, foreseen }: { known: readonly number[]; foreseen: boolean }): string | null {
   const share = `${Math.round(forecast * 100)} %`
   if (!(forecast >= LEAST_FORECAST)) return `it would take only ${share} of such decisions`
-  const better = known.find((one) => one > forecast + (foreseen ? LESS : -MUCH_BETTER))
+  const better = known.find((one) => one > forecast - (foreseen ? BETTER : MUCH_BETTER))
   if (better === undefined) return null
   return `it would take ${share} of such decisions; a version that would take ${Math.round(better * 100)} % is being proved`
 }

@@ -90,10 +90,10 @@ function* learnAndForesee(
   lessons: Lessons,
 ): Steps<Learned> {
   const learned = yield* learnReflexesInSteps(episodes, options)
-  const { fair } = options
+  const { fair, agreement } = options
   const fires: Fires = ({ key, code }, saw) => runReflex(isolateSandbox(), { hash: key, code }, { ...sampleContext, ...saw }).action
   const foresights = learned.reflexes.length === 0 ? [] : yield* foreseeInSteps(learned.episodes, options, { fires, lessons })
-  const foreseenOf = (reflex: LearnedReflex) => foreseenFor(reflex, { episodes: learned.episodes, foresights, fair })
+  const foreseenOf = (reflex: LearnedReflex) => foreseenFor(reflex, { episodes: learned.episodes, foresights, fair, agreement })
   return { ...learned, disputed: disputedIn(learned, foresights), foreseenOf }
 }
 
