@@ -6,7 +6,7 @@ import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
 import { ADMIN_KEY, bodyOf, call, eventually, scopePath, temporaryState, wholeLog } from './api.ts'
 
 const SCOPES = ['ssh/kill-1', 'ssh/kill-2', 'ssh/kill-3']
-const ROUNDS = 4
+const ROUNDS = 3
 const BATCHES_PER_ROUND = 30
 const BATCH = 25
 const outcomes = ['completed', 'ignored', 'dead_lettered', 'cancelled']
