@@ -44,6 +44,33 @@ describe('the key cache', () => {
     expect(await keys.find('a')).toBeNull()
   })
 
+  test('does not serve a deleted key again while the lookup fails', async () => {
+    const keys = cache()
+    await keys.find('a')
+    stored.delete('a')
+    await pass(30 * seconds)
+    expect(await keys.find('a')).toBeNull()
+    await pass(5 * seconds)
+    down()
+    await expect(keys.find('a')).rejects.toThrow('D1 is down')
+  })
+
+  test('asks about a new key at once where its id is to be forgotten', async () => {
+    const keys = cache()
+    expect(await keys.find('b')).toBeNull()
+    stored.set('b', record('b'))
+    keys.forget('b')
+    expect(await keys.find('b')).toEqual(record('b'))
+  })
+
+  test('knows the keys that existed when they were asked for', async () => {
+    const keys = cache()
+    await Promise.all([keys.find('a'), keys.find('b')])
+    expect(['a', 'b', 'c'].map(keys.knows)).toEqual([true, false, false])
+    keys.forget('a')
+    expect(keys.knows('a')).toBe(false)
+  })
+
   test('asks about an unknown id once in 5 s', async () => {
     const keys = cache()
     expect(await keys.find('b')).toBeNull()
