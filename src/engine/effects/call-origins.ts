@@ -180,14 +180,14 @@ export class CallOrigins {
     for (const text of newer) this.#keepText(text)
   }
 
-  /** The newest events of the scope, of which the context may have lost some. */
+  /** The newest events of the scope, of which the context may have lost some. Each is read once. */
   #pastEvents(): readonly Event[] {
     const { database } = this.#parts
-    const last = database.first<{ seq: number | null }>('SELECT max(seq) AS seq FROM events')?.seq ?? 0
-    if (last !== this.#past.seq) {
-      const rows = database.all<{ payload: string }>('SELECT payload FROM events ORDER BY seq DESC LIMIT ?', MOST_EVENTS)
-      this.#past = { seq: last, events: rows.map(({ payload }) => JSON.parse(payload) as Event).toReversed() }
-    }
+    const { seq, events } = this.#past
+    const sql = 'SELECT seq, payload FROM events WHERE seq > ? ORDER BY seq DESC LIMIT ?'
+    const rows = database.all<{ seq: number; payload: string }>(sql, seq, MOST_EVENTS)
+    const newer = rows.map(({ payload }) => JSON.parse(payload) as Event).toReversed()
+    this.#past = { seq: rows[0]?.seq ?? seq, events: [...events, ...newer].slice(-MOST_EVENTS) }
     return this.#past.events
   }
 
