@@ -26,13 +26,15 @@ async function run(tool: string, place: Place | null): Promise<End> {
   const event = note(scope, 'first')
   await until(async () => (await call(scopePath(scope, '/events'), { json: event })).status === 202, 'the event is accepted')
   const record = () => call(scopePath(scope, `/events/${event.id}`))
+  const settled = () => until(async () => (await record()).body?.ended_at as string | null | undefined, 'the event has its outcome')
   const ended = async () => {
-    await until(async () => (await record()).body?.ended_at as string | null | undefined, 'the event has its outcome')
+    await settled()
     const { status } = (await record()).body as { status: string }
     const said = (await entriesOf(stubOf(scope), 'reply-sent')).map(({ content }) => content)
     return { status, done: did(scope), said }
   }
-  await ended()
+  // The scope may die after it has reported the outcome: its log is read once it has died.
+  await settled()
   if (place) await until(async () => life.buried, 'it has died')
   const end = { writes: life.writes, ...(await ended()) }
   if (end.status !== 'dead_lettered') return end
