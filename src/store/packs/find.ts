@@ -1,7 +1,7 @@
 import { nameOf, withoutRow } from '../queued.ts'
 import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
 import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS } from './index-place.ts'
-import { FULL, readPacks } from './rows.ts'
+import { eachOnce, FULL, readPacks } from './rows.ts'
 
 /** Packs that one hash may have in a row of the index. */
 const MOST_PACKS = 500
@@ -44,13 +44,12 @@ async function packedWith(
 ): Promise<PackedEvent[]> {
   if (texts.length === 0) return []
   const ids = await packsWith(db, texts, since)
-  const found = new Map<string, PackedEvent>()
+  const found: PackedEvent[] = []
   for (let from = 0; from < ids.length; from += READ_AT_ONCE) {
     const packs = await readPacks(db, ids.slice(from, from + READ_AT_ONCE))
-    // An event may be in two packs, as it was: one of them was written again.
-    for (const event of Array.from(packs.values()).flat()) if (isWanted(event)) found.set(`${event.seq} ${nameOf(event)}`, event)
+    found.push(...Array.from(packs.values()).flat().filter(isWanted))
   }
-  return [...found.values()]
+  return eachOnce(found)
 }
 
 /** The packed events of this id in all scopes, unless a row has them. */

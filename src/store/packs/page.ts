@@ -1,8 +1,8 @@
 import { patternMatchesSql } from '../../contract/principal.ts'
 import type { EventFilter } from '../event-filter.ts'
 import type { PackedEvent } from './format.ts'
-import { nameOf, SLOT, withoutRow } from '../queued.ts'
-import { FULL, idFrom, inOrder, readPacks } from './rows.ts'
+import { SLOT, withoutRow } from '../queued.ts'
+import { eachOnce, FULL, idFrom, inOrder, readPacks } from './rows.ts'
 
 /** Maximum number of events that a page unpacks, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = 20_000
@@ -47,8 +47,7 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
     if (looked >= MOST_LOOKED_AT || heads[0]?.id === '') return { events: shown, reach: cursorAt(edge, asked) }
     const opened = nextOf(heads)
     looked += opened.reduce((sum, { events }) => sum + events, 0)
-    held = [...held, ...(await wantedIn(db, opened, asked))].toSorted(way)
-    held = held.filter((event, index) => !isCopy(event, held[index - 1]))
+    held = eachOnce([...held, ...(await wantedIn(db, opened, asked))]).toSorted(way)
   }
 }
 
@@ -62,10 +61,6 @@ function cursorAt(edge: bigint, { rising, after, before }: Asked): bigint {
   if (round > after && round < before) return round
   return rising ? edge - 1n : edge + 1n
 }
-
-/** An event is in two packs if one was written again: it has the same place in both. */
-const isCopy = (event: PackedEvent, before: PackedEvent | undefined): boolean =>
-  before?.seq === event.seq && nameOf(before) === nameOf(event)
 
 /** Removes from the list what is read next: the first pack, and those that are small beside it. */
 function nextOf(heads: Head[]): Head[] {

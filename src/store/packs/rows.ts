@@ -68,6 +68,11 @@ export function inOrder(one: PackedEvent, other: PackedEvent): number {
   return name < another ? -1 : name > another ? 1 : 0
 }
 
+/** Each event once: it is in two packs, as it was, if one of them was written again. */
+export const eachOnce = (events: readonly PackedEvent[]): PackedEvent[] => [
+  ...new Map(events.map((event) => [`${event.seq} ${nameOf(event)}`, event])).values(),
+]
+
 /** The events of these packs, by id. A pack that is gone is left out. */
 export async function readPacks(db: D1Database, ids: readonly string[]): Promise<Map<string, PackedEvent[]>> {
   if (ids.length === 0) return new Map()
