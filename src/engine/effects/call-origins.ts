@@ -89,7 +89,7 @@ export class CallOrigins {
   ofValue(value: unknown): string {
     this.#read()
     this.#readLog()
-    const events = [...this.#pastEvents(), ...this.#parts.memory.live.events]
+    const events = this.#allEvents()
     const sources: Sources = { trusted: (one) => this.#trusted(one, events), texts: () => this.#textsOf(events, MOST_TEXTS), pieces: [] }
     const found = Array.from(fieldsIn(value), (field) => originOf(field.value, sources, { tool: '', kinds: [] }).origin)
     return originText(weakest(found))
@@ -115,7 +115,7 @@ export class CallOrigins {
     return doubtsOf(
       tool,
       unclear,
-      sources(() => [...this.#parts.memory.live.events, ...this.#pastEvents()]),
+      sources(() => this.#allEvents()),
     )
   }
 
@@ -178,6 +178,11 @@ export class CallOrigins {
     }
     this.#read()
     for (const text of newer) this.#keepText(text)
+  }
+
+  /** The events of the context, then the newest of the scope, which count first. */
+  #allEvents(): readonly Event[] {
+    return [...this.#parts.memory.live.events, ...this.#pastEvents()]
   }
 
   /** The newest events of the scope, of which the context may have lost some. Each is read once. */
