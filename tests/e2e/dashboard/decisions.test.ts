@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
+import type { DecisionWhy } from '../../../src/features/learning/contract/why.ts'
 import { ask, scopePath } from '../api.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
 import { learnedRun, seedDecision, seedDemo, TRIAGE } from './seed.ts'
@@ -11,6 +12,7 @@ const SCOPE = 'ssh/web-1'
 const REFLEX = 'ssh-brute-force'
 const BLOCKED = '203.0.113.45'
 
+type Summary = { metrics: { metric: string; total: number | null }[] }
 type Entry = { trace_id: string; span_id: string; input: { address?: string }; skill_id: string }
 let dashboard: Dashboard
 /** The traces of the block of an address, and of the network block that waits for approval. */
@@ -72,6 +74,86 @@ test('reads at which stage the gate held a run back, and what it would take', as
   await details.getByRole('heading', { name: 'Stages' }).waitFor()
   expect(await details.locator('li.bad').allTextContents()).toEqual([expect.stringContaining('needs_approval_if')])
   await details.getByText('its context then').waitFor()
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+test('reads why a reflex was sure of a decision: what spoke for it, what against it, and where it was wrong', async () => {
+  const fired = found((await entries('reflex-fired')).find(({ trace_id }) => trace_id === block.trace_id))
+  const { page, faults } = await dashboard.open('/traces')
+  // The demo has no table.
+  const answers: DecisionWhy[] = []
+  await page.route(/\/events\/[^/]+\/why$/, async (route) => {
+    const answer = (await (await route.fetch()).json()) as DecisionWhy
+    answers.push(answer)
+    const of = (version: number | null) => (version === 1 ? SURE : { reasons: ['Of another version.'] })
+    await route.fulfill({ json: { ...answer, reflexes: answer.reflexes.map((one) => ({ ...one, ...of(one.version) })) } })
+  })
+  await page.goto(`${dashboard.url}/traces/${fired.trace_id}?span=${fired.span_id}`)
+  await page.getByText(SURE_REASON).waitFor()
+  expect(await page.getByText('Of another version.').count()).toBe(0)
+  expect(answers[0]?.reflexes.map(({ version, verdict }) => [version, verdict])).toEqual([
+    [1, 'acted'],
+    [2, expect.anything()],
+  ])
+  const spoke = page.getByRole('region', { name: 'What spoke for and against' }).getByRole('row')
+  expect(await spoke.allInnerTexts().then((rows) => rows.map((row) => row.split('\t')))).toEqual([
+    ['The event', '420 points for tool block', '40 points for the slow path'],
+    ['text says "failed"', '300', '-20'],
+    ['port >= 1024', '120', '–'],
+    ['text says "session"', '–', '60'],
+  ])
+  expect(await page.getByRole('link', { name: 'line-7' }).getAttribute('href')).toContain(`/traces/${'b'.repeat(32)}`)
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await close(page)
+})
+
+const SURE_REASON = 'tool block has 380 points more than a decision that it leaves to the slow path, and needs 90.'
+const SURE: Pick<DecisionWhy['reflexes'][number], 'reasons' | 'points' | 'disagreed'> = {
+  reasons: [SURE_REASON],
+  points: {
+    best: {
+      decision: 'tool block',
+      points: 420,
+      spoke: [
+        { says: 'text says "failed"', points: 300 },
+        { says: 'port >= 1024', points: 120 },
+      ],
+    },
+    second: {
+      decision: null,
+      points: 40,
+      spoke: [
+        { says: 'text says "session"', points: 60 },
+        { says: 'text says "failed"', points: -20 },
+      ],
+    },
+    lead: 380,
+    needed: 90,
+  },
+  disagreed: {
+    at: '2026-11-22T20:00:00.000Z',
+    event_id: 'line-7',
+    trace_id: 'b'.repeat(32),
+    how: 'audited',
+    by: 'the slow path',
+    agreed: false,
+  },
+}
+
+test('says on the overview what reflexes avoided in 30 days, and the most that they may have missed', async () => {
+  const { page, faults } = await dashboard.open('/traces')
+  const names: string[] = []
+  await page.route(/\/v1\/stats\/summary\?.*most_missed/, async (route) => {
+    const answer = (await (await route.fetch()).json()) as Summary
+    names.push(...answer.metrics.map(({ metric }) => metric))
+    const totals = [12.5, 3]
+    await route.fulfill({ json: { ...answer, metrics: answer.metrics.map((one, at) => ({ ...one, total: totals[at] ?? null })) } })
+  })
+  await page.goto(dashboard.url)
+  await page.getByText('The last 30 days: $12.50 avoided, at most 3 missed, at 95 %.').waitFor()
+  expect(names).toEqual(['reflexes.saved_cost_usd', 'reflexes.most_missed'])
   expect(faults).toEqual([])
   await close(page)
 })

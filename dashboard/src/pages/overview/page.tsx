@@ -237,6 +237,7 @@ function Models({ metrics, summary }: ModelsProps) {
   const buckets = Math.max(1, Math.ceil((Date.parse(summary.until) - first) / step))
   return (
     <Section title="Models, and what reflexes saved">
+      <Month />
       <div class="cards models">
         {series.map(({ title, names, show, saved }) => {
           const values = Array.from({ length: buckets }, () => 0)
@@ -315,6 +316,16 @@ function Decided({ totals }: { totals: Totals }) {
   )
 }
 
+/** A month's avoided money, and the bound on its missed events. */
+function Month() {
+  const [saved, missed] = useGet<Summary>(MONTH, { every_ms: MINUTE_MS }).value?.metrics ?? []
+  return saved?.total || missed?.total ? (
+    <p>
+      The last 30 days: {usd(saved?.total ?? 0)} avoided, at most {count(missed?.total ?? 0)} missed, at 95 %.
+    </p>
+  ) : null
+}
+
 /** A metric over time, by its name. */
 type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
 
@@ -324,6 +335,7 @@ const METRICS =
   'model.calls,model.failures,model.input_tokens,model.output_tokens,model.cost_usd,model.unpriced_calls,' +
   'reflexes.saved_model_calls,reflexes.saved_tokens,reflexes.saved_cost_usd'
 
+const MONTH = '/v1/stats/summary?metrics=reflexes.saved_cost_usd,reflexes.most_missed&bucket=day'
 const RECENT = '/v1/stats/summary?metrics=events.accepted&bucket=minute'
 
 const ranges = [

@@ -12,7 +12,13 @@ type Stage = { name: string; items: Item[]; without: string }
 export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string) => void }) {
   const stages = stagesOf(event)
   const { 'reflex.outcome': outcome, 'reflex.event.status': status } = event.attributes
-  const changes = changesOf(below(event))
+  const changes = [
+    ...new Set(
+      below(event)
+        .filter(({ kind }) => kind === 'gate')
+        .flatMap(needsOf),
+    ),
+  ].slice(0, MOST_CHANGES)
   return (
     <Section title="Why">
       <ol class="stages">
@@ -53,6 +59,7 @@ export function Chain({ event, onSelect }: { event: Span; onSelect: (id: string)
 }
 
 const MOST_ITEMS = 4
+const MOST_CHANGES = 20
 
 function deciderOf(outcome: unknown): string {
   const { by } = (outcome ?? {}) as { by?: string }
@@ -131,25 +138,4 @@ const argumentsOf = ({ attributes }: Span): string | null => {
 function verdictOf(span: Span): string {
   const stage = textOf(span, 'reflex.stage')
   return `${statusText(textOf(span, 'reflex.verdict') ?? 'refused')}${stage === null ? '' : ` at ${stage}`}`
-}
-
-/** Why a reflex passed, as something that can be changed. */
-const passes: Record<string, string> = {
-  null: 'its code returned null for this event',
-  cooldown: 'its cooldown had not passed',
-  rate: 'it had reached its rate',
-  missing: 'no version of it exists',
-  suspended: 'it is suspended in this scope, until it changes or the chain is set again',
-  uncertified: 'its proof does not reach this action: allow it in the approvals, or activate it by hand',
-}
-
-function changesOf(spans: readonly Span[]): string[] {
-  const gates = spans.filter(({ kind }) => kind === 'gate').flatMap(needsOf)
-  const reflexes = spans.flatMap((span) => {
-    const reason = textOf(span, 'reflex.pass_reason')
-    if (span.kind !== 'reflex' || reason === null) return []
-    const detail = textOf(span, 'reflex.reason') ?? textOf(span, 'error.message')
-    return [`Reflex ${textOf(span, 'reflex.id')}: ${detail ?? passes[reason] ?? reason}.`]
-  })
-  return [...new Set([...gates, ...reflexes])].slice(0, 20)
 }

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { Span } from '../../../../src/contract/reports/trace.ts'
 import type { EventRecord } from '../../../../src/contract/event-record.ts'
+import type { DecisionWhy, Points } from '../../../../src/features/learning/contract/why.ts'
 import { get, part, useGet } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
@@ -8,6 +9,7 @@ import { Json } from '../../ui/json.tsx'
 import { ScopeLink, scopeLink, TraceLink } from '../../ui/links.tsx'
 import { count, usd } from '../../ui/numbers.ts'
 import { Section } from '../../ui/page.tsx'
+import { Table } from '../../ui/table.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Fact, Facts } from '../../ui/facts.tsx'
 import { Lines, Text, visible } from '../../ui/text.tsx'
@@ -45,10 +47,11 @@ function Gate({ decision: { stages = [] } }: { decision: GateDecided }) {
 }
 
 type DetailedEntry = { seq: number; kind: string; context?: unknown; decision?: GateDecided; prompt?: string[] }
-type DetailsProps = { span: Span; trace_id: string }
+/** `event`: what the span follows from. */
+type DetailsProps = { span: Span; event: Span | undefined; trace_id: string }
 
 /** Everything about one span: what went in, what came out, its cost, score and reasons. */
-export function Details({ span, trace_id }: DetailsProps) {
+export function Details({ span, event, trace_id }: DetailsProps) {
   const scope = textOf(span, 'reflex.scope') ?? ''
   const seq = numberOf(span, 'reflex.log_seq')
   const logged = useGet<{ items: DetailedEntry[] }>(
@@ -62,7 +65,8 @@ export function Details({ span, trace_id }: DetailsProps) {
         <Head span={span} scope={scope} seq={seq} />
         <Reasons span={span} />
         {entry?.decision?.stages && <Gate decision={entry.decision} />}
-        {span.kind === 'event' && <EventBody scope={scope} id={textOf(span, 'messaging.message.id') ?? ''} />}
+        {span.kind === 'event' && <EventBody of={eventPath(scope, span)} />}
+        {span.kind === 'reflex' && event && <Sure of={`${eventPath(scope, event)}/why`} span={span} />}
         {entry?.context !== undefined && entry.context !== null && <Part name="Context that it saw" value={entry.context} open={0} />}
         {entry?.prompt && <Prompt trace_id={trace_id} scope={scope} parts={entry.prompt} />}
         {Object.keys(inputs).length > 0 && <Part name="Inputs" value={inputs} open={3} />}
@@ -145,8 +149,54 @@ function Part({ name, value, open }: { name: string; value: unknown; open: numbe
   )
 }
 
-function EventBody({ scope, id }: { scope: string; id: string }) {
-  const record = useGet<EventRecord>(`/v1/scopes/${part(scope)}/events/${part(id)}`)
+const eventPath = (scope: string, event: Span): string =>
+  `/v1/scopes/${part(scope)}/events/${part(textOf(event, 'messaging.message.id') ?? '')}`
+
+/** Why a reflex was sure of its decision or left the event, by what spoke for and against it. */
+function Sure({ of, span }: { of: string; span: Span }) {
+  const why = useGet<DecisionWhy>(of)
+  return (
+    <Loaded data={why}>
+      {({ reflexes }) =>
+        reflexes.map(
+          ({ id, version, reasons, points, disagreed }) =>
+            id === textOf(span, 'reflex.id') &&
+            version === numberOf(span, 'reflex.version') && (
+              <div key={version}>
+                <Lines of={reasons} />
+                {points && <Spoke {...points} />}
+                {disagreed && (
+                  <p>
+                    Last wrong: <TraceLink id={disagreed.trace_id} text={visible(disagreed.event_id)} />
+                  </p>
+                )}
+              </div>
+            ),
+        )
+      }
+    </Loaded>
+  )
+}
+
+function Spoke({ best, second }: Points) {
+  const rows = [...new Set([...best.spoke, ...second.spoke].map(({ says }) => says))]
+  const column = ({ decision, points, spoke }: Points['best']) => ({
+    title: `${count(points)} points for ${visible(decision ?? 'the slow path')}`,
+    cell: (row: string) => count(spoke.find(({ says }) => says === row)?.points),
+    numeric: true,
+  })
+  return (
+    <Table
+      label="What spoke for and against"
+      rows={rows}
+      keyOf={(row) => row}
+      columns={[{ title: 'The event', of: (row) => row }, column(best), column(second)]}
+    />
+  )
+}
+
+function EventBody({ of }: { of: string }) {
+  const record = useGet<EventRecord>(of)
   return <Loaded data={record}>{({ event }) => <Part name="Event" value={event} open={1} />}</Loaded>
 }
 
@@ -175,17 +225,12 @@ function Prompt({ trace_id, scope, parts }: { trace_id: string; scope: string; p
   )
 }
 
-const INPUTS =
-  /^(gen_ai\.tool\.call\.arguments|reflex\.(run\.inputs|turn\.(considered|saw)|why|settings\.patch|scratch\.(key|value)|call|event\.(type|source|via)|goal))$/
-const OUTPUTS =
-  /^(gen_ai\.(tool\.call\.result|output\.messages|response\.finish_reasons)|reflex\.(run\.(outputs|status)|turn\.(result|acts|status)|action|outcome|decision\.answers|decision|agreed|slots|bulletin\.cards|step\.status|effect\.status|approval\.(status|decision_reason)))$/
-/** Shown above, in words. */
-const TOLD = /^(reflex\.(scope|log_seq|cost_usd|fuel|score|to_pass|reason|pass_reason|refused_for)|error\.message|gen_ai\.usage\..*)$/
+const INPUTS = /\.(arguments|inputs|considered|saw|why|patch|key|value|call|event\.(type|source|via)|goal)$/
+const OUTPUTS = /\.(result|messages|finish_reasons|outputs|acts|action|outcome|answers|decision|agreed|slots|cards|decision_reason|status)$/
 
 function grouped({ attributes }: Span) {
   const groups = { inputs: {}, outputs: {}, rest: {} } as Record<'inputs' | 'outputs' | 'rest', Record<string, unknown>>
   for (const [name, value] of Object.entries(attributes)) {
-    if (TOLD.test(name)) continue
     const group = INPUTS.test(name) ? groups.inputs : OUTPUTS.test(name) ? groups.outputs : groups.rest
     group[name] = value
   }

@@ -117,7 +117,7 @@ function Shown({ trace }: { trace: TraceReport }) {
       <Section title="Spans">
         <Waterfall trace={trace} selected={span.span_id} onSelect={select} />
       </Section>
-      <Details key={span.span_id} span={span} trace_id={trace.trace_id} />
+      <Details key={span.span_id} span={span} event={event} trace_id={trace.trace_id} />
       {asking.value && <WhatIf trace={trace} onClose={() => (asking.value = false)} onReport={(found) => (report.value = found)} />}
     </>
   )
