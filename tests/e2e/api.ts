@@ -5,10 +5,19 @@ import { inject } from 'vitest'
 
 export const ADMIN_KEY = 'e2e-admin-key'
 
-/** A folder for the state of a server, whose D1 has all migrations. */
-export async function temporaryState(): Promise<{ directory: string; remove: () => Promise<void> }> {
+/** Variables of a server that reaches nothing outside. */
+export const OFFLINE = {
+  REFLEX_ADMIN_KEY: ADMIN_KEY,
+  REFLEX_MODEL: 'offline',
+  BLOCK_WEBHOOK_URL: '',
+  TICKET_WEBHOOK_URL: '',
+  NOTIFY_WEBHOOK_URL: '',
+}
+
+/** A folder for the state of a server: a copy of one whose D1 has all migrations by default. */
+export async function temporaryState(of = inject('migrated')): Promise<{ directory: string; remove: () => Promise<void> }> {
   const directory = await mkdtemp(path.join(tmpdir(), 'reflex-e2e-'))
-  await cp(inject('migrated'), directory, { recursive: true })
+  await cp(of, directory, { recursive: true })
   return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
 }
 

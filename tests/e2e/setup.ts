@@ -7,13 +7,18 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** State of a server whose D1 has all migrations. Each server gets a copy. */
     migrated: string
+    /** Folder for the state that the demo leaves. The first file that needs it fills it. */
+    demo: string
   }
 }
 
 /** Once for all test files: they would build and migrate at the same time. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
-  const folder = temporaryFolder('reflex-migrated-')
-  await Promise.all([buildDashboard(), migrate({ persist_to: folder.path })])
-  provide('migrated', folder.path)
-  return async () => folder.remove()
+  const [migrated, demo] = [temporaryFolder('reflex-migrated-'), temporaryFolder('reflex-demo-')]
+  await Promise.all([buildDashboard(), migrate({ persist_to: migrated.path })])
+  provide('migrated', migrated.path)
+  provide('demo', demo.path)
+  return async () => {
+    for (const folder of [migrated, demo]) folder.remove()
+  }
 }

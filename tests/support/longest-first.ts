@@ -15,6 +15,7 @@ const LONGEST = [
   'e2e/cli.test.ts',
   'e2e/clients.test.ts',
   'e2e/browser.test.ts',
+  'worker/artifacts/foreign.test.ts',
   'worker/scope/reflexes/hostile.test.ts',
   'worker/traces/golden.test.ts',
   'worker/learning/lifecycle.test.ts',

@@ -6,7 +6,7 @@ import type { Span, TraceReport } from '../../../src/contract/reports/trace.ts'
 import type { DecisionWhy } from '../../../src/features/learning/contract/why.ts'
 import { ask, scopePath } from '../api.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
-import { learnedRun, seedDecision, seedDemo, TRIAGE } from './seed.ts'
+import { learnedRun, seedDecision, TRIAGE } from './seed.ts'
 
 const SCOPE = 'ssh/web-1'
 const REFLEX = 'ssh-brute-force'
@@ -20,7 +20,7 @@ let block: Entry
 let held: Entry
 
 beforeAll(async () => {
-  dashboard = await startDashboard({ seed })
+  dashboard = await startDashboard({ demo: true, seed })
   const effects = await entries('effect-started')
   const gates = await entries('skill-decided')
   block = found(effects.find(({ input }) => input.address === BLOCKED))
@@ -28,9 +28,8 @@ beforeAll(async () => {
 })
 afterAll(() => dashboard?.close())
 
-/** The demo, and a second version of its reflex in shadow mode. */
+/** A second version of the demo's reflex in shadow mode. */
 async function seed(server: LocalServer): Promise<void> {
-  await seedDemo(server)
   const { code } = await ask<{ code: string }>(server.url, `/v1/reflexes/${REFLEX}`)
   const body = { id: REFLEX, code: `${code}\n// The second version.\n`, description: 'Blocks addresses', state: 'shadow' }
   await ask(server.url, '/v1/reflexes', { body })

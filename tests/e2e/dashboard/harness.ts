@@ -2,7 +2,8 @@ import axe, { type RunOnly } from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { launchChromium } from '../../../cli/lib/chromium.ts'
 import { startServer, type LocalServer } from '../../../cli/lib/local-server.ts'
-import { ADMIN_KEY, ask, temporaryState } from '../api.ts'
+import { ADMIN_KEY, ask, OFFLINE, temporaryState } from '../api.ts'
+import { demoState } from './seed.ts'
 
 export type Look = { theme?: 'light' | 'dark'; width?: number; key?: string }
 /** A page and its faults: errors, blocked resources, and requests to other hosts. */
@@ -20,22 +21,22 @@ export type Dashboard = {
   close: () => Promise<void>
 }
 
-const vars = { REFLEX_ADMIN_KEY: ADMIN_KEY, REFLEX_MODEL: 'offline', BLOCK_WEBHOOK_URL: '', TICKET_WEBHOOK_URL: '', NOTIFY_WEBHOOK_URL: '' }
-
 /**
- * A server and one browser for all tests of a file. `seed` fills the server once it is up;
- * `seedDemo` leaves what `npm run demo` does.
+ * A server and one browser for all tests of a file. `demo`: it starts with what `npm run demo`
+ * leaves. `seed` fills the server once it is up.
  */
 export async function startDashboard({
+  demo = false,
   seed,
   more = {},
 }: {
+  demo?: boolean
   seed?: (server: LocalServer) => Promise<unknown>
   more?: Record<string, string>
 } = {}): Promise<Dashboard> {
-  const state = await temporaryState()
+  const state = await temporaryState(demo ? await demoState() : undefined)
   const start = (port?: number) =>
-    startServer({ persist_to: state.directory, migrated: true, vars: { ...vars, ...more }, ...(port !== undefined && { port }) })
+    startServer({ persist_to: state.directory, migrated: true, vars: { ...OFFLINE, ...more }, ...(port !== undefined && { port }) })
   let server = await start()
   const browser = await launchChromium()
   const close = async () => {

@@ -2,11 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FAILING_CONDITION } from '../../../cli/demo/run.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { audit, startDashboard, type Dashboard } from './harness.ts'
-import { seedDemo } from './seed.ts'
 
 let dashboard: Dashboard
 beforeAll(async () => {
-  dashboard = await startDashboard({ seed: seedDemo })
+  dashboard = await startDashboard({ demo: true })
 })
 afterAll(() => dashboard?.close())
 

@@ -1,12 +1,38 @@
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { inject } from 'vitest'
 import type { z } from 'zod'
 import { leaveDemo } from '../../../cli/demo/run.ts'
-import type { DemoSummary } from '../../../cli/demo/summary.ts'
-import type { LocalServer } from '../../../cli/lib/local-server.ts'
+import { startServer, type LocalServer } from '../../../cli/lib/local-server.ts'
 import type { learnRun } from '../../../src/features/learning/contract/runs.ts'
-import { ADMIN_KEY, ask, eventually, scopePath } from '../api.ts'
+import { ADMIN_KEY, ask, eventually, OFFLINE, scopePath } from '../api.ts'
 
-/** The state that `npm run demo` leaves. */
-export const seedDemo = (server: LocalServer): Promise<DemoSummary> => leaveDemo(server, ADMIN_KEY)
+/**
+ * The folder of the state that `npm run demo` leaves. The first file that asks runs the demo; the
+ * others wait for it.
+ */
+export async function demoState(): Promise<string> {
+  const [state, taken, ended] = ['state', 'taken', 'ended'].map((name) => join(inject('demo'), name)) as [string, string, string]
+  const isFirst = await writeFile(taken, '', { flag: 'wx' }).then(
+    () => true,
+    () => false,
+  )
+  if (isFirst) await writeFile(ended, await runDemo(state).catch(String))
+  const how = await eventually(() => readFile(ended, 'utf8').catch(() => null), 'the demo has ended')
+  if (how !== 'ok') throw new Error(`The demo failed: ${how}`)
+  return state
+}
+
+async function runDemo(persist_to: string): Promise<'ok'> {
+  await cp(inject('migrated'), persist_to, { recursive: true })
+  const server = await startServer({ persist_to, migrated: true, vars: OFFLINE })
+  try {
+    await leaveDemo(server, ADMIN_KEY)
+    return 'ok'
+  } finally {
+    await server.stop()
+  }
+}
 
 export const TRIAGE = 'demo/triage'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LocalServer } from '../../../cli/lib/local-server.ts'
 import { ask, eventually, scopePath } from '../api.ts'
 import { faultsOf, flawsOf, startDashboard, type Dashboard } from './harness.ts'
-import { learnedRun, seedDecision, seedDemo, TRIAGE } from './seed.ts'
+import { learnedRun, seedDecision, TRIAGE } from './seed.ts'
 
 const SCOPE = 'ssh/web-1'
 const AT = '/scopes/ssh~web-1'
@@ -18,13 +18,12 @@ let faults: string[]
 const ids: Record<string, string> = {}
 
 beforeAll(async () => {
-  dashboard = await startDashboard({ seed })
+  dashboard = await startDashboard({ demo: true, seed })
   ;({ page, faults } = await dashboard.open('/'))
 })
 afterAll(() => dashboard?.close())
 
 async function seed(server: LocalServer): Promise<void> {
-  await seedDemo(server)
   const { url } = server
   const { code } = await ask<{ code: string }>(url, `/v1/reflexes/${REFLEX}`)
   await ask(url, '/v1/reflexes', { body: { id: REFLEX, code: `${code}\n// The second version.\n`, state: 'shadow' } })

@@ -128,7 +128,7 @@ describe('a decision model between reflexes and turns', () => {
       person: 'ann',
       agent_version: 'test-agent beside system-one',
     })
-    // One act in twenty is drawn for an audit by the event's id: this one is not.
+    // An audit draws one act in twenty by the event's id. It does not draw this one.
     const [decided] = await sendAndSettle(stubOf(scope), note(scope, 'second', { id: 'not-drawn' }))
     expect(decided).toMatchObject({ outcome: { by: 'decision' } })
     expect(textsOf(scope)).toEqual(['second'])
