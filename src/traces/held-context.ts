@@ -23,8 +23,8 @@ export const CHANGES: Changes = {
   'event-joined'({ seqs }, _entry, places) {
     for (const seq of places) seqs.add(seq)
   },
-  'event-ended'({ seqs }, { left }, places) {
-    if (left) for (const seq of places) seqs.delete(seq)
+  'event-ended'({ seqs }, { left, status }, places) {
+    if (left || status === 'dead_lettered') for (const seq of places) seqs.delete(seq)
   },
   'scratch-set'(held, { key, value }) {
     held.scratch = { ...held.scratch, [key]: value }

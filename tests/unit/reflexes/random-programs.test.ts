@@ -112,7 +112,7 @@ test('1,000 random programs are contained, and a bystander sees nothing of them'
     { numRuns: 500 },
   )
   expect([...reasons].toSorted()).toEqual(['error', 'fired', 'invalid_action', 'limit', 'null'])
-}, 60_000)
+}, 600_000)
 
 /** The code as the static check sees it: without comments, and with spaces between operators. */
 function asChecked(code: string): string {
@@ -144,4 +144,4 @@ test('the sandbox runs what the static check sees', async () => {
     }),
     { numRuns: 1000 },
   )
-}, 60_000)
+}, 600_000)

@@ -361,4 +361,4 @@ test('after any steps each event is once in each list, as its newest report has 
     }
   })
   await assertProperty('store/packs: any steps', property, { numRuns: 25 })
-}, 120_000)
+}, 600_000)

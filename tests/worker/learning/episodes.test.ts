@@ -57,6 +57,13 @@ const steps: Record<string, (scope: string, stub: Stub) => Promise<unknown>> = {
   waits: (scope, stub) => send(stub, note(scope, 'waits')).then(() => send(stub, note(scope, 'during the turn'))),
   filtered: (scope, stub) => send(stub, note(scope, 'noise'), note(scope, 'kept')),
   'a failing turn': (scope, stub) => send(stub, note(scope, 'throws')),
+  'a dead letter': async (scope, stub) => {
+    const [id = ''] = await send(stub, note(scope, 'throws'))
+    await until(async () => {
+      await hurry(stub)
+      return (await stub.event(id))?.status === 'dead_lettered'
+    }, 'the turn failed for the last time')
+  },
   'by reflexes': (scope, stub) =>
     send(stub, note(scope, 'consumed'), note(scope, 'noted'), note(scope, 'replied'), note(scope, 'noted'), note(scope, 'kept')),
   'very many': (scope, stub) => send(stub, ...Array.from({ length: 130 }, () => note(scope, 'kept'))),
