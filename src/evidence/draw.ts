@@ -14,34 +14,47 @@ export const unitHash = (text: string): number =>
 export const isAudited = (event_id: string, { share, salt }: { share: number; salt: string }): boolean =>
   unitHash(`${salt}\0${event_id}`) < share
 
-/** The first acts after a proof are all audited, later ones by a share that falls. */
+/** The first acts after a proof, or a disagreement, are all audited, later ones by a falling share. */
 const FIRST = 5
-/** At least one act is audited in each such number of acts that reach outside. */
+/**
+ * At least one act is audited in each such number of acts that reach outside, and the reflex waits
+ * for the answer before it does more than that. A draw adds the same share, so that whoever picks
+ * which acts are wrong has as many of them, on average, before an audit sees one.
+ */
 const MOST_UNAUDITED = 20
 
 type Act = { event_id: string; salt: string; share: number; risk: Risk; is_new: boolean }
+type Counts = Omit<AuditPace, 'proof'>
 
-/** The share of decisions that a draw alone audits where nothing counts them. */
+/** The share of decisions that a draw audits. */
 export const shareFor = (risk: Risk, share: number): number => (risk === 'inside' ? share : Math.max(share, 1 / MOST_UNAUDITED))
+
+/** True if so many acts wait for a verdict that no further one may reach outside. */
+export const isAwaited = ({ acts, judged = 0 }: Counts): boolean => acts - judged >= MOST_UNAUDITED
 
 /**
  * Why the next act is audited, or null: it is not. A share of 0 turns audits off, except for what
  * reaches outside: there new values and one act in twenty are audited at any share.
  */
-export function occasionOf(
-  { acts, unaudited }: Pick<AuditPace, 'acts' | 'unaudited'>,
-  { event_id, salt, share, risk, is_new }: Act,
-): AuditOccasion | null {
+export function occasionOf(pace: Counts, { event_id, salt, share, risk, is_new }: Act): AuditOccasion | null {
+  const { acts, unaudited, doubted = 0 } = pace
   const reaches = risk !== 'inside'
   if (is_new && (reaches || share > 0)) return 'new'
-  if (isAudited(event_id, { share, salt })) return 'drawn'
-  if (share > 0 && isAudited(event_id, { share: FIRST / (acts + 1), salt })) return 'first'
-  return reaches && unaudited + 1 >= MOST_UNAUDITED ? 'due' : null
+  if (isAudited(event_id, { share: shareFor(risk, share), salt })) return 'drawn'
+  if (share > 0 && isAudited(event_id, { share: FIRST / (acts - doubted + 1), salt })) return 'first'
+  return reaches && (unaudited + 1 >= MOST_UNAUDITED || isAwaited(pace)) ? 'due' : null
 }
 
 /** The pace after one more act. */
-export const countAct = ({ proof, acts, unaudited }: AuditPace, occasion: AuditOccasion | null): AuditPace => ({
-  proof,
-  acts: acts + 1,
-  unaudited: occasion === null ? unaudited + 1 : 0,
+export const countAct = (pace: AuditPace, occasion: AuditOccasion | null): AuditPace => ({
+  ...pace,
+  acts: pace.acts + 1,
+  unaudited: occasion === null ? pace.unaudited + 1 : 0,
+})
+
+/** The pace after the audit of an act was answered. */
+export const countAnswer = (pace: AuditPace, act: number, agreed: boolean): AuditPace => ({
+  ...pace,
+  judged: Math.max(pace.judged ?? 0, act),
+  ...(!agreed && { doubted: pace.acts }),
 })

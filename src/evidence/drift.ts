@@ -10,7 +10,10 @@ const FALSE_ALARM_AFTER = 2000
 
 /**
  * Page's CUSUM after one more audit: the evidence for `poor` against `good` agreement since the
- * moment at which this evidence is largest. An alarm is permanent.
+ * moment at which this evidence is largest. An alarm is permanent. Each factor is an e-value while
+ * an audit disagrees at most as often as `good` does, whatever came before it, so that the sum of
+ * the evidence from each moment on, less their number, falls on average: of what stays good, at
+ * most n in 2,000 raise an alarm within n audits, in any order and however often one looks.
  */
 export function countAudit({ audits, disagreed, sum, alarm }: Cusum, agreed: boolean, bar: Bar): Cusum {
   const weight = weights(bar)

@@ -174,7 +174,8 @@ class Batch {
       const { fire } = decision.steps.at(-1) ?? {}
       if (!fire) continue
       decision.acted = fire
-      this.ends ||= fire.version.licences?.some(({ fires }) => fires !== null) === true
+      // What is done so is counted before the next one.
+      this.ends ||= fire.version.licences?.some(({ fires }) => fires !== null) === true || (fire.version.by_proof && fire.permitted.lane)
       decision.consumed = consumesAtOnce(fire)
     }
   }

@@ -60,6 +60,7 @@ export type EvaluationReport = Omit<z.infer<typeof evaluation>, 'truncated'>
 
 /**
  * The audits of the acts of one kind since its proof, which `proof` identifies. `unaudited`: acts
- * since the last audit.
+ * since the last audit. `judged`: the last act of which an audit was answered; `doubted`: the acts
+ * when one disagreed. Both are missing in older rows.
  */
-export type AuditPace = { proof: number; acts: number; unaudited: number }
+export type AuditPace = { proof: number; acts: number; unaudited: number; judged?: number; doubted?: number }

@@ -11,6 +11,8 @@ import type { ReflexVersions } from './versions.ts'
 export type VersionProofs = {
   /** On an event of this type, with an action of this risk. */
   unproven(version: ReflexVersion, where: ActWhere, at: number): string | null
+  /** The reason why a proven act waits for verdicts on earlier ones. A queued action does not. */
+  awaits(version: ReflexVersion, where: Required<ActWhere>): string | null
   /** The reason why no proof is in force: it acts on no event at all. */
   expired(version: ReflexVersion, at: number): string | null
   /** The reason why it acts on nothing at present: no proof is in force, or none is left. */
@@ -20,7 +22,7 @@ export type VersionProofs = {
 export type ActWhere = { event_type: string; risk: Risk; act?: string; action?: Action }
 
 const nothing = (): string => 'this deployment proves no reflexes'
-const NO_PROOFS: VersionProofs = { unproven: nothing, expired: nothing, idle: nothing }
+const NO_PROOFS: VersionProofs = { unproven: nothing, awaits: nothing, expired: nothing, idle: nothing }
 
 type MayActParts = {
   programs: Pick<ReflexVersions, 'find' | 'isSuspended'>
@@ -65,7 +67,10 @@ export class MayAct {
       const reason = feature.mayUse?.(version, at) ?? null
       if (reason !== null) return reason
     }
-    if (action) return this.#proofs.unproven(version, { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }, at)
+    if (action) {
+      const where = { event_type, risk: riskIn(toolbox, action), act: actNameOf(action), action }
+      return this.#proofs.unproven(version, where, at) ?? this.#proofs.awaits(version, where)
+    }
     const reasons = risks.map((risk) => this.#proofs.unproven(version, { event_type, risk }, at))
     return reasons.includes(null) ? null : (reasons[0] ?? null)
   }

@@ -13,6 +13,9 @@ import { sampleContext } from '../../../src/reflexes/reflex-context.ts'
 import { QuickJsSandbox } from '../../../src/reflexes/quickjs-sandbox.ts'
 import { runReflex } from '../../../src/reflexes/run-reflex.ts'
 import { sandboxModule } from '../../support/sandbox-module.ts'
+import { barAt, verdictAt } from '../../../src/evidence/e-process.ts'
+import { REST, speaksFor } from '../../../src/evidence/strata.ts'
+import { seededRandom } from '../../support/random.ts'
 import { call, history } from './histories.ts'
 
 const sandbox = new QuickJsSandbox(sandboxModule, { now: () => 0 })
@@ -101,4 +104,69 @@ describe('the comparisons of a reflex', () => {
     expect(foreseenFor(table, { episodes, foresights: differ(430), ...all })).toBeNull()
     expect(foreseenFor(table, { episodes, foresights: differ(459), ...all, agreement: 0.95 })?.acts).toHaveLength(2)
   })
+})
+
+type Seen = { agreed: number; disagreed: number }
+/** The chance that a lesson errs in a comparison, and the version that is learned after them. */
+type Lives = {
+  lesson: (place: number, seen: Seen) => number
+  version: (place: number, seen: Seen) => number
+  always?: true
+  least?: number
+}
+
+describe('of 10,000 sequences of lessons, with the version that follows them,', () => {
+  const bar = barAt(0.95)
+  const judging = { least: { agreement: 0.95, support: 0 }, noise: 0 }
+  const LESSONS = 300
+  const sequences: Record<string, Lives> = {
+    'poor all along': { lesson: () => 0.05, version: () => 0.05, always: true },
+    'good all along': { lesson: () => 0.01, version: () => 0.01, least: 0.95 },
+    'poor at first, and a good version': { lesson: (place) => 0.2 - place / 1500, version: () => 0.005, least: 0.9 },
+    'good, and a poor version': { lesson: () => 0.01, version: () => 0.08 },
+    'good until the policy changes': { lesson: (place) => (place < 270 ? 0.01 : 0.8), version: () => 0.06, always: true },
+    'in waves': { lesson: (place) => 0.05 + 0.05 * Math.sin(place / 25), version: (place) => 0.05 + 0.05 * Math.cos(place / 25) },
+    'of an adversary who errs wherever a proof is far': {
+      lesson: (_, { agreed, disagreed }) => (agreed > 40 * (disagreed + 1) ? 0.04 : 0.12),
+      version: (_, { agreed, disagreed }) => (agreed > 40 * (disagreed + 1) ? 0.04 : 0.12),
+    },
+    'of an adversary who errs as soon as the lessons count': { lesson: (place) => (place < 100 ? 0 : 0.05), version: () => 0.1 },
+  }
+  const LIVES = 10_000 / Object.keys(sequences).length
+  const DELTA = 0.05
+
+  test.each(Object.entries(sequences))(
+    'those that are %s prove what errs too often in at most 5 %%',
+    { tags: ['simulation'] },
+    (_, given) => {
+      const random = seededRandom(815)
+      let violated = 0
+      let proven = 0
+      for (let life = 0; life < LIVES; life += 1) {
+        let seen: Seen = { agreed: 0, disagreed: 0 }
+        let errors = 0
+        const compare = (chance: number): void => {
+          errors += chance
+          seen[random() < chance ? 'disagreed' : 'agreed'] += 1
+        }
+        for (let place = 0; place < LESSONS; place += 1) compare(given.lesson(place, seen))
+        // Lessons that speak against the version are dropped: its test begins with its own.
+        if (!speaksFor(judging, { act: REST, n: LESSONS, k: seen.agreed })) {
+          seen = { agreed: 0, disagreed: 0 }
+          errors = 0
+        }
+        for (let place = 0; place < 600; place += 1) {
+          compare(given.version(place, seen))
+          const verdict = verdictAt(bar, seen)
+          if (verdict === 'open') continue
+          if (verdict === 'refuted') break
+          proven += 1
+          if (given.always || errors / (seen.agreed + seen.disagreed) >= 1 - bar.poor) violated += 1
+          break
+        }
+      }
+      expect(violated / LIVES).toBeLessThanOrEqual(DELTA + 3 * Math.sqrt((DELTA * (1 - DELTA)) / LIVES))
+      expect(proven / LIVES).toBeGreaterThanOrEqual(given.least ?? 0)
+    },
+  )
 })

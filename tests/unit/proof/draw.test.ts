@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { countAct, occasionOf, shareFor, unitHash } from '../../../src/evidence/draw.ts'
+import { countAct, countAnswer, isAwaited, occasionOf, shareFor, unitHash } from '../../../src/evidence/draw.ts'
 
-const act = { event_id: 'e', salt: 's', share: 0, risk: 'outside', is_new: false } as const
-const late = { acts: 1_000_000_000, unaudited: 0 }
+const act = { event_id: 'not-drawn', salt: 's', share: 0, risk: 'outside', is_new: false } as const
+/** Of an act that no draw takes. */
+const late = { acts: 1_000_000_000, unaudited: 0, judged: 1_000_000_000 }
 
 describe('an act', () => {
   test('that reaches outside is audited at the latest after nineteen that were not', () => {
@@ -27,9 +28,27 @@ describe('an act', () => {
   })
 
   test('is drawn by the hash of its event', () => {
-    const share = unitHash('s\0e')
+    const share = unitHash('s\0not-drawn')
     expect(occasionOf(late, { ...act, risk: 'inside', share })).toBeNull()
     expect(occasionOf(late, { ...act, risk: 'inside', share: share + 1e-9 })).toBe('drawn')
+  })
+
+  test('outside is audited where twenty before it have no verdict yet, and only then', () => {
+    const waiting = { ...late, judged: late.acts - 20 }
+    expect([isAwaited(waiting), isAwaited({ ...waiting, judged: waiting.judged + 1 })]).toEqual([true, false])
+    expect(isAwaited({ acts: 20, unaudited: 0 })).toBe(true)
+    expect(occasionOf(waiting, act)).toBe('due')
+    expect(occasionOf({ ...waiting, judged: waiting.judged + 1 }, act)).toBeNull()
+    expect(occasionOf(waiting, { ...act, risk: 'inside' })).toBeNull()
+  })
+
+  test('has a verdict with the latest answer, and a disagreement has the next ones audited as after a proof', () => {
+    const pace = { proof: 7, acts: 90, unaudited: 3, judged: 60 }
+    expect(countAnswer(pace, 80, true)).toEqual({ ...pace, judged: 80 })
+    expect(countAnswer(pace, 50, false)).toEqual({ ...pace, doubted: 90 })
+    const first = { ...act, share: 1e-12 }
+    expect(occasionOf(late, first)).toBeNull()
+    expect(occasionOf({ ...late, doubted: late.acts - 4 }, first)).toBe('first')
   })
 
   test('is counted, and an audit begins the count of those without one again', () => {

@@ -5,7 +5,11 @@ import type { Certificate, Teacher } from '../../../src/contract/certificate.ts'
 import type { ReflexVersion } from '../../../src/contract/reflex.ts'
 import { defaultSettings, type Settings } from '../../../src/contract/settings/settings.ts'
 import { allow, type ComparedWords, openCertificate, proceed, reject } from '../../../src/evidence/certificate.ts'
+import { actNameOf } from '../../../src/contract/act-name.ts'
 import { MayAct } from '../../../src/engine/reflexes/may-act.ts'
+import type { Database } from '../../../src/kernel/unit.ts'
+import type { Records } from '../../../src/engine/reflexes/stats.ts'
+import type { AuditPace } from '../../../src/contract/reports/reflex-report.ts'
 import { ProvenActs } from '../../../src/features/proof/scope/proven-acts.ts'
 
 const teacher: Teacher = { by: 'model', agent_version: '1', model: 'a', prompt_hash: 'p', tools_hash: 't', settings_revision: 3 }
@@ -29,6 +33,8 @@ type Given = {
   replies?: Settings['learning']['replies']
   certificate?: Certificate | null
   now?: Teacher
+  pace?: Partial<AuditPace>
+  waiting?: number
   suspended?: boolean
   chain?: ReflexVersion | null
 }
@@ -38,11 +44,15 @@ function partsWith({
   replies = 'heard',
   certificate = proven(),
   now = teacher,
+  pace = {},
+  waiting = 1,
   suspended = false,
   chain = version,
 }: Given): { may_act: MayAct; proofs: ProvenActs } {
   const settings = () => ({ ...defaultSettings, learning: { ...defaultSettings.learning, mode, replies } })
-  const proofs = new ProvenActs({ settings, certificates: { of: () => certificate, teacher: now, least } })
+  const database = { first: () => ({ n: waiting }) } as unknown as Database
+  const records = { pace: (_: object, __: string, proof: number) => ({ proof, acts: 0, unaudited: 0, ...pace }) } as unknown as Records
+  const proofs = new ProvenActs({ settings, certificates: { of: () => certificate, teacher: now, least }, records, database })
   const may_act = new MayAct({
     programs: { find: () => chain ?? undefined, isSuspended: () => suspended },
     features: [{}, { mayUse: () => licence ?? null }],
@@ -101,6 +111,21 @@ describe('a version that acts by proof', () => {
   test('may act where none of them holds', () => {
     expect(scopeWith({}).mayAct(learned, act, 1)).toBeNull()
     expect(scopeWith({}).mayAct(learned, { ...act, action: null }, 1)).toBeNull()
+  })
+
+  test('waits for verdicts on twenty acts outside, while an audit may give one; a queued one does not', () => {
+    const block: Action = { action_type: 'emit', event: { type: 'blocked' } } as never
+    const outside = { event_type: 'note', risk: 'outside', act: actNameOf(block) } as const
+    let certificate = proven(0)
+    for (let seq = 1; seq <= 100; seq += 1)
+      ({ certificate } = proceed(certificate, { kind: 'compared', ...outside, agreed: true, seq, at: 1, teacher }))
+    const given = { certificate, pace: { acts: 25, judged: 5 } }
+    const may = (more: Given) => scopeWith({ ...given, ...more }).mayAct(learned, { event_type: 'note', action: block }, 1)
+    expect(may({})).toBe('20 of its acts wait for the answer to an audit')
+    expect(may({ pace: { acts: 20 } })).toBe('20 of its acts wait for the answer to an audit')
+    expect([may({ pace: { acts: 25, judged: 6 } }), may({ waiting: 0 })]).toEqual([null, null])
+    expect(scopeWith(given).mayStillAct(learned, outside, 1)).toBeNull()
+    expect(scopeWith({ pace: { acts: 25 } }).mayAct(learned, act, 1)).toBeNull()
   })
 
   test('runs as long as some action of it may happen: before it is known, any risk will do', () => {

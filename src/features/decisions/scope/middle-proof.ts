@@ -72,13 +72,14 @@ export class MiddleProof implements ScopeFeature {
     const risk = this.#riskOf(action)
     // A person chose the threshold, which allows no call that can be neither undone nor repeated.
     if (setting.threshold !== undefined && risk !== 'final') return null
-    const { proven_acts, settings } = this.#parts
+    const { proven_acts, settings, env } = this.#parts
     const { mode, audit_share: share } = settings().learning
     if (mode === 'off') return { left: 'proof', detail: 'the setting learning.mode is off' }
     const author = this.author(setting)
     const detail = proven_acts.unproven(author, { event_type: event.type, risk, act: actNameOf(action) }, at)
     if (detail !== null) return { left: 'proof', detail }
-    return isAudited(event.id, { share: shareFor(risk, share), salt: author.hash }) ? { left: 'audit', detail: 'drawn for an audit' } : null
+    const salt = `${env.REFLEX_ADMIN_KEY ?? ''} ${author.hash}`
+    return isAudited(event.id, { share: shareFor(risk, share), salt }) ? { left: 'audit', detail: 'drawn for an audit' } : null
   }
 
   /** Remembers what would have been done, until a turn has decided on the event. */

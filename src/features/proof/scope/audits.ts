@@ -25,9 +25,22 @@ export type Audit = OwnAct & {
   /** Missing in jobs of an earlier version. */
   words?: Words
   replies?: Replies
+  pace?: PaceName & { act: number }
 }
+/** The name of a pace, of the acts of one kind since a proof. */
+type PaceName = { kind: string; proof: number }
 
-type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records'> & { judgements: Judgements }
+export const paceKind = (event_type: string, action: Action): string =>
+  `${event_type} ${action.action_type === 'call_tool' ? action.tool : action.action_type}`
+
+export const waitingAudits = (database: Reflexes['database']): number =>
+  database.first<{ n: number }>(`SELECT count(*) AS n FROM jobs WHERE kind = 'audit'`)?.n ?? 0
+
+/** `secret`: a sender who knows all else does not know which acts are audited. */
+type AuditsParts = Pick<Reflexes, 'agent' | 'settings' | 'memory' | 'jobs' | 'database' | 'records'> & {
+  judgements: Judgements
+  secret: string
+}
 
 /** Audits that may wait, for example for the model; further ones are not drawn. */
 const MOST_WAITING = 500
@@ -36,7 +49,7 @@ const MOST_WAITING = 500
 const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
 
 /**
- * Draws the decisions of proven reflexes that the slow path repeats: by a hash of the event's id,
+ * Draws the decisions of proven reflexes that the slow path repeats: by a keyed hash of the event's id,
  * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
  * is added in the unit of the decision, with what a turn would have seen then.
  */
@@ -60,8 +73,8 @@ export class Audits implements ScopeFeature {
     if (agent().trigger === null && !isAsked(event)) return false
     // A person's version is audited only while the scope learns.
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
-    const occasion = this.#occasion(acted, event)
-    if (occasion === null) return false
+    const drawn = this.#occasion(acted, event)
+    if (drawn === null) return false
     const { action: own, version: by } = acted
     const { replies } = settings().learning
     const { created_at, last_action_at } = memory.live
@@ -79,7 +92,7 @@ export class Audits implements ScopeFeature {
       event_type: event.type,
       own,
       log_seq,
-      occasion,
+      ...drawn,
       traits: traitsOf(event),
       view,
       head: childHead(headOf(event)),
@@ -91,21 +104,18 @@ export class Audits implements ScopeFeature {
   }
 
   /** Counts the act. While too many audits wait, none is added, and the next act is due again. */
-  #occasion({ version, action }: Fire, event: Event): AuditOccasion | null {
-    const { settings, judgements, records } = this.#parts
+  #occasion({ version, action }: Fire, event: Event): Required<Pick<Audit, 'occasion' | 'pace'>> | null {
+    const { settings, judgements, records, database, secret } = this.#parts
     const proof = judgements.proofOf(version, { event_type: event.type, own: action })
     if (!proof) return null
-    const kind = `${event.type} ${action.action_type === 'call_tool' ? action.tool : action.action_type}`
+    const kind = paceKind(event.type, action)
     const pace = records.pace(version, kind, proof.seq)
     const is_new = proof.values !== undefined && noveltyOf(proof.values, traitsOf(event)) !== null
     const { audit_share: share } = settings().learning
-    const drawn = occasionOf(pace, { event_id: event.id, salt: version.hash, share, risk: proof.risk, is_new })
-    const occasion = drawn !== null && this.#waiting() >= MOST_WAITING ? null : drawn
-    records.paced(version, kind, countAct(pace, occasion))
-    return occasion
-  }
-
-  #waiting(): number {
-    return this.#parts.database.first<{ n: number }>(`SELECT count(*) AS n FROM jobs WHERE kind = 'audit'`)?.n ?? 0
+    const drawn = occasionOf(pace, { event_id: event.id, salt: `${secret} ${version.hash}`, share, risk: proof.risk, is_new })
+    const occasion = drawn !== null && waitingAudits(database) >= MOST_WAITING ? null : drawn
+    const after = countAct(pace, occasion)
+    records.paced(version, kind, after)
+    return occasion && { occasion, pace: { kind, proof: proof.seq, act: after.acts } }
   }
 }

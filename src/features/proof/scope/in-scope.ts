@@ -3,6 +3,9 @@ import { inEachScope } from '../../../engine/installed.ts'
 import type { Collaborators } from '../../../engine/wiring.ts'
 import type { Certificate } from '../../../contract/certificate.ts'
 import { tellCertificates } from '../store/certificates.ts'
+import { countAnswer } from '../../../evidence/draw.ts'
+import type { ReflexVersion } from '../../../contract/reflex.ts'
+import type { Unit } from '../../../kernel/unit.ts'
 import { Audits, type Audit } from './audits.ts'
 import { Certificates } from './certificates.ts'
 import { Judgements } from './judgements.ts'
@@ -20,7 +23,7 @@ import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
 import type { Lanes } from '../../../engine/effects/wiring.ts'
 import { type DryAnswer, type DryTurns, isDecided } from '../../../engine/turns/dry/dry-turn.ts'
 
-type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'features' | 'env' | 'scope'> & {
+type AuditJobsParts = Pick<Lanes, 'jobs' | 'unit' | 'now' | 'programs' | 'records' | 'features' | 'env' | 'scope'> & {
   dry_turns: DryTurns
   judgements: Judgements
 }
@@ -89,9 +92,21 @@ async function audit({ key, payload }: Job<Audit>, parts: AuditJobsParts): Promi
     dry_turns.log(ending, asked, answer, 'audit')
     const decided: Decision | null = isDecided(answer) ? { by: 'turn', acts: answer.acts } : null
     const terms = { alone: true, outputs: answer.outputs, ...(payload.words && { words: payload.words }) }
-    judgements.audited(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms })
+    answered(ending, version, { ...payload, head: childHead(head), decided, usage: answer.usage, terms }, parts)
   })
   return undefined
+}
+
+type Answered = Parameters<Judgements['audited']>[2] & Pick<Audit, 'pace'>
+
+/** An answer that could not be compared leaves the acts before it without a verdict. */
+function answered(unit: Unit, version: ReflexVersion, given: Answered, { judgements, records }: AuditJobsParts): void {
+  const agreed = judgements.audited(unit, version, given)
+  const { kind, proof, act } = given.pace ?? {}
+  if (agreed === null || kind === undefined || proof === undefined || act === undefined) return
+  const pace = records.pace(version, kind, proof)
+  // A later proof counts its own acts.
+  if (act <= pace.acts) records.paced(version, kind, countAnswer(pace, act, agreed))
 }
 
 type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<AuditJobsParts['programs']['find']>> }
@@ -108,13 +123,8 @@ async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsP
   }
   unit((ending) => {
     jobs.done(ending, 'audit', key)
-    judgements.audited(ending, version, {
-      ...payload,
-      head: childHead(payload.head),
-      decided: answer.decided,
-      usage: answer.usage,
-      terms: {},
-    })
+    const { decided, usage } = answer
+    answered(ending, version, { ...payload, head: childHead(payload.head), decided, usage, terms: {} }, parts)
   })
   return undefined
 }
@@ -150,5 +160,6 @@ export function proofInScope(scope: Collaborators): readonly ScopeFeature[] {
   outbox.source('certificates', { send: certificates.report.bind(certificates, tell) })
   handleAudits({ ...scope, judgements })
   const metrics = (version: { id: string; version: number }) => ({ certificate: certificates.of(version) })
-  return [new Audits({ ...scope, judgements }), shadow_trials, { name: 'certificates', proofs, metrics }]
+  const secret = scope.env.REFLEX_ADMIN_KEY ?? ''
+  return [new Audits({ ...scope, judgements, secret }), shadow_trials, { name: 'certificates', proofs, metrics }]
 }

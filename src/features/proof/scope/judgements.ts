@@ -80,15 +80,16 @@ export class Judgements {
     return stratum?.state === 'proven' ? { seq: stratum.to.seq, risk, values: certificate.shapes.values } : null
   }
 
-  /** Compares an act with the slow path's decision in a dry turn; null if it has none. */
+  /** Compares an act with the slow path's decision in a dry turn; null if it cannot be compared. */
   audited(
     unit: Unit,
     version: ReflexVersion,
     { decided, terms, ...given }: OwnAct & Pick<JudgedAct, 'head' | 'decided' | 'usage' | 'replies'> & { terms: ComparisonTerms },
-  ): void {
+  ): boolean | null {
     const { keyOf } = this.#parts.toolbox
     const agreed = decided && agreedIn({ version, action: given.own, decision: decided, seen: new Map(), ...terms }, keyOf).agreed
     this.judged(unit, version, { ...given, judged_by: 'audit', by: null, decided, agreed })
+    return agreed
   }
 
   judged(

@@ -3,9 +3,13 @@ import { saysBeside } from '../../../contract/words.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
 import type { ActWhere, VersionProofs } from '../../../engine/reflexes/may-act.ts'
 import { expiry, idleSince, obstacle } from '../../../evidence/certificate.ts'
+import { actNameOf } from '../../../contract/act-name.ts'
+import { isAwaited } from '../../../evidence/draw.ts'
+import { stratumOf } from '../../../evidence/strata.ts'
+import { paceKind, waitingAudits } from './audits.ts'
 import type { Certificates } from './certificates.ts'
 
-type ProvenActsParts = Pick<Ground, 'settings'> & { certificates: Pick<Certificates, 'of' | 'teacher' | 'least'> }
+type ProvenActsParts = Pick<Ground, 'settings' | 'records' | 'database'> & { certificates: Pick<Certificates, 'of' | 'teacher' | 'least'> }
 
 /**
  * Says what certificates let versions do that act by proof, or are about to. The reasons why not,
@@ -16,6 +20,7 @@ type ProvenActsParts = Pick<Ground, 'settings'> & { certificates: Pick<Certifica
  * 3. Its action on such an event is refuted, not proven yet, or in doubt since its proof.
  * 4. A person must allow it: it can be neither undone nor repeated, the mode is `propose`, or it
  *    says words beside other acts that the setting `learning.replies` leaves to a person.
+ * 5. Too many of its acts outside wait for the answer to an audit. A queued action was counted.
  */
 export class ProvenActs implements VersionProofs {
   readonly #parts: ProvenActsParts
@@ -40,6 +45,17 @@ export class ProvenActs implements VersionProofs {
       replies,
       asks: mode === 'propose' || chooses,
     })
+  }
+
+  awaits(version: ReflexVersion, { event_type, risk, action }: Required<ActWhere>): string | null {
+    const { certificates, records, database } = this.#parts
+    const known = certificates.of(version)
+    const proven = known && stratumOf(known, { event_type, risk, act: actNameOf(action), seq: 0, at: 0 })
+    if (!proven || risk === 'inside') return null
+    const pace = records.pace(version, paceKind(event_type, action), proven.to.seq)
+    return isAwaited(pace) && waitingAudits(database) > 0
+      ? `${pace.acts - (pace.judged ?? 0)} of its acts wait for the answer to an audit`
+      : null
   }
 
   /** The reason why the settings stop a version from acting by proof. */

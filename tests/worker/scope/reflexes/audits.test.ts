@@ -1,6 +1,8 @@
+import { env } from 'cloudflare:workers'
 import { generateText } from 'ai'
 import { describe, expect, test } from 'vitest'
 import type { Settings } from '../../../../src/contract/settings/settings.ts'
+import { setReflexState } from '../../../../src/artifacts/kinds.ts'
 import { shapeOf } from '../../../../src/evidence/shape.ts'
 import { agreementsNeeded } from '../../../../src/reflexes/promotion.ts'
 import { certificateOf, certify } from '../../../support/certificates.ts'
@@ -113,6 +115,24 @@ describe('an audit of a proven reflex', () => {
     expect(after.length).toBeLessThan(20)
     expect(await entriesOf(stubOf(scope), 'certificate-changed')).toMatchObject([{ change: 'drifted', event_type: 'test.note' }])
     expect((await certificateOf(scope, version)).strata).toMatchObject([{ state: 'open', drifts: 1 }])
+  })
+
+  test('is waited for after twenty acts that reach outside, however many events come at once', async () => {
+    const { scope, version } = await audited(calls('act_once'), { risk: 'outside', audit_share: 0 })
+    await setReflexState(env.DB, { ...version, state: 'active', reason: 'proven', by_proof: true, now: Date.now() })
+    await stubOf(scope).configure({ reflexes: [{ id: version.id }] }, 'ops', 'key-of-ops')
+    const answers = Promise.withResolvers<null>()
+    behaviours.set(scope, () => answers.promise)
+    const events = Array.from({ length: 60 }, (_, index) => note(scope, `burst ${index}`, { id: `burst-${index}` }))
+    await send(stubOf(scope), ...events)
+    await until(async () => did(scope).length >= 20, 'the first acts are done')
+    const lacks = (await entriesOf(stubOf(scope), 'reflex-passed')).map(({ error }) => error)
+    expect(lacks).toEqual(Array(40).fill('20 of its acts wait for the answer to an audit'))
+    // The slow path would have done nothing.
+    answers.resolve(null)
+    await until(async () => (await jobsOf(scope)).length === 0 && (await stubOf(scope).state()).inbox.pending === 0, 'all ended')
+    expect(did(scope)).toHaveLength(20)
+    expect((await audits(scope)).every(({ agreed }) => agreed === false)).toBe(true)
   })
 
   test('sees the notes and the context as they were before the reflex acted', async () => {
