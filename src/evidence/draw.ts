@@ -14,7 +14,7 @@ export const unitHash = (text: string): number =>
 export const isAudited = (event_id: string, { share, salt }: { share: number; salt: string }): boolean =>
   unitHash(`${salt}\0${event_id}`) < share
 
-/** The first acts after a proof, or a disagreement, are all audited, later ones by a falling share. */
+/** The first acts after a proof or a disagreement are audited, later ones by a falling share. */
 const FIRST = 5
 /**
  * At least one act is audited in each such number of acts that reach outside, and the reflex waits

@@ -174,7 +174,7 @@ class Batch {
       const { fire } = decision.steps.at(-1) ?? {}
       if (!fire) continue
       decision.acted = fire
-      // What is done so is counted before the next one.
+      // Acts by proof are counted before the next decision.
       this.ends ||= fire.version.licences?.some(({ fires }) => fires !== null) === true || (fire.version.by_proof && fire.permitted.lane)
       decision.consumed = consumesAtOnce(fire)
     }

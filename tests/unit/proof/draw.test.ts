@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { countAct, countAnswer, isAwaited, occasionOf, shareFor, unitHash } from '../../../src/evidence/draw.ts'
 
 const act = { event_id: 'not-drawn', salt: 's', share: 0, risk: 'outside', is_new: false } as const
-/** Of an act that no draw takes. */
+/** A pace that has long been answered. */
 const late = { acts: 1_000_000_000, unaudited: 0, judged: 1_000_000_000 }
 
 describe('an act', () => {

@@ -4,7 +4,6 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
 import { isAsked } from '../../../contract/decision-asked.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
-import type { AuditOccasion } from '../../../contract/feedback.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import { countAct, occasionOf } from '../../../evidence/draw.ts'
 import { noveltyOf, traitsOf } from '../../../evidence/novelty.ts'
@@ -49,9 +48,9 @@ const MOST_WAITING = 500
 const NEVER: ReadonlySet<Action['action_type']> = new Set(['escalate', 'cancel_turn'])
 
 /**
- * Draws the decisions of proven reflexes that the slow path repeats: by a keyed hash of the event's id,
- * densely after a proof, what is new to it, and one in twenty of those that reach outside. The job
- * is added in the unit of the decision, with what a turn would have seen then.
+ * Draws the decisions of proven reflexes that the slow path repeats: by a keyed hash of the event's
+ * id, densely after a proof, what is new to it, and one in twenty of those that reach outside. The
+ * job is added in the unit of the decision, with what a turn would have seen then.
  */
 export class Audits implements ScopeFeature {
   readonly name = 'audits'

@@ -113,7 +113,7 @@ type Auditing = { key: string; payload: Audit; version: NonNullable<ReturnType<A
 
 /** A request for a decision is audited by the decision model, which would have answered it. */
 async function auditAsked({ key, payload, version }: Auditing, parts: AuditJobsParts): Promise<{ again_ms: number } | void> {
-  const { jobs, unit, now, judgements, features } = parts
+  const { jobs, unit, now, features } = parts
   const deciding = features.find((feature) => feature.again)
   if (!deciding?.again) return unit((ending) => void jobs.done(ending, 'audit', key))
   const answer = await deciding.again(payload.seq)
