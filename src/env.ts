@@ -2,10 +2,11 @@ import type { Event } from './core/event.ts'
 import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /**
- * A queue message: events of one scope. `batch` is the id of the row in D1 for one `sendBatch`.
- * `sender`, which another producer may give, is the sender of events without `meta.sender`.
+ * A queue message. `batch` is the id of the row in D1 for one `sendBatch`. Another producer may
+ * name the `scope` of all events, and the `sender` of events without `meta.sender`. A message of
+ * events that were sent again has their `attempts`, which began at `first_at`, in ms.
  */
-export type QueueMessage = { scope: string; events: Event[]; batch?: string; sender?: string }
+export type QueueMessage = { events: Event[]; scope?: string; sender?: string; batch?: string; attempts?: number; first_at?: number }
 
 export interface SweeperApi {
   /** Ensures a sweep within 30 s, even if the process dies now. */

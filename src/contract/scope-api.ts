@@ -13,7 +13,8 @@ import type { ArchivedFile, ContextView, Counters, ModelWait, ScopeChain, ScopeS
 import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type { Schedule, SettingsPatch, Via }
-export type Accepted = Result<{ receipts: EventReceipt[] }, { reason: 'inbox_full'; depth: number; limit: number }>
+/** `outcomes`: JSON of those that the caller packs, as it has said. */
+export type Accepted = Result<{ receipts: EventReceipt[]; outcomes?: string }, { reason: 'inbox_full'; depth: number; limit: number }>
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
 export type Waited = { settled: boolean; records: EventOutcome[] }
@@ -156,7 +157,13 @@ export interface FeatureCalls {}
 
 /** The RPC interface of a Scope. Expected outcomes are data. Log entries are JSON text. */
 export interface ScopeApi extends FeatureCalls {
-  accept(events: Event[], via: Via): Promise<Accepted>
+  /**
+   * `packs`: the caller packs the outcomes that it is answered with, and else has the same events
+   * delivered again, or calls `unpacked`.
+   */
+  accept(events: Event[], via: Via, packs?: true): Promise<Accepted>
+  /** The scope reports the outcomes of these events itself. */
+  unpacked(ids: string[]): Promise<void>
   /** Waits at most `timeout_ms` for the outcomes of events; with a `sender`, of its own alone. */
   outcomes(ids: string[], timeout_ms: number, sender?: string): Promise<Waited>
   state(): Promise<ScopeState>

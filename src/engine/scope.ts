@@ -20,6 +20,7 @@ import type { ContextView, ScopeChain, ScopeState } from '../contract/scope.ts'
 import type { ScopeMetrics } from '../contract/scope-api.ts'
 import { namedTypes } from '../core/decision-context.ts'
 import { modelName } from '../models/resolve-model.ts'
+import { LEAST_PACKED } from '../store/replicate.ts'
 
 import { contextAt } from './context/past-context.ts'
 
@@ -150,12 +151,17 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     })
   }
 
-  async accept(events: Event[], via: api.Via): Promise<api.Accepted> {
-    const { hider, loop, reflex_sync } = this.#parts
+  async accept(events: Event[], via: api.Via, packs?: true): Promise<api.Accepted> {
+    const { hider, loop, reflex_sync, outbox } = this.#parts
     await reflex_sync.ready()
     // A queue message may be another Worker's, and a secret may be newer than the event.
     const clean = events.map((event) => cleanEvent(event, hider))
-    return loop.accept(clean, via)
+    return packs ? outbox.unarmed(() => answered(this.#parts, loop.accept(clean, via))) : loop.accept(clean, via)
+  }
+
+  async unpacked(ids: string[]) {
+    this.#parts.replica.unpacked(ids)
+    this.#parts.alarm.arm()
   }
 
   async outcomes(asked: string[], timeout_ms: number, sender?: string): Promise<api.Waited> {
@@ -342,6 +348,18 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     this.#own = new OwnWork(this.#parts)
     await this.#own.onWaking()
   }
+}
+
+/** The longest wait of a caller that packs outcomes: a turn without a model is shorter. */
+const ANSWER_MS = 30
+
+/** Adds the outcomes of few events, which are packed with the outcomes of other scopes. */
+async function answered({ waiters, view, replica }: Collaborators, accepted: api.Accepted): Promise<api.Accepted> {
+  if (!accepted.ok) return accepted
+  const ids = accepted.receipts.map(({ id }) => id)
+  if (ids.length < LEAST_PACKED) await waiters.wait(view.open(ids), ANSWER_MS)
+  const outcomes = replica.answer(ids)
+  return outcomes === null ? accepted : { ...accepted, outcomes }
 }
 
 /** Returns dead letters to pending. Earlier calls of unknown outcome for them count as failed. */

@@ -13,13 +13,25 @@ type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[
 const MOST_BYTES = 60_000
 const RETRY_S = 30
 
+/** As the text that a scope answers its consumer with. */
+export const outcomesText = (events: readonly PackedEvent[]): string =>
+  JSON.stringify(events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) })))
+
+const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outcomes.map((event) => ({ ...event, seq: BigInt(event.seq) }))
+
+/** Packs what scopes have answered. */
+export async function packAnswers(db: D1Database, answers: readonly string[]): Promise<void> {
+  const events = answers.flatMap((text) => eventsOf(JSON.parse(text) as OutcomesMessage['outcomes']))
+  if (events.length > 0) await db.batch(packEvents(db, events))
+}
+
 /** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
 export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>): Defer | undefined {
   if (!OUTCOMES) return undefined
   return async (events) => {
-    const outcomes = events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) }))
-    if (byteLength(JSON.stringify(outcomes)) > MOST_BYTES) return false
-    await OUTCOMES.send({ outcomes } satisfies OutcomesMessage)
+    const text = outcomesText(events)
+    if (byteLength(text) > MOST_BYTES) return false
+    await OUTCOMES.send({ outcomes: JSON.parse(text) as OutcomesMessage['outcomes'] } satisfies OutcomesMessage)
     return true
   }
 }
@@ -30,7 +42,7 @@ export const isOutcomes = (body: unknown): body is OutcomesMessage => isJsonFiel
 export async function consumeOutcomes(messages: readonly Message[], env: Env): Promise<void> {
   const read = messages.filter(({ body }) => isOutcomes(body))
   try {
-    const events = read.flatMap(({ body }) => (body as OutcomesMessage).outcomes).map((event) => ({ ...event, seq: BigInt(event.seq) }))
+    const events = read.flatMap(({ body }) => eventsOf((body as OutcomesMessage).outcomes))
     if (events.length > 0) await storeOf(env).batch(packEvents(storeOf(env), events))
     for (const message of messages) message.ack()
   } catch (error) {

@@ -7,7 +7,7 @@ import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
-import { consumeOutcomes, isOutcomes } from './outcomes.ts'
+import { consumeOutcomes, isOutcomes, packAnswers } from './outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 
 /** An event without an outcome after this time may be lost. */
@@ -108,10 +108,10 @@ const MOST_SENDER = 256
 export function readMessage(body: unknown): QueueMessage | null {
   if (!isFields(body) || !Array.isArray(body['events']) || body['events'].length === 0) return null
   const { scope, events, sender } = body
-  if (!scopeName.safeParse(scope).success) return null
-  const isOfScope = (event: unknown): boolean =>
-    isFields(event) && event['scope'] === scope && typeof event['id'] === 'string' && typeof event['type'] === 'string'
-  if (!events.every(isOfScope)) return null
+  const names = new Set(events.map((event) => (isFields(event) ? event['scope'] : undefined)))
+  if (scope !== undefined && (names.size > 1 || !names.has(scope))) return null
+  if (![...names].every((name) => scopeName.safeParse(name).success)) return null
+  if (!events.every((event: Record<string, unknown>) => typeof event['id'] === 'string' && typeof event['type'] === 'string')) return null
   const message = body as QueueMessage
   if (sender === undefined) return message
   if (typeof sender !== 'string' || sender === '' || sender.length > MOST_SENDER) return null
@@ -162,34 +162,63 @@ export function grouped(packed: readonly PackedMessage[]): QueueMessage[][] {
   return groups
 }
 
-type Parsed = { message: Message; body: QueueMessage }
-/** A message to retry after a delay. */
-type Returned = Parsed & { delay_s: number }
+/** The events of one scope in a message. `attempts`: their deliveries, this one included. */
+type ScopePart = { message: Message; scope: string; events: readonly Event[]; attempts: number }
+/** Events that their scope did not take, and the pause before the next attempt. */
+type Returned = ScopePart & { delay_s: number }
 const FULL_S = 30
+/** Cloudflare counts the retries of a message, and buries it after `max_retries`. */
+const MOST_ATTEMPTS = 6
 
 /**
- * Delivers a batch with one call per scope, then acknowledges or retries each message. Never
- * throws.
+ * Delivers a batch with one call per scope, and packs what the scopes answer. A message is then
+ * acknowledged, or retried if nothing of it was taken. A part that was not taken has a message of
+ * its own, which precedes the acknowledgement. Never throws.
  */
 export async function consumeEvents(batch: MessageBatch, env: Env): Promise<void> {
-  const parsed = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
-  const readable = parsed.filter((one): one is Parsed => one.body !== null)
+  const read = batch.messages.map((message) => ({ message, body: readMessage(message.body) }))
+  const parts = read.flatMap(({ message, body }) => (body ? partsOf(message, body) : []))
+  const delivery = new Delivery(env)
   const [returned] = await Promise.all([
-    Promise.all(
-      Array.from(
-        Map.groupBy(readable, ({ body }) => body.scope),
-        ([scope, group]) => deliver(env, scope, group),
-      ),
-    ),
-    ...parsed.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
+    delivery.all(parts),
+    ...read.filter(({ body }) => body === null).map(({ message }) => bury(env, message, 'malformed message: expected {scope, events}')),
   ])
-  for (const { message, delay_s } of returned.flat()) message.retry({ delaySeconds: delay_s })
-  await postpone(env, returned.flat())
+  const of = Map.groupBy(returned, ({ message }) => message)
+  await Promise.all(read.flatMap(({ message, body }) => (body ? settle(env, { message, body, returned: of.get(message) ?? [] }) : [])))
+  await postpone(env, returned)
 }
 
-/** Keeps the sweep from resending messages that the queue will redeliver. */
+const partsOf = (message: Message, { events, attempts = 0 }: QueueMessage): ScopePart[] =>
+  Array.from(
+    Map.groupBy(events, ({ scope }) => scope),
+    ([scope, group]) => ({ message, scope, events: group, attempts: attempts + message.attempts }),
+  )
+
+type Settling = { message: Message; body: QueueMessage; returned: readonly Returned[] }
+
+async function settle(env: Env, { message, body, returned }: Settling): Promise<void> {
+  const left = returned.flatMap(({ events }) => events)
+  if (left.length === 0) return message.ack()
+  const { attempts: before = 0, first_at = message.timestamp.getTime(), ...head } = body
+  const attempts = before + message.attempts
+  const isWhole = left.length === body.events.length
+  const delaySeconds = Math.max(...returned.map(({ delay_s }) => delay_s))
+  if (attempts >= MOST_ATTEMPTS && (before > 0 || !isWhole)) {
+    return bury(env, message, NOT_DELIVERED, { ...head, events: left, attempts: before })
+  }
+  if (isWhole) return message.retry({ delaySeconds })
+  try {
+    await env.EVENTS.send({ ...head, events: left, attempts, first_at }, { delaySeconds })
+    message.ack()
+  } catch (error) {
+    warn({ message: 'the queue did not take what a scope left; the whole message is delivered again', events: left.length, error })
+    message.retry({ delaySeconds })
+  }
+}
+
+/** Keeps the sweep from resending events that the queue will redeliver. */
 async function postpone(env: Env, returned: readonly Returned[]): Promise<void> {
-  const ids = new Set(returned.flatMap(({ body }) => body.batch ?? []))
+  const ids = new Set(returned.flatMap(({ message }) => readMessage(message.body)?.batch ?? []))
   const longest = Math.max(...returned.map(({ delay_s }) => delay_s))
   try {
     await postponeBatches(storeOf(env), Array.from(ids), Date.now() + longest * 1000 + LATE_MS)
@@ -198,78 +227,118 @@ async function postpone(env: Env, returned: readonly Returned[]): Promise<void> 
   }
 }
 
+const NOT_DELIVERED = 'not delivered in any attempt: its scope was unreachable, or its inbox was full'
+
 /** Stores messages that failed all delivery attempts as dead letters in D1. */
 export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   const outcomes = batch.messages.filter(({ body }) => isOutcomes(body))
   if (outcomes.length > 0) await consumeOutcomes(outcomes, env)
   const events = batch.messages.filter(({ body }) => !isOutcomes(body))
-  await Promise.all(
-    events.map((message) => bury(env, message, 'not delivered in any attempt: its scope was unreachable, or its inbox was full')),
-  )
+  await Promise.all(events.map((message) => bury(env, message, NOT_DELIVERED)))
 }
 
-/** Delivers a scope's messages in one call; retried ones alone, so that they block no others. */
-async function deliver(env: Env, scope: string, group: readonly Parsed[]): Promise<Returned[]> {
-  const again = group.filter(({ message }) => message.attempts > 1)
-  const fresh = group.filter(({ message }) => message.attempts <= 1)
-  const returned = fresh.length > 0 ? await deliverTogether(env, scope, fresh) : []
-  for (const one of again) returned.push(...(await deliverAlone(env, scope, one)))
-  return returned
-}
+type Taken = 'accepted' | 'full' | 'failed'
 
-async function deliverTogether(env: Env, scope: string, group: readonly Parsed[]): Promise<Returned[]> {
-  const taken = await accept(
-    env,
-    scope,
-    group.flatMap(({ body }) => body.events),
-  )
-  if (taken !== 'full' || group.length === 1) return group.flatMap((one) => settle(one, taken))
-  // Too large together: deliver them one by one.
-  const returned: Returned[] = []
-  for (const one of group) returned.push(...(await deliverTogether(env, scope, [one])))
-  return returned
-}
+/** The deliveries of one batch, and what the scopes have answered. */
+class Delivery {
+  readonly #env: Env
+  /** By scope. */
+  readonly #answers = new Map<string, { outcomes: string; ids: readonly string[] }[]>()
 
-/** Splits the message until the failing events are alone. Redelivered duplicates are dropped. */
-async function deliverAlone(env: Env, scope: string, one: Parsed): Promise<Returned[]> {
-  let calls = MOST_CALLS
-  const take = async (events: readonly Event[]): Promise<Taken> => {
-    if (calls-- <= 0) return 'failed'
-    const taken = await accept(env, scope, events)
-    if (taken !== 'failed' || events.length === 1) return taken
-    const half = Math.ceil(events.length / 2)
-    const parts = [await take(events.slice(0, half)), await take(events.slice(half))]
-    return parts.find((part) => part !== 'accepted') ?? 'accepted'
+  constructor(env: Env) {
+    this.#env = env
   }
-  return settle(one, await take(one.body.events))
+
+  async all(parts: readonly ScopePart[]): Promise<Returned[]> {
+    const scopes = Array.from(Map.groupBy(parts, ({ scope }) => scope))
+    const returned = (await Promise.all(scopes.map(([, group]) => this.#deliver(group)))).flat()
+    const lost = await this.#pack()
+    const gone = new Set(returned.map(({ message, scope }) => `${message.id} ${scope}`))
+    const again = parts.filter(({ message, scope }) => lost.has(scope) && !gone.has(`${message.id} ${scope}`))
+    return [...returned, ...again.map((part) => returnedAs(part, 'failed'))]
+  }
+
+  /** Delivers a scope's messages in one call; retried ones alone, so that they block no others. */
+  async #deliver(group: readonly ScopePart[]): Promise<Returned[]> {
+    const fresh = group.filter(({ attempts }) => attempts <= 1)
+    const returned = fresh.length > 0 ? await this.#together(fresh) : []
+    for (const part of group) if (part.attempts > 1) returned.push(...(await this.#alone(part)))
+    return returned
+  }
+
+  async #together(group: readonly ScopePart[]): Promise<Returned[]> {
+    const taken = await this.#accept(group.flatMap(({ events }) => events))
+    if (taken === 'accepted') return []
+    if (taken !== 'full' || group.length === 1) return group.map((part) => returnedAs(part, taken))
+    // Too large together: deliver them one by one.
+    const returned: Returned[] = []
+    for (const part of group) returned.push(...(await this.#together([part])))
+    return returned
+  }
+
+  /** Splits the part until the failing events are alone. Redelivered duplicates are dropped. */
+  async #alone(part: ScopePart): Promise<Returned[]> {
+    let calls = MOST_CALLS
+    const take = async (events: readonly Event[]): Promise<Returned[]> => {
+      const taken = calls-- <= 0 ? 'failed' : await this.#accept(events)
+      if (taken === 'accepted') return []
+      if (taken === 'full' || events.length === 1 || calls <= 0) return [returnedAs({ ...part, events }, taken)]
+      const half = Math.ceil(events.length / 2)
+      return [...(await take(events.slice(0, half))), ...(await take(events.slice(half)))]
+    }
+    return take(part.events)
+  }
+
+  async #accept(events: readonly Event[]): Promise<Taken> {
+    const scope = events[0]?.scope ?? ''
+    try {
+      const accepted = await this.#env.SCOPE.getByName(scope).accept([...events], 'queue', true)
+      if (!accepted.ok) return 'full'
+      const { outcomes, receipts } = accepted
+      const answers = this.#answers.get(scope) ?? []
+      if (outcomes !== undefined) this.#answers.set(scope, [...answers, { outcomes, ids: receipts.map(({ id }) => id) }])
+      return 'accepted'
+    } catch (error) {
+      warn({ message: 'a scope did not accept queued events; will retry', scope, events: events.length, error })
+      return 'failed'
+    }
+  }
+
+  /** Packs the answers. If D1 fails, scopes report them: returns the scopes that do not know it. */
+  async #pack(): Promise<ReadonlySet<string>> {
+    const answers = Array.from(this.#answers.values()).flat()
+    const lost = new Set<string>()
+    try {
+      await packAnswers(
+        storeOf(this.#env),
+        answers.map(({ outcomes }) => outcomes),
+      )
+    } catch (error) {
+      warn({ message: 'failed to pack outcomes; their scopes report them', scopes: this.#answers.size, error })
+      for (const [scope, own] of this.#answers) {
+        const ids = own.flatMap((answer) => answer.ids)
+        const told = this.#env.SCOPE.getByName(scope).unpacked(ids)
+        await told.catch(() => lost.add(scope))
+      }
+    }
+    return lost
+  }
 }
 
 /** Finds two failing events among a thousand, and bounds the calls to an unreachable scope. */
 const MOST_CALLS = 40
 
-type Taken = 'accepted' | 'full' | 'failed'
+const returnedAs = (part: ScopePart, taken: Exclude<Taken, 'accepted'>): Returned => ({
+  ...part,
+  delay_s: taken === 'full' ? FULL_S : backoff(pauses.queue, part.attempts) / 1000,
+})
 
-async function accept(env: Env, scope: string, events: readonly Event[]): Promise<Taken> {
-  try {
-    return (await env.SCOPE.getByName(scope).accept([...events], 'queue')).ok ? 'accepted' : 'full'
-  } catch (error) {
-    warn({ message: 'a scope did not accept queued events; will retry', scope, events: events.length, error })
-    return 'failed'
-  }
-}
-
-function settle(one: Parsed, taken: Taken): Returned[] {
-  if (taken === 'accepted') {
-    one.message.ack()
-    return []
-  }
-  return [{ ...one, delay_s: taken === 'full' ? FULL_S : backoff(pauses.queue, one.message.attempts) / 1000 }]
-}
-
-async function bury(env: Env, message: Message, error: string): Promise<void> {
+async function bury(env: Env, message: Message, error: string, given: unknown = message.body): Promise<void> {
   try {
     const hider = deploymentHider(env)
-    const letters = deadLettersOf(readMessage(message.body)?.events ?? [], message, error)
+    const body = readMessage(given)
+    const attempts = (body?.attempts ?? 0) + message.attempts
+    const letters = deadLettersOf(body?.events ?? [], { id: message.id, attempts, body: given }, error)
     await addDeadLetters(
       storeOf(env),
       letters.map((letter) => ({ ...letter, payload: hider.text(letter.payload) })),

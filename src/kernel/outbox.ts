@@ -63,6 +63,8 @@ export class Outbox {
   readonly #flushing = new Map<string, Promise<void>>()
   /** The object has no data yet: a scope's first row lists it in D1. */
   #is_new: boolean
+  /** Callers in whose time no alarm is set. */
+  #unarmed = 0
 
   constructor(parts: OutboxParts) {
     this.#parts = parts
@@ -172,10 +174,28 @@ export class Outbox {
 
   /** Sets the alarm that the changes of a unit of work need. */
   arm(): void {
+    if (this.#unarmed > 0) return
     if (this.#is_new) for (const name of this.#lanes.keys()) this.soon(name)
     this.#is_new = false
     const at = this.#dueAt
     if (at !== null) this.#parts.alarm.by(at)
+  }
+
+  /** Sets no alarm during work that its caller repeats if the object dies. */
+  async unarmed<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#unarmed += 1
+    try {
+      return await work()
+    } finally {
+      this.#unarmed -= 1
+      if (this.#parts.database.laid) this.arm()
+    }
+  }
+
+  /** The changes of a lane have reached the receiver in another way. */
+  rests(name: string): void {
+    const lane = this.#lanes.get(name)
+    if (lane && !this.#flushing.has(name)) Object.assign(lane, { at: null, changed: false })
   }
 
   /** Sends what is due `by` then, with the sources that have no times. Joins what is being sent. */

@@ -55,7 +55,7 @@ export type ModelReport = {
 }
 
 /** Fewer events are rows: a pack is a row that is written, merged and deleted. */
-const LEAST_PACKED = 64
+export const LEAST_PACKED = 64
 /**
  * `isWritten`: D1 has the scope's row. `defer` sends events elsewhere to be packed, or returns
  * false.
@@ -75,7 +75,7 @@ export async function replicateEvents(
 ): Promise<void> {
   const ordinary = reports.filter(isOrdinary)
   const isPack = ordinary.length >= least_packed
-  const events = isPack || defer ? ordinary.map((report) => packedOf(report, scope)) : []
+  const events = isPack || defer ? ordinary.map((report) => packedOf(report, scope.scope)) : []
   const is_sent = !isPack && events.length > 0 && (await defer?.(events)) === true
   const packed = new Set(isPack || is_sent ? ordinary : [])
   const others = packed.size === 0 ? reports : reports.filter((report) => !packed.has(report))
@@ -110,7 +110,11 @@ const isOrdinary = (report: Report): boolean =>
   !report.discarded &&
   Math.abs(Date.parse(report.timestamp) - filedAt(report)) < NEAR_MS
 
-function packedOf(report: Report, { scope }: ScopeReport): PackedEvent {
+/** The ordinary ones of these events of a scope, for a pack. */
+export const packable = (reports: readonly Report[], scope: string): PackedEvent[] =>
+  reports.filter(isOrdinary).map((report) => packedOf(report, scope))
+
+function packedOf(report: Report, scope: string): PackedEvent {
   const { id, status, attempts, error, accepted_at, ended_at, revision, agent, trace_id, log_from, kinds, skills } = report
   const { id: _id, scope: _scope, type, meta, ...payload } = JSON.parse(report.payload) as Event
   const { trace_id: _trace_id, ...others } = meta

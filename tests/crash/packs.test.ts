@@ -1,3 +1,4 @@
+import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { listEvents } from '../../src/store/events.ts'
@@ -6,6 +7,7 @@ import { replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { packedNotes, reportOf, scopeRow } from '../support/packs.ts'
 import { freshScope, note, stubOf, until } from '../support/scopes.ts'
+import worker from '../support/worker.ts'
 
 const DAY_MS = 86_400_000
 const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS
@@ -106,6 +108,42 @@ describe('each event is listed once', () => {
         )
         expect((await listed()).toSorted()).toEqual(ids)
       }
+    }
+  })
+
+  test('wherever the consumer of the queue dies, once its message is delivered again', { timeout: 120_000 }, async () => {
+    const run = async (place: Place | null, dies: 'D1' | 'answer') => {
+      const events = [freshScope(), freshScope()].map((scope) => note(scope, 'noise'))
+      const dying = dyingAt(dies === 'D1' ? place : null)
+      const scopeOf = (name: string) => ({
+        accept: async (...given: Parameters<ReturnType<typeof stubOf>['accept']>) => {
+          const accepted = await stubOf(name).accept(...given)
+          if (dies === 'answer' && name === events[place?.at ?? 9]?.scope) throw new Error('the process died')
+          return accepted
+        },
+        unpacked: () => Promise.reject(new Error('the process died')),
+      })
+      const deliver = async (bindings: typeof env, attempts: number) => {
+        const batch = createMessageBatch('reflex-events', [{ id: 'm', timestamp: new Date(), attempts, body: { events } }])
+        await worker.queue(batch, bindings)
+        return getQueueResult(batch, createExecutionContext())
+      }
+      const EVENTS = { send: () => Promise.reject(new Error('the process died')) }
+      const bindings = Object.assign({}, env, { DB: dying.db, SCOPE: { getByName: scopeOf }, EVENTS }) as unknown as typeof env
+      const first = await deliver(bindings, 1)
+      const missing = async () => {
+        const found = await Promise.all(events.map(async ({ scope }) => (await listed(scope)).length))
+        return found.filter((count) => count !== 1).length
+      }
+      await deliver(env, 2)
+      return { calls: dying.calls(), retried: first.retryMessages.length, missing: await missing() }
+    }
+    const calm = await run(null, 'D1')
+    expect(calm.missing).toBe(0)
+    expect(calm.calls).toBeGreaterThan(0)
+    for (const side of sides) {
+      expect(await run({ at: 1, side }, 'D1')).toMatchObject({ retried: 1, missing: 0 })
+      for (const at of [0, 1]) expect(await run({ at, side }, 'answer')).toMatchObject({ retried: 1, missing: 0 })
     }
   })
 

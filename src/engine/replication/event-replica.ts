@@ -1,12 +1,20 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import { outcomesSender } from '../../events/outcomes.ts'
+import { outcomesSender, outcomesText } from '../../events/outcomes.ts'
 import type { Env } from '../../env.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
-import { type Defer, replicateEvents, type ModelReport, type Report, type ScopeReport } from '../../store/replicate.ts'
+import {
+  type Defer,
+  LEAST_PACKED,
+  packable,
+  replicateEvents,
+  type ModelReport,
+  type Report,
+  type ScopeReport,
+} from '../../store/replicate.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
 import type { Database, UnitOfWork } from '../../kernel/unit.ts'
@@ -20,9 +28,17 @@ const BATCH = 1000
 /** Maximum number of changed events held in memory; with more, the log is read for them. */
 const MOST_HELD = 20_000
 const MINUTE_MS = 60_000
+/** The scope's own row in D1 says so often that the scope is in use. */
+const PERIOD_MS = 600_000
+/** Answered events whose traits are held, in case they are asked for again. */
+const MOST_ANSWERED = 1000
 /** The log's `seq` up to which D1 has the state of every event. */
 const MARK = 'replicated'
+/** The scope's row as D1 has it. */
+const ROW = 'reported'
 
+/** Texts of the row as a whole; without what every answer changes; and without its alarm. */
+type Written = { all: string; about: string; idle: string; period: number }
 type Sized = { seq: number; id: string; bytes: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
 type Portion = {
@@ -103,13 +119,17 @@ export class EventReplica implements Follows {
   readonly #defer: Defer | undefined
   /** Current maximum of events in one report: fewer during the search for one that D1 rejects. */
   #most = BATCH
-  /** The scope's own row in D1 as last written, and the minute of that write. */
-  #written = { about: '', all: '', minute: 0 }
-  #outbox: Pick<Outbox, 'soon' | 'reached'> | null = null
+  /** The scope's own row in D1 as last written, and what the storage has of that. */
+  #written: Written
+  #stored: Written
+  /** The traits of events that callers pack. */
+  #answered: TraitChanges['events'] = new Map()
+  #outbox: Pick<Outbox, 'soon' | 'reached' | 'rests'> | null = null
 
   constructor(parts: EventReplicaParts) {
     this.#parts = parts
     this.#mark = parts.database.read(MARK, 0)
+    this.#written = this.#stored = parts.database.read<Written>(ROW, { idle: '', about: '', all: '', period: 0 })
     this.#told = parts.inbox.last
     this.#defer = outcomesSender(parts.env)
     this.from = this.#held_from = this.#seq = parts.log.last
@@ -171,6 +191,47 @@ export class EventReplica implements Follows {
       if (this.#size === 0 && this.#mark >= this.#held_from) break
     }
     await this.#report([], noChanges())
+    if (this.#stored !== this.#written) database.write(ROW, (this.#stored = this.#written))
+  }
+
+  /**
+   * The outcomes of these events, as JSON, for a caller that packs them, and that asks again if it
+   * may not have: so D1 counts as knowing them. Events that are being sent, or were sent before
+   * they ended, stay here; so do new ones that are a pack by themselves.
+   */
+  answer(ids: readonly string[]): string | null {
+    const { scope, database } = this.#parts
+    const { events: held } = this.#held
+    const sending = new Set(this.#portion?.events.map(({ id }) => id))
+    const asked = this.#sized(ids).filter(({ id }) => !sending.has(id))
+    const fresh = asked.filter(({ id, seq }) => seq > this.#told && held.has(id))
+    const again = asked.filter(({ id }) => !held.has(id))
+    const some = fresh.length < LEAST_PACKED ? [...fresh, ...again] : again
+    const traits = new Map(some.map(({ id }) => [id, held.get(id) ?? this.#answered.get(id) ?? UNKNOWN]))
+    const packed = some.length === 0 ? [] : packable(this.#reports(some, traits, 0), scope)
+    const given = new Set(packed.map(({ id }) => id))
+    this.#told = fresh.reduce((last, { id, seq }) => (given.has(id) ? Math.max(last, seq) : last), this.#told)
+    for (const [id, known] of traits) {
+      if (!given.has(id)) continue
+      this.#answered.set(id, known)
+      held.delete(id)
+    }
+    if (this.#answered.size > MOST_ANSWERED) this.#answered = new Map()
+    if (this.#size === 0 && this.#portion === null && this.#mark >= this.#held_from) {
+      if (this.#seq > this.#mark) database.write(MARK, (this.#mark = this.#seq))
+      const { idle, period } = this.#row()
+      if (idle === this.#written.idle && period === this.#written.period) this.#outbox?.rests(this.name)
+    }
+    return packed.length === 0 ? null : outcomesText(packed)
+  }
+
+  /** Reports the state of events, although a caller was to pack it. */
+  unpacked(ids: readonly string[]): void {
+    for (const { id, seq } of this.#sized(ids)) {
+      this.#told = Math.max(this.#told, seq)
+      extend(this.#held.events, id, { ...(this.#answered.get(id) ?? UNKNOWN) })
+    }
+    this.#outbox?.soon(this.name)
   }
 
   get #reached(): number {
@@ -194,13 +255,12 @@ export class EventReplica implements Follows {
   }
 
   #portionOf(changes: TraitChanges, reaches: number, known: number): Portion {
-    const events = this.#sized(changes)
+    const events = this.#sized([...changes.events.keys()])
     this.#told = Math.max(this.#told, events.at(-1)?.seq ?? 0)
     return { events, changes, reaches, known }
   }
 
-  #sized(changes: TraitChanges): Sized[] {
-    const ids = Array.from(changes.events.keys())
+  #sized(ids: readonly string[]): Sized[] {
     return this.#parts.database
       .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
       .sort((left, right) => left.seq - right.seq)
@@ -226,9 +286,20 @@ export class EventReplica implements Follows {
     events.splice(0, count)
   }
 
-  /** Also writes the scope's own row if it has changed or was not written this minute. */
+  /** Also writes the scope's own row if it has changed or was not written for a time. */
   async #report(some: readonly Sized[], changes: TraitChanges, known = Infinity): Promise<void> {
-    const { database, db, now, log } = this.#parts
+    const { db, now } = this.#parts
+    const reports = some.length === 0 ? [] : this.#reports(some, changes.events, known)
+    const { row, ...now_written } = this.#row()
+    if (reports.length === 0 && now_written.about === this.#written.about) return
+    const isWritten = now_written.all === this.#written.all && now_written.period === this.#written.period
+    await replicateEvents(db, reports, { ...row, updated_at: now() }, { isWritten, defer: this.#defer })
+    if (!isWritten) this.#written = now_written
+  }
+
+  /** Events after the number `known` are new to D1. */
+  #reports(some: readonly Sized[], traits: TraitChanges['events'], known: number): Report[] {
+    const { database, log } = this.#parts
     const rows = database.allOf<EventRow>(
       some.map(({ seq }) => seq),
       `SELECT seq, id, payload, trace_id, payload ->> '$.meta.parent_id' AS parent_id, timestamp, status, attempts, error, accepted_at, ended_at, outcome->>'discarded' AS discarded,
@@ -236,34 +307,27 @@ export class EventReplica implements Follows {
         FROM events WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq`,
     )
     const { agent } = reportOf(this.#parts)
-    const reports = rows.map(({ seq, discarded, failed_at, ...row }) => ({
+    return rows.map(({ seq, discarded, failed_at, ...row }) => ({
       ...row,
       nth: seq > known ? seq : null,
       payload: cleanedJson(row.payload, log),
-      ...(changes.events.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
+      ...(traits.get(row.id) ?? { log_from: log.last, kinds: 0, skills: '' }),
       agent,
       stack: failed_at === null ? null : stackIn(log.entry(failed_at)),
       revision: log.last,
       discarded: Boolean(discarded),
     }))
-    const about = { ...reportOf(this.#parts), wake_at: this.#wakeAt() }
-    // Every export and every answer of the model changes these: they go with the next event.
-    const now_written = {
-      about: JSON.stringify({ ...about, spans_exported: 0, model_answered_at: 0 }),
-      all: JSON.stringify(about),
-      minute: Math.floor(now() / MINUTE_MS),
-    }
-    const is_same = now_written.about === this.#written.about
-    if (rows.length === 0 && is_same) return
-    const isWritten = now_written.all === this.#written.all && now_written.minute === this.#written.minute
-    await replicateEvents(db, reports, { ...about, updated_at: now() }, { isWritten, defer: this.#defer })
-    this.#written = now_written
   }
 
-  /** Rounded up to a minute: the sweep looks for alarms that are overdue by more than that. */
-  #wakeAt(): number | null {
+  /** The scope's row, and texts to compare it. */
+  #row() {
     const at = this.#parts.alarm.next()
-    return at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS
+    // Rounded up to a minute: the sweep looks for alarms that are overdue by more than that.
+    const row = { ...reportOf(this.#parts), wake_at: at === null ? null : Math.ceil(at / MINUTE_MS) * MINUTE_MS }
+    // Every export and every answer of the model changes these: they go with the next event.
+    const steady = { ...row, spans_exported: 0, model_answered_at: 0 }
+    const texts = { idle: JSON.stringify({ ...steady, wake_at: 0 }), about: JSON.stringify(steady), all: JSON.stringify(row) }
+    return { row, ...texts, period: Math.floor(this.#parts.now() / PERIOD_MS) }
   }
 
   /**
@@ -274,7 +338,7 @@ export class EventReplica implements Follows {
     const { db, guard, now } = this.#parts
     const [first] = some
     if (!first) throw error
-    await replicateEvents(db, [], { ...reportOf(this.#parts), wake_at: this.#wakeAt(), updated_at: now() })
+    await replicateEvents(db, [], { ...this.#row().row, updated_at: now() })
     this.#outbox?.reached(this.name)
     if (some.length > 1) {
       this.#most = Math.ceil(some.length / 2)
@@ -296,6 +360,9 @@ const stackIn = (entry: LogEntry | null): string | null =>
 
 /** The traits of an event by the log, for the list of traces. `skills` has one id a line. */
 type TraceTraits = { log_from: number; kinds: number; skills: string }
+
+/** The whole log is read for the trace of such an event. */
+const UNKNOWN: TraceTraits = { log_from: 1, kinds: 0, skills: '' }
 
 /** Changed events by id, and traces by the entries that name no event. */
 type TraitChanges = { events: Map<string, TraceTraits>; calls: Map<string, CallReport> }

@@ -68,10 +68,18 @@ export function inOrder(one: PackedEvent, other: PackedEvent): number {
   return name < another ? -1 : name > another ? 1 : 0
 }
 
-/** Each event once: it is in two packs, as it was, if one of them was written again. */
-export const eachOnce = (events: readonly PackedEvent[]): PackedEvent[] => [
-  ...new Map(events.map((event) => [`${event.seq} ${nameOf(event)}`, event])).values(),
-]
+/**
+ * Each event once: it is in two packs, as it was, if one of them was written again. That one may
+ * lack the traits of the first.
+ */
+export function eachOnce(events: readonly PackedEvent[]): PackedEvent[] {
+  const once = new Map<string, PackedEvent>()
+  for (const event of events) {
+    const key = `${event.seq} ${nameOf(event)}`
+    if ((once.get(key)?.kinds ?? 0) <= event.kinds) once.set(key, event)
+  }
+  return [...once.values()]
+}
 
 /** The events of these packs, by id. A pack that is gone is left out. */
 export async function readPacks(db: D1Database, ids: readonly string[]): Promise<Map<string, PackedEvent[]>> {

@@ -1,11 +1,12 @@
 import { createExecutionContext, createMessageBatch, getQueueResult } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Env } from '../../../src/env.ts'
+import type { Env, QueueMessage } from '../../../src/env.ts'
 import worker from '../../support/worker.ts'
 import { enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
+import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import { sweep as sweepWith } from '../../../src/events/sweep.ts'
 import { call } from '../../support/http.ts'
@@ -26,7 +27,7 @@ const listed = async (scope: string) => (await listEvents(env.DB, { scope, patte
 const letters = async (scope: string) => (await env.DB.prepare('SELECT * FROM dead_letters WHERE scope = ?').bind(scope).all()).results
 
 beforeEach(async () => {
-  await env.DB.exec('DELETE FROM dead_letters')
+  await env.DB.exec('DELETE FROM dead_letters; DELETE FROM queued')
 })
 
 describe('the consumer', () => {
@@ -77,7 +78,9 @@ describe('the consumer', () => {
       if (events.some(({ id }) => id === poison.id)) throw new Error('the scope restarts after a failure')
       return stub.accept(events, 'queue')
     }
-    const failing = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) } })
+    const sent: [QueueMessage, unknown][] = []
+    const EVENTS = { send: async (message: QueueMessage, options: unknown) => void sent.push([message, options]) }
+    const failing = Object.assign({}, env, { SCOPE: { getByName: () => ({ accept }) }, EVENTS })
     const others = Array.from({ length: 20 }, (_, index) => note(scope, `other ${index}`))
     const bodies = [
       { scope, events: [...others.slice(0, 7), poison, ...others.slice(7, 15)] },
@@ -85,12 +88,75 @@ describe('the consumer', () => {
     ]
     expect((await deliver('reflex-events', bodies, 1, failing)).retryMessages).toHaveLength(2)
     const second = await deliver('reflex-events', bodies, 2, failing)
-    expect(second).toMatchObject({ retryMessages: [expect.anything()], explicitAcks: [expect.anything()] })
+    expect(second).toMatchObject({ retryMessages: [], explicitAcks: [expect.anything(), expect.anything()] })
+    expect(sent).toMatchObject([[{ scope, events: [poison], attempts: 2 }, { delaySeconds: 8 }]])
     expect((await stub.state()).counters.accepted).toBe(20)
     const buried = await deliver('reflex-dead-letters', bodies.slice(0, 1), 6)
     expect(buried.explicitAcks).toHaveLength(1)
     await until(async () => (await letters(scope)).length <= 1, 'the outbox has told of the others')
     expect(await letters(scope)).toMatchObject([{ event_id: poison.id }])
+  })
+
+  test('events of many scopes in one message are delivered to each, and those that one did not take are sent again with their own count', async () => {
+    const [fine, other, away] = [freshScope(), freshScope(), freshScope()]
+    const sent: QueueMessage[] = []
+    const SCOPE = { getByName: (name: string) => (name === away ? { accept: () => Promise.reject(new Error('away')) } : stubOf(name)) }
+    const failing = Object.assign({}, env, { SCOPE, EVENTS: { send: async (message: QueueMessage) => void sent.push(message) } })
+    const [one, two, three] = [note(fine, 'a'), note(other, 'b'), note(away, 'c')]
+    const bodies = [{ events: [one, three, two], batch: '7', sender: 'meter-7' }]
+    expect((await deliver('reflex-events', bodies, 1, failing)).explicitAcks).toHaveLength(1)
+    expect((await stubOf(fine).state()).counters.accepted).toBe(1)
+    expect((await stubOf(other).event(two.id))?.event.meta.sender).toBe('meter-7')
+    expect(sent).toMatchObject([
+      { events: [{ ...three, meta: { sender: 'meter-7' } }], batch: '7', attempts: 1, first_at: expect.any(Number) },
+    ])
+    // Four more attempts fail as a whole, and the last one buries it by the count of all.
+    expect((await deliver('reflex-events', sent, 4, failing)).retryMessages).toHaveLength(1)
+    expect((await deliver('reflex-events', sent, 5, failing)).explicitAcks).toHaveLength(1)
+    expect(await letters(away)).toMatchObject([{ event_id: three.id, attempts: 6 }])
+    expect(sent).toHaveLength(1)
+  })
+
+  test('a message whose rest the queue does not take is delivered again as a whole', async () => {
+    const [fine, away] = [freshScope(), freshScope()]
+    const SCOPE = { getByName: (name: string) => (name === away ? { accept: () => Promise.reject(new Error('away')) } : stubOf(name)) }
+    const failing = Object.assign({}, env, { SCOPE, EVENTS: { send: () => Promise.reject(new Error('the queue is away')) } })
+    const bodies = [{ events: [note(fine, 'a'), note(away, 'b')] }]
+    expect(await deliver('reflex-events', bodies, 1, failing)).toMatchObject({ explicitAcks: [], retryMessages: [expect.anything()] })
+    await deliver('reflex-events', bodies, 2)
+    expect((await stubOf(fine).state()).counters).toMatchObject({ accepted: 1, duplicates: 1 })
+    expect((await stubOf(away).state()).counters.accepted).toBe(1)
+  })
+
+  test('outcomes of few events are packed together when the batch was delivered, and those of redelivered ones again', async () => {
+    const scopes = [freshScope(), freshScope(), freshScope()]
+    const events = scopes.map((scope) => note(scope, 'noise'))
+    const packs = async () =>
+      (await env.DB.prepare('SELECT events FROM packs').all<{ events: number }>()).results.map((pack) => pack.events)
+    await env.DB.exec('DELETE FROM packs')
+    const bodies = [{ events }]
+    await deliver('reflex-events', bodies)
+    expect(await packs()).toEqual([3])
+    await env.DB.exec('DELETE FROM packs')
+    await deliver('reflex-events', bodies, 2)
+    expect(await packs()).toEqual([3])
+    for (const [index, scope] of scopes.entries()) expect(await listed(scope)).toMatchObject([{ id: events[index]!.id, status: 'ignored' }])
+  })
+
+  test('outcomes whose pack D1 does not take are reported by their scopes, later', async () => {
+    const scope = freshScope()
+    const event = note(scope, 'noise')
+    const away = Object.assign({}, env, {
+      DB: { prepare: (sql: string) => env.DB.prepare(sql), batch: () => Promise.reject(new Error('D1 is away')) },
+    })
+    expect((await deliver('reflex-events', [{ events: [event] }], 1, away)).explicitAcks).toHaveLength(1)
+    await until(async () => (await row(scope))?.['status'] === 'ignored', 'D1 knows')
+    const deaf = {
+      accept: (...given: Parameters<ReturnType<typeof stubOf>['accept']>) => stubOf(scope).accept(...given),
+      unpacked: () => Promise.reject(new Error('away')),
+    }
+    const lost = Object.assign({}, away, { SCOPE: { getByName: () => deaf } })
+    expect((await deliver('reflex-events', [{ events: [note(scope, 'noise')] }], 1, lost)).retryMessages).toHaveLength(1)
   })
 
   test('a burst of events with the longest ids is accepted in one call', async () => {
@@ -164,12 +230,9 @@ describe('the queue path', () => {
     const event = note(scope, 'a')
     await enqueue(env, createExecutionContext(), [event], Date.now())
     expect(['queued', 'pending', 'completed']).toContain((await listed(scope))[0]?.status)
-    await until(async () => (await row(scope))?.['status'] === 'completed', 'the outcome is in D1')
-    // The names of an event have columns, and are listed with the rest.
-    const { id: _id, scope: _scope, type: _type, meta, ...fields } = event
-    const { trace_id: _trace_id, ...rest } = meta
-    expect(JSON.parse(String((await row(scope))?.['payload']))).toEqual({ ...fields, meta: rest })
+    await until(async () => (await listed(scope))[0]?.status === 'completed', 'the outcome is in D1')
     expect((await listed(scope))[0]?.event).toEqual(event)
+    expect(await row(scope)).toBeNull()
     expect(await enqueue(env, createExecutionContext(), [event], Date.now())).toEqual({
       known: new Map([[`${scope} ${event.id}`, event.meta.trace_id]]),
       unsure: new Set(),
@@ -234,7 +297,7 @@ describe('the sweep', () => {
     await put(young, now - 29_000)
     expect((await sweep(env, now)).sent_again).toBe(1)
     expect((await sweep(env, now + 1000)).sent_again).toBe(0)
-    await until(async () => (await row(late))?.['status'] === 'completed', 'the late one is delivered')
+    await until(async () => (await listed(late))[0]?.status === 'completed', 'the late one is delivered')
     expect(await listed(young)).toMatchObject([{ status: 'queued' }])
     await env.DB.exec('DELETE FROM queued')
   })
@@ -340,14 +403,20 @@ async function sendAll(scope: string, events: Note[], bindings: Env = env): Prom
   await until(async () => (await done()).filter(({ id, status }) => ids.has(id) && isOver(status)).length === events.length, 'D1 has them')
 }
 
+/** The first event creates the scope's tables, and lists it in D1. */
+async function begun(scope: string, text: string): Promise<void> {
+  await sendAll(scope, [note(scope, text)])
+  const counted = () => env.DB.prepare('SELECT 1 FROM statistics WHERE scope = ?').bind(scope).first()
+  await until(async () => (await scopeExists(env.DB, scope)) && counted(), 'D1 knows the scope')
+}
+
 describe('an event of a hundred by the queue', () => {
   test.each([
     ['filtered out', 'noise', { scope: 2.2, d1: 0.1 }],
     ['considered by a turn that says no', 'a', { scope: 4.3, d1: 0.1 }],
   ])('that is %s writes few rows', async (_how, text, most) => {
     const scope = freshScope()
-    // The first one creates the scope's tables.
-    await sendAll(scope, [note(scope, text)])
+    await begun(scope, text)
     const rows = await rowsWritten(scope, () =>
       sendAll(
         scope,
@@ -364,14 +433,34 @@ describe('an event of a hundred by the queue', () => {
 })
 
 describe('an event alone by the queue', () => {
-  test('writes its note, its row and two indexes in D1, and not the row of its scope', async () => {
+  test('writes its note and a pack in D1, and not the row of its scope', async () => {
     const scope = freshScope()
-    await sendAll(scope, [note(scope, 'the first one')])
+    await begun(scope, 'the first one')
     const each: number[] = []
-    // A new minute, or a slow D1, writes the scope's row and its statistics once more.
-    while (each.length < 10 && !each.includes(4))
+    // A new minute writes its statistics, too.
+    while (each.length < 10 && !each.includes(2))
       each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
-    expect(Math.min(...each)).toBe(4)
+    expect(Math.min(...each)).toBe(2)
+  })
+
+  test('sets no alarm of its scope where its outcome is known at once', async () => {
+    const scope = freshScope()
+    await begun(scope, 'the first one')
+    let alarms = 0
+    await inObject(stubOf(scope), ({ storage }) => {
+      const setAlarm = storage.setAlarm.bind(storage)
+      storage.setAlarm = async (at: number | Date) => {
+        alarms += 1
+        return setAlarm(at)
+      }
+    })
+    const each: number[] = []
+    while (each.length < 10 && !each.includes(0)) {
+      alarms = 0
+      await sendAll(scope, [note(scope, `one of ${each.length}`)])
+      each.push(alarms)
+    }
+    expect(Math.min(...each)).toBe(0)
   })
 
   describe('in a deployment that relies on its queue', () => {
