@@ -4,6 +4,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import type { Vite } from 'vitest/node'
 import { boundExports } from './testing/bound-exports.ts'
 import { DEPENDENCIES } from './testing/dependencies.ts'
+import { RECEIPTS_KEY } from './tests/support/receipts-key.ts'
 import { instrument } from './tests/walk/instrument.ts'
 import { LongestFirst } from './tests/support/longest-first.ts'
 import { runtimeLog } from './testing/runtime-log.ts'
@@ -79,6 +80,7 @@ const inWorkers = async (
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
           REFLEX_REDACTION_SECRET: 'redaction-key-for-the-tests',
+          REFLEX_RECEIPTS_KEY: RECEIPTS_KEY,
           REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',
           REFLEX_TOOL_TICKETS_HOSTS: 'tickets.example.com, *.tickets.example.com',
           REFLEX_WEBHOOK_OPS: 'whsec_dGhlLWtleS1vZi10aGUtd2ViaG9va3Mtb2YtdGVzdHM=',

@@ -47,6 +47,8 @@ export interface Env {
   REFLEX_TICKET_SECRET?: string
   /** Key of the hashes that replace redacted values, of 16 characters or more. */
   REFLEX_REDACTION_SECRET?: string
+  /** Signs receipts, as `reflex receipts init` writes it; docs/receipts.md. */
+  REFLEX_RECEIPTS_KEY?: string
   /** The deployed version, if the binding is configured. */
   CF_VERSION_METADATA?: { id: string }
   REFLEX_MODEL?: string

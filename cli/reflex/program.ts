@@ -14,6 +14,7 @@ import { addDev } from './project/dev.ts'
 import { addInit } from './project/init.ts'
 import { addPrepare } from './project/prepare.ts'
 import { addTest } from './project/test.ts'
+import { addReceipts } from './receipts/commands.ts'
 import { addPush, addReflex, addSwitches } from './reflex/commands.ts'
 import { addScope } from './scope/commands.ts'
 import { addBulletin, addSkill } from './skill/commands.ts'
@@ -85,6 +86,7 @@ export function reflexProgram(): Command {
     addDeploy,
     addPrepare,
     ...nouns,
+    addReceipts,
     addPush,
     addSwitches,
     addStats,

@@ -10,6 +10,7 @@ import { market } from './market/index.ts'
 import { notices } from './notices/index.ts'
 import { proof } from './proof/index.ts'
 import { protocols } from './protocols/index.ts'
+import { receipts } from './receipts/index.ts'
 import { replay } from './replay/index.ts'
 import { statistics } from './statistics/index.ts'
 import { traces } from './traces/index.ts'
@@ -28,6 +29,7 @@ export const features: readonly Feature[] = [
   hooks,
   protocols,
   replay,
+  receipts,
   traces,
   audit,
 ]

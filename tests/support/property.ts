@@ -34,6 +34,7 @@ export const SEEDS = {
   'learning/skills/mine': 6830359,
   'market/ledger': 30325367,
   'market/departures': 1147706215,
+  'receipts: any change': 1804289383,
   'reflexes/metrics: one list': 796816700,
   'reflexes/metrics: several lists': 2003125781,
   'reflexes/sequence: values': 1904417733,

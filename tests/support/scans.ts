@@ -47,6 +47,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
     'the newest events, up to a limit of those not ignored',
   ],
   [/^SELECT seq, at, entries FROM log ORDER BY seq/, 'a search of the whole log, read row by row'],
+  [/^SELECT seq, at, chain, head FROM log ORDER BY seq$/, 'the rows that are older than the chain, for a receipt; retention deletes them'],
   [/^SELECT skill_id\b.* FROM .*skill_runs/, RUNS],
   [/^SELECT phase, place FROM effects WHERE phase <> 'call'/, 'the check of a journal'],
   [/^SELECT (?:id|body) FROM .*episodes/, LEARNING],

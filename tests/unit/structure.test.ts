@@ -15,7 +15,7 @@ const FLOORS = [
   ['features/index.ts'],
   ['feature.ts'],
   ['http', 'engine', 'standalone'],
-  ['features/market', 'features/control-plane'],
+  ['features/market', 'features/control-plane', 'features/receipts'],
   ['features/learning'],
   ['features/replay'],
   ['artifacts'],
@@ -136,9 +136,10 @@ describe('the features', () => {
     notices: 5,
     proof: 7,
     protocols: 0,
-    replay: 16,
+    receipts: 4,
+    replay: 19,
     statistics: 10,
-    traces: 3,
+    traces: 4,
   }
   test('are deleted by deleting a folder and a line, except for so many files each', () => {
     const roots = ['src', 'cli', 'client', 'dashboard/src', 'testing', 'examples']

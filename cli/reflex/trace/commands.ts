@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import { exportFile } from '../../../src/features/replay/operations/replay.ts'
+import { getReceipt } from '../../../src/features/receipts/operations/receipts.ts'
 import { find, list as traces } from '../../../src/features/traces/operations/traces.ts'
+import { refused } from '../../lib/api.ts'
 import { UsageError } from '../../lib/cli-error.ts'
 import { isTerminal } from '../../lib/paint.ts'
-import { ask } from '../ask.ts'
+import { ask, requestOf } from '../ask.ts'
 import { addOperation } from '../operation.ts'
 import { handler, type Session } from '../session.ts'
 import { safeJson } from '../table.ts'
@@ -31,7 +33,27 @@ export function addTrace(program: Command): void {
     .option('--output <file>', 'the file; standard output by default')
     .option('--file <path>', 'refused: the log of a standalone process is not enough to decide again from')
     .action(handler(exported))
+  trace
+    .command('receipt <id>')
+    .description('Write the signed receipt of a trace, which reflex verify checks without the server')
+    .option('--scope <scope>', 'the scope whose log has the trace, if it went through several')
+    .option('--neighbours', 'with the events of other traces that contexts and prompts quote')
+    .option('--output <file>', 'the file; standard output by default')
+    .action(handler(receipt))
   addReplay(trace)
+}
+
+type ReceiptFlags = Of & { neighbours?: boolean; output?: string }
+
+async function receipt({ api, print, signal }: Session, id: string, { scope, neighbours = false, output }: ReceiptFlags): Promise<void> {
+  const { address } = requestOf(getReceipt, { path: [id], fields: { scope, neighbours: String(neighbours) } })
+  const response = await api().open(address, {}, signal)
+  if (!response.ok) throw await refused(response, `GET ${address}`)
+  // The bytes are signed, so that they are not written again.
+  const text = await response.text()
+  if (output === undefined) return print.raw(`${text}\n`)
+  writeOutput(output, `${text}\n`)
+  print.result({ trace_id: id, output }, () => [`The receipt is in ${output}. reflex verify ${output} checks it.`])
 }
 
 async function fromFile({ print }: Session, { limit, file, ...filter }: { limit: number; file?: string }): Promise<boolean> {

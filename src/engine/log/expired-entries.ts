@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { iso } from '../../base/time.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
 import { type Log, type LogRow, decoded, linesOf } from './log.ts'
@@ -5,6 +6,9 @@ import { type Log, type LogRow, decoded, linesOf } from './log.ts'
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }
 export type OldEntries = { day: string; lines: { seq: number; text: string }[] }
+
+/** The key of the state that has the link of the newest row that was deleted, as hexadecimal. */
+export const CHAIN_FLOOR = 'chain_floor'
 
 /** The old end of the log, which retention deletes. */
 export class ExpiredEntries {
@@ -38,7 +42,7 @@ export class ExpiredEntries {
   /** Deletes all rows up to the entry `last`, which ends a row. */
   remove(unit: Unit, last: number): void {
     unit.write('log_floor', this.#log.last)
-    unit.all('DELETE FROM log WHERE seq <= ?', last)
+    keepFloor(unit, unit.all<DeletedRow>('DELETE FROM log WHERE seq <= ? RETURNING seq, chain', last))
   }
 
   /** Deletes up to `limit` expired rows. */
@@ -47,7 +51,17 @@ export class ExpiredEntries {
     unit.write('log_floor', this.#log.last)
     const row_of = 'SELECT max(seq) AS seq FROM log WHERE seq <= ?'
     const kept_from = last < this.#log.last ? (unit.first<{ seq: number | null }>(row_of, last + 1)?.seq ?? 0) : Number.MAX_SAFE_INTEGER
-    const old = 'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND seq < ?3 AND at < ?1 RETURNING seq'
-    return unit.all(old, before, limit, kept_from).length
+    const old = 'DELETE FROM log WHERE seq IN (SELECT seq FROM log ORDER BY seq LIMIT ?2) AND seq < ?3 AND at < ?1 RETURNING seq, chain'
+    const gone = unit.all<DeletedRow>(old, before, limit, kept_from)
+    keepFloor(unit, gone)
+    return gone.length
   }
+}
+
+type DeletedRow = { seq: number; chain: ArrayBuffer | null }
+
+/** Keeps what the oldest row that is left was linked with. */
+function keepFloor(unit: Unit, gone: readonly DeletedRow[]): void {
+  const newest = gone.reduce<DeletedRow | null>((one, other) => (one && one.seq > other.seq ? one : other), null)
+  if (newest?.chain) unit.write(CHAIN_FLOOR, Buffer.from(newest.chain).toString('hex'))
 }

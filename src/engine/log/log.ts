@@ -27,6 +27,10 @@ type Bounds = { before: number; bytes: number }
 /** An entry of a unit. `at` is the unit's time in ms; `entry` has neither `seq` nor `at`. */
 export type UncommittedEntry = Text & { at: number; entry: NewEntry }
 export type LogListener = (entries: readonly UncommittedEntry[]) => void
+/** A row about to be written. `split`: where the context of an entry begins, its last field. */
+export type UnlinkedRow = { seq: number; at: number; texts: readonly { text: string; split: number | null }[] }
+/** Columns of a row beside its entries, which link it with the row before. */
+type RowLink = { chain: ArrayBuffer; head: string | null }
 
 /**
  * The scope's append-only log (G5). A unit appends entries in the transaction of the changes that
@@ -44,6 +48,7 @@ export class Log {
   /** Entries that the listeners have not received yet. */
   #unannounced: UncommittedEntry[] = []
   #announcing = false
+  #link: ((row: UnlinkedRow) => RowLink) | null = null
   #show = ({ text }: { kind: string; text: string }): string => text
   readonly #rows = new Map<number, { entries: PackedText; row: PackedRow }>()
   readonly #contexts = new WeakMap<object, ContextJson>()
@@ -83,6 +88,11 @@ export class Log {
   /** Sets how entries are shown: fields may have become secret since they were written. */
   showBy(show: (entry: { kind: string; text: string }) => string): void {
     this.#show = show
+  }
+
+  /** Sets how a row is linked with the row before. */
+  linkBy(link: (row: UnlinkedRow) => RowLink): void {
+    this.#link = link
   }
 
   listen(listener: LogListener): void {
@@ -142,13 +152,19 @@ export class Log {
     for (const [index, line] of entries.entries()) {
       bytes += addedSize(line, seen)
       if (bytes < ROW_BYTES && index < entries.length - 1) continue
-      const some = entries.slice(from, index + 1)
-      // Bound, not as JSON: SQLite would parse each entry and write it again.
-      const sql = 'INSERT INTO log (seq, at, counts, entries) VALUES (?, ?, ?, ?)'
-      this.#database.allHidden(sql, some[0]?.seq ?? 0, this.#now(), rest, rowOf(some))
+      this.#insert(entries.slice(from, index + 1), rest)
       ;[from, bytes, rest, seen] = [index + 1, 0, null, new Set()]
     }
     return true
+  }
+
+  #insert(lines: readonly PackedLine[], counts: string | null): void {
+    const [seq, at] = [lines[0]?.seq ?? 0, this.#now()]
+    const texts = lines.map(({ text, context }) => ({ text, split: context?.start ?? null }))
+    const link = this.#link?.({ seq, at, texts })
+    // Bound, not as JSON: SQLite would parse each entry and write it again.
+    const sql = 'INSERT INTO log (seq, at, counts, entries, chain, head) VALUES (?, ?, ?, ?, ?, ?)'
+    this.#database.allHidden(sql, seq, at, counts, rowOf(lines), link?.chain ?? null, link?.head ?? null)
   }
 
   #contextOf(entry: NewEntry): ContextJson | undefined {
@@ -476,6 +492,12 @@ export const decoded = (line: string, { repeated }: PackedRow): string =>
   line.includes(CONTEXT)
     ? line.replaceAll(REFERENCE, (_, place?: string) => (place === undefined ? '' : (repeated[Number(place)] ?? '')))
     : line
+
+/** The entry as it was appended, and where its context begins. */
+export function textOf(line: string, row: PackedRow): UnlinkedRow['texts'][number] {
+  const split = line.indexOf(CONTEXT)
+  return { text: decoded(line, row), split: split < 0 ? null : split }
+}
 
 /** The entry, with null as its context if that can be cut off without decoding. */
 function withoutContext(line: string, row: PackedRow): string {

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { blob, index, integer, primaryKey, sqliteTable, text, unique, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /** The inbox. The columns up to `ended_at` are the same as in core's EventStore. */
 export const events = sqliteTable(
@@ -50,12 +50,15 @@ export const events = sqliteTable(
 
 /**
  * The log: a row per unit of work. `entries` is a JSON array, `seq` the number of the first entry.
+ * `chain` and `head` link the row with the row before, if a feature does.
  */
 export const log = sqliteTable('log', {
   seq: integer().primaryKey(),
   at: integer().notNull(),
   counts: text(),
   entries: text().notNull(),
+  chain: blob(),
+  head: text(),
 })
 
 /** Values that log entries name by their hash, each stored once: settings, messages of prompts. */

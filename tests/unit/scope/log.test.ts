@@ -12,7 +12,7 @@ import { assertProperty } from '../../support/property.ts'
 
 const opened = (options: ConstructorParameters<typeof Log>[2] = {}) => {
   const sqlite = new DatabaseSync(':memory:')
-  sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, counts TEXT, entries TEXT NOT NULL)')
+  sqlite.exec('CREATE TABLE log (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, counts TEXT, entries TEXT NOT NULL, chain BLOB, head TEXT)')
   // node:sqlite takes no ArrayBuffer.
   const bound = (value: SQLInputValue | ArrayBuffer) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value)
   const all = (sql: string, ...params: (SQLInputValue | ArrayBuffer)[]) => sqlite.prepare(sql).all(...params.map(bound))

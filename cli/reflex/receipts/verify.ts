@@ -1,0 +1,99 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import type { DecidedAgain, Judgement } from '../../../src/features/receipts/judge.ts'
+import type { Checked } from '../../../src/features/receipts/verify.ts'
+import type { Paint } from '../../lib/paint.ts'
+import { counted } from '../../lib/text.ts'
+import { handler, type ExitOutcome, type Session } from '../session.ts'
+import { table, written } from '../table.ts'
+import { fileText } from '../values.ts'
+import { readKeys } from './read-keys.ts'
+
+const HELP = `
+Neither a server nor the network is used. The keys come from --keys, which you got by another way than
+the file: without it, the file only says that it fits itself. Exit with 1 at a flaw or a difference.
+
+Example:
+  reflex verify receipt.json --keys reflex-receipts.json`
+
+export function addVerify(program: Command): void {
+  program
+    .command('verify <file>')
+    .description('Check the receipt of a trace: signatures, chain and hashes, then each decision again')
+    .option('--keys <file>', 'the trusted keys, a copy of /.well-known/reflex-receipts.json')
+    .addHelpText('after', HELP)
+    .action(handler(verify))
+}
+
+type Outcome = { ok: boolean; flaws: string[]; judgement: Judgement | null; checked: Checked | null; trusted: boolean }
+
+async function verify(session: Session, file: string, { keys }: { keys?: string }): Promise<ExitOutcome> {
+  const [{ checkReceipt }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
+    import('../../../src/features/receipts/verify.ts'),
+    import('../../../src/features/receipts/judge.ts'),
+    import('../../sandbox/compile.ts'),
+    import('../../../src/reflexes/quickjs-sandbox.ts'),
+  ])
+  const { flaws, checked } = checkReceipt(fileText(file), keys === undefined ? null : readKeys(keys))
+  const sandbox = new QuickJsSandbox(compile(await readFile(join(import.meta.dirname, '../../../src/reflexes/engine/sandbox.wasm'))))
+  // Code of a file that was changed is not run.
+  const judgement = checked && flaws.length === 0 ? await judge(checked, sandbox).finally(() => sandbox.dispose()) : null
+  const differs = judgement?.decisions.some(({ verdict }) => verdict === 'differs') ?? false
+  const outcome = { ok: flaws.length === 0 && !differs, flaws, judgement, checked, trusted: keys !== undefined }
+  session.print.result(shown(outcome), (paint) => linesOf(outcome, paint))
+  return outcome.ok ? undefined : 1
+}
+
+function shown({ ok, flaws, judgement, checked, trusted }: Outcome): object {
+  const { trace_id, made_at, neighbours, keys = [] } = checked ?? {}
+  return { ok, trace_id, made_at, neighbours, keys, trusted, flaws, tallies: judgement && talliesOf(judgement.decisions), ...judgement }
+}
+
+type Tally = { kind: string; proved: number; signed: number; differs: number; unsigned: number }
+
+function talliesOf(decisions: readonly DecidedAgain[]): Tally[] {
+  return Array.from(
+    Map.groupBy(decisions, ({ kind }) => kind),
+    ([kind, some]) => {
+      const of = (verdict: DecidedAgain['verdict']) => some.filter((one) => one.verdict === verdict).length
+      return { kind, proved: of('proved'), signed: of('signed'), differs: of('differs'), unsigned: of('unsigned') }
+    },
+  )
+}
+
+function linesOf({ ok, flaws, judgement, checked, trusted }: Outcome, paint: Paint): string[] {
+  if (!checked || !judgement) return flaws.map((flaw) => `${paint('red', '✗')} ${written(flaw)}`)
+  const entries = checked.scopes.flatMap(({ standing }) => [...standing.values()])
+  const heads = checked.scopes.flatMap((scope) => scope.heads)
+  const { decisions, missing } = judgement
+  const why = Map.groupBy(
+    decisions.filter((one) => one.why !== null),
+    (one) => `${one.kind}: ${one.why}`,
+  )
+  return [
+    `${ok ? paint('green', '✓') : paint('red', '✗')} trace ${written(checked.trace_id)}, receipt of ${written(checked.made_at)}`,
+    `${counted(entries.length, 'entry', 'entries')} of the log, ${counted(heads.length, 'signed head')}, key ${checked.keys.join(', ')}${trusted ? '' : paint('yellow', ' (from the file itself: --keys names keys that you trust)')}`,
+    '',
+    ...table(
+      talliesOf(decisions),
+      [
+        { title: 'DECISION', of: ({ kind }) => kind },
+        { title: 'PROVED', of: ({ proved }) => proved },
+        { title: 'ONLY SIGNED', of: ({ signed }) => signed },
+        { title: 'DIFFERS', of: ({ differs }) => differs, colour: ({ differs }) => (differs > 0 ? 'red' : null) },
+        { title: 'NOT SIGNED', of: ({ unsigned }) => unsigned },
+      ],
+      { paint },
+    ),
+    ...judgement.divergences.map(
+      ({ kind, path, recorded, replayed }) =>
+        `${paint('red', '≠')} ${written(kind)} ${written(path)}: signed ${written(JSON.stringify(recorded))}, decided again ${written(JSON.stringify(replayed))}`,
+    ),
+    ...Array.from(why, ([reason, some]) => `${paint('yellow', '?')} ${counted(some.length, 'time')} ${written(reason)}`),
+    ...missing.map((what) => `${paint('yellow', '–')} missing: ${written(what)}`),
+    checked.neighbours
+      ? 'Events of other traces are in the file.'
+      : 'Events of other traces are not in the file; entries have their hashes.',
+  ]
+}

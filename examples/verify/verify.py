@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Checks the receipt of a trace: its signatures, and the chain of hashes from each entry to a signed head.
+
+    python3 verify.py receipt.json [keys.json]
+
+keys.json is a copy of /.well-known/reflex-receipts.json. It needs Python 3.9 and nothing else: no server, no
+network, no library. It does not decide again; `reflex verify` does. docs/receipts.md has the format.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+
+from ed25519 import is_signed
+
+VERSION = 1
+CHILDREN = 8
+SEAL = re.compile(rb'^(\{.+),"seal":\{"key":"([0-9a-f]{16})","signature":"([0-9a-f]{128})"\}\}\n?\Z', re.S)
+HEX32 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class Flaw(Exception):
+    """Something in the file does not fit."""
+
+
+def demand(condition, what):
+    if not condition:
+        raise Flaw(what)
+
+
+def sha256(*parts):
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def hash_in(text):
+    demand(isinstance(text, str) and HEX32.match(text), "a hash is not one of 64 hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+def whole(number):
+    demand(isinstance(number, int) and not isinstance(number, bool) and number >= 0, "a number is not a whole one")
+    return number
+
+
+def public_keys(listed):
+    keys = {}
+    for one in listed:
+        public = base64.urlsafe_b64decode(one["x"] + "=")
+        demand(hashlib.sha256(public).hexdigest()[:16] == one["key"], "a key does not have the name of its bytes")
+        keys[one["key"]] = public
+    return keys
+
+
+def check_signature(keys, signed, text, what):
+    demand(signed["key"] in keys, f"{what}: the key {signed['key']} is not trusted")
+    signature = signed["signature"]
+    demand(re.match(r"[0-9a-f]{128}\Z", signature), f"{what}: the signature is not one")
+    demand(is_signed(keys[signed["key"]], text, bytes.fromhex(signature)), f"{what}: the signature does not fit")
+
+
+def check_seal(keys, data):
+    """The seal signs all bytes before it."""
+    found = SEAL.match(data)
+    demand(found, "the file does not end with its seal")
+    body, key, signature = found.groups()
+    seal = {"key": key.decode(), "signature": signature.decode()}
+    check_signature(keys, seal, b"reflex-receipt/1\n" + body, "the file")
+
+
+def leaf(salt, text):
+    return sha256(b"\0", salt, text.encode("utf-8", "surrogatepass"))
+
+
+def leaf_of(entry):
+    """The leaf of an entry, and its JSON; None where a mask hides a part of it."""
+    if "leaf" in entry:
+        return hash_in(entry["leaf"]), None
+    salt = bytes.fromhex(entry["salt"])
+    head = leaf(salt, entry["text"])
+    if "context" not in entry:
+        return head, entry["text"]
+    context = entry["context"]
+    if "leaf" in context:
+        return sha256(b"\2", head, hash_in(context["leaf"])), entry["text"] + "null}"
+    rest = leaf(bytes.fromhex(context["salt"]), context["text"])
+    return sha256(b"\2", head, rest), entry["text"] + context["text"]
+
+
+def root_above(node, index, count, path):
+    """The root of a tree with `count` leaves, of which `node` is the one at `index`."""
+    demand(0 <= index < count, "an entry is outside of its row")
+    steps = list(path)
+    while count > 1:
+        place = index % CHILDREN
+        demand(steps, "the way to a root is too short")
+        others = [hash_in(one) for one in steps.pop(0)]
+        demand(len(others) == min(CHILDREN, count - (index - place)) - 1, "a node has another number of children")
+        children = others[:place] + [node] + others[place:]
+        node = children[0] if len(children) == 1 else sha256(b"\1", *children)
+        index, count = index // CHILDREN, -(-count // CHILDREN)
+    demand(not steps, "the way to a root is too long")
+    return node
+
+
+def check_segment(keys, scope, segment):
+    """Rows that follow each other, up to a signed head."""
+    before, rows, head = segment["before"], segment["rows"], segment["head"]
+    hash_in(before)
+    demand(rows, "a segment has no rows")
+    following = rows[0]["seq"]
+    for row in rows:
+        seq, at, count = whole(row["seq"]), whole(row["at"]), whole(row["count"])
+        hash_in(row["root"])
+        demand(seq == following and count > 0, f"{scope}: the log has a gap before the entry {seq}")
+        text = f"reflex-row/1\n{before}\n{row['root']}\n{seq}\n{at}\n{count}"
+        before = hashlib.sha256(text.encode()).hexdigest()
+        following = seq + count
+    demand(head["hash"] == before and head["seq"] == following - 1, f"{scope}: the chain does not lead to its head")
+    text = f"reflex-head/1\n{whole(head['seq'])}\n{head['hash']}\n{whole(head['at'])}\n{scope}"
+    check_signature(keys, head, text.encode(), f"{scope}: the head at {head['seq']}")
+    return following - 1
+
+
+def check_scope(keys, part, trace_id):
+    """Returns how many entries are signed, are signed by their hash alone, and are not signed."""
+    scope, rows, last = part["scope"], {}, 0
+    for segment in part["segments"]:
+        demand(segment["rows"][0]["seq"] > last, f"{scope}: rows are there twice, or in another order")
+        last = check_segment(keys, scope, segment)
+        rows.update({row["seq"]: row for row in segment["rows"]})
+    counts, seen = [0, 0, 0], set()
+    for entry in part["entries"]:
+        seq = whole(entry["seq"])
+        demand(seq not in seen, f"{scope}: the entry {seq} is there twice")
+        seen.add(seq)
+        if "unsigned" in entry or entry["row"] not in rows:
+            counts[2] += 1
+            continue
+        row = rows[entry["row"]]
+        node, text = leaf_of(entry)
+        root = root_above(node, seq - row["seq"], row["count"], entry["path"])
+        demand(root.hex() == row["root"], f"{scope}: the entry {seq} is not the one that was signed")
+        if text is None:
+            counts[1] += 1
+            continue
+        content = json.loads(text)
+        demand(content["seq"] == seq and content["trace_id"] == trace_id, f"{scope}: the entry {seq} is not of this trace")
+        counts[0] += 1
+    return counts
+
+
+def check(data, trusted=None):
+    """Checks the bytes of a file. Raises Flaw; returns the counts of each scope."""
+    try:
+        file = json.loads(data)
+        demand(isinstance(file, dict) and isinstance(file.get("receipt"), int), "the file is not a receipt")
+        demand(file["receipt"] <= VERSION, f"the file has version {file['receipt']}: use a newer verify.py")
+        keys = public_keys(file["keys"] if trusted is None else trusted["keys"])
+        check_seal(keys, data)
+        return {part["scope"]: check_scope(keys, part, file["trace_id"]) for part in file["scopes"]}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise Flaw(f"the file does not have the form of a receipt: {error!r}") from error
+
+
+def main(names):
+    if len(names) not in (1, 2):
+        print(__doc__)
+        return 2
+    with open(names[0], "rb") as file:
+        data = file.read()
+    trusted = None
+    if len(names) == 2:
+        with open(names[1], "rb") as file:
+            trusted = json.load(file)
+    try:
+        found = check(data, trusted)
+    except Flaw as flaw:
+        print(f"FLAW: {flaw}")
+        return 1
+    for scope, (signed, hashed, unsigned) in found.items():
+        print(f"{scope}: {signed} entries signed, {hashed} signed by their hash alone, {unsigned} not signed")
+    print("OK" if trusted else "OK for the keys in the file itself: name a file of keys that you trust")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,2 @@
+ALTER TABLE `log` ADD `chain` blob;--> statement-breakpoint
+ALTER TABLE `log` ADD `head` text;

@@ -1,0 +1,22 @@
+import type { Feature } from '../../feature.ts'
+import { keyRoutes, receiptRoutes } from './http/routes.ts'
+import { keyProblem } from './keys.ts'
+import type { OfReceipt } from './contract/receipt.ts'
+import { linkLog, receiptIn } from './scope/receipt.ts'
+
+declare module '../../contract/scope-api.ts' {
+  interface FeatureCalls {
+    /** The scope's part of a receipt, as lines; null if its log does not name the trace. */
+    receipt(of: OfReceipt): Promise<ReadableStream<Uint8Array> | null>
+  }
+}
+
+/** Signed receipts of traces, which others check without this deployment. */
+export const receipts: Feature = {
+  name: 'receipts',
+  inScope: linkLog,
+  calls: { receipt: async (scope, of) => receiptIn(scope, of) },
+  problem: keyProblem,
+  open: [keyRoutes],
+  routes: () => [receiptRoutes],
+}

@@ -1,0 +1,180 @@
+import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto'
+import type { z } from 'zod'
+import { canonicalJson, isJsonFields, jsonValue } from '../../base/json.ts'
+import { partHash } from '../../traces/ids.ts'
+import type { LogEntry } from '../../contract/log-entry.ts'
+import type { Recording } from '../replay/recording.ts'
+import { bytesOf, headText, hex, leafOf, rootAbove, rowHash, splitLeaf } from './chain.ts'
+import { type Head, type Proven, type PublicKeys, RECEIPT, receipt, type scopeReceipt, type Segment } from './contract/receipt.ts'
+import { keyName } from './keys.ts'
+import { sealOf } from './seal.ts'
+
+/**
+ * The proof that a file has of an entry. `signed`: all of it. `partly`: the file has its context as
+ * a hash alone. `hash`: masks hide a part of it. `unsigned`: nothing.
+ */
+export type Standing = 'signed' | 'partly' | 'hash' | 'unsigned'
+export type CheckedScope = {
+  scope: string
+  /** Without the first entry of the chain, if all entries of the log are in it. */
+  begins: number | null
+  heads: readonly Head[]
+  standing: ReadonlyMap<number, Standing>
+  recording: Recording
+}
+export type Checked = {
+  trace_id: string
+  made_at: string
+  neighbours: boolean
+  /** The keys that signed, by their names. */
+  keys: readonly string[]
+  scopes: readonly CheckedScope[]
+}
+type Keys = ReadonlyMap<string, string>
+/** Sentences about all that does not fit. A file without any is as it was signed. */
+type Flaws = string[]
+
+/** Checks signatures, chain and hashes of a file. `trusted`: keys that came by another way. */
+export function checkReceipt(text: string, trusted: PublicKeys | null = null): { flaws: Flaws; checked: Checked | null } {
+  const flaws: Flaws = []
+  const value = jsonValue(text)
+  if (!isJsonFields(value)) return { flaws: ['The file is not a JSON object: it is cut off, or not a receipt.'], checked: null }
+  if (typeof value['receipt'] === 'number' && value['receipt'] > RECEIPT)
+    return { flaws: [`The file has version ${value['receipt']}; this program reads version ${RECEIPT}. Use a newer one.`], checked: null }
+  const parsed = receipt.safeParse(value)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    return { flaws: [`The file is not a receipt: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}.`], checked: null }
+  }
+  const { trace_id, made_at, neighbours } = parsed.data
+  const keys = keysOf(parsed.data.keys, { trusted, flaws })
+  const used = new Set<string>()
+  const check = new Check({ keys, flaws, used })
+  check.seal(text)
+  const scopes = parsed.data.scopes.map((part) => check.scope(part, trace_id))
+  return { flaws, checked: { trace_id, made_at, neighbours, keys: [...used], scopes } }
+}
+
+function keysOf(own: PublicKeys['keys'], { trusted, flaws }: { trusted: PublicKeys | null; flaws: Flaws }): Keys {
+  for (const { key, x } of [...own, ...(trusted?.keys ?? [])])
+    if (keyName(x) !== key) flaws.push(`The key ${key} does not have the name that follows from its bytes.`)
+  return new Map((trusted?.keys ?? own).map(({ key, x }) => [key, x]))
+}
+
+class Check {
+  readonly #keys: Keys
+  readonly #flaws: Flaws
+  readonly #used: Set<string>
+
+  constructor({ keys, flaws, used }: { keys: Keys; flaws: Flaws; used: Set<string> }) {
+    this.#keys = keys
+    this.#flaws = flaws
+    this.#used = used
+  }
+
+  seal(text: string): void {
+    const seal = sealOf(text)
+    if (!seal) this.#flaws.push('The file does not end with its seal: it was written again or changed.')
+    else if (!this.#isSigned(seal.signed, seal))
+      this.#flaws.push('The seal does not fit the bytes of the file: something in it was changed.')
+  }
+
+  scope({ scope, begins, entries, segments, recording }: z.infer<typeof scopeReceipt>, trace_id: string): CheckedScope {
+    const rows = new Map<number, Segment['rows'][number]>()
+    let last = 0
+    for (const segment of segments) {
+      if ((segment.rows[0]?.seq ?? 0) <= last) this.#flaws.push(`${scope}: rows of the log are there twice, or in another order.`)
+      last = this.#segment(scope, segment)
+      for (const row of segment.rows) rows.set(row.seq, row)
+    }
+    const standing = new Map<number, Standing>()
+    const found: LogEntry[] = []
+    for (const entry of entries) {
+      if (standing.has(entry.seq)) this.#flaws.push(`${scope}: the entry ${entry.seq} is there twice.`)
+      const read = this.#entry(scope, entry, rows)
+      standing.set(entry.seq, read.standing)
+      if (!isEntry(read.value) || read.value.seq !== entry.seq || read.value.trace_id !== trace_id)
+        this.#flaws.push(`${scope}: the entry ${entry.seq} is not an entry of this trace at its place in the log.`)
+      else found.push(read.value)
+    }
+    const whole = {
+      ...recording,
+      trace_id,
+      scope,
+      entries: found.toSorted((one, other) => one.seq - other.seq),
+      sha256: '',
+    } as unknown as Recording
+    this.#content(whole)
+    return { scope, begins, heads: segments.map(({ head }) => head), standing, recording: whole }
+  }
+
+  /** Returns the last entry that the segment covers. */
+  #segment(scope: string, { before, rows, head }: Segment): number {
+    let hash = before
+    let next = rows[0]?.seq ?? 0
+    for (const row of rows) {
+      if (row.seq !== next) this.#flaws.push(`${scope}: the log has a gap before the entry ${row.seq}.`)
+      hash = rowHash(hash, row)
+      next = row.seq + row.count
+    }
+    if (head.hash !== hash || head.seq !== next - 1)
+      this.#flaws.push(`${scope}: the chain does not lead to the signed head at ${head.seq}.`)
+    if (!this.#isSigned(headText({ scope, ...head }), head)) this.#flaws.push(`${scope}: the head at ${head.seq} is not signed by its key.`)
+    return next - 1
+  }
+
+  #entry(scope: string, entry: Proven, rows: ReadonlyMap<number, Segment['rows'][number]>): { value: unknown; standing: Standing } {
+    if ('unsigned' in entry) return { value: jsonValue(entry.unsigned), standing: 'unsigned' }
+    const row = rows.get(entry.row)
+    const { leaf, text, standing } = leafIn(entry)
+    const root =
+      row && rootAbove(leaf, { index: entry.seq - row.seq, count: row.count, path: entry.path.map((level) => level.map(bytesOf)) })
+    if (!row) return { value: jsonValue(text), standing: 'unsigned' }
+    if (!root || hex(root) !== row.root) this.#flaws.push(`${scope}: the entry ${entry.seq} is not the one that its row was signed with.`)
+    return { value: jsonValue(text), standing }
+  }
+
+  /** Checks all that entries name by its hash. */
+  #content({ scope, parts, programs, manifests }: Recording): void {
+    for (const [hash, value] of Object.entries(parts))
+      if (partHash(canonicalJson(value)) !== hash && !isLeftOut(value, hash))
+        this.#flaws.push(`${scope}: the part ${hash} does not have its hash.`)
+    for (const [hash, { id, code }] of Object.entries(programs))
+      if (sha256(code) !== hash) this.#flaws.push(`${scope}: the code of ${id} does not have its hash.`)
+    for (const [hash, manifest] of Object.entries(manifests))
+      if (sha256(canonicalJson(manifest)) !== hash) this.#flaws.push(`${scope}: a manifest does not have its hash ${hash}.`)
+  }
+
+  #isSigned(text: string, { key, signature }: { key: string; signature: string }): boolean {
+    const x = this.#keys.get(key)
+    if (x === undefined) {
+      const flaw = `The key ${key} is not among the keys that are trusted.`
+      if (!this.#flaws.includes(flaw)) this.#flaws.push(flaw)
+      return true
+    }
+    this.#used.add(key)
+    try {
+      const public_key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+      return verifySignature(null, Buffer.from(text), public_key, bytesOf(signature))
+    } catch {
+      return false
+    }
+  }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const isEntry = (value: unknown): value is LogEntry =>
+  isJsonFields(value) && typeof value['kind'] === 'string' && Array.isArray(value['event_ids']) && typeof value['span_id'] === 'string'
+/** A part that was too long for a row has its hash in its place. */
+const isLeftOut = (value: unknown, hash: string): boolean =>
+  isJsonFields(value) && isJsonFields(value['not_logged']) && value['not_logged']['hash'] === hash
+
+function leafIn(entry: Exclude<Proven, { unsigned: string }>): { leaf: Uint8Array; text: string; standing: Standing } {
+  if ('leaf' in entry) return { leaf: bytesOf(entry.leaf), text: entry.shown, standing: 'hash' }
+  const { text, salt } = entry
+  const head = leafOf(bytesOf(salt), text)
+  if (!('context' in entry)) return { leaf: head, text, standing: 'signed' }
+  const { context } = entry
+  if ('leaf' in context) return { leaf: splitLeaf(head, bytesOf(context.leaf)), text: `${text}null}`, standing: 'partly' }
+  return { leaf: splitLeaf(head, leafOf(bytesOf(context.salt), context.text)), text: text + context.text, standing: 'signed' }
+}
