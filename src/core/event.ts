@@ -1,4 +1,4 @@
-import { v7 as uuidv7 } from 'uuid'
+import { v7 as uuidv7, validate as isUuid } from 'uuid'
 import { z } from 'zod'
 
 const MAX_NAME = 128
@@ -61,7 +61,11 @@ export function withDefaults(input: Record<string, unknown>, { now, source, scop
   }
 }
 
-const placeIn = (trace: Defaults['trace'], own: unknown) => ((own ?? null) === null ? (trace ?? { trace_id: newTraceId() }) : {})
+/** A UUID, as other systems name their traces, is kept as its 32 hex digits. */
+function placeIn(trace: Defaults['trace'], own: unknown): Record<string, unknown> {
+  if ((own ?? null) === null) return trace ?? { trace_id: newTraceId() }
+  return typeof own === 'string' && isUuid(own) ? { trace_id: own.replaceAll('-', '').toLowerCase() } : {}
+}
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A child of `event` with its trace and sender. Names its cause and the chain's first event. */
@@ -76,8 +80,9 @@ export const randomHex = (bytes: number): string =>
 export const newTraceId = (): string => uuidv7({ msecs: Date.now() }).replaceAll('-', '')
 export const newSpanId = (): string => randomHex(8)
 
-/** Converts times to UTC with milliseconds, which sort as text. The schema validates, not this. */
+/** Converts times to UTC with milliseconds, which sort as text. A time without a zone is UTC. */
 function utc(value: unknown, now: number): unknown {
   if (value === undefined || value === null) return new Date(now).toISOString()
-  return typeof value === 'string' && z.iso.datetime({ offset: true }).safeParse(value).success ? new Date(value).toISOString() : value
+  const isTime = typeof value === 'string' && z.iso.datetime({ offset: true, local: true }).safeParse(value).success
+  return isTime ? new Date(/(?:Z|[+-]\d\d:?\d\d)$/.test(value) ? value : `${value}Z`).toISOString() : value
 }

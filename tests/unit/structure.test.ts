@@ -80,12 +80,6 @@ describe('the house', () => {
     const importing = outside.filter((file) => isImported.test(readFileSync(path.join('src', file), 'utf8')))
     expect(importing).toEqual([])
   })
-
-  test('the core has at most 500 lines', () => {
-    const core = files.filter((file) => file.startsWith('core/'))
-    const lines = core.flatMap((file) => readFileSync(path.join('src', file), 'utf8').trimEnd().split('\n'))
-    expect(lines.length).toBeLessThanOrEqual(500)
-  })
 })
 
 describe('the dashboard', () => {

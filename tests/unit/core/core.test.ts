@@ -4,7 +4,10 @@ import { expect, test } from 'vitest'
 import * as core from '../../../src/core/index.ts'
 
 const folder = join(import.meta.dirname, '../../../src/core')
-const files = readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }))
+/** The library itself. `node` and `d1` are adapters. */
+const files = readdirSync(folder)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }))
 
 test('the library of document 1 stays under 500 lines, comments included', { tags: ['sources'] }, () => {
   expect(files.length).toBeGreaterThan(5)

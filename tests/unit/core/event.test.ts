@@ -109,6 +109,14 @@ describe('withDefaults', () => {
     })
   })
 
+  test.each(['F81D4FAE-7DEC-41D0-A765-00A0C91E6BF6', '01a2175b-4d38-7157-a88f-8e954a11a560'])(
+    'keeps the trace id %s as its 32 hex digits',
+    (trace_id) => {
+      const event = fill({ meta: { trace_id } })
+      expect(event).toMatchObject({ meta: { trace_id: trace_id.replaceAll('-', '').toLowerCase() } })
+    },
+  )
+
   test('takes the default scope of its caller', () => {
     expect(withDefaults({}, { now: NOW, source: 'test', scope: 'ops' })).toMatchObject({ scope: 'ops' })
     expect(withDefaults({ scope: 'mine' }, { now: NOW, source: 'test', scope: 'ops' })).toMatchObject({ scope: 'mine' })
@@ -118,11 +126,14 @@ describe('withDefaults', () => {
     ['2026-11-21T07:00:00+02:00', '2026-11-21T05:00:00.000Z'],
     ['2026-11-21T05:00:00Z', '2026-11-21T05:00:00.000Z'],
     ['2026-11-21T05:00:00.123456Z', '2026-11-21T05:00:00.123Z'],
+    ['2026-11-21T05:00:00', '2026-11-21T05:00:00.000Z'],
+    ['2026-11-21T05:00:00.5', '2026-11-21T05:00:00.500Z'],
+    ['2026-11-21T05:00:00-05:30', '2026-11-21T10:30:00.000Z'],
   ])('keeps the time %s in UTC with milliseconds', (timestamp, kept) => {
     expect(fill({ timestamp })).toMatchObject({ timestamp: kept })
   })
 
-  test.each(['yesterday', '2026-11-21', '2026-11-21T05:00:00', '2026-02-30T00:00:00Z', 1_795_237_200_000])(
+  test.each(['yesterday', '2026-11-21', '2026-02-30T00:00:00Z', 1_795_237_200_000])(
     'leaves %s, which is no point in time, for the schema to refuse',
     (timestamp) => {
       const event = fill({ ...own['timer.tick'], type: 'timer.tick', timestamp })

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test, vi } from 'vitest'
+
+const FOLDER = 'examples/core'
+type Program = { run: () => Promise<unknown>; prints: (string | RegExp)[] }
+const PROGRAMS: Record<string, Program> = {
+  'alert.ts': {
+    run: () => import('../../../examples/core/alert.ts'),
+    prints: ['5 errors in a minute, the last one: line 6'],
+  },
+  'chat.ts': {
+    run: () => import('../../../examples/core/chat.ts'),
+    prints: ['You said: hello, go.', 'You said: bye, go.'],
+  },
+  'replay.ts': {
+    run: () => import('../../../examples/core/replay.ts'),
+    // On a slow machine the lease ends before the second process starts.
+    prints: [
+      'first process, attempt 1: one, and it dies',
+      /^second process, attempt (1: two|2: one)$/,
+      /^second process, attempt (1: two|2: one)$/,
+      'history: one, two',
+    ],
+  },
+  'two-agents.ts': {
+    run: () => import('../../../examples/core/two-agents.ts'),
+    prints: ['reviewed a.ts and b.ts'],
+  },
+  'webhook.ts': {
+    run: () => import('../../../examples/core/webhook.ts'),
+    prints: ['answered 202', 'attempt 1: POST /orders {"order":7}', 'attempt 2: POST /orders {"order":7}'],
+  },
+}
+
+test('each program of the library is tested here, and has at most 40 lines', () => {
+  expect(readdirSync(FOLDER).toSorted()).toEqual(Object.keys(PROGRAMS).toSorted())
+  const long = Object.keys(PROGRAMS).filter((name) => readFileSync(`${FOLDER}/${name}`, 'utf8').trimEnd().split('\n').length > 40)
+  expect(long).toEqual([])
+})
+
+test.each(Object.entries(PROGRAMS))('%s prints what it promises', async (_name, { run, prints }) => {
+  const printed = vi.spyOn(console, 'log').mockImplementation(() => {})
+  await run()
+  const said = printed.mock.calls.map(([line]) => String(line))
+  printed.mockRestore()
+  expect(said).toHaveLength(prints.length)
+  for (const [index, line] of prints.entries()) expect(said[index]).toMatch(line instanceof RegExp ? line : exactly(line))
+})
+
+const exactly = (line: string): RegExp => new RegExp(`^${line.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`)}$`)
