@@ -8,7 +8,7 @@ import { harmless } from '../lib/text.ts'
 import { ask, askPages } from './ask.ts'
 import { handler, type ExitOutcome, type Session } from './session.ts'
 import { fields, linesOf, safeJson, table as tableLines } from './table.ts'
-import { instant, isoTime, limitOption, wholeNumber } from './values.ts'
+import { instant, isoTime, limitOption, several, wholeNumber } from './values.ts'
 
 /** The noun of a resource, without its verbs. */
 export const addNoun = (program: Command, { noun, help, examples = '' }: Omit<Resource, 'verbs'>): Command =>
@@ -50,6 +50,7 @@ const parsers = {
   whole_or_any: (text: string) => (text === 'any' ? text : wholeNumber(text)),
   instant: (text: string) => instant(text),
   time: isoTime,
+  several,
 }
 
 export function optionOf([flags, help, { is, choices, standard, required } = {}]: Flag): Option {

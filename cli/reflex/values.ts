@@ -9,6 +9,9 @@ export function wholeNumber(text: string): number {
   return value
 }
 
+/** The values of an option that may be repeated. */
+export const several = (value: string, earlier?: unknown): string[] => [...(Array.isArray(earlier) ? earlier.map(String) : []), value]
+
 export function positive(text: string): number {
   const value = Number(text)
   if (!(Number.isFinite(value) && value > 0)) throw new InvalidArgumentError('It takes a number above 0.')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { sameJson, type JsonFields } from '../base/json.ts'
 import type { InMs } from '../base/time.ts'
 
 const time = z.iso.datetime()
@@ -60,35 +61,62 @@ export const approval = z
     decided_by: z.string().nullable(),
     decided_at: time.nullable(),
     reason: z.string().nullable(),
+    edits: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe(
+        'The inputs that the person changed before approving, by their names, with their new values; `inputs` are those that were asked for.',
+      ),
     traceparent: z.string().nullable().describe('The place of the decision in the trace of whoever decided, if the request named one.'),
     run: run.nullable(),
   })
   .meta({ id: 'Approval' })
 
 /** A stored approval, with times in ms. */
-export type StoredApproval = InMs<Omit<z.infer<typeof approval>, 'run'>, 'created_at' | 'expires_at' | 'decided_at'> & {
+export type StoredApproval = InMs<Omit<z.infer<typeof approval>, 'run' | 'edits'>, 'created_at' | 'expires_at' | 'decided_at'> & {
+  edits: JsonFields | null
   run: ApprovalRun | null
 }
-export type ApprovalRequest = Omit<StoredApproval, 'status' | 'decided_by' | 'decided_at' | 'reason' | 'traceparent' | 'run'>
+type Answer = 'status' | 'decided_by' | 'decided_at' | 'reason' | 'edits' | 'traceparent' | 'run'
+export type ApprovalRequest = Omit<StoredApproval, Answer>
 
 /** A decision as D1 took it, or the end of a question without an answer. The scope applies it. */
 export type ApprovalVerdict = Pick<StoredApproval, 'reason' | 'traceparent'> & {
+  edits?: JsonFields
   status: Exclude<ApprovalStatus, 'pending'>
   by: string | null
 }
 
-export const verdictOf = ({ status, decided_by: by, reason, traceparent }: StoredApproval): ApprovalVerdict | null =>
-  status === 'pending' ? null : { status, by, reason, traceparent }
+export const verdictOf = ({ status, decided_by: by, reason, edits, traceparent }: StoredApproval): ApprovalVerdict | null =>
+  status === 'pending' ? null : { status, by, reason, traceparent, ...(edits && { edits }) }
 
 export const decisionReason = z.string().min(1).max(1000)
 export const decidedFor = z.strictObject({ reason: decisionReason.optional() })
+export const approvalEdits = z
+  .record(z.string().min(1).max(100), z.unknown())
+  .refine((changed) => Object.keys(changed).length <= 100, 'at most 100 inputs')
+  .describe(
+    'Inputs of a run or a call that are changed before it, by their names. They must fit its schema, and the gate runs again on them.',
+  )
+export const approvedFor = decidedFor.extend({ edits: approvalEdits.optional() })
 
-export const approvalDecision = z.strictObject({
-  type: z.enum(['approve', 'reject']),
-  approval_id: z.string().min(1).max(128),
-  reason: decisionReason.optional(),
-  traceparent: z.string().max(200).optional(),
-})
+const onSocket = { approval_id: z.string().min(1).max(128), traceparent: z.string().max(200).optional() }
+export const approvalDecision = z.discriminatedUnion('type', [
+  approvedFor.extend({ type: z.literal('approve'), ...onSocket }),
+  decidedFor.extend({ type: z.literal('reject'), ...onSocket }),
+])
 export type ApprovalDecision = z.infer<typeof approvalDecision>
+
+/** The inputs that differ, as the log shows them. */
+export type EditedInputs = Record<string, { from: unknown; to: unknown }>
+
+/** The inputs that a person changed; null if all stay as they are. */
+export function changedInputs(inputs: Readonly<Record<string, unknown>>, edits: Readonly<Record<string, unknown>> = {}): JsonFields | null {
+  const changed = Object.entries(edits).filter(([name, to]) => !sameJson(inputs[name] ?? null, to))
+  return changed.length === 0 ? null : (Object.fromEntries(changed) as JsonFields)
+}
+
+export const editedInputs = (inputs: Readonly<Record<string, unknown>>, edits: JsonFields): EditedInputs =>
+  Object.fromEntries(Object.entries(edits).map(([name, to]) => [name, { from: inputs[name] ?? null, to }]))
 
 export const decided = { approve: 'approved', reject: 'rejected' } as const

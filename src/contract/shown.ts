@@ -48,7 +48,7 @@ export type OperationFields = Readonly<Record<string, unknown>>
 export type Flag = readonly [flags: string, help: string, more?: FlagDetails]
 export type FlagDetails = {
   field?: string
-  is?: 'whole' | 'whole_or_any' | 'instant' | 'time'
+  is?: 'whole' | 'whole_or_any' | 'instant' | 'time' | 'several'
   choices?: readonly string[]
   standard?: string | number | readonly string[]
   required?: true

@@ -6,7 +6,7 @@ import { CliError, UsageError } from '../../lib/cli-error.ts'
 import { ask } from '../ask.ts'
 import { handler, type ExitOutcome, type Session } from '../session.ts'
 import { isStandaloneFile } from '../standalone-file.ts'
-import { fileText, jsonArgument, jsonObject, positive, timeOption, wholeNumber } from '../values.ts'
+import { fileText, jsonArgument, jsonObject, positive, several, timeOption, wholeNumber } from '../values.ts'
 import { replayRange, type Body } from './replay-range.ts'
 import { reportLines } from './replay-report.ts'
 import { notRecorded } from './standalone.ts'
@@ -30,7 +30,6 @@ type Flags = Changes & {
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/
-const several = (value: string, earlier: string[] = []): string[] => [...earlier, value]
 
 export function addReplay(trace: Command): void {
   trace

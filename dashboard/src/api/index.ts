@@ -1,5 +1,5 @@
 export { away } from './away.ts'
-export type { Answer, ApiProblem } from './problem.ts'
+export { written, type Answer, type ApiProblem } from './problem.ts'
 export { address, get, part, post, query, request, requestText } from './request.ts'
 export { hasRole, own, type Role } from './session.ts'
 export { useGet, type Data } from './use-get.ts'

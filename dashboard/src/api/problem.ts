@@ -11,6 +11,15 @@ export const failed = (status: number, title: string, detail: string): { ok: fal
   problem: { type: 'about:blank', title, status, detail },
 })
 
+/** The JSON that somebody wrote. */
+export function written(text: string): Answer<unknown> {
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch (error) {
+    return failed(0, 'This is not JSON', String(error))
+  }
+}
+
 export function problemFrom(status: number, text: string): ApiProblem {
   try {
     const parsed: unknown = JSON.parse(text)

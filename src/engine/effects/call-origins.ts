@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts'
+import type { EditedInputs } from '../../contract/approval.ts'
 import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
@@ -24,10 +25,11 @@ const OBSERVED_TEXTS = 20
 /** Outputs of calls that are kept as they are. */
 const MOST_UNREAD = 50
 const SHORTEST_TEXT = 4
+const MOST_EDITS = 50
 
 type OriginsParts = Pick<Reflexes, 'database' | 'memory' | 'settings' | 'log' | 'programs' | 'toolbox'>
 type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'step' | 'turn_id'>
-type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unknown; output: unknown }
+type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unknown; output: unknown; edits?: EditedInputs }
 /** The output of a call. */
 type Given = Pick<EffectRequest, 'tool' | 'definition' | 'input'> & { output: unknown }
 type Told = { doubt: Doubt; sentence: string }
@@ -37,6 +39,8 @@ export class CallOrigins {
   readonly #parts: OriginsParts
   readonly #known = new KnownValues()
   #unread: Given[] = []
+  /** The words that people wrote into what they approved, the newest last. */
+  #edits: WholeWords[] = []
   #texts: Text[] = []
   #texts_bytes = 0
   #has_read_log = false
@@ -44,6 +48,12 @@ export class CallOrigins {
 
   constructor(parts: OriginsParts) {
     this.#parts = parts
+  }
+
+  /** Keeps what a person wrote into what they approved: it is that person's word. */
+  noteEdit(edits: unknown): void {
+    const words = Array.from(fieldsIn(edits), ({ value }) => (isMask(value) ? '' : String(value))).join('\n')
+    this.#edits = [...this.#edits, new WholeWords(words)].slice(-MOST_EDITS)
   }
 
   /** Keeps what a call gave. It is read when a destination is looked up. */
@@ -128,6 +138,7 @@ export class CallOrigins {
       if (field !== undefined) return { from: 'event', place: `${event.type}.${field}` }
       if (words.has(value)) return { from: 'user' }
     }
+    if (this.#edits.some((words) => words.has(value))) return { from: 'user' }
     const place = this.#known.find(value)
     if (place !== undefined) return { from: 'output', place }
     const set = constantsOf(settings()).find(([, words]) => words.has(value))
@@ -164,20 +175,23 @@ export class CallOrigins {
     if (this.#has_read_log) return
     this.#has_read_log = true
     const { log, toolbox } = this.#parts
-    const matches = (text: string) => text.includes('"kind":"effect-')
+    const matches = (text: string) => text.includes('"kind":"effect-') || text.includes('"kind":"approval-decided"')
     const { found } = log.find(matches, { after: log.last - MOST_ENTRIES, limit: MOST_ENTRIES, bytes: MOST_BYTES, contexts: false })
     const newer = this.#texts
+    const newer_edits = this.#edits.splice(0)
     this.#texts = []
     this.#texts_bytes = 0
     const inputs = new Map<string, unknown>()
     for (const { text } of found) {
-      const { kind, effect_id, tool, input = inputs.get(effect_id), output } = JSON.parse(text) as LoggedEffect
+      const { kind, effect_id, tool, input = inputs.get(effect_id), output, edits } = JSON.parse(text) as LoggedEffect
+      if (edits) this.noteEdit(Object.values(edits).map(({ to }) => to))
       if (kind === 'effect-started') inputs.set(effect_id, input)
       const definition = toolbox.forPlan(tool)
       if (kind === 'effect-ended' && definition.ok) this.note({ tool, definition: definition.definition, input }, output)
     }
     this.#read()
     for (const text of newer) this.#keepText(text)
+    this.#edits = [...this.#edits, ...newer_edits].slice(-MOST_EDITS)
   }
 
   /** The events of the context, then the newest of the scope, which count first. */

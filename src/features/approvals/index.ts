@@ -1,3 +1,4 @@
+import type { JsonFields } from '../../base/json.ts'
 import type { Feature } from '../../feature.ts'
 import { storeOf } from '../../store/store.ts'
 import { approvalRoutes } from './http/approvals.ts'
@@ -17,6 +18,8 @@ declare module '../../contract/scope-api.ts' {
     approvalDecided(id: string, verdict?: ApprovalVerdict): Promise<void>
     /** The reason why a question about a reflex is outdated; null: it is not. */
     approvalOutdated(id: string): Promise<string | null>
+    /** Why a question cannot be answered with these inputs; null: it can. */
+    approvalFlaw(id: string, edits: JsonFields): Promise<string | null>
   }
 }
 
@@ -27,6 +30,7 @@ export const approvals: Feature = {
   calls: {
     approvalDecided: (scope, id, verdict) => (verdict ? parkedRunsOf(scope).decided(id, verdict) : parkedRunsOf(scope).poll()),
     approvalOutdated: async (scope, id) => parkedRunsOf(scope).outdated(id),
+    approvalFlaw: (scope, id, edits) => parkedRunsOf(scope).flaw(id, edits),
   },
   operations: [list, listWaiting],
   routes: () => [approvalRoutes],

@@ -57,7 +57,8 @@ export type ParkedRun = {
   parked_at: number
   expires_at: number
 }
-export type ApprovedRun = ParkedRun & { approval_id: string }
+/** `edits`: inputs that the person changed. */
+export type ApprovedRun = ParkedRun & { approval_id: string; edits?: JsonFields }
 
 /** The state to resume a run from, with secret inputs: never log it. */
 export type RunRecord = {

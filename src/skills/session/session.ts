@@ -197,9 +197,10 @@ export class SkillSession implements ProposalSession {
     return { ...result, dry_run }
   }
 
-  /** Runs an approved proposal if it is unchanged. Everything but the approval is checked again. */
+  /** Runs an approved proposal if only the approver changed it. All else is checked again. */
   async runApproved(approval: ApprovedRun, { signal }: { signal?: AbortSignal } = {}): Promise<ProposalResult> {
-    const { skill_id, version, inputs, why, approval_id, recent_success } = approval
+    const { skill_id, version, why, approval_id, recent_success } = approval
+    const inputs = { ...approval.inputs, ...approval.edits }
     return this.#alone(skill_id, { is_free: false, counts: false }, async (head) => {
       const skill = await this.#context.ports.registry.find(skill_id, version)
       if (!skill) return this.#refused(head, `there is no skill ${skill_id}@${version} any more`)

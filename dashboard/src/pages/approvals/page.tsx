@@ -28,6 +28,7 @@ const facts: TableColumn<ShownApproval>[] = [
   { title: 'Expires', of: ({ status, expires_at }) => (status === 'pending' ? expires_at : null), kind: 'time' },
   { title: 'Decided', of: ({ status, decided_at }) => (status === 'pending' ? null : decided_at), kind: 'time' },
   { title: 'Decided by', of: ({ decided_by }) => decided_by },
+  { title: 'Changed inputs', of: ({ edits }) => edits },
 ]
 
 /** An approval, and the run that followed. A link may name one that is not in the list. */

@@ -18,18 +18,19 @@ type Skill = {
 export function WillHappen({ approval }: { approval: ShownApproval }) {
   const { kind, skill_id, version, inputs } = approval
   const isRun = kind === 'run'
+  const scrip = `${String(inputs.amount)} scrip`
   const { value: skill } = useGet<Skill>(isRun && hasRole('viewer') ? `/v1/skills/${part(`${skill_id}@${version}`)}` : null)
-  if (kind === 'payment' && typeof inputs.gives === 'string')
+  if (kind === 'call' || kind === 'payment')
     return (
       <p>
-        Calls <code>{skill_id}</code> once: {approval.scope} gives <b>{inputs.gives}</b> to <b>{String(inputs.to)}</b> for{' '}
-        <b>{String(inputs.amount)}</b> scrip.
-      </p>
-    )
-  if (kind === 'payment')
-    return (
-      <p>
-        Calls <code>{skill_id}</code> once: <b>{String(inputs.amount)}</b> scrip of {approval.scope} for <b>{String(inputs.to)}</b>.
+        Calls <code>{skill_id}</code> once
+        {kind === 'payment' && (
+          <>
+            : {approval.scope} gives <b>{typeof inputs.gives === 'string' ? inputs.gives : scrip}</b> to <b>{String(inputs.to)}</b>
+            {typeof inputs.gives === 'string' && ` for ${scrip}`}
+          </>
+        )}
+        .
       </p>
     )
   if (!isRun)

@@ -9,7 +9,7 @@ import { Page, Section } from '../../ui/page.tsx'
 import { Table, type TableColumn } from '../../ui/table.tsx'
 import { useSelection } from '../../ui/use-keys.ts'
 import { type ListedDeadLetter, discard, retry } from './calls.ts'
-import { post, type Answer, type ApiProblem, part } from '../../api/index.ts'
+import { post, type Answer, type ApiProblem, part, written } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog, DialogActions } from '../../ui/dialog.tsx'
 import { notify } from '../../ui/notices.tsx'
@@ -21,25 +21,22 @@ import { Text, visible } from '../../ui/text.tsx'
 type Event = NonNullable<ListedDeadLetter['event']>
 type EditProps = { letter: ListedDeadLetter; event: Event; onClose: () => void; onDone: () => void }
 
-const notJson = (detail: string): ApiProblem => ({ type: 'about:blank', title: 'This is not JSON', status: 0, detail })
-
 /** Sends a new event, edited from the event of the letter. It gets an id and a trace of its own. */
 function EditCopy({ letter, event, onClose, onDone }: EditProps) {
   const { id: _id, meta: _meta, timestamp: _timestamp, scope, ...rest } = event
   const text = useSignal(JSON.stringify(rest, null, 2))
   const isDiscarded = useSignal(true)
-  const flaw = useSignal<ApiProblem | null>(null)
-  const { run, busy, problem } = useAction((body: unknown) => post<object>(`/v1/scopes/${part(scope)}/events`, body))
+  const { run, busy, problem } = useAction(async (event: string) => {
+    const json = written(event)
+    return json.ok ? post<object>(`/v1/scopes/${part(scope)}/events`, json.value) : json
+  })
   const send = async (submitted: SubmitEvent) => {
     submitted.preventDefault()
-    const parsed = parse(text.value)
-    flaw.value = parsed.ok ? null : notJson(parsed.detail)
-    if (!parsed.ok || !(await run(parsed.value)).ok) return
+    if (!(await run(text.value)).ok) return
     if (isDiscarded.value) await discard(letter)
     notify('The copy was sent')
     onDone()
   }
-  const shown = flaw.value ?? problem
   return (
     <Dialog title={`Edit a copy for ${scope}`} onClose={onClose} wide>
       <form class="stack" onSubmit={(submitted) => void send(submitted)}>
@@ -51,19 +48,11 @@ function EditCopy({ letter, event, onClose, onDone }: EditProps) {
           <input type="checkbox" checked={isDiscarded} onChange={({ currentTarget }) => (isDiscarded.value = currentTarget.checked)} />
           Discard the dead letter once the copy is accepted
         </label>
-        <ErrorBox problem={shown} />
+        <ErrorBox problem={problem} />
         <DialogActions verb="Send the copy" isBusy={busy} onClose={onClose} />
       </form>
     </Dialog>
   )
-}
-
-function parse(text: string): { ok: true; value: unknown } | { ok: false; detail: string } {
-  try {
-    return { ok: true, value: JSON.parse(text) }
-  } catch (error) {
-    return { ok: false, detail: error instanceof Error ? error.message : String(error) }
-  }
 }
 
 const givenUpBy = {

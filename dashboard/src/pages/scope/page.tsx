@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ScopeCost } from '../../../../src/features/statistics/contract/cost.ts'
 import type { ScopeState, ModelWait } from '../../../../src/contract/scope.ts'
-import { hasRole, part, useGet, post, request } from '../../api/index.ts'
+import { hasRole, part, useGet, post, request, written } from '../../api/index.ts'
 import { Loaded, ErrorBox } from '../../ui/feedback.tsx'
 import { useScopeName, TraceLink } from '../../ui/links.tsx'
 import { compact, count, money, percent, usd, counted } from '../../ui/numbers.ts'
@@ -19,7 +19,6 @@ import { useAction } from '../../api/use-action.ts'
 import { Confirm } from '../../ui/confirm.tsx'
 import { notify } from '../../ui/notices.tsx'
 import type { EventReceipt, EventRecord } from '../../../../src/contract/event-record.ts'
-import { failed } from '../../api/problem.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Status } from '../../ui/status.tsx'
 import { fieldOf, ownFields } from './words.ts'
@@ -132,9 +131,8 @@ function SendEvent({ scope, onClose }: { scope: string; onClose: () => void }) {
   const recent = useGet<{ items: EventRecord[] }>(`${path}?limit=50`)
   const receipt = useSignal<Receipt | null>(null)
   const send = useAction(async ({ type, fields }: { type: string; fields: string }) => {
-    const own = parsed(fields)
-    if (!own) return failed(0, 'The fields are not a JSON object', 'Write them as {"name": "value"}.')
-    return post<{ events: Receipt[] }>(path, { ...own, type })
+    const json = written(fields)
+    return json.ok ? post<{ events: Receipt[] }>(path, { ...(json.value as object), type }) : json
   })
   const samples = new Map((recent.value?.items ?? []).toReversed().map(({ event }): [string, EventRecord['event']] => [event.type, event]))
   const submit = async (event: SubmitEvent) => {
@@ -205,15 +203,6 @@ function Sent({ path, receipt: { id, trace_id, status } }: { path: string; recei
       )}
     </div>
   )
-}
-
-function parsed(text: string): object | null {
-  try {
-    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
-  } catch {
-    return null
-  }
 }
 
 type AwayProps = { waits: ModelWait; path: string; onAsked: () => void }

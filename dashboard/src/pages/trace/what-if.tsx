@@ -3,7 +3,7 @@ import type { ReflexReference } from '../../../../src/contract/reflex.ts'
 import type { ReplayReport } from '../../../../src/features/replay/contract/replay.ts'
 import type { ReplayChanges } from '../../../../src/features/replay/contract/what-if.ts'
 import type { Span, TraceReport } from '../../../../src/contract/reports/trace.ts'
-import { get, part, post, query, useGet } from '../../api/index.ts'
+import { get, part, post, query, useGet, written } from '../../api/index.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox, Loaded } from '../../ui/feedback.tsx'
@@ -182,12 +182,9 @@ function together(added: readonly Added[]): ReplayChanges {
 function changesOf(kind: Kind, name: string, text: string): ReplayChanges | string {
   if (kind === 'instructions') return { instructions: text }
   if (kind === 'code') return { reflex_code: { [name.split('@')[0] ?? '']: text } }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return 'The value is not JSON.'
-  }
+  const json = written(text)
+  if (!json.ok) return 'The value is not JSON.'
+  const { value } = json
   // The server checks the shapes, and says what is wrong.
   const changes = kind === 'chain' ? { reflexes: value } : kind === 'skill' ? { manifest: [value] } : { settings: { [name]: value } }
   return changes as ReplayChanges

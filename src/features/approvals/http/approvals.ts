@@ -1,7 +1,8 @@
 import type { Context } from 'hono'
+import type { JsonFields } from '../../../base/json.ts'
 import { withIso } from '../../../base/time.ts'
 import { warn } from '../../../base/warn.ts'
-import { verdictOf, type StoredApproval } from '../../../contract/approval.ts'
+import { changedInputs, verdictOf, type StoredApproval } from '../../../contract/approval.ts'
 import { approve, find, list, reject } from '../operations/approvals.ts'
 import { coversScope, hasRole, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
@@ -9,15 +10,18 @@ import { decideApproval, findApproval, listApprovals } from '../store/approvals.
 import type { AuthEnv } from '../../../http/auth/middleware.ts'
 import { resource, serve } from '../../../http/describe/operation.ts'
 import { listed } from '../../../http/describe/paging.ts'
-import { conflict, forbidden, notFound } from '../../../http/problems/refusals.ts'
+import { conflict, forbidden, invalid, notFound } from '../../../http/problems/refusals.ts'
 import { validTraceparent } from '../../../events/traceparent.ts'
 import { storeOf } from '../../../store/store.ts'
 
-type ApprovalDecisionRequest = { params: { id: string }; body: { reason?: string | undefined } }
+type ApprovalDecisionRequest = {
+  params: { id: string }
+  body: { reason?: string | undefined; edits?: Record<string, unknown> | undefined }
+}
 const deciding =
   (status: 'approved' | 'rejected') =>
   async (c: Context<AuthEnv>, { params: { id }, body }: ApprovalDecisionRequest) =>
-    present(await decide(c.env, c.var.principal, { id, status, reason: body.reason ?? null, traceparent: c.req.header('traceparent') }))
+    present(await decide(c.env, c.var.principal, { id, status, ...body, traceparent: c.req.header('traceparent') }))
 
 export const approvalRoutes = resource().openapiRoutes([
   serve(list, async (c, { query: { cursor: before, ...query } }) => {
@@ -42,22 +46,31 @@ const present = ({ run, ...rest }: StoredApproval) => ({
 })
 
 /** A decision by a key, as on the routes above. */
-type ApprovalOutcome = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | undefined }
+type ApprovalOutcome = {
+  id: string
+  status: 'approved' | 'rejected'
+  reason?: string | null | undefined
+  edits?: Record<string, unknown> | undefined
+  traceparent: string | undefined
+}
 
 export async function decide(
   env: Env,
   principal: Principal,
-  { id, status, reason, traceparent }: ApprovalOutcome,
+  { id, status, reason, edits: given, traceparent }: ApprovalOutcome,
 ): Promise<StoredApproval> {
   const found = await covered(env, principal, id)
   if (status === 'approved') await demandCurrent(env, found)
+  const edits = given ? changedInputs(found.inputs, given) : null
+  if (edits) await demandFitting(env, found, edits)
   const { key_id, name } = principal
   const by = { key_id, name, is_admin: hasRole(principal, 'admin') }
   const decided = await decideApproval(storeOf(env), {
     id,
     status,
     by,
-    reason,
+    reason: reason ?? null,
+    edits,
     traceparent: validTraceparent(traceparent),
     now: Date.now(),
   })
@@ -81,6 +94,13 @@ async function demandCurrent(env: Env, { id, scope, kind, status }: StoredApprov
   if (changed === null) return
   const detail = `The evidence has changed since it was shown: ${changed}. If the action is proven again, the scope asks again.`
   throw conflict('evidence-changed', detail)
+}
+
+/** The scope checks an edit: it knows the schema and the secrets. The gate runs again later. */
+async function demandFitting(env: Env, { id, scope, status }: StoredApproval, edits: JsonFields): Promise<void> {
+  if (status !== 'pending') return
+  const flaw = await env.SCOPE.getByName(scope).approvalFlaw(id, edits)
+  if (flaw !== null) throw invalid(`The edit is refused: ${flaw}.`)
 }
 
 const refusedBy = {

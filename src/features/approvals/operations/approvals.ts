@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { scopeName } from '../../../core/event.ts'
-import { approval, approvalStatus, approvalStatuses, decidedFor } from '../../../contract/approval.ts'
+import { approval, approvalStatus, approvalStatuses, approvedFor, decidedFor } from '../../../contract/approval.ts'
 import { approvals, nameOf } from '../contract/lists.ts'
 import { waitingWork } from '../../../contract/reports/waiting-work.ts'
+import { jsonValue, type Json, type JsonFields } from '../../../base/json.ts'
 import { operations } from '../../../contract/operation.ts'
+import type { PrintedValue } from '../../../contract/shown.ts'
 import { byAge, paged, pageLimit } from '../../../contract/paging.ts'
 import { byId, decidedById, reasonFlag, toolPage, toolScope } from '../../../contract/operations/shared.ts'
 
@@ -57,31 +59,55 @@ export const find = operation('get /v1/approvals/{id}', 'getApproval', 'Get an a
   },
 })
 
-const decision = <const Verb extends string>(verb: Verb, [summary, description, help]: readonly [string, string, string]) =>
-  operation(`post /v1/approvals/{id}/${verb}`, `${verb}Run`, summary, {
-    description,
-    ...decidedById(approval, 'The updated approval.', decidedFor),
-    takes: 'defaulted',
-    example: { reason: 'checked with the team' },
-    command: {
-      usage: `${verb} <id>`,
-      help,
-      flags: [reasonFlag('for the log')],
-      shows: (decided) => [`${nameOf(decided)} in ${decided.scope} is ${decided.status}.`],
-    },
-  })
+const shows = (decided: z.infer<typeof approval>): PrintedValue[] => [
+  `${nameOf(decided)} in ${decided.scope} is ${decided.status}.`,
+  ...(decided.edits ? [{ edits: decided.edits }] : []),
+]
 
-export const approve = decision('approve', [
-  'Approve a run of a skill',
-  'Allows one run of that version with those inputs. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
+export const approve = operation('post /v1/approvals/{id}/approve', 'approveRun', 'Approve a run of a skill', {
+  description:
+    'Allows one run of that version with those inputs, or with inputs that `edits` changes. The first decision wins; expired approvals cannot be decided. Four-eyes principle: the key that proposed the run ' +
     "cannot approve it, unless it has the role admin or the manifest's `policy.self_approval` allows it. Inactive versions cannot be approved, nor a reflex whose evidence has changed since it was shown. The body is optional.",
-  'Allow one run of that version with those inputs',
-])
-export const reject = decision('reject', [
-  'Reject a run of a skill',
-  "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
-  'Do not run it',
-])
+  ...decidedById(approval, 'The updated approval.', approvedFor),
+  takes: 'defaulted',
+  example: { reason: 'checked with the team', edits: { to: 'team@example.com' } },
+  command: {
+    usage: 'approve <id>',
+    help: 'Allow one run of that version with those inputs',
+    flags: [
+      reasonFlag('for the log'),
+      [
+        '--set <input=value>',
+        'change an input first, such as to=team@example.com; a value may be JSON; repeatable',
+        { field: 'edits', is: 'several' },
+      ],
+    ],
+    wrong: ({ edits }) => (Object.hasOwn(editsOf(edits), '') ? 'Write an input as name=value, such as --set to=team@example.com.' : null),
+    asks: ({ edits, ...rest }) => (edits === undefined ? rest : { ...rest, edits: editsOf(edits) }),
+    shows,
+  },
+})
+export const reject = operation('post /v1/approvals/{id}/reject', 'rejectRun', 'Reject a run of a skill', {
+  description:
+    "The skill does not run, and the scope's log records the reason. The proposer may reject it to withdraw it. The body is optional.",
+  ...decidedById(approval, 'The updated approval.', decidedFor),
+  takes: 'defaulted',
+  example: { reason: 'checked with the team' },
+  command: { usage: 'reject <id>', help: 'Do not run it', flags: [reasonFlag('for the log')], shows },
+})
+
+/** Inputs as a command line has them. One without a name stands for what is not `name=value`. */
+function editsOf(written: unknown): JsonFields {
+  const pairs = Array.isArray(written) ? written.map(String) : []
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = Math.max(0, pair.indexOf('='))
+      const text = pair.slice(at + 1)
+      const value = jsonValue(text) as Json | undefined
+      return [pair.slice(0, at), value === undefined ? text : value]
+    }),
+  )
+}
 
 export const listWaiting = operation('get /v1/waiting', 'listWaiting', 'List what waits for a person', {
   description:

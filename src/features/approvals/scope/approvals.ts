@@ -1,8 +1,8 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { setSkillState } from '../../../artifacts/kinds.ts'
-import { canonicalJson, sameJson, type Json } from '../../../base/json.ts'
+import { canonicalJson, sameJson, type Json, type JsonFields } from '../../../base/json.ts'
 import { warn } from '../../../base/warn.ts'
-import { verdictOf, type ApprovalRequest, type ApprovalVerdict } from '../../../contract/approval.ts'
+import { editedInputs, verdictOf, type ApprovalRequest, type ApprovalVerdict } from '../../../contract/approval.ts'
 import { parkedBefore } from '../../../skills/session/decide.ts'
 import type { Parked, ParkedRun } from '../../../skills/session/ports.ts'
 import { findApprovals, type Withdrawal } from '../store/approvals.ts'
@@ -10,6 +10,7 @@ import { storeOf } from '../../../store/store.ts'
 import type { AskedCall } from '../../../contract/held-call.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import { approvalHead } from '../../../engine/log/spans.ts'
+import { editFlaw, type EditParts } from './edits.ts'
 import { tellApproval, type HeldRun } from './approved-runs.ts'
 import { aboutOf, callHead, callOf, decideCall, logCallAsked, questionOf, type HeldCall } from './held-calls.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
@@ -33,7 +34,7 @@ type HeldActivation = { activation: Activation; expires_at: number }
 type Held = HeldRun | HeldPromotion | HeldActivation | HeldCall
 type CallPlace = { trace_id: string; span_id: string }
 type WaitingRow = { approval_id: string; run: string; expires_at: number }
-type ApprovalParts = Lanes & Pick<ProofInScope, 'promotions' | 'judgements'>
+type ApprovalParts = Lanes & EditParts & Pick<ProofInScope, 'promotions' | 'judgements'>
 
 /**
  * Runs and other questions that wait for an approval: first a row here, then the question
@@ -142,7 +143,8 @@ export class ParkedRuns implements ScopeFeature {
     alarm.rearm()
   }
 
-  #apply(unit: Unit, { approval_id, run }: WaitingRow, { status, by, reason, traceparent }: ApprovalVerdict): void {
+  #apply(unit: Unit, { approval_id, run }: WaitingRow, verdict: ApprovalVerdict): void {
+    const { status, by, reason, edits, traceparent } = verdict
     const parked = JSON.parse(run) as Held
     unit.all('DELETE FROM parked_runs WHERE approval_id = ?', approval_id)
     if ('promotion' in parked) {
@@ -153,16 +155,19 @@ export class ParkedRuns implements ScopeFeature {
     if ('activation' in parked) return
     // A question that was withdrawn is not waited for: only promotions are.
     if (status === 'withdrawn') return
-    if ('payment' in parked || 'call' in parked)
-      return decideCall(this.#parts, unit, parked, { approval_id, status, by, reason, traceparent })
-    if (status === 'approved')
-      this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload: { ...parked, decided: { by, reason } } })
+    if ('payment' in parked || 'call' in parked) return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
+    if (status === 'approved') {
+      if (edits) this.#parts.effects.origins.noteEdit(edits)
+      const payload: HeldRun = { ...parked, decided: { by, reason }, ...(edits && { edits }) }
+      this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload })
+    }
     if (status === 'rejected' && parked.from === 'reflex')
       this.#parts.judgements.rejected(unit, parked, { by, ...(reason !== null && { reason }) })
     if (status !== 'approved') tellApproval(unit, this.#parts, { ...parked, approval_id }, { decision: status, by, reason })
     const { proposal_id, skill_id, version, head, parked_at } = parked
     const span = { ...approvalHead(head, { proposal_id, approval_id }), duration_ms: unit.now - parked_at }
-    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent })
+    const edited = edits && { edits: this.#parts.log.clean(editedInputs(parked.inputs, edits), head.trace_id) }
+    unit.log({ ...span, kind: 'approval-decided', approval_id, skill_id, version, status, by, reason, traceparent, ...edited })
   }
 
   #waiting(): WaitingRow[] {
@@ -198,6 +203,15 @@ export class ParkedRuns implements ScopeFeature {
     if (!row) return GONE
     const held = JSON.parse(row.run) as Held
     return 'promotion' in held ? this.#parts.promotions.outdated(held.promotion) : null
+  }
+
+  /** The reason why this question cannot be answered with these inputs; null: it can. */
+  async flaw(approval_id: string, edits: JsonFields): Promise<string | null> {
+    const row = this.#row(approval_id)
+    if (!row) return GONE
+    const held = JSON.parse(row.run) as Held
+    if ('skill_id' in held || 'call' in held) return editFlaw(this.#parts, held, edits)
+    return 'only the inputs of a run and of a call can be changed'
   }
 
   /** Takes back a question. A decision that D1 has already taken finds no row here. */

@@ -17,7 +17,7 @@ import type { Skills } from '../../../engine/skills/sessions.ts'
 import type { ApprovalRun } from '../../../contract/approval.ts'
 
 /** `head`: the span whose proposal it was. `decided`: by the person who approved it. */
-export type HeldRun = ParkedRun & { head: EntryHead; decided?: { by: string | null; reason: string | null } }
+export type HeldRun = ParkedRun & { head: EntryHead; decided?: { by: string | null; reason: string | null }; edits?: JsonFields }
 
 type Told = Pick<Lanes, 'scope' | 'settings' | 'log' | 'jobs'>
 type Ended = {
@@ -47,7 +47,7 @@ export function tellApproval(
   const { trace_id, span_id } = approvalHead(head, { proposal_id, approval_id })
   const cause = head.event_ids.at(-1) ?? null
   const shown = {
-    inputs: log.clean(parked.inputs, trace_id) as JsonFields,
+    inputs: log.clean({ ...parked.inputs, ...parked.edits }, trace_id) as JsonFields,
     run: run
       ? { run_id: run.run_id, status: run.status, reason: run.reason, outputs: log.clean(run.outputs, trace_id) as JsonFields }
       : null,

@@ -2,7 +2,7 @@ import type { FoundTool } from '../../../agent/toolbox.ts'
 import { messageOf } from '../../../base/error-text.ts'
 import { isPlatformFault } from '../../../base/faults.ts'
 import { isJsonFields } from '../../../base/json.ts'
-import type { ApprovalRun } from '../../../contract/approval.ts'
+import { editedInputs, type ApprovalRun, type ApprovalVerdict } from '../../../contract/approval.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { AskedCall, Payment } from '../../../contract/held-call.ts'
 import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
@@ -21,7 +21,7 @@ type Tools = Readonly<Record<string, ToolDefinition>>
 /** A call of a tool that waits for a person. `head`: the span from its question to the decision. */
 export type HeldCall = AskedCall & { head: EntryHead; expires_at: number }
 export const callOf = (held: AskedCall): Payment | AnchoredCall => ('payment' in held ? held.payment : held.call)
-type DecidedCall = { status: 'approved' | 'rejected' | 'expired'; by: string | null; reason: string | null; traceparent: string | null }
+type DecidedCall = Omit<ApprovalVerdict, 'status'> & { status: 'approved' | 'rejected' | 'expired' }
 
 /** The span of a question, below the call of the tool that asks. */
 export const callHead = (call?: { trace_id: string; span_id: string }): EntryHead =>
@@ -33,19 +33,22 @@ export function logCallAsked(unit: Unit, held: AskedCall & { head: EntryHead }, 
 
 /** Logs the decision. An approved call becomes a job. */
 export function decideCall(
-  { jobs, outbox }: Pick<HeldCallsParts, 'jobs' | 'outbox'>,
+  { jobs, outbox, log, effects }: Pick<Lanes, 'jobs' | 'outbox' | 'log' | 'effects'>,
   unit: Unit,
   held: HeldCall,
-  decided: DecidedCall & { approval_id: string },
+  { edits, ...decided }: DecidedCall & { approval_id: string },
 ): void {
   const { approval_id, status } = decided
   const { head } = held
   const call = callOf(held)
   if (status === 'approved') {
-    jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, head } satisfies Approved })
+    const input = { ...call.input, ...edits }
+    if (edits) effects.origins.noteEdit(edits)
+    jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
     outbox.put(unit, 'approved-runs', approval_id, { ...NOTHING_DONE, status: 'running' } satisfies ApprovalRun)
   }
-  unit.log({ ...head, kind: 'approval-decided', ...decided, ...shown(call) })
+  const edited = edits && { edits: log.clean(editedInputs(call.input, edits), head.trace_id) }
+  unit.log({ ...head, kind: 'approval-decided', ...decided, ...shown(call), ...edited })
 }
 
 const shown = (call: Payment | AnchoredCall) => ({

@@ -6,7 +6,7 @@ import type { Collaborators } from '../../../engine/wiring.ts'
 import { fromZod } from '../../../contract/problem.ts'
 import { storeOf } from '../../../store/store.ts'
 import { proofOf } from '../../proof/scope/in-scope.ts'
-import { approvalDecision, decided, verdictOf, type ApprovalDecision } from '../../../contract/approval.ts'
+import { approvalDecision, changedInputs, decided, verdictOf, type ApprovalDecision } from '../../../contract/approval.ts'
 import { approvalTopics, decideApproval, findApproval, type DecisionTaken } from '../store/approvals.ts'
 import { handleApprovalEvents, followRuns, handleApprovedRuns } from './approved-runs.ts'
 import { ParkedRuns } from './approvals.ts'
@@ -47,10 +47,16 @@ function decisionsOn(decisions: ApprovalDecisions): SocketCommands {
 }
 
 type ApprovalDecisionsParts = Pick<Lanes, 'scope' | 'env' | 'now'> & {
-  parked_runs: Pick<ParkedRuns, 'decided'>
+  parked_runs: Pick<ParkedRuns, 'decided' | 'flaw'>
 }
 type DecisionAnswer = { ok: true; status: 'approved' | 'rejected' } | { ok: false; message: string }
-type TakenDecision = { id: string; status: 'approved' | 'rejected'; reason: string | null; traceparent: string | null }
+type TakenDecision = {
+  id: string
+  status: 'approved' | 'rejected'
+  reason: string | null
+  edits: Record<string, unknown> | undefined
+  traceparent: string | null
+}
 
 /** People's decisions on approvals, from the scope's sockets; D1 takes them, as over HTTP. */
 class ApprovalDecisions {
@@ -61,12 +67,14 @@ class ApprovalDecisions {
   }
 
   /** The log entry follows the answer, and the run follows both. */
-  async take({ type, approval_id, reason, traceparent }: ApprovalDecision, by: DecidedBy): Promise<DecisionAnswer> {
-    const decision = { id: approval_id, status: decided[type], reason: reason ?? null, traceparent: validTraceparent(traceparent) }
+  async take(taken: ApprovalDecision, by: DecidedBy): Promise<DecisionAnswer> {
+    const { type, approval_id: id, reason = null, traceparent } = taken
+    const edits = type === 'approve' ? taken.edits : undefined
+    const decision = { id, status: decided[type], reason, edits, traceparent: validTraceparent(traceparent) }
     try {
-      const taken = await this.#decide(decision, by)
-      if (!taken.ok) return { ok: false, message: taken.detail }
-      inBackground(this.#apply(taken))
+      const answer = await this.#decide(decision, by)
+      if (!answer.ok) return { ok: false, message: answer.detail }
+      inBackground(this.#apply(answer))
       return { ok: true, status: decision.status }
     } catch (error) {
       warn({ message: 'failed to record a decision', scope: this.#parts.scope, error })
@@ -75,13 +83,16 @@ class ApprovalDecisions {
   }
 
   async #decide(decision: TakenDecision, by: DecidedBy): Promise<DecisionTaken | { ok: false; detail: string }> {
-    const { scope, env, now } = this.#parts
+    const { scope, env, now, parked_runs } = this.#parts
     // A socket outlives its key for a minute or so.
     if (by.key_id !== ADMIN_KEY_ID && !(await findKey(storeOf(env), by.key_id)))
       return { ok: false, detail: 'the key of this socket was deleted' }
     const found = await findApproval(storeOf(env), decision.id, now())
     if (found?.scope !== scope) return { ok: false, detail: `there is no approval ${decision.id} in this scope` }
-    return decideApproval(storeOf(env), { ...decision, by, now: now() })
+    const edits = changedInputs(found.inputs, decision.edits)
+    const flaw = edits && found.status === 'pending' ? await parked_runs.flaw(decision.id, edits) : null
+    if (flaw !== null) return { ok: false, detail: `the edit is refused: ${flaw}` }
+    return decideApproval(storeOf(env), { ...decision, edits, by, now: now() })
   }
 
   async #apply({ approval }: Extract<DecisionTaken, { ok: true }>): Promise<void> {

@@ -1,5 +1,6 @@
 import { and, eq, gt, inArray, lt, lte, ne, not, or, sql, type SQL } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import type { JsonFields } from '../../../base/json.ts'
 import { iso } from '../../../base/time.ts'
 import type { DecidedBy } from '../../../contract/principal.ts'
 import type { StoredApproval, ApprovalRequest, ApprovalStatus } from '../../../contract/approval.ts'
@@ -47,7 +48,11 @@ export async function listApprovals(
   db: D1Database,
   { status, now, ...query }: AgeQuery & { status?: ApprovalStatus | undefined; now: number },
 ): Promise<PageOf<StoredApproval>> {
-  const list = { from: approvals, at: approvals.created_at, long: [approvals.inputs, approvals.why, approvals.reason, approvals.run] }
+  const list = {
+    from: approvals,
+    at: approvals.created_at,
+    long: [approvals.inputs, approvals.why, approvals.reason, approvals.edits, approvals.run],
+  }
   const { items, more } = await listByAge(db, list, query, status && isAt(status, now))
   return { items: items.map((row) => asOf(row, now)), more }
 }
@@ -57,6 +62,7 @@ type ApprovalUpdate = {
   status: 'approved' | 'rejected'
   by: DecidedBy
   reason: string | null
+  edits?: JsonFields | null
   traceparent?: string | null
   now: number
 }
@@ -66,11 +72,14 @@ export type DecisionTaken = { ok: true; approval: StoredApproval } | Refused<'no
  * The first decision wins. A proposer may approve only as an admin or if the manifest allows it.
  * Inactive versions can only be rejected.
  */
-export async function decideApproval(db: D1Database, { id, status, by, reason, traceparent, now }: ApprovalUpdate): Promise<DecisionTaken> {
+export async function decideApproval(
+  db: D1Database,
+  { id, status, by, reason, edits = null, traceparent, now }: ApprovalUpdate,
+): Promise<DecisionTaken> {
   const may = status === 'rejected' ? undefined : and(isActive(), not(isUnpaid), by.is_admin ? undefined : not(isOwnOf(by)))
   const [decided] = await drizzle(db)
     .update(approvals)
-    .set({ status, decided_by: by.name, decided_at: now, reason, traceparent })
+    .set({ status, decided_by: by.name, decided_at: now, reason, edits, traceparent })
     .where(and(eq(approvals.id, id), isAt('pending', now), may))
     .returning()
   if (decided) return { ok: true, approval: decided }

@@ -1,4 +1,5 @@
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { JsonFields } from '../../../base/json.ts'
 import { approvalStatuses, type ApprovalRun } from '../../../contract/approval.ts'
 
 /** Questions that await a person's decision. `pending` after `expires_at` means expired. */
@@ -25,6 +26,7 @@ export const approvals = sqliteTable(
     decided_by: text(),
     decided_at: integer(),
     reason: text(),
+    edits: text({ mode: 'json' }).$type<JsonFields>(),
     traceparent: text(),
     /** The resulting run, as its scope reports it. */
     run: text({ mode: 'json' }).$type<ApprovalRun>(),

@@ -1,3 +1,4 @@
+import type { EditedInputs } from '../../../contract/approval.ts'
 import { teacher as teacherShape } from '../../../contract/certificate.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { RangeRecording } from '../../../contract/scope-api.ts'
@@ -240,11 +241,18 @@ export class EpisodeReader {
         log_seq: seq,
         teacher: unnamed('person', { models: [], agent_version }),
         usage: shareOf(asked.usage, Infinity),
-        acts: is_right ? asked.acts : [],
+        acts: is_right ? asked.acts.map((act) => asEdited(act, entry)) : [],
         outcome: is_right ? 'ok' : 'corrected',
       },
     ]
   }
+}
+
+/** The act with the inputs that the person changed: those are the right ones. */
+function asEdited(act: EpisodeAct, entry: SkillFields): EpisodeAct {
+  const edits = entry['edits'] as EditedInputs | undefined
+  if (!edits || !('name' in act) || act.name !== textIn(entry, 'skill_id') || !('input' in act)) return act
+  return { ...act, input: { ...act.input, ...Object.fromEntries(Object.entries(edits).map(([name, { to }]) => [name, to as Json])) } }
 }
 
 type Ended = Pick<EpisodeDecision, 'trace_id' | 'at' | 'log_seq' | 'usage' | 'outcome' | 'by' | 'agent' | 'basis' | 'models' | 'blackboard'>

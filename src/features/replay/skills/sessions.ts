@@ -1,10 +1,12 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { Toolbox, type FoundTool } from '../../../agent/toolbox.ts'
+import type { EditedInputs } from '../../../contract/approval.ts'
 import type { Act } from '../../../contract/reflex.ts'
 import type { Event } from '../../../core/event.ts'
 import { modelForSession } from '../../../skills/model/model.ts'
 import { actsOf, agentRoles, entityTypesIn, type SessionSettings } from '../../../skills/session/context.ts'
 import type {
+  ApprovedRun,
   ParkedRun,
   ProposalRequest,
   SkillProposal,
@@ -459,12 +461,19 @@ export class Sessions {
     if (typeof approval_id === 'string') {
       const parked = this.#parked.get(approval_id)
       if (!parked) throw new Unrecorded('the proposal that was approved is not in the recording')
-      await session.runApproved({ ...parked, approval_id }, { signal })
+      await session.runApproved({ ...parked, approval_id, ...this.#editsOf(approval_id) }, { signal })
       return
     }
     const { roles, text, inputs } = request
     const asked = { from: from as ProposalRequest['from'], roles, text, dry_run: dry_run === true, signal }
     await session.propose({ skill_id: String(skill_id), inputs, why }, asked)
+  }
+
+  /** The inputs that the approver changed. They are given, like the words of an event. */
+  #editsOf(approval_id: string): Pick<ApprovedRun, 'edits'> {
+    const decided = this.#around.source.entriesOf('approval-decided').find((entry) => entry['approval_id'] === approval_id)
+    const edits = decided?.['edits'] as EditedInputs | undefined
+    return edits ? { edits: Object.fromEntries(Object.entries(edits).map(([name, { to }]) => [name, to as Json])) } : {}
   }
 
   /** Reports what the replay of a session left out. */

@@ -60,6 +60,7 @@ approvals list
 approvals list --status any --scope shop/berlin --limit 2
 approvals show approval-1
 approvals approve approval-1
+approvals approve approval-1 --set to=team@example.com --set copies=2
 approvals reject approval-1 --reason no
 promotions list --status failed --skill deploy.app
 promotions show promotion-1

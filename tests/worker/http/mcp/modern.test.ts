@@ -169,6 +169,15 @@ describe('an approval', () => {
     expect(did(scope)).toHaveLength(2)
   })
 
+  test('has a field for each simple input, and runs with what was written there', async () => {
+    const scope = freshScope()
+    const { result, answer } = await begin(scope, nameOf(await needing()))
+    expect(result.inputRequests.approval.params.requestedSchema.properties).toMatchObject({ set_what: { type: 'string', default: 'x' } })
+    const { body } = await answer({ decision: 'approve', set_what: 'y' })
+    expect(body.result).toMatchObject({ isError: false, structuredContent: { status: 'ok', outputs: { done: 'y' } } })
+    expect(did(scope)).toEqual(['first y', 'second y'])
+  })
+
   test('that is rejected runs nothing', async () => {
     const scope = freshScope()
     const { answer } = await begin(scope, nameOf(await needing()))

@@ -135,6 +135,7 @@ describe('a run by AG-UI', () => {
 
   test.each([
     ['approved', { status: 'resolved', payload: { approved: true } }, ['first x', 'second x']],
+    ['approved with other inputs', { status: 'resolved', payload: { approved: true, edits: { what: 'y' } } }, ['first y', 'second y']],
     ['rejected', { status: 'resolved', payload: { approved: false, reason: 'not now' } }, []],
     ['left', { status: 'cancelled' }, []],
   ] as const)('ends with an interrupt that is %s by the next run', async (_, answer, done) => {

@@ -68,6 +68,7 @@ describe('an approval', () => {
       decided_by: null,
       decided_at: null,
       reason: null,
+      edits: null,
       traceparent: null,
       run: null,
     })

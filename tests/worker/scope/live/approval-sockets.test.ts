@@ -47,6 +47,17 @@ describe('a decision over the socket', () => {
     expect(ran(scope)).toBe(effects)
   })
 
+  test('may change the inputs, if they fit', async () => {
+    const { scope, id } = await parked()
+    const olga = await as(['operator'], scope, 'olga')
+    olga.say({ type: 'approve', approval_id: id, edits: { what: 7 } })
+    expect(await olga.frame('error')).toMatchObject({ id, errors: [{ message: 'the edit is refused: what must be of type string' }] })
+    olga.say({ type: 'approve', approval_id: id, edits: { what: 'y' } })
+    expect(await olga.frame('ack')).toEqual({ type: 'ack', id, status: 'approved' })
+    await until(async () => ran(scope) === 2, 'it has run')
+    expect(effects.filter((effect) => effect.scope === scope).map(({ text }) => text)).toEqual(['first y', 'second y'])
+  })
+
   test('is taken after hibernation, and with a ticket', async () => {
     const { scope, id } = await parked()
     const { body } = await call(scopePath(scope, '/tickets'), { method: 'POST', key: await keyFor(['operator'], ['*'], 'olga') })

@@ -2,7 +2,7 @@ import './settings.css'
 import { useSignal } from '@preact/signals'
 import { hasRole, request, useGet } from '../../../api/index.ts'
 import { useAction } from '../../../api/use-action.ts'
-import { failed } from '../../../api/problem.ts'
+import { written } from '../../../api/problem.ts'
 import { ErrorBox, Loaded } from '../../../ui/feedback.tsx'
 import { notify } from '../../../ui/notices.tsx'
 import { NeedsRole } from '../../../ui/page.tsx'
@@ -278,11 +278,8 @@ function Fields({ path, settings, properties, disabled }: FieldsProps) {
 
 function Raw({ path, settings, disabled }: FormProps & { disabled: boolean }) {
   const save = useAction(async (text: string) => {
-    try {
-      return await request<Changed>('PATCH', path, { body: JSON.parse(text) })
-    } catch (error) {
-      return failed(0, 'This is not JSON', String(error))
-    }
+    const json = written(text)
+    return json.ok ? request<Changed>('PATCH', path, { body: json.value }) : json
   })
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()

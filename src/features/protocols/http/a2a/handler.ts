@@ -23,6 +23,7 @@ import {
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
 import { z } from 'zod'
 import { limits } from '../../../../base/limits.ts'
+import { approvedFor } from '../../../../contract/approval.ts'
 import { eventStatuses, type EventRecord, type EventStatus } from '../../../../contract/event-record.ts'
 import type { Manifest } from '../../../../skills/manifest/manifest.ts'
 import { findApproval } from '../../../approvals/store/approvals.ts'
@@ -199,7 +200,7 @@ const malformed = (message: string): RequestMalformedError => new RequestMalform
 /** The interval at which a stream looks for news. */
 const LOOK_EVERY_MS = 500
 const MOST_LISTED = 20
-const decision = z.strictObject({ decision: z.enum(['approve', 'reject']), reason: z.string().min(1).max(1000).optional() })
+const decision = approvedFor.extend({ decision: z.enum(['approve', 'reject']) })
 
 /** A scope as an A2A agent. Tasks are views of its events: nothing is stored for them. */
 export class ScopeAgent implements A2ARequestHandler {
@@ -341,7 +342,7 @@ export class ScopeAgent implements A2ARequestHandler {
     return true
   }
 
-  async #decide(id: string, { decision: how, reason }: z.infer<typeof decision>): Promise<void> {
+  async #decide(id: string, { decision: how, reason, edits }: z.infer<typeof decision>): Promise<void> {
     const {
       env,
       var: { principal, scope },
@@ -349,7 +350,7 @@ export class ScopeAgent implements A2ARequestHandler {
     const found = await findApproval(storeOf(env), id, Date.now())
     if (found?.scope !== scope) throw new TaskNotFoundError(`There is no approval ${id}.`)
     const status = how === 'approve' ? 'approved' : 'rejected'
-    await decide(env, principal, { id, status, reason: reason ?? null, traceparent: this.#traceparent })
+    await decide(env, principal, { id, status, reason, ...(how === 'approve' && { edits }), traceparent: this.#traceparent })
   }
 
   async #task(id: string): Promise<Task> {

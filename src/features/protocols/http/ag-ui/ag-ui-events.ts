@@ -13,7 +13,7 @@ type Interrupt = { id: string; reason: string; message: string; responseSchema: 
 
 const answer = {
   type: 'object',
-  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
+  properties: { approved: { type: 'boolean' }, reason: { type: 'string' }, edits: { type: 'object' } },
   required: ['approved'],
 } as const
 const reply = { type: 'string' } as const

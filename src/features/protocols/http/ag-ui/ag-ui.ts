@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { approvalEdits } from '../../../../contract/approval.ts'
 import type { LogEntry } from '../../../../contract/log-entry.ts'
 import { operations, texts } from '../../../../contract/operation.ts'
 import { scopePath } from '../../../../contract/operations/shared.ts'
 import { hasRole } from '../../../../contract/principal.ts'
-import { Problem } from '../../../../contract/problem.ts'
+import { fromZod, Problem } from '../../../../contract/problem.ts'
 import type { AnswerPart, LogRead } from '../../../../contract/scope-api.ts'
 import type { Env } from '../../../../env.ts'
 import { demandReader, demandRole, type AuthEnv } from '../../../../http/auth/middleware.ts'
@@ -104,12 +105,27 @@ async function resumed(c: AgUiContext, { threadId, runId, parentRunId }: RunInpu
   const approves = status === 'resolved' && (payload === true || fieldOf(payload, 'approved') === true)
   const why = fieldOf(payload, 'reason')
   const reason = typeof why === 'string' && why !== '' ? why.slice(0, 1000) : null
-  const decision = { id: approval_id, status: approves ? ('approved' as const) : ('rejected' as const), reason, traceparent: undefined }
+  const edits = approves ? editsIn(payload) : undefined
+  const decision = {
+    id: approval_id,
+    status: approves ? ('approved' as const) : ('rejected' as const),
+    reason,
+    edits,
+    traceparent: undefined,
+  }
   await decide(c.env, principal, decision).catch((error: unknown) => {
     // A repetition of the run, or somebody was faster: the log has the decision.
     if (!(error instanceof Problem) || !error.type.endsWith(':already-decided')) throw error
   })
   return { run: { threadId, runId, parentRunId, event_id: null, approval_id }, after: asked.seq, trace_id: asked.trace_id }
+}
+
+function editsIn(payload: unknown): Record<string, unknown> | undefined {
+  const given = fieldOf(payload, 'edits')
+  if (given === undefined) return undefined
+  const parsed = approvalEdits.safeParse(given)
+  if (!parsed.success) throw invalid('The edits of an answer are inputs by their names.', fromZod(parsed.error))
+  return parsed.data
 }
 
 /** The first entry of the kind that matches. */

@@ -8,19 +8,21 @@ import { storeOf } from '../../../../store/store.ts'
 import { demandRole, type Caller } from '../../../../http/auth/middleware.ts'
 import { decide } from '../../../approvals/http/approvals.ts'
 import { callResult, said } from './answer.ts'
-import type { ElicitedDecision } from './questions.ts'
+import { editsIn, type ElicitedDecision } from './questions.ts'
 
 export const originOf = ({ req }: Caller): string => new URL(req.url).origin
 export const badState = (): ProtocolError => new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid or expired requestState')
 
 /** Decides with the same rules as the routes of approvals. */
-export async function decideHere(c: Caller, { id, status }: StoredApproval, { decision, reason }: ElicitedDecision): Promise<void> {
+export async function decideHere(c: Caller, { id, status }: StoredApproval, answer: ElicitedDecision): Promise<void> {
+  const { decision, reason } = answer
   if (decision === 'wait' || status !== 'pending') return
   demandRole(c.var.principal, 'operator')
   await decide(c.env, c.var.principal, {
     id,
     status: decision === 'approve' ? 'approved' : 'rejected',
-    reason: reason ?? null,
+    reason,
+    ...(decision === 'approve' && { edits: editsIn(answer) }),
     traceparent: c.req.header('traceparent'),
   })
 }

@@ -11,7 +11,8 @@ export const SLOTS = 'slots'
 export const APPROVAL = 'approval'
 
 /** The schemas of values that a form can ask for. */
-const fields: Partial<Record<ValueType, ElicitRequestFormParams['requestedSchema']['properties'][string]>> = {
+type Properties = ElicitRequestFormParams['requestedSchema']['properties']
+const fields: Partial<Record<ValueType, Properties[string]>> = {
   string: { type: 'string' },
   url: { type: 'string', format: 'uri' },
   number: { type: 'number' },
@@ -41,11 +42,36 @@ type Responses = Record<string, unknown> | undefined
 export const slotAnswer = (responses: Responses): ElicitedAnswer<JsonFields> => answerTo(responses, SLOTS, z.record(z.string(), z.json()))
 export const approvalAnswer = (responses: Responses): ElicitedAnswer<ElicitedDecision> => answerTo(responses, APPROVAL, decision)
 
-const decision = z.object({
-  decision: z.enum(['approve', 'reject', 'wait']).default('wait'),
-  reason: z.string().min(1).max(1000).optional(),
-})
+const decision = z
+  .object({
+    decision: z.enum(['approve', 'reject', 'wait']).default('wait'),
+    reason: z.string().min(1).max(1000).optional(),
+  })
+  .catchall(z.unknown())
 export type ElicitedDecision = z.infer<typeof decision>
+
+const SET = 'set_'
+
+/** The inputs as the form has them, where each has its present value at first. */
+export const editsIn = (answer: ElicitedDecision): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(answer).flatMap(([name, value]) => (name.startsWith(SET) ? [[name.slice(SET.length), value]] : [])))
+
+/** A field for each input that is a text, a number or a truth value. */
+function editFields({ inputs }: StoredApproval): Properties {
+  const shown = Object.entries(inputs).map(([name, value]) => [name, value, typeof value] as const)
+  return Object.fromEntries(
+    shown.flatMap(([name, value, type]) =>
+      type === 'string' || type === 'number' || type === 'boolean'
+        ? [
+            [
+              `${SET}${name}`,
+              { type, title: name, default: value, description: 'Change it to approve another value.' } as Properties[string],
+            ],
+          ]
+        : [],
+    ),
+  )
+}
 
 /** An answer that does not fit the form counts as declined. */
 function answerTo<Content>(responses: Responses, key: string, schema: z.ZodType<Content>): ElicitedAnswer<Content> {
@@ -75,6 +101,7 @@ export function approvalForm(approval: StoredApproval, principal: Principal): In
       properties: {
         decision: { type: 'string', enum: [...choices, 'wait'], title: 'Decision', description: '`wait` leaves it to another person.' },
         reason: { type: 'string', title: 'Reason', maxLength: 1000 },
+        ...(choices.includes('approve') && editFields(approval)),
       },
       required: ['decision'],
     },

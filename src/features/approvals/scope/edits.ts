@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { sameJson, type JsonFields } from '../../../base/json.ts'
+import type { AnchoredCall } from '../../../contract/settings/anchors.ts'
+import type { Lanes } from '../../../engine/effects/wiring.ts'
+import type { SkillCache } from '../../../engine/skills/skill-cache.ts'
+import { bindInputs, emptyBlackboard } from '../../../skills/plan/blackboard.ts'
+import type { ParkedRun } from '../../../skills/session/ports.ts'
+import { fieldsIn } from '../../../tools/origins/values.ts'
+import { isMask } from '../../../traces/redact.ts'
+
+export type EditParts = Pick<Lanes, 'log' | 'toolbox'> & { skill_cache: Pick<SkillCache, 'find'> }
+
+/** The reason why a run or a call cannot have these inputs; null: they fit its schema. */
+export async function editFlaw(parts: EditParts, held: ParkedRun | { call: AnchoredCall }, edits: JsonFields): Promise<string | null> {
+  const masked = Array.from(fieldsIn(edits)).find(({ value }) => isMask(value))
+  if (masked) return `${masked.path} is a mask, not a value`
+  if (!sameJson(parts.log.clean(edits), edits)) return 'it has a secret, which an approval must not keep'
+  return 'call' in held ? callFlaw(parts, held.call, edits) : runFlaw(parts, held, edits)
+}
+
+async function callFlaw({ toolbox }: EditParts, { tool, input }: AnchoredCall, edits: JsonFields): Promise<string | null> {
+  await toolbox.ready()
+  const found = toolbox.find(tool)
+  if (!found.ok) return found.detail
+  const parsed = found.definition.input.safeParse({ ...input, ...edits })
+  return parsed.success ? null : `it does not fit the input of ${tool}: ${z.prettifyError(parsed.error)}`
+}
+
+async function runFlaw({ skill_cache }: EditParts, { skill_id, version, inputs }: ParkedRun, edits: JsonFields): Promise<string | null> {
+  const skill = await skill_cache.find(skill_id, version)
+  if (!skill) return `there is no skill ${skill_id}@${version} any more`
+  const { manifest } = skill
+  const secret = manifest.signature.inputs.find((input) => input.secret && Object.hasOwn(edits, input.name))
+  if (secret) return `${secret.name} is a secret, which nobody gives`
+  const { missing, wrong, unknown } = bindInputs(manifest, { ...inputs, ...edits }, emptyBlackboard())
+  const none = missing.find(({ name }) => Object.hasOwn(edits, name))
+  if (none) return `${none.name} needs a value`
+  const [other] = wrong
+  if (other) return `${other.name} must be of type ${other.type}`
+  return unknown[0] === undefined ? null : `${skill_id} has no input ${unknown[0]}`
+}
