@@ -10,7 +10,7 @@ import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
 import { fullInbox } from './figures/inbox.ts'
-import { queueGrouped, queuePath, queueRate } from './figures/queue.ts'
+import { queueGrouped, queueLone, queuePath, queueRate } from './figures/queue.ts'
 import { ledgerBatches, ledgerSingle } from './figures/ledger.ts'
 import { overviewPaint } from './figures/overview.ts'
 import { replayOfTurn } from './figures/replay.ts'
@@ -32,6 +32,7 @@ const figures: Figure[] = [
   queuePath,
   queueGrouped,
   queueRate,
+  queueLone,
   exported,
   directPath,
   reflexDirect,

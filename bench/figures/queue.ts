@@ -1,6 +1,6 @@
-import { ended, type ReflexClient } from '../clients.ts'
+import { ended, until, type ReflexClient } from '../clients.ts'
 import type { Bench, Figure, Side } from '../figure.ts'
-import { batches, concurrently, loginLines, rateToOutcomes } from '../load.ts'
+import { batches, concurrently, loginLines, rate, rateToOutcomes } from '../load.ts'
 
 const EVENTS = 5000
 /** Enough that neither side waits for its senders. */
@@ -36,6 +36,57 @@ export const queueRate: Figure = {
   unit: 'events/s',
   target: { at_least: 6000 },
   ours: async (reflex, { count }) => toOutcomes(reflex, count(EVENTS), 4),
+}
+
+const LONE_SCOPES = 1000
+const SENDERS = 50
+/** The queue delivers in order: these have their outcomes last. */
+const LAST = 20
+
+/** Scopes that have had an event before. */
+export const queueLone: Figure = {
+  name: 'queue-lone',
+  what: 'a lone event in each of 1,000 scopes, by 50 senders, to the last outcome, against one insert an object',
+  unit: 'events/s',
+  target: { at_least: 0.2 },
+  ours: async (reflex, { count }) => {
+    const counted = async (scope: string) => ended(await reflex.state(scope))
+    return loneEvents(count(LONE_SCOPES), { scopeOf: (index) => `ssh/lone-${index}`, counted, send: (body) => reflex.publish(body) })
+  },
+  bare: async ({ bare, count }) =>
+    loneEvents(count(LONE_SCOPES), {
+      scopeOf: (index) => `ssh-lone-${index}`,
+      counted: (scope) => bare.count(scope),
+      send: (body) => bare.each(body),
+    }),
+}
+
+type Lone = { scopeOf: (index: number) => string; counted: (scope: string) => Promise<number>; send: (body: string) => Promise<unknown> }
+
+function loneEvents(count: number, { scopeOf, counted, send }: Lone): Side {
+  let rounds = 0
+  const round = async () => {
+    const lines = loginLines(count, scopeOf)
+    const scopes = lines.map(({ scope }) => scope)
+    rounds += 1
+    const all = (some: readonly string[]) =>
+      concurrently(
+        some,
+        (scope) => until(async () => (await counted(scope)) >= rounds, { what: `the event of ${scope}`, timeout_ms: 120_000 }),
+        LAST,
+      )
+    const events = await rate(count, async () => {
+      await concurrently(
+        lines.map((line) => JSON.stringify([line])),
+        send,
+        SENDERS,
+      )
+      await all(scopes.slice(-LAST))
+    })
+    await all(scopes)
+    return events
+  }
+  return { measure: round }
 }
 
 export function toOutcomes(reflex: ReflexClient, count: number, senders: number): Side {

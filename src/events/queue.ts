@@ -24,6 +24,18 @@ let armedAt = 0
 let recent = new Map<string, string>()
 let older = new Map<string, string>()
 
+/** More events are sent at once: their messages are full. */
+const MOST_SHARING = 99
+/** A send that takes longer may have ended with its request: others do not wait for it. */
+const STUCK_MS = 2000
+const UNANSWERED_MS = 10_000
+
+type Sent = { known: ReadonlyMap<string, string>; failed: ReadonlySet<Event> }
+type Group = { events: Clean<Event>[]; sent: Promise<Sent> }
+/** `next`: what is sent once `last` has ended. */
+type Lane = { last: Promise<unknown>; since: number; next: Group | null }
+const lanes = new WeakMap<Env, Lane>()
+
 /**
  * Sends events through the queue before the request is answered. D1 also records them, so that the
  * sweep finds lost ones, unless the deployment relies on its queue alone.
@@ -34,7 +46,51 @@ export async function enqueue(
   events: readonly Clean<Event>[],
   now: number,
 ): Promise<Enqueued> {
-  const sentBefore = remember(events)
+  const before = remember(events)
+  const unanswered = { known: new Map<string, string>(), failed: new Set<Event>(events) }
+  const [{ known, failed }, armed] = await Promise.all([
+    Promise.race([shareSend(env, context, events, now), scheduler.wait(UNANSWERED_MS).then(() => unanswered)]),
+    arm(env, now),
+  ])
+  const unsure: ReadonlySet<Event> = armed ? new Set(events.filter((event) => failed.has(event))) : new Set(events)
+  for (const { scope, id } of unsure) for (const sent of [recent, older]) sent.delete(`${scope} ${id}`)
+  const own = events.flatMap(({ scope, id }) => {
+    const trace = known.get(`${scope} ${id}`)
+    return trace === undefined ? [] : [[`${scope} ${id}`, trace] as const]
+  })
+  return { known: new Map([...before, ...own]), unsure }
+}
+
+/** Few events of requests that arrive during a send share the next: a message, and a note in D1. */
+function shareSend(env: Env, context: Pick<ExecutionContext, 'waitUntil'>, events: readonly Clean<Event>[], now: number): Promise<Sent> {
+  if (events.length > MOST_SHARING) return sendNow(env, context, events, now)
+  const known = lanes.get(env)
+  const lane: Lane = known && now - known.since < STUCK_MS ? known : { last: Promise.resolve(), since: now, next: null }
+  lanes.set(env, lane)
+  if (lane.next && lane.next.events.length <= MOST_SHARING) {
+    lane.next.events.push(...events)
+    return lane.next.sent
+  }
+  const gathered = [...events]
+  const sent = lane.last.then(() => {
+    if (lane.next?.events === gathered) lane.next = null
+    lane.since = Date.now()
+    return sendNow(env, context, gathered, now)
+  })
+  lane.next = { events: gathered, sent }
+  lane.last = sent.catch(() => {})
+  lane.since = now
+  // It serves other requests, too, although the client of this one may leave.
+  context.waitUntil(lane.last)
+  return sent
+}
+
+async function sendNow(
+  env: Env,
+  context: Pick<ExecutionContext, 'waitUntil'>,
+  events: readonly Clean<Event>[],
+  now: number,
+): Promise<Sent> {
   const batches = grouped(pack(events)).map((group) => {
     const id = newBatchId(now)
     return { id, messages: group.map((message) => ({ ...message, batch: id })), events: group.flatMap((message) => message.events) }
@@ -44,17 +100,14 @@ export async function enqueue(
     return null
   })
   context.waitUntil(noted)
-  const [known, failed, armed] = await Promise.all([
+  const [known, failed] = await Promise.all([
     Promise.race([noted, scheduler.wait(QUICK_MS).then(() => null)]),
     send(
       env,
       batches.map(({ messages }) => messages),
     ),
-    arm(env, now),
   ])
-  const unsure: ReadonlySet<Event> = armed ? failed : new Set(events)
-  for (const { scope, id } of unsure) for (const sent of [recent, older]) sent.delete(`${scope} ${id}`)
-  return { known: new Map([...sentBefore, ...(known ?? [])]), unsure }
+  return { known: known ?? new Map(), failed }
 }
 
 /** Sends each group in one call. Returns the events that the queue may not have accepted. */
@@ -122,26 +175,26 @@ const isFields = (value: unknown): value is { [name: string]: unknown } => typeo
 
 export type PackedMessage = { message: QueueMessage; bytes: number }
 
-/** Packs the events of each scope into messages: a queue is billed, and limited, by the message. */
-export function pack(events: readonly Event[], batch?: string): PackedMessage[] {
-  return Array.from(Map.groupBy(events, ({ scope }) => scope)).flatMap(([scope, group]) =>
-    packScope({ scope, ...(batch && { batch }) }, group),
-  )
-}
+const MOST_EVENTS = 100
 
-function packScope(head: Omit<QueueMessage, 'events'>, group: readonly Event[]): PackedMessage[] {
+/** Packs events into messages, each scope's together: a queue bills and limits the message. */
+export function pack(events: readonly Event[], batch?: string): PackedMessage[] {
   const packed: PackedMessage[] = []
-  for (const event of group) {
+  for (const event of Array.from(Map.groupBy(events, ({ scope }) => scope).values()).flat()) {
     const bytes = byteLength(JSON.stringify(event)) + 1
     const last = packed.at(-1)
-    if (last && last.bytes + bytes <= limits.queue_message_bytes) {
+    if (last && last.bytes + bytes <= limits.queue_message_bytes && last.message.events.length < MOST_EVENTS) {
       last.message.events.push(event)
       last.bytes += bytes
     } else {
-      packed.push({ message: { ...head, events: [event] }, bytes })
+      packed.push({ message: { ...(batch && { batch }), events: [event] }, bytes })
     }
   }
-  return packed
+  return packed.map(({ message, bytes }) => {
+    const scopes = new Set(message.events.map(({ scope }) => scope))
+    // An older Worker reads messages of one scope, which they name.
+    return { message: scopes.size > 1 ? message : { scope: message.events[0]?.scope ?? '', ...message }, bytes }
+  })
 }
 
 const MOST_MESSAGES = 100

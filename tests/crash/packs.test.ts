@@ -25,6 +25,13 @@ async function listed(scope?: string): Promise<string[]> {
   return ids
 }
 
+async function deliver(bindings: typeof env, attempts: number, bodies: object[]) {
+  const messages = bodies.map((body, index) => ({ id: `m${index}`, timestamp: new Date(), attempts, body }))
+  const batch = createMessageBatch('reflex-events', messages)
+  await worker.queue(batch, bindings)
+  return getQueueResult(batch, createExecutionContext())
+}
+
 /** D1 whose call number `at` is not made, or is made and not answered. It counts its calls. */
 function dyingAt(place: Place | null): { db: D1Database; calls: () => number } {
   let calls = 0
@@ -123,19 +130,14 @@ describe('each event is listed once', () => {
         },
         unpacked: () => Promise.reject(new Error('the process died')),
       })
-      const deliver = async (bindings: typeof env, attempts: number) => {
-        const batch = createMessageBatch('reflex-events', [{ id: 'm', timestamp: new Date(), attempts, body: { events } }])
-        await worker.queue(batch, bindings)
-        return getQueueResult(batch, createExecutionContext())
-      }
       const EVENTS = { send: () => Promise.reject(new Error('the process died')) }
       const bindings = Object.assign({}, env, { DB: dying.db, SCOPE: { getByName: scopeOf }, EVENTS }) as unknown as typeof env
-      const first = await deliver(bindings, 1)
+      const first = await deliver(bindings, 1, [{ events }])
       const missing = async () => {
         const found = await Promise.all(events.map(async ({ scope }) => (await listed(scope)).length))
         return found.filter((count) => count !== 1).length
       }
-      await deliver(env, 2)
+      await deliver(env, 2, [{ events }])
       return { calls: dying.calls(), retried: first.retryMessages.length, missing: await missing() }
     }
     const calm = await run(null, 'D1')
@@ -144,6 +146,33 @@ describe('each event is listed once', () => {
     for (const side of sides) {
       expect(await run({ at: 1, side }, 'D1')).toMatchObject({ retried: 1, missing: 0 })
       for (const at of [0, 1]) expect(await run({ at, side }, 'answer')).toMatchObject({ retried: 1, missing: 0 })
+    }
+  })
+
+  test.each([
+    ['before', 0],
+    ['after', 1],
+  ] as const)('and accepted once, if the consumer dies %s it has sent again what a scope did not take', async (_side, sends) => {
+    const [fine, away] = [freshScope(), freshScope()]
+    const events = [note(fine, 'noise'), note(away, 'noise'), note(fine, 'noise')]
+    const sent: object[] = []
+    const send = async (message: object) => {
+      if (sends > 0) sent.push(message)
+      throw new Error('the process died')
+    }
+    const refuses = { accept: () => Promise.reject(new Error('away')) }
+    const SCOPE = { getByName: (name: string) => (name === away ? refuses : stubOf(name)) }
+    const dying = Object.assign({}, env, { SCOPE, EVENTS: { send } }) as unknown as typeof env
+    expect((await deliver(dying, 1, [{ events }])).retryMessages).toHaveLength(1)
+    expect(sent).toHaveLength(sends)
+    // The queue has the old message, and perhaps the new one.
+    await deliver(env, 2, [{ events }, ...sent])
+    for (const [scope, count] of [
+      [fine, 2],
+      [away, 1],
+    ] as const) {
+      expect((await stubOf(scope).state()).counters.accepted).toBe(count)
+      expect(await listed(scope)).toHaveLength(count)
     }
   })
 

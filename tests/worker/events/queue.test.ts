@@ -271,7 +271,7 @@ describe('the queue path', () => {
     await until(async () => (await stubOf(refused).state()).counters.accepted === second.length, 'the rest is delivered')
   })
 
-  test('packs many events of one scope into a message, none over the limit', () => {
+  test('packs many events into a message, those of one scope in their order, none over the limit', () => {
     const events = [
       ...Array.from({ length: 300 }, (_, index) => note('a', `${index}`.repeat(100))),
       ...Array.from({ length: 3 }, () => note('b', '€'.repeat(20_000))),
@@ -280,9 +280,61 @@ describe('the queue path', () => {
     expect(packed.length).toBeLessThan(10)
     for (const { message, bytes } of packed) {
       expect(bytes).toBeLessThanOrEqual(100_000)
-      expect(new Set(message.events.map(({ scope }) => scope))).toEqual(new Set([message.scope]))
+      expect(message.events.length).toBeLessThanOrEqual(100)
+      const scopes = new Set(message.events.map(({ scope }) => scope))
+      expect(message.scope).toBe(scopes.size === 1 ? [...scopes][0] : undefined)
     }
     expect(packed.flatMap(({ message }) => message.events)).toEqual(events)
+    const lone = Array.from({ length: 250 }, (_, index) => note(`lone/${index}`, 'a'))
+    expect(pack(lone).map(({ message }) => message.events.length)).toEqual([100, 100, 50])
+  })
+
+  test('shares a message and a note among the requests that arrive during a send', async () => {
+    const scopes = Array.from({ length: 20 }, () => freshScope())
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const sent: QueueMessage[][] = []
+    const EVENTS = {
+      sendBatch: async (batch: { body: QueueMessage }[]) => {
+        sent.push(batch.map(({ body }) => body))
+        if (sent.length === 1) await promise
+      },
+    }
+    const slow = Object.assign({}, env, { EVENTS })
+    const request = (scope: string) => enqueue(slow, createExecutionContext(), [note(scope, 'a')], Date.now())
+    const first = request(freshScope())
+    await until(async () => sent.length === 1, 'the first is being sent')
+    const requests = [first, ...scopes.map(request)]
+    resolve()
+    for (const answer of await Promise.all(requests)) expect(answer).toEqual({ known: new Map(), unsure: new Set() })
+    expect(sent.map((batch) => batch.map(({ events }) => events.length))).toEqual([[1], [20]])
+    expect(await env.DB.prepare('SELECT count(*) AS n FROM queued').first('n')).toBe(2)
+  })
+
+  test('tells each request of a shared send that failed, and the next is sent', async () => {
+    const [one, two] = [note(freshScope(), 'a'), note(freshScope(), 'b')]
+    let away = true
+    const EVENTS = { sendBatch: async () => (away ? Promise.reject(new Error('away')) : undefined) }
+    const failing = Object.assign({}, env, { EVENTS })
+    const requests = [one, two].map((event) => enqueue(failing, createExecutionContext(), [event], Date.now()))
+    expect((await Promise.all(requests)).map(({ unsure }) => [...unsure])).toEqual([[one], [two]])
+    away = false
+    expect((await enqueue(failing, createExecutionContext(), [two], Date.now())).unsure.size).toBe(0)
+  })
+
+  test('does not wait for a send whose request has ended without an answer', async () => {
+    const now = Date.now()
+    let sends = 0
+    const EVENTS = {
+      sendBatch: async () => {
+        sends += 1
+        if (sends === 1) await new Promise(() => {})
+      },
+    }
+    const stuck = Object.assign({}, env, { EVENTS })
+    void enqueue(stuck, createExecutionContext(), [note(freshScope(), 'a')], now)
+    await until(async () => sends === 1, 'the first is being sent')
+    expect((await enqueue(stuck, createExecutionContext(), [note(freshScope(), 'b')], now + 3000)).unsure.size).toBe(0)
+    expect(sends).toBe(2)
   })
 })
 
