@@ -129,7 +129,7 @@ describe('a decision model between reflexes and turns', () => {
       agent_version: 'test-agent beside system-one',
     })
     // An audit draws one act in twenty by the event's id. It does not draw this one.
-    const [decided] = await sendAndSettle(stubOf(scope), note(scope, 'second', { id: 'not-drawn' }))
+    const [decided] = await sendAndSettle(stubOf(scope), note(scope, 'second', { id: 'second-1' }))
     expect(decided).toMatchObject({ outcome: { by: 'decision' } })
     expect(textsOf(scope)).toEqual(['second'])
     expect(await replayed(decided?.event.meta.trace_id)).toMatchObject({ equivalent: true, changed: 0, unknown: [] })
