@@ -5,6 +5,7 @@ import type { Event } from '../../src/core/event.ts'
 import type { WindowCounts } from '../../src/reflexes/reflex-context.ts'
 import type { JsonFields } from '../../src/base/json.ts'
 import { drawOf, hashOf } from './draw.ts'
+import { rowsOf, tableNames } from './tables.ts'
 
 /** An event with its context, and the decision that is right. */
 export type Item = { id: string; at: number; source: string; saw: Saw; label: EpisodeAct[] }
@@ -234,7 +235,29 @@ function changed(directory: string): Input {
   }
 }
 
+/** A public table. `shifts`: from the middle on, the two most frequent labels change places. */
+const table =
+  (named: string, shifts: boolean) =>
+  (directory: string): Input => {
+    const { rows } = rowsOf(named, directory, 'real')
+    const items = rows.map(({ saw, own }, index): Item => {
+      const label = shifts && index >= rows.length / 2 && own < 2 ? 1 - own : own
+      return { id: `${named}-${index}`, at: index * 1000, source: named, saw, label: label === 0 ? [] : tool(`t${label}`, {}) }
+    })
+    return {
+      name: shifts ? `${named}, shifted` : named,
+      items,
+      trusted: new Set([named, ...items.slice(0, 1).map(({ saw }) => saw.event.source)]),
+    }
+  }
+
 export const inputs: Record<string, (directory: string) => Input> = {
+  ...Object.fromEntries(
+    tableNames.flatMap((named) => [
+      [named, table(named, false)],
+      [`${named}-shifted`, table(named, true)],
+    ]),
+  ),
   ssh,
   bursts,
   hdfs,

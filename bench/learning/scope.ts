@@ -29,7 +29,7 @@ import {
 import { sampleContext } from '../../src/reflexes/reflex-context.ts'
 import { runReflex } from '../../src/reflexes/run-reflex.ts'
 import type { Sandbox } from '../../src/reflexes/sandbox.ts'
-import { countAct, occasionOf } from '../../src/evidence/draw.ts'
+import { countAct, countAnswer, occasionOf } from '../../src/evidence/draw.ts'
 import {
   type Bundle,
   bundlesOf,
@@ -134,6 +134,8 @@ export class LearningScope {
     const settled = same(acts, own) ? acts : this.#appeal(item.id, acts)
     const agreed = same(settled, own)
     bundle.audits.push({ index, id, agreed })
+    const pace = paceOf(bundle, fired)
+    putPace(bundle, fired, countAnswer(pace, pace.acts, agreed))
     const changes = observe(bundle, 'audited', { ...fired, index, agreed })
     const drifted = changes.find(({ kind }) => kind === 'drifted')
     if (drifted) {

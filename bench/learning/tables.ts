@@ -49,7 +49,8 @@ const SCALES = [20, 100] as const
 
 type Row = { saw: Saw; own: number }
 
-function rowsOf(name: string, directory: string, kind: Labels): { rows: Row[]; classes: number } {
+/** The rows of a table in an order that does not depend on them. */
+export function rowsOf(name: string, directory: string, kind: Labels): { rows: Row[]; classes: number } {
   const table = TABLES[name]
   if (!table) throw new Error(`there is no table ${name}`)
   const lines = readFileSync(join(directory, table.file), 'utf8').trim().split(/\r?\n/)

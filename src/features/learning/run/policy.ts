@@ -104,13 +104,26 @@ export function otherDecision(
   return words === 'said' ? (answers.find((one) => same(decided(one), now)) ?? now) : now
 }
 
+/** Older decisions that were equal, from which on a decision is known by its arguments. */
+const LEAST_EQUAL = 20
+
 /**
  * Episodes that still teach after a drift at the place `since`: older ones that a drifted reflex
- * decides (`fired`), or that were decided like those, do not.
+ * decides (`fired`), or that were decided like those, do not. If its wrong decisions since then
+ * are equal to many older ones, only those are forgotten, and what is right instead of them.
  */
 export function withoutForgotten(episodes: readonly Episode[], fired: readonly (readonly EpisodeAct[] | null)[], since: number): Episode[] {
-  const forgotten = new Set(fired.flatMap((acts) => (acts === null ? [] : [keyOf(withoutWords(acts))])))
-  return episodes.filter(({ log_seq, acts }, at) => log_seq >= since || (fired[at] == null && !forgotten.has(keyOf(withoutWords(acts)))))
+  const keys = episodes.map(({ acts }) => keyOf(withoutWords(acts)))
+  const own = fired.map((acts) => acts && keyOf(withoutWords(acts)))
+  const isOld = (at: number): boolean => (episodes[at]?.log_seq ?? 0) < since
+  const older = Map.groupBy(
+    keys.filter((_, at) => isOld(at)),
+    (key) => key,
+  )
+  const wrong = own.flatMap((key, at) => (key === null || isOld(at) || key === keys[at] ? [] : [[key, keys[at]] as const]))
+  const areKnown = wrong.length > 0 && wrong.every(([key]) => (older.get(key)?.length ?? 0) >= LEAST_EQUAL)
+  const forgotten = new Set<unknown>(areKnown ? wrong.flat() : own.filter((key) => key !== null))
+  return episodes.filter((_, at) => !isOld(at) || !(forgotten.has(keys[at]) || forgotten.has(own[at])))
 }
 
 export const same = (one: readonly EpisodeAct[], other: readonly EpisodeAct[]): boolean => keyOf(one) === keyOf(other)
