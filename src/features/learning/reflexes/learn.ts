@@ -153,7 +153,7 @@ function* writeRules({ episodes, prepared, isGood }: Of, judged: readonly HeldOu
   for (const [own, decision] of classes.classes.entries()) {
     yield
     const held_out = judged[own] ?? NONE
-    const reflex = isGood(held_out, own) ? rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
+    const reflex = isGood(held_out, own) ? yield* rulesReflex({ episodes, prepared, own, decision, held_out }, rules[own] ?? []) : null
     const reason = reflex === null ? reasonOf(held_out) : sizeReason(reflex)
     if (reflex !== null && reason === null) written.reflexes.push(reflex)
     else written.refused.push(refusalOf(prepared, own, reason ?? ''))
@@ -173,7 +173,7 @@ function* writeTable(
     Array.from({ length: matrix.size }, (_, index) => index),
   )
   yield
-  const reflex = scorerReflex({ episodes, prepared, held_out: byClass }, { scorer, leads })
+  const reflex = yield* scorerReflex({ episodes, prepared, held_out: byClass }, { scorer, leads })
   const reason = sizeReason(reflex)
   const refused = classes.classes.flatMap((_, own) =>
     leads[own] == null || reason !== null ? [refusalOf(prepared, own, reason ?? reasonOfTable(byClass[own] ?? NONE))] : [],

@@ -2,11 +2,12 @@ import type { Episode } from '../episode.ts'
 import { and, bitsOf, count, indexesOf, without } from './facts/bits.ts'
 import type { DecisionClass, ActTemplate, OutputSlot, ActionTemplate } from './classes.ts'
 import type { HeldOut, PreparedEpisodes } from './judge.ts'
-import { fieldSpansOf, textSpansOf, type FieldSpan, type NumberRange, type TextSpans } from './facts/ranges.ts'
+import { fieldSpansOf, textSpansIn, type FieldSpan, type NumberRange, type TextSpans } from './facts/ranges.ts'
 import { coveredBy, type Rule } from './rules.ts'
 import { looksAt, packed, type TableScorer } from './scorer/fit.ts'
 import { quote, LONGEST_TEXT, WORDS_SOURCE } from './facts/text.ts'
 import { valueAt, type Condition, conditionCode, type Literal, pathCode, pathKey, REPEATS } from './facts/condition.ts'
+import type { Steps } from '../../../base/steps.ts'
 import { withWeights } from '../../../reflexes/weights.ts'
 import { isJsonFields, type Json } from '../../../base/json.ts'
 import { REPEATS_SOURCE } from './facts/repeats.ts'
@@ -24,8 +25,8 @@ type RuleProgram = {
   title: readonly string[]
   guards: readonly RuleGuard[]
   fields: readonly FieldSpan[]
-  /** The numbers in a text that the conditions ask about. */
-  spansIn: (path: readonly string[]) => TextSpans | null
+  /** The numbers in the texts that the conditions ask about. */
+  spansIn: (paths: Iterable<readonly string[]>) => Steps<TextSpans[]>
   acts: readonly ActTemplate[]
   rules: readonly ShownRule[]
 }
@@ -34,7 +35,7 @@ const WIDTH = 110
 const LONGEST_EXAMPLE = 140
 
 /** JavaScript for the sandbox. All text from events is quoted, in comments too. */
-function codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): string {
+function* codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): Steps<string> {
   const conditions = rules.flatMap(({ literals }) => literals.map(({ condition }) => condition))
   const paths = new Map(
     conditions.flatMap((condition) =>
@@ -42,7 +43,7 @@ function codeOf({ title, guards, fields, spansIn, acts, rules }: RuleProgram): s
     ),
   )
   const texts = new Map([...paths.keys()].sort().map((key, index) => [key, `text${index === 0 ? '' : index + 1}`]))
-  const spans = [...paths.values()].flatMap((path) => spansIn(path) ?? [])
+  const spans = yield* spansIn(paths.values())
   const isOfWindow = (condition: Condition): boolean => 'path' in condition && condition.path[0] === 'window'
   const body = [
     ...guards.filter((guard) => guard === 'unheard' || 'values' in guard || conditions.some(isOfWindow)).map(guardCode),
@@ -365,28 +366,29 @@ export type LearnedReflex = {
 
 type Base = { episodes: readonly Episode[]; prepared: PreparedEpisodes; own: number; decision: DecisionClass; held_out: HeldOut }
 
-export function rulesReflex(base: Base, rules: readonly Rule[]): LearnedReflex | null {
+export function* rulesReflex(base: Base, rules: readonly Rule[]): Steps<LearnedReflex | null> {
   if (rules.length === 0) return null
   const positive = ownOf(base)
   const shown = rules.map(({ literals, covered, support, exceptions }): ShownRule => {
     return { literals, support, exceptions, examples: examplesOf(base.episodes, indexesOf(and(covered, positive))) }
   })
   const wrong = without(coveredBy(rules, base.episodes.length), positive)
-  return reflexOf(base, 'rules', shown, count(wrong))
+  return yield* reflexOf(base, 'rules', shown, count(wrong))
 }
 
 const ownOf = ({ prepared: { matrix, classes }, own }: Pick<Base, 'prepared' | 'own'>) =>
   bitsOf(matrix.size, (index) => classes.of[index] === own)
 
-function reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRule[], exceptions: number): LearnedReflex {
+function* reflexOf(base: Base, by: LearnedReflex['by'], rules: readonly ShownRule[], exceptions: number): Steps<LearnedReflex> {
   const { episodes, decision, held_out } = base
   const indexes = indexesOf(ownOf(base))
   const taught = indexes.map((index) => episodes[index] as Episode)
-  const code = codeOf({
+  yield
+  const code = yield* codeOf({
     title: [...titleOf(base), `Its decision: ${quote(decision.key)}.`],
     guards: [...(decision.unheard ? (['unheard'] as const) : []), ...guardsOf(taught, episodes)],
     fields: fieldSpansOf(taught),
-    spansIn: (path) => textSpansOf(taught, path),
+    spansIn: (paths) => textSpansIn(taught, paths),
     acts: decision.acts,
     rules,
   })
@@ -400,26 +402,29 @@ type TableBase = Pick<Base, 'episodes' | 'prepared'> & { held_out: readonly Held
 type Leading = { scorer: TableScorer; leads: readonly (number | null)[] }
 
 /** A reflex for all decisions, which takes the decision that leads by enough points. */
-export function scorerReflex({ episodes, prepared, held_out }: TableBase, { scorer, leads }: Leading): LearnedReflex {
+export function* scorerReflex({ episodes, prepared, held_out }: TableBase, { scorer, leads }: Leading): Steps<LearnedReflex> {
   const { classes, of } = prepared.classes
   const taken = classes.flatMap((decision, own) => (leads[own] == null ? [] : [{ decision, own, lead: leads[own] }]))
   const indexes = episodes.flatMap((_, index) => (leads[of[index] ?? -1] == null ? [] : [index]))
   const taught = indexes.map((index) => episodes[index] as Episode)
   const asked = looksAt(scorer, { saws: taught.map(({ saw }) => saw), names: classes.map(({ key }) => key) })
-  const decisions = taken.map(({ decision, own, lead }): CodeDecision => {
+  const decisions: CodeDecision[] = []
+  for (const { decision, own, lead } of taken) {
+    yield
     const mine = indexesOf(ownOf({ prepared, own }))
     const members = mine.map((index) => episodes[index] as Episode)
-    return {
+    decisions.push({
       own,
       lead,
       title: `${quote(decision.key)}: ${mine.length} decisions. For example:`,
       examples: examplesOf(episodes, mine),
       guards: [...(decision.unheard ? (['unheard'] as const) : []), typesOf(members)],
       acts: decision.acts,
-      spans: asked.texts.flatMap((path) => textSpansOf(members, path) ?? []),
+      spans: yield* textSpansIn(members, asked.texts),
       fields: fieldSpansOf(members).filter(({ path }) => !asked.isNumber(path)),
-    }
-  })
+    })
+  }
+  yield
   const total = sumOf(held_out)
   const { source, weights } = packed(scorer)
   const code = scorerCodeOf({

@@ -1,5 +1,6 @@
 import type { Episode } from '../../episode.ts'
-import { numbersIn } from '../../../../evidence/numbers.ts'
+import type { Steps } from '../../../../base/steps.ts'
+import { numbersIn, type NumberReading } from '../../../../evidence/numbers.ts'
 import { type ContextPath, valueAt } from './condition.ts'
 
 export type NumberRange = readonly [low: number, high: number]
@@ -17,13 +18,28 @@ const OLDER = 0.7
 /** Newer decisions that a span may miss. Ids and counters miss most of them: they have no span. */
 const MOST_MISSED = 0.02
 const MOST_PLACES = 40
+/** Texts that are read in a step. */
+const STEP = 100
 /** Beyond the values seen by the gap that so many values leave: the next one is rarely outside. */
 const GAPS = 3
 
-/** The spans of the numbers in a text of the episodes of one decision, oldest first. */
-export function textSpansOf(episodes: readonly Episode[], path: ContextPath): TextSpans | null {
-  const texts = episodes.map(({ saw }) => valueAt(saw, path))
-  const read = texts.map((text) => (typeof text === 'string' ? numbersIn(text) : []))
+/** The spans of the numbers in texts of the episodes of one decision, oldest first. */
+export function* textSpansIn(episodes: readonly Episode[], paths: Iterable<ContextPath>): Steps<TextSpans[]> {
+  const spans: TextSpans[] = []
+  for (const path of paths) {
+    const found = yield* textSpansOf(episodes, path)
+    if (found) spans.push(found)
+  }
+  return spans
+}
+
+function* textSpansOf(episodes: readonly Episode[], path: ContextPath): Steps<TextSpans | null> {
+  const read: NumberReading[][] = []
+  for (const { saw } of episodes) {
+    if (read.length % STEP === 0) yield
+    const text = valueAt(saw, path)
+    read.push(typeof text === 'string' ? numbersIn(text) : [])
+  }
   if (read.length < LEAST) return null
   const counts = new Map<string, number>()
   for (const numbers of read) for (const { place } of numbers) counts.set(place, (counts.get(place) ?? 0) + 1)
@@ -31,10 +47,12 @@ export function textSpansOf(episodes: readonly Episode[], path: ContextPath): Te
     .filter(([, count]) => count >= LEAST)
     .sort(([one, left], [other, right]) => right - left || (one < other ? -1 : 1))
   const places = common.slice(0, MOST_PLACES).map(([place]) => place)
-  const at = places.toSorted().map((place) => {
+  const at: (readonly [place: string, accepted: NumberRange | 'any'])[] = []
+  for (const place of places.toSorted()) {
+    yield
     const values = read.map((numbers) => numbers.flatMap((number) => (number.place === place ? [number.value] : [])))
-    return [place, spanOf(values) ?? 'any'] as const
-  })
+    at.push([place, spanOf(values) ?? 'any'])
+  }
   const rest = read.map((numbers) => numbers.flatMap(({ place, value }) => (places.includes(place) ? [] : [value])))
   const others = rest.every((values) => values.length === 0) ? 'none' : (spanOf(rest) ?? 'any')
   return others === 'any' && at.every(([, accepted]) => accepted === 'any') ? null : { path, at, others }
