@@ -22,6 +22,8 @@ export class LinkedLog {
   now = 0
   log!: Log
   links!: RowLinks
+  /** All that was executed. */
+  readonly statements: string[] = []
 
   constructor({ key = RECEIPTS_KEY, sqlite = new DatabaseSync(':memory:') }: { key?: string; sqlite?: DatabaseSync } = {}) {
     this.sqlite = sqlite
@@ -35,7 +37,10 @@ export class LinkedLog {
   get database(): Database {
     // node:sqlite takes no ArrayBuffer.
     const bound = (value: SQLInputValue | ArrayBuffer) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value)
-    const all = (sql: string, ...params: (SQLInputValue | ArrayBuffer)[]) => this.sqlite.prepare(sql).all(...params.map(bound))
+    const all = (sql: string, ...params: (SQLInputValue | ArrayBuffer)[]) => {
+      this.statements.push(sql)
+      return this.sqlite.prepare(sql).all(...params.map(bound))
+    }
     const first = (sql: string, ...params: SQLInputValue[]) => all(sql, ...params)[0]
     return { all, allHidden: all, each: all, first, read: (_: string, otherwise: unknown) => otherwise } as unknown as Database
   }
@@ -105,7 +110,7 @@ export const said = (content: string, trace_id = TRACE): NewEntry => ({
 export async function sampleLog(): Promise<LinkedLog> {
   const linked = new LinkedLog()
   const other = 'b'.repeat(32)
-  for (const [row, size] of [1, 3, 9, 64, 70, 2].entries()) {
+  for (const [row, size] of [1, 3, 9, 12, 20, 2].entries()) {
     linked.now += row * 7_000
     const entries = Array.from({ length: size }, (_, at) => said(`words ${row}.${at}`, (at + row) % 4 === 0 ? TRACE : other))
     await linked.write(...entries)

@@ -19,8 +19,10 @@ Example:
 
 export function addVerify(program: Command): void {
   program
-    .command('verify <file>')
-    .description('Check the receipt of a trace: signatures, chain and hashes, then each decision again')
+    .command('verify <file> [others...]')
+    .description(
+      'Check the receipt of a trace: signatures, chain and hashes, then each decision again. [others] are receipts whose logs it must not contradict',
+    )
     .option('--keys <file>', 'the trusted keys, a copy of /.well-known/reflex-receipts.json')
     .addHelpText('after', HELP)
     .action(handler(verify))
@@ -28,14 +30,18 @@ export function addVerify(program: Command): void {
 
 type Outcome = { ok: boolean; flaws: string[]; judgement: Judgement | null; checked: Checked | null; trusted: boolean }
 
-async function verify(session: Session, file: string, { keys }: { keys?: string }): Promise<ExitOutcome> {
-  const [{ checkReceipt }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
+async function verify(session: Session, file: string, others: string[], { keys }: { keys?: string }): Promise<ExitOutcome> {
+  const [{ checkReceipt, forksIn }, { judge }, { compile }, { QuickJsSandbox }] = await Promise.all([
     import('../../../src/features/receipts/verify.ts'),
     import('../../../src/features/receipts/judge.ts'),
     import('../../sandbox/compile.ts'),
     import('../../../src/reflexes/quickjs-sandbox.ts'),
   ])
-  const { flaws, checked } = checkReceipt(fileText(file), keys === undefined ? null : readKeys(keys))
+  const trusted = keys === undefined ? null : readKeys(keys)
+  const { flaws, checked } = checkReceipt(fileText(file), trusted)
+  const beside = others.map((name) => ({ name, ...checkReceipt(fileText(name), trusted) }))
+  flaws.push(...beside.flatMap((other) => other.flaws.map((flaw) => `${other.name}: ${flaw}`)))
+  flaws.push(...forksIn([checked, ...beside.map((other) => other.checked)].filter((one) => one !== null)))
   const sandbox = new QuickJsSandbox(compile(await readFile(join(import.meta.dirname, '../../../src/reflexes/engine/sandbox.wasm'))))
   // Code of a file that was changed is not run.
   const judgement = checked && flaws.length === 0 ? await judge(checked, sandbox).finally(() => sandbox.dispose()) : null

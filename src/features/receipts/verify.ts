@@ -19,6 +19,8 @@ export type CheckedScope = {
   /** Without the first entry of the chain, if all entries of the log are in it. */
   begins: number | null
   heads: readonly Head[]
+  /** The rows that lead to the heads: the first entry, the last one, and the hash. */
+  rows: readonly { first: number; last: number; hash: string }[]
   standing: ReadonlyMap<number, Standing>
   recording: Recording
 }
@@ -61,6 +63,26 @@ function keysOf(own: PublicKeys['keys'], { trusted, flaws }: { trusted: PublicKe
   return new Map((trusted?.keys ?? own).map(({ key, x }) => [key, x]))
 }
 
+/**
+ * Finds logs that contradict each other: two files have rows of one scope at the same place, with
+ * other hashes. The scope was restored to an earlier time, or somebody wrote its log again.
+ */
+export function forksIn(files: readonly Checked[]): string[] {
+  const forks = new Set<string>()
+  for (const parts of Map.groupBy(
+    files.flatMap(({ scopes }) => scopes),
+    ({ scope }) => scope,
+  ).values()) {
+    const rows = parts.flatMap((part) => part.rows).toSorted((one, other) => one.first - other.first || one.last - other.last)
+    for (const [index, row] of rows.entries()) {
+      const before = rows[index - 1]
+      if (!before || before.last < row.first || before.hash === row.hash) continue
+      forks.add(`${parts[0]?.scope}: the files have two logs, which differ at the entry ${row.first}: it was restored or written again.`)
+    }
+  }
+  return [...forks]
+}
+
 class Check {
   readonly #keys: Keys
   readonly #flaws: Flaws
@@ -81,10 +103,11 @@ class Check {
 
   scope({ scope, begins, entries, segments, recording }: z.infer<typeof scopeReceipt>, trace_id: string): CheckedScope {
     const rows = new Map<number, Segment['rows'][number]>()
-    let last = 0
+    const hashed: { first: number; last: number; hash: string }[] = []
     for (const segment of segments) {
-      if ((segment.rows[0]?.seq ?? 0) <= last) this.#flaws.push(`${scope}: rows of the log are there twice, or in another order.`)
-      last = this.#segment(scope, segment)
+      if ((segment.rows[0]?.seq ?? 0) <= (hashed.at(-1)?.last ?? 0))
+        this.#flaws.push(`${scope}: rows of the log are there twice, or in another order.`)
+      hashed.push(...this.#segment(scope, segment))
       for (const row of segment.rows) rows.set(row.seq, row)
     }
     const standing = new Map<number, Standing>()
@@ -105,22 +128,24 @@ class Check {
       sha256: '',
     } as unknown as Recording
     this.#content(whole)
-    return { scope, begins, heads: segments.map(({ head }) => head), standing, recording: whole }
+    return { scope, begins, heads: segments.map(({ head }) => head), rows: hashed, standing, recording: whole }
   }
 
-  /** Returns the last entry that the segment covers. */
-  #segment(scope: string, { before, rows, head }: Segment): number {
+  /** Returns the rows of the segment with their hashes. */
+  #segment(scope: string, { before, rows, head }: Segment): CheckedScope['rows'] {
+    const hashed: { first: number; last: number; hash: string }[] = []
     let hash = before
     let next = rows[0]?.seq ?? 0
     for (const row of rows) {
       if (row.seq !== next) this.#flaws.push(`${scope}: the log has a gap before the entry ${row.seq}.`)
       hash = rowHash(hash, row)
       next = row.seq + row.count
+      hashed.push({ first: row.seq, last: next - 1, hash })
     }
     if (head.hash !== hash || head.seq !== next - 1)
       this.#flaws.push(`${scope}: the chain does not lead to the signed head at ${head.seq}.`)
     if (!this.#isSigned(headText({ scope, ...head }), head)) this.#flaws.push(`${scope}: the head at ${head.seq} is not signed by its key.`)
-    return next - 1
+    return hashed
   }
 
   #entry(scope: string, entry: Proven, rows: ReadonlyMap<number, Segment['rows'][number]>): { value: unknown; standing: Standing } {

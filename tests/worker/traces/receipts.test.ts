@@ -4,7 +4,8 @@ import { judge } from '../../../src/features/receipts/judge.ts'
 import { checkReceipt } from '../../../src/features/receipts/verify.ts'
 import { call } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
-import { evict, freshScope, inObject, note, sendAndSettle, stubOf } from '../../support/scopes.ts'
+import { propose, skill } from '../../support/two-step-skill.ts'
+import { age, evict, freshScope, inObject, note, sendAndSettle, stubOf, until } from '../../support/scopes.ts'
 
 const receiptOf = (scope: string, trace_id: string, query = '') =>
   call(`/v1/traces/${trace_id}/receipt?scope=${encodeURIComponent(scope)}${query}`)
@@ -39,6 +40,17 @@ describe('the receipt of a trace', () => {
     expect(missing).toEqual([])
     expect(new Set(standing)).toEqual(new Set(['signed']))
     expect(decisions.find(({ kind }) => kind === 'reflex')).toMatchObject({ verdict: 'proved' })
+  })
+
+  test('proves the gate and the plan of a skill, which are decided again from the signed manifest', async () => {
+    const scope = freshScope()
+    const { trace_id } = await propose(scope, await skill())
+    const { decisions, divergences, missing } = await checked(scope, trace_id)
+    const proved = decisions.filter(({ verdict }) => verdict === 'proved').map(({ kind }) => kind)
+    expect(divergences).toEqual([])
+    expect(missing).toEqual([])
+    expect(proved).toEqual(expect.arrayContaining(['gate', 'plan', 'step']))
+    expect(decisions.filter(({ verdict }) => verdict !== 'proved')).toEqual([])
   })
 
   test('has the events of other traces as hashes alone, unless it is asked for them', async () => {
@@ -80,6 +92,27 @@ describe('the receipt of a trace', () => {
     expect(of_old.decisions.map(({ verdict }) => verdict)).not.toContain('proved')
     expect(new Set((await checked(scope, recent)).standing)).not.toContain('unsigned')
   })
+})
+
+test('a log that retention has cut keeps the hash of its newest deleted row, from which the chain continues', async () => {
+  const { scope } = await withReflex()
+  const stub = stubOf(scope)
+  await accepted(scope)
+  await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
+  const newest = await inObject(stub, ({ storage }) => storage.sql.exec('SELECT max(seq), chain FROM log').one()['chain'])
+  await age(stub, 8)
+  await until(
+    async () => (await inObject(stub, ({ storage }) => storage.sql.exec('SELECT 1 FROM log').toArray())).length === 0,
+    'all is deleted',
+  )
+  const trace_id = await accepted(scope, 'later')
+  const { text } = await checked(scope, trace_id)
+  const [segment] = (JSON.parse(text) as { scopes: [{ segments: [{ before: string }] }] }).scopes[0].segments
+  expect(segment.before).toBe(
+    Buffer.from(newest as ArrayBuffer)
+      .toString('hex')
+      .slice(0, 64),
+  )
 })
 
 test('the public keys need no key', async () => {
