@@ -114,10 +114,10 @@ def check_segment(keys, scope, segment):
     demand(rows, "a segment has no rows")
     following = rows[0]["seq"]
     for row in rows:
-        seq, at, count = whole(row["seq"]), whole(row["at"]), whole(row["count"])
+        seq, count = whole(row["seq"]), whole(row["count"])
         hash_in(row["root"])
         demand(seq == following and count > 0, f"{scope}: the log has a gap before the entry {seq}")
-        text = f"reflex-row/1\n{before}\n{row['root']}\n{seq}\n{at}\n{count}"
+        text = f"reflex-row/1\n{before}\n{row['root']}\n{seq}\n{count}"
         before = hashlib.sha256(text.encode()).hexdigest()
         following = seq + count
     demand(head["hash"] == before and head["seq"] == following - 1, f"{scope}: the chain does not lead to its head")

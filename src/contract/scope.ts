@@ -115,7 +115,7 @@ export const archivedFile = z
     last_seq: z.int().describe('Every log entry between the two is in the file. Numbers of events may have gaps; parts have none.'),
     rows: count,
     schema_version: z.int(),
-    files: z.array(z.object({ format: z.enum(['jsonl', 'parquet']), path: z.string(), bytes: count, sha256: z.string() })),
+    files: z.array(z.object({ format: z.enum(['jsonl', 'parquet', 'chain']), path: z.string(), bytes: count, sha256: z.string() })),
     archived_at: time,
   })
   .meta({ id: 'ArchivedFile', description: 'Rows that the scope has moved to the archive.' })

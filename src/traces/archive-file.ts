@@ -8,7 +8,20 @@ export const ARCHIVE_SCHEMA = 1
 export type ArchiveKind = 'log' | 'events' | 'parts'
 /** A row as a line of JSON, and its position in the scope; parts of log entries have none. */
 export type ArchiveLine = { seq: number; text: string }
-export type EncodedFile = { format: 'jsonl' | 'parquet'; bytes: Uint8Array; sha256: string }
+/**
+ * The link of a row of the log with the row before, beside its entries. `chain` is hexadecimal;
+ * `splits` says where contexts begin. `leaves` has the hash of an entry whose text is another one
+ * by now, null for others.
+ */
+export type ArchiveLink = {
+  seq: number
+  count: number
+  chain: string | null
+  head: string | null
+  splits: (number | null)[]
+  leaves: (string | null)[]
+}
+export type EncodedFile = { format: 'jsonl' | 'parquet' | 'chain'; bytes: Uint8Array; sha256: string }
 
 type Fields = Record<string, unknown>
 type Column = [name: string, type: keyof typeof TYPES, value: (row: Fields, line: ArchiveLine) => unknown]
@@ -83,13 +96,23 @@ const columnsOf = (scope: string): Record<ArchiveKind, Column[]> => ({
 })
 
 /**
- * Encodes rows as JSONL, then as Parquet: between the two, the caller may do other work. The same
- * rows give the same bytes.
+ * Encodes rows as JSONL, then as Parquet, then their links: between them, the caller may do other
+ * work. The same rows give the same bytes.
  */
-export function* encodeArchive(kind: ArchiveKind, scope: string, lines: readonly ArchiveLine[]): Generator<EncodedFile> {
+export function* encodeArchive(
+  kind: ArchiveKind,
+  scope: string,
+  lines: readonly ArchiveLine[],
+  links: readonly ArchiveLink[] = [],
+): Generator<EncodedFile> {
   yield encoded('jsonl', gzipSync(`${lines.map((line) => line.text).join('\n')}\n`, { level: 3 }))
   yield encoded('parquet', parquetOf(columnsOf(scope)[kind], lines))
+  if (links.some(({ chain }) => chain !== null)) yield encoded('chain', Buffer.from(JSON.stringify(links)))
 }
+
+/** Returns the links of a file's rows, or null if its bytes are not those that were written. */
+export const decodeLinks = (bytes: Uint8Array, sha256: string): ArchiveLink[] | null =>
+  hashOf(bytes) === sha256 ? (JSON.parse(Buffer.from(bytes).toString()) as ArchiveLink[]) : null
 
 /** Returns the lines of a JSONL file, or null if its bytes are not those that were written. */
 export function decodeArchive(bytes: Uint8Array, sha256: string): string[] | null {

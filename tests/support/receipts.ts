@@ -50,7 +50,7 @@ export class LinkedLog {
     const { database } = this
     this.log = new Log(database, () => this.now)
     this.links = new RowLinks({ scope: SCOPE, database, signer: signerOf(this.env), last: this.log.last, now: () => this.now })
-    this.log.linkBy((row) => this.links.link(row))
+    this.log.linkBy(this.links)
   }
 
   /** Writes a row, and waits for the head that it may need. */
@@ -65,7 +65,7 @@ export class LinkedLog {
     const { database, log, links, env } = this
     const own = log.ofTrace(TRACE, 0).entries
     const evidence = await evidenceOf(
-      { database, log, fresh: () => links.head(), computing: unboundedComputing(), shows },
+      { database, log, history: { linked: async () => null }, fresh: () => links.head(), computing: unboundedComputing(), shows },
       own.map(({ seq }) => seq),
     )
     const recording = {

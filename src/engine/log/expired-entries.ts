@@ -1,11 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { iso } from '../../base/time.ts'
+import type { ArchiveLink } from '../../traces/archive-file.ts'
 import type { Database, Unit } from '../../kernel/unit.ts'
-import { type Log, type LogRow, decoded, linesOf } from './log.ts'
+import { type Log, type LogRow, linesOf, textOf } from './log.ts'
 
 /** `last`: no row with an entry after this `seq` is deleted, because D1 needs it. */
 type Expiry = { before: number; last: number }
-export type OldEntries = { day: string; lines: { seq: number; text: string }[] }
+export type OldEntries = { day: string; lines: { seq: number; text: string }[]; links: ArchiveLink[] }
+type StoredRow = LogRow & { at: number; chain: ArrayBuffer | null; head: string | null }
 
 /** The key of the state that has the link of the newest row that was deleted, as hexadecimal. */
 export const CHAIN_FLOOR = 'chain_floor'
@@ -22,21 +24,34 @@ export class ExpiredEntries {
 
   /** The oldest expired rows of one day, up to `bytes` of text. Null if there are none. */
   oldest({ before, last }: Expiry, bytes: number): OldEntries | null {
-    const found: OldEntries = { day: '', lines: [] }
+    const found: OldEntries = { day: '', lines: [], links: [] }
     let size = 0
-    for (const row of this.#database.each<LogRow & { at: number }>('SELECT seq, at, entries FROM log ORDER BY seq')) {
+    for (const row of this.#database.each<StoredRow>('SELECT seq, at, entries, chain, head FROM log ORDER BY seq')) {
       const day = iso(row.at).slice(0, 10)
       found.day ||= day
       if (row.at >= before || day !== found.day || size >= bytes) break
       const stored = linesOf(row.entries)
       if (row.seq + stored.lines.length - 1 > last) break
-      for (const [index, line] of stored.lines.entries()) {
-        const text = decoded(line, stored)
-        size += text.length
-        found.lines.push({ seq: row.seq + index, text: this.#log.shown(text) })
-      }
+      const texts = stored.lines.map((line) => textOf(line, stored))
+      const shown = texts.map(({ text }) => this.#log.shown(text))
+      size += texts.reduce((sum, { text }) => sum + text.length, 0)
+      found.lines.push(...shown.map((text, index) => ({ seq: row.seq + index, text })))
+      found.links.push(this.#linkOf(row, texts, shown))
     }
     return found.lines.length === 0 ? null : found
+  }
+
+  #linkOf({ seq, chain, head }: StoredRow, texts: ReturnType<typeof textOf>[], shown: readonly string[]): ArchiveLink {
+    const changed = texts.map(({ text }, index) => text !== shown[index])
+    const leaves = chain && changed.includes(true) ? this.#log.leavesOf(chain, texts) : []
+    return {
+      seq,
+      count: texts.length,
+      chain: chain && Buffer.from(chain).toString('hex'),
+      head,
+      splits: texts.map(({ split }) => split),
+      leaves: changed.map((is_changed, index) => (is_changed ? (leaves[index] ?? null) : null)),
+    }
   }
 
   /** Deletes all rows up to the entry `last`, which ends a row. */

@@ -31,6 +31,7 @@ export type LogListener = (entries: readonly UncommittedEntry[]) => void
 export type UnlinkedRow = { seq: number; at: number; texts: readonly { text: string; split: number | null }[] }
 /** Columns of a row beside its entries, which link it with the row before. */
 type RowLink = { chain: ArrayBuffer; head: string | null }
+type RowLinker = { link(row: UnlinkedRow): RowLink; leaves(chain: ArrayBuffer, texts: UnlinkedRow['texts']): readonly string[] }
 
 /**
  * The scope's append-only log (G5). A unit appends entries in the transaction of the changes that
@@ -48,7 +49,7 @@ export class Log {
   /** Entries that the listeners have not received yet. */
   #unannounced: UncommittedEntry[] = []
   #announcing = false
-  #link: ((row: UnlinkedRow) => RowLink) | null = null
+  #links: RowLinker | null = null
   #show = ({ text }: { kind: string; text: string }): string => text
   readonly #rows = new Map<number, { entries: PackedText; row: PackedRow }>()
   readonly #contexts = new WeakMap<object, ContextJson>()
@@ -91,8 +92,13 @@ export class Log {
   }
 
   /** Sets how a row is linked with the row before. */
-  linkBy(link: (row: UnlinkedRow) => RowLink): void {
-    this.#link = link
+  linkBy(links: RowLinker): void {
+    this.#links = links
+  }
+
+  /** The hashes of a linked row's entries, which stay once masks have changed what it shows. */
+  leavesOf(chain: ArrayBuffer, texts: UnlinkedRow['texts']): readonly string[] {
+    return this.#links?.leaves(chain, texts) ?? []
   }
 
   listen(listener: LogListener): void {
@@ -161,7 +167,7 @@ export class Log {
   #insert(lines: readonly PackedLine[], counts: string | null): void {
     const [seq, at] = [lines[0]?.seq ?? 0, this.#now()]
     const texts = lines.map(({ text, context }) => ({ text, split: context?.start ?? null }))
-    const link = this.#link?.({ seq, at, texts })
+    const link = this.#links?.link({ seq, at, texts })
     // Bound, not as JSON: SQLite would parse each entry and write it again.
     const sql = 'INSERT INTO log (seq, at, counts, entries, chain, head) VALUES (?, ?, ?, ?, ?, ?)'
     this.#database.allHidden(sql, seq, at, counts, rowOf(lines), link?.chain ?? null, link?.head ?? null)

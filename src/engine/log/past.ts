@@ -3,6 +3,7 @@ import type { EventRecord } from '../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../contract/scope.ts'
 import type { UnitOfWork } from '../../kernel/unit.ts'
+import type { ArchiveLink } from '../../traces/archive-file.ts'
 import type { Log } from './log.ts'
 import { entryFilter } from './search.ts'
 
@@ -18,7 +19,11 @@ export type Archived = {
   event(id: string): Promise<Result<{ record: EventRecord | null }>>
   search<Row>(kind: Kept, wanted: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>>
   files(after: number, limit: number): ArchivedFile[]
+  /** The file that has this entry, with the links of its rows; null without one. */
+  linked(seq: number): Promise<LinkedFile | null>
 }
+
+export type LinkedFile = { first_seq: number; last_seq: number; lines: readonly string[]; links: readonly ArchiveLink[] }
 
 /** Reads what a scope still has, and what it has moved to an archive. */
 export class Past {
@@ -51,6 +56,11 @@ export class Past {
   /** Searches the archive alone. Not complete if it cannot be read, or too much of it fits. */
   async search<Row>(kind: Kept, wanted: Wanted, isWanted: (row: Row) => boolean): Promise<Found<Row>> {
     return this.#archived?.search(kind, wanted, isWanted) ?? { rows: [], complete: true }
+  }
+
+  /** The file of the archive that has this entry, with the links of its rows. */
+  async linked(seq: number): Promise<LinkedFile | null> {
+    return this.#archived?.linked(seq) ?? null
   }
 
   /** The manifest, oldest file first. */

@@ -95,11 +95,11 @@ export function rootAbove(
   return step === path.length ? node : null
 }
 
-/** A row without its entries. `seq`: its first entry; `at`: in ms. */
-export type RowFacts = { seq: number; at: number; count: number; root: string }
+/** A row without its entries. `seq`: the first of them. */
+export type RowFacts = { seq: number; count: number; root: string }
 
-export const rowHash = (before: string, { seq, at, count, root }: RowFacts): string =>
-  createHash('sha256').update(`reflex-row/1\n${before}\n${root}\n${seq}\n${at}\n${count}`).digest('hex')
+export const rowHash = (before: string, { seq, count, root }: RowFacts): string =>
+  createHash('sha256').update(`reflex-row/1\n${before}\n${root}\n${seq}\n${count}`).digest('hex')
 
 /** The facts of a head: the log of a scope up to the entry `seq` has this hash. */
 export type HeadFacts = { scope: string; seq: number; hash: string; at: number }
@@ -122,4 +122,10 @@ export function linkIn(column: ArrayBuffer | Bytes): StoredLink {
   const bytes = new Uint8Array(column)
   const [hash, root] = [bytes.subarray(0, HASH_BYTES), bytes.subarray(HASH_BYTES, 2 * HASH_BYTES)]
   return { hash: hex(hash), root: hex(root), seed: bytes.subarray(2 * HASH_BYTES) }
+}
+
+/** The leaves of a row that was linked, whose column is `chain`. */
+export function leavesIn(chain: ArrayBuffer | Bytes, texts: readonly EntryText[]): Buffer[] {
+  const salts = saltsOf(linkIn(chain).seed, texts.length)
+  return texts.map((text, index) => leafOfEntry(text, salts[index]!))
 }

@@ -6,7 +6,7 @@ import { storageOver, type Storage } from '../storage.ts'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { warn } from '../../base/warn.ts'
-import { decodeArchive, encodeArchive, idHash, type ArchiveLine } from '../../traces/archive-file.ts'
+import { decodeArchive, encodeArchive, idHash, type ArchiveLine, type EncodedFile } from '../../traces/archive-file.ts'
 
 /** Entries of days before the last `keep_days` are moved to files in `folder`. */
 type LogArchiveConfig = { folder: string; keep_days?: number }
@@ -108,7 +108,7 @@ class ArchivedLog implements LogStore {
     return lines.map((line) => JSON.parse(line) as StandaloneRow)
   }
 
-  #pathOf({ day, first_seq }: Pick<File, 'day' | 'first_seq'>, format: 'jsonl' | 'parquet'): string {
+  #pathOf({ day, first_seq }: Pick<File, 'day' | 'first_seq'>, format: EncodedFile['format']): string {
     const { folder, project } = this.#options
     const name = `${String(first_seq).padStart(12, '0')}.${format === 'jsonl' ? 'jsonl.gz' : 'parquet'}`
     return path.join(folder, 'log', `day=${day}`, encodeURIComponent(project).replaceAll('.', '%2E'), name)

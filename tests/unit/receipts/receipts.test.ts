@@ -14,7 +14,7 @@ const linked = await sampleLog()
 const file = await linked.receipt()
 const trusted = publicKeys(linked.env)
 type Entry = { seq: number; text: string }
-type Segment = { rows: [{ at: number }, ...object[]]; head: { seq: number; signature: string } }
+type Segment = { rows: [{ count: number }, ...object[]]; head: { seq: number; signature: string } }
 /** A file that a test changes. */
 type Loose = {
   receipt: number
@@ -58,7 +58,7 @@ describe('a receipt', () => {
     ],
     ['an entry left in another place', (value: Loose) => (value.scopes[0].entries[3].seq += 1)],
     ['a row left out', withoutRow],
-    ['another time of a row', (value: Loose) => (value.scopes[0].segments[0].rows[0].at += 1)],
+    ['another number of entries in a row', (value: Loose) => (value.scopes[0].segments[0].rows[0].count += 1)],
     ['another head', (value: Loose) => (value.scopes[0].segments[0].head.seq += 1)],
     ['another signature', (value: Loose) => (value.scopes[0].segments[0].head.signature = '0'.repeat(128))],
     ['another scope', (value: Loose) => (value.scopes[0].scope = 'test/other')],

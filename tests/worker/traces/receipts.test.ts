@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isolateSandbox } from '../../../src/reflexes/isolate-sandbox.ts'
 import { judge } from '../../../src/features/receipts/judge.ts'
 import { checkReceipt } from '../../../src/features/receipts/verify.ts'
+import { ARCHIVED } from '../../support/archive-bucket.ts'
 import { call } from '../../support/http.ts'
 import { createVersion, replying } from '../../support/reflexes.ts'
 import { propose, skill } from '../../support/two-step-skill.ts'
@@ -10,8 +11,7 @@ import { age, evict, freshScope, inObject, note, sendAndSettle, stubOf, until } 
 const receiptOf = (scope: string, trace_id: string, query = '') =>
   call(`/v1/traces/${trace_id}/receipt?scope=${encodeURIComponent(scope)}${query}`)
 
-async function withReflex(code = replying('hello')) {
-  const scope = freshScope()
+async function withReflex(code = replying('hello'), scope = freshScope()) {
   const { id } = await createVersion({ code })
   await stubOf(scope).configure({ reflexes: [{ id }] }, 'a test')
   return { scope, id }
@@ -113,6 +113,24 @@ test('a log that retention has cut keeps the hash of its newest deleted row, fro
       .toString('hex')
       .slice(0, 64),
   )
+})
+
+test('the archive carries the chain: a trace that the scope has deleted is proved as before', async () => {
+  const { scope } = await withReflex(replying('hello'), freshScope(ARCHIVED))
+  const stub = stubOf(scope)
+  const trace_id = await accepted(scope)
+  const before = await checked(scope, trace_id)
+  await until(async () => (await stub.state()).outbox.waiting === 0, 'D1 has everything')
+  await age(stub, 8)
+  await until(
+    async () => (await inObject(stub, ({ storage }) => storage.sql.exec('SELECT 1 FROM log').toArray())).length === 0,
+    'all is archived',
+  )
+  await accepted(scope, 'later')
+  const after = await checked(scope, trace_id)
+  const entriesIn = (text: string) => (JSON.parse(text) as { scopes: [{ entries: object[] }] }).scopes[0].entries
+  expect(entriesIn(after.text)).toEqual(entriesIn(before.text))
+  expect(after.decisions).toEqual(before.decisions)
 })
 
 test('the public keys need no key', async () => {

@@ -7,6 +7,7 @@ import {
   type ArchiveKind,
   type EncodedFile,
   type ArchiveLine,
+  type ArchiveLink,
 } from '../../../traces/archive-file.ts'
 import type { EventOutcomes } from '../../../engine/inbox/event-outcomes.ts'
 import type { EventRow, ExpiredEvents } from '../../../engine/inbox/expired-events.ts'
@@ -35,7 +36,7 @@ export type Formats = { format: EncodedFile['format']; bytes: number; sha256: st
  * `ids`: of events, of the log's traces, or hashes of parts. `remove` deletes the rows, and returns
  * false if they have changed.
  */
-type Batch = { day: string; lines: ArchiveLine[]; ids: string[]; remove: (unit: Unit) => boolean }
+type Batch = { day: string; lines: ArchiveLine[]; links?: ArchiveLink[]; ids: string[]; remove: (unit: Unit) => boolean }
 /** `batch` is null if the rows that a file was begun for have become current again. */
 type Next = { file: File | null; kind: ArchiveKind; batch: Batch | null }
 
@@ -146,7 +147,7 @@ export class Archive implements Archiving {
     const begun = file?.day === batch.day ? file : unit((open) => begin(open, kind, batch.day), together('retention'))
     if (file && begun !== file) await this.#abandon(unit, file)
     const formats: Formats = []
-    for (const one of encodeArchive(kind, scope, batch.lines)) {
+    for (const one of encodeArchive(kind, scope, batch.lines, batch.links)) {
       await this.#put(pathOf(scope, begun, one.format), one, batch.lines)
       formats.push({ format: one.format, bytes: one.bytes.byteLength, sha256: one.sha256 })
     }
@@ -162,7 +163,7 @@ export class Archive implements Archiving {
       rows: String(lines.length),
       schema_version: String(ARCHIVE_SCHEMA),
     }
-    const httpMetadata = { contentType: format === 'jsonl' ? 'application/gzip' : 'application/vnd.apache.parquet' }
+    const httpMetadata = { contentType: CONTENT_TYPES[format] }
     // With the hash, the bucket refuses a file that arrives with other bytes.
     await inTime(() => this.#parts.bucket.put(path, bytes, { customMetadata, httpMetadata, sha256 }))
   }
@@ -174,8 +175,9 @@ export class Archive implements Archiving {
   }
 }
 
-const FORMATS = ['jsonl', 'parquet'] as const
-const EXTENSIONS = { jsonl: 'jsonl.gz', parquet: 'parquet' }
+const FORMATS = ['jsonl', 'parquet', 'chain'] as const
+const EXTENSIONS = { jsonl: 'jsonl.gz', parquet: 'parquet', chain: 'chain.json' }
+const CONTENT_TYPES = { jsonl: 'application/gzip', parquet: 'application/vnd.apache.parquet', chain: 'application/json' }
 const DIGITS = 8
 
 /** By day, then by scope, whose special characters are escaped. Names of folders stay unique. */

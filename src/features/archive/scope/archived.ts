@@ -8,8 +8,8 @@ import type { Event } from '../../../core/event.ts'
 import type { EventRecord } from '../../../contract/event-record.ts'
 import type { LogFilter, LogRead } from '../../../contract/scope-api.ts'
 import type { ArchivedFile } from '../../../contract/scope.ts'
-import { ARCHIVE_SCHEMA, decodeArchive, idHash, type ArchiveKind } from '../../../traces/archive-file.ts'
-import { nextAfter, type Archived } from '../../../engine/log/past.ts'
+import { ARCHIVE_SCHEMA, decodeArchive, decodeLinks, idHash, type ArchiveKind } from '../../../traces/archive-file.ts'
+import { nextAfter, type Archived, type LinkedFile } from '../../../engine/log/past.ts'
 import type { Log } from '../../../engine/log/log.ts'
 import { entryFilter } from '../../../engine/log/search.ts'
 import type { Database } from '../../../kernel/unit.ts'
@@ -100,6 +100,21 @@ export class ArchivedRows implements Archived {
       else found.rows.push(...read.lines.map((line) => JSON.parse(kind === 'log' ? log.shown(line) : line) as Row).filter(isWanted))
     }
     return found
+  }
+
+  /** Null, too, if a file cannot be read, or was written without links. */
+  async linked(seq: number): Promise<LinkedFile | null> {
+    const sql = `SELECT ${COLUMNS} FROM archive_files WHERE kind = 'log' AND last_seq >= ? ORDER BY last_seq LIMIT 1`
+    const file = this.#parts.bucket && this.#parts.database.first<StoredFile>(sql, seq)
+    const sha256 = file && formatsOf(file).find(({ format }) => format === 'chain')?.sha256
+    if (!file || sha256 === undefined || file.first_seq > seq) return null
+    const read = await this.#read(file)
+    const bytes = await withDeadline(() => this.#bytes(pathOf(this.#parts.scope, file, 'chain')), {
+      timeout_ms: GET_MS,
+      what: 'the archive',
+    }).catch(() => null)
+    const links = bytes && decodeLinks(bytes, sha256)
+    return read.ok && links ? { first_seq: file.first_seq, last_seq: file.last_seq, lines: read.lines, links } : null
   }
 
   /** The manifest, oldest file first. */

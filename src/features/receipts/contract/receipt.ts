@@ -36,7 +36,7 @@ export type Head = z.infer<typeof head>
 /** Rows of the log that follow each other, of which the last one is what the head signs. */
 export const segment = z.object({
   before: hash.describe('The hash of the row before; zeros before the first.'),
-  rows: z.array(z.object({ seq: z.int(), at: z.int(), count: z.int().min(1), root: hash })).min(1),
+  rows: z.array(z.object({ seq: z.int(), count: z.int().min(1), root: hash })).min(1),
   head,
 })
 export type Segment = z.infer<typeof segment>

@@ -2,15 +2,19 @@ import type { Computing } from '../../../base/computing.ts'
 import type { Database } from '../../../kernel/unit.ts'
 import { CHAIN_FLOOR } from '../../../engine/log/expired-entries.ts'
 import { linesOf, textOf, type Log, type PackedText, type UnlinkedRow } from '../../../engine/log/log.ts'
+import type { LinkedFile } from '../../../engine/log/past.ts'
 import type { ChainEvidence, Head, Proven, Segment } from '../contract/receipt.ts'
-import { bytesOf, hex, leafOf, leafOfEntry, linkIn, NOTHING, pathOf, saltsOf } from '../chain.ts'
+import { bytesOf, hex, leafOf, leavesIn, linkIn, NOTHING, pathOf, saltsOf } from '../chain.ts'
 
-type Row = { seq: number; at: number; entries: PackedText; chain: ArrayBuffer | null }
-type RowOfChain = { seq: number; at: number; chain: ArrayBuffer | null; head: string | null }
-type Texts = UnlinkedRow['texts']
+/** A row with its texts. `leaves`: hashes of entries whose text is not the one that was hashed. */
+type Row = { seq: number; chain: Uint8Array | null; texts: UnlinkedRow['texts']; leaves: readonly (string | null)[] }
+type RowOfChain = { seq: number; chain: ArrayBuffer | null; head: string | null }
+/** A row on the way to a head. `count` is null for the newest row. */
+type Step = Omit<RowOfChain, 'chain'> & { chain: Uint8Array | null; count: number | null }
 type EvidenceParts = {
   database: Pick<Database, 'first' | 'each' | 'read'>
   log: Pick<Log, 'shown' | 'last'>
+  history: { linked(seq: number): Promise<LinkedFile | null> }
   /** A head of the newest row. */
   fresh: () => Promise<Head | null>
   computing: Computing
@@ -21,40 +25,68 @@ type EvidenceParts = {
 const MOST_ROWS = 20_000
 
 /** The places of entries in the chain, each with the way to a signed head. */
-export async function evidenceOf(parts: EvidenceParts, seqs: readonly number[]): Promise<ChainEvidence> {
-  const { database, computing } = parts
+export async function evidenceOf(given: EvidenceParts, seqs: readonly number[]): Promise<ChainEvidence> {
+  const parts = { ...given, history: remembering(given.history) }
   const entries: Proven[] = []
   const rows: number[] = []
   const left = new Set(seqs)
   for (const seq of seqs) {
-    if (!left.has(seq)) continue
-    const row = database.first<Row>('SELECT seq, at, entries, chain FROM log WHERE seq <= ? ORDER BY seq DESC LIMIT 1', seq)
+    const row = left.has(seq) ? await rowOf(parts, seq) : null
     if (!row) continue
-    const packed = linesOf(row.entries)
-    const texts = packed.lines.map((line) => textOf(line, packed))
-    const wanted = texts.flatMap((_, index) => (left.delete(row.seq + index) ? [index] : []))
-    if (wanted.length === 0) continue
-    entries.push(
-      ...(row.chain ? provenOf(parts, { ...row, chain: row.chain }, { texts, wanted }) : unsignedOf(parts, row, { texts, wanted })),
-    )
+    const wanted = row.texts.flatMap((_, index) => (left.delete(row.seq + index) ? [index] : []))
+    entries.push(...(row.chain ? provenOf(parts, { ...row, chain: row.chain }, wanted) : unsignedOf(parts, row, wanted)))
     if (row.chain) rows.push(row.seq)
-    await computing.rest()
+    await parts.computing.rest()
   }
   return { begins: beginOf(parts), entries, segments: await segmentsOf(parts, rows) }
 }
 
-type Wanted = { texts: Texts; wanted: readonly number[] }
+/** Reads a file once, as long as entries of it are asked for. */
+function remembering(history: EvidenceParts['history']): EvidenceParts['history'] {
+  let known: LinkedFile | null = null
+  return {
+    async linked(seq) {
+      if (known === null || seq < known.first_seq || seq > known.last_seq) known = await history.linked(seq)
+      return known
+    },
+  }
+}
 
-function provenOf({ log, shows }: EvidenceParts, { seq: row, chain }: Row & { chain: ArrayBuffer }, { texts, wanted }: Wanted): Proven[] {
+/** The row that has an entry: of the scope, or of the archive. */
+async function rowOf({ database, history }: EvidenceParts, seq: number): Promise<Row | null> {
+  type Stored = { seq: number; entries: PackedText; chain: ArrayBuffer | null }
+  const row = database.first<Stored>('SELECT seq, entries, chain FROM log WHERE seq <= ? ORDER BY seq DESC LIMIT 1', seq)
+  if (row) {
+    const packed = linesOf(row.entries)
+    return {
+      seq: row.seq,
+      chain: row.chain && new Uint8Array(row.chain),
+      texts: packed.lines.map((line) => textOf(line, packed)),
+      leaves: [],
+    }
+  }
+  const file = await history.linked(seq)
+  const link = file?.links.findLast((one) => one.seq <= seq)
+  if (!file || !link) return null
+  const lines = file.lines.slice(link.seq - file.first_seq, link.seq - file.first_seq + link.count)
+  const texts = lines.map((text, index) => ({ text, split: link.splits[index] ?? null }))
+  return { seq: link.seq, chain: link.chain === null ? null : bytesOf(link.chain), texts, leaves: link.leaves }
+}
+
+function provenOf(
+  { log, shows }: EvidenceParts,
+  { seq: row, chain, texts, leaves: kept }: Row & { chain: Uint8Array },
+  wanted: readonly number[],
+) {
   const salts = saltsOf(linkIn(chain).seed, texts.length)
-  const leaves = texts.map((text, index) => leafOfEntry(text, salts[index]!))
+  const leaves = leavesIn(chain, texts).map((leaf, index) => (kept[index] == null ? leaf : bytesOf(kept[index])))
   return wanted.map((index): Proven => {
     const { text, split } = texts[index]!
     const { salt, context } = salts[index]!
     const placed = { seq: row + index, row }
     const path = pathOf(leaves, index).map((others) => others.map(hex))
     const shown = log.shown(text)
-    if (shown !== text) return { ...placed, shown, leaf: hex(leaves[index]!), path }
+    if (shown !== text || kept[index] != null) return { ...placed, shown, leaf: hex(leaves[index]!), path }
     if (split === null) return { ...placed, text, salt: hex(salt), path }
     const rest = text.slice(split)
     const part = shows(rest.slice(0, -1)) ? { text: rest, salt: hex(context) } : { leaf: hex(leafOf(context, rest)) }
@@ -62,14 +94,14 @@ function provenOf({ log, shows }: EvidenceParts, { seq: row, chain }: Row & { ch
   })
 }
 
-const unsignedOf = ({ log }: EvidenceParts, { seq }: Row, { texts, wanted }: Wanted): Proven[] =>
+const unsignedOf = ({ log }: EvidenceParts, { seq, texts }: Row, wanted: readonly number[]): Proven[] =>
   wanted.map((index) => ({ seq: seq + index, unsigned: log.shown(texts[index]!.text) }))
 
 /** The first row of the chain, if rows before it are there. */
 function beginOf({ database }: EvidenceParts): number | null {
   const oldest = database.first<{ chain: ArrayBuffer | null }>('SELECT chain FROM log ORDER BY seq LIMIT 1')
   if (!oldest || oldest.chain) return null
-  for (const { seq, chain } of database.each<RowOfChain>('SELECT seq, at, chain, head FROM log ORDER BY seq')) if (chain) return seq
+  for (const { seq, chain } of database.each<RowOfChain>('SELECT seq, chain, head FROM log ORDER BY seq')) if (chain) return seq
   return null
 }
 
@@ -84,41 +116,48 @@ async function segmentsOf(parts: EvidenceParts, rows: readonly number[]): Promis
   return segments
 }
 
-async function segmentFrom({ database, log, fresh }: EvidenceParts, from: number): Promise<Segment | null> {
-  const newest = await fresh()
-  const { last } = log
-  const walked: (Segment['rows'][number] & { hash: string })[] = []
-  for (const { seq, at, chain, head } of database.each<RowOfChain>(
-    'SELECT seq, at, chain, head FROM log WHERE seq >= ? ORDER BY seq',
-    from,
-  )) {
+type Walked = Segment['rows'][number] & { hash: string }
+
+async function segmentFrom(parts: EvidenceParts, from: number): Promise<Segment | null> {
+  const newest = await parts.fresh()
+  const walked: Walked[] = []
+  for await (const { seq, count, chain, head } of stepsFrom(parts, from)) {
     const before = walked.at(-1)
     if (before) before.count = seq - before.seq
     const stored = head === null ? null : (JSON.parse(head) as Head)
-    if (stored && stored.seq >= from) return closed(database, walked, stored)
+    if (stored && stored.seq >= from) return closed(parts, walked, stored)
     if (!chain || walked.length === MOST_ROWS) return null
     const { hash, root } = linkIn(chain)
-    walked.push({ seq, at, count: last - seq + 1, root, hash })
+    walked.push({ seq, count: count ?? parts.log.last - seq + 1, root, hash })
   }
-  return newest && closed(database, walked, newest)
+  return newest && closed(parts, walked, newest)
+}
+
+/** The rows from one on: first those that the archive has. */
+async function* stepsFrom({ database, history }: EvidenceParts, from: number): AsyncGenerator<Step> {
+  let next = from
+  for (let file = await history.linked(next); file; file = await history.linked(next)) {
+    for (const { chain, ...link } of file.links) if (link.seq >= next) yield { ...link, chain: chain === null ? null : bytesOf(chain) }
+    next = file.last_seq + 1
+  }
+  const rows = database.each<RowOfChain>('SELECT seq, chain, head FROM log WHERE seq >= ? ORDER BY seq LIMIT ?', next, MOST_ROWS + 2)
+  // Other units may write while the caller waits, so that the rows are read at once.
+  for (const { chain, ...row } of [...rows]) yield { ...row, count: null, chain: chain && new Uint8Array(chain) }
 }
 
 /** Null if the log does not have what the head signs: it was restored to an earlier time. */
-function closed(
-  database: EvidenceParts['database'],
-  walked: readonly (Segment['rows'][number] & { hash: string })[],
-  head: Head,
-): Segment | null {
+async function closed(parts: EvidenceParts, walked: readonly Walked[], head: Head): Promise<Segment | null> {
   const end = walked.findIndex(({ seq, count }) => seq + count - 1 === head.seq)
   const [first] = walked
   if (end < 0 || !first || walked[end]?.hash !== head.hash) return null
   const rows = walked.slice(0, end + 1).map(({ hash: _hash, ...row }) => row)
-  return { before: hashBefore(database, first.seq), rows, head }
+  return { before: await hashBefore(parts, first.seq), rows, head }
 }
 
-function hashBefore(database: EvidenceParts['database'], seq: number): string {
+async function hashBefore({ database, history }: EvidenceParts, seq: number): Promise<string> {
   const row = database.first<RowOfChain>('SELECT chain FROM log WHERE seq < ? ORDER BY seq DESC LIMIT 1', seq)
-  const floor = row ? null : database.read<string | null>(CHAIN_FLOOR, null)
-  const chain = row ? row.chain : floor && bytesOf(floor)
-  return chain ? linkIn(chain).hash : NOTHING
+  if (row) return row.chain ? linkIn(row.chain).hash : NOTHING
+  const archived = (await history.linked(seq - 1))?.links.findLast((link) => link.seq < seq)
+  const floor = archived ? archived.chain : database.read<string | null>(CHAIN_FLOOR, null)
+  return floor === null ? NOTHING : linkIn(bytesOf(floor)).hash
 }

@@ -14,7 +14,7 @@ import { RowLinks } from './row-links.ts'
 
 const linksOf = inEachScope(({ scope, env, database, log, now }) => {
   const links = new RowLinks({ scope, database, signer: signerOf(env), last: log.last, now })
-  log.linkBy((row) => links.link(row))
+  log.linkBy(links)
   log.listen(() => void links.committed())
   return links
 })

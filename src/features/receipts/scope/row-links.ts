@@ -2,7 +2,20 @@ import { warn } from '../../../base/warn.ts'
 import type { UnlinkedRow } from '../../../engine/log/log.ts'
 import { CHAIN_FLOOR } from '../../../engine/log/expired-entries.ts'
 import type { Database } from '../../../kernel/unit.ts'
-import { bytesOf, headText, hex, leafOfEntry, linkIn, NOTHING, rootOf, rowHash, saltsOf, storedLink, type SignedHead } from '../chain.ts'
+import {
+  bytesOf,
+  headText,
+  hex,
+  leafOfEntry,
+  leavesIn,
+  linkIn,
+  NOTHING,
+  rootOf,
+  rowHash,
+  saltsOf,
+  storedLink,
+  type SignedHead,
+} from '../chain.ts'
 import type { Signer } from '../keys.ts'
 
 const MINUTE_MS = 60_000
@@ -34,13 +47,17 @@ export class RowLinks {
     const seed = crypto.getRandomValues(new Uint8Array(SEED_BYTES))
     const salts = saltsOf(seed, texts.length)
     const root = hex(rootOf(texts.map((text, index) => leafOfEntry(text, salts[index]!))))
-    const hash = rowHash(this.#tip.hash, { seq, at, count: texts.length, root })
+    const hash = rowHash(this.#tip.hash, { seq, count: texts.length, root })
     const minute = Math.floor(at / MINUTE_MS)
     this.#is_due ||= minute !== this.#tip.minute
     this.#tip = { seq: seq + texts.length - 1, hash, minute }
     const head = this.#signed && JSON.stringify(this.#signed)
     this.#signed = null
     return { chain: storedLink({ hash, root, seed }), head }
+  }
+
+  leaves(chain: ArrayBuffer, texts: UnlinkedRow['texts']): string[] {
+    return leavesIn(chain, texts).map(hex)
   }
 
   /** After the commit of a row. It throws nothing. */
