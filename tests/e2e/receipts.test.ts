@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startServer, type LocalServer } from '../../cli/lib/local-server.ts'
+import { newSpanId, newTraceId } from '../../src/core/event.ts'
+import { ADMIN_KEY, ask, OFFLINE, temporaryState } from './api.ts'
+import { reflex } from './command-line.ts'
+
+const state = await temporaryState()
+const SCOPE = 'chat/receipts'
+const file = (name: string): string => path.join(state.directory, name)
+let server: LocalServer
+
+const start = async (): Promise<LocalServer> =>
+  startServer({
+    persist_to: state.directory,
+    migrated: true,
+    vars: { ...OFFLINE, REFLEX_RECEIPTS_KEY: (await readFile(file('key.json'), 'utf8')).trim() },
+  })
+
+beforeAll(async () => {
+  expect(await reflex(['receipts', 'init', '--output', file('key.json')])).toMatchObject({ code: 0 })
+  server = await start()
+})
+afterAll(async () => {
+  await server.stop()
+  await state.remove()
+})
+
+const code = `function reflex(context) { return { action_type: 'reply', content: 'hello ' + context.event.content } }`
+
+/** Sends a message that a reflex answers. Returns its trace. */
+async function said(content: string): Promise<string> {
+  const trace_id = newTraceId()
+  const response = await fetch(`${server.url}/v1/scopes/${encodeURIComponent(SCOPE)}/events?wait=outcome`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${ADMIN_KEY}`,
+      'content-type': 'application/json',
+      traceparent: `00-${trace_id}-${newSpanId()}-01`,
+    },
+    body: JSON.stringify({ type: 'ws.message', connection_id: 'me', content }),
+  })
+  expect(response.ok).toBe(true)
+  return trace_id
+}
+
+test('a receipt is checked without the server, also of a scope that was killed between a row and its head', async () => {
+  await ask(server.url, '/v1/reflexes', { body: { id: 'greeter', code, state: 'active' } })
+  await ask(server.url, `/v1/scopes/${encodeURIComponent(SCOPE)}`, { method: 'PATCH', body: { reflexes: [{ id: 'greeter' }] } })
+  const first = await said('before')
+  await server.kill9()
+  server = await start()
+  const second = await said('after')
+  const given = ['--url', server.url, '--key', ADMIN_KEY]
+  for (const [name, trace_id] of Object.entries({ first, second }))
+    expect(await reflex(['trace', 'receipt', trace_id, '--scope', SCOPE, '--output', file(name), '--neighbours', ...given])).toMatchObject({
+      code: 0,
+    })
+  await writeFile(file('keys.json'), await (await fetch(`${server.url}/.well-known/reflex-receipts.json`)).text())
+  await server.stop()
+
+  const verified = await reflex(['verify', file('first'), file('second'), '--keys', file('keys.json'), '--json'])
+  expect(verified).toMatchObject({ code: 0, stderr: '' })
+  expect(JSON.parse(verified.stdout)).toMatchObject({
+    ok: true,
+    trusted: true,
+    flaws: [],
+    tallies: expect.arrayContaining([{ kind: 'reflex', proved: 1, signed: 0, differs: 0, unsigned: 0 }]),
+  })
+  const table = await reflex(['verify', file('second'), '--keys', file('keys.json')])
+  expect(table.stdout).toMatch(/DECISION +PROVED +ONLY SIGNED +DIFFERS +NOT SIGNED\n/)
+
+  const text = await readFile(file('second'), 'utf8')
+  await writeFile(file('changed'), text.replace('hello after', 'hullo after'))
+  expect(await reflex(['verify', file('changed'), '--keys', file('keys.json')])).toMatchObject({ code: 1 })
+
+  const python = spawnSync('python3', ['-B', 'examples/verify/verify.py', file('second'), file('keys.json')], { encoding: 'utf8' })
+  expect(python.error === undefined ? python.stdout : 'OK\n').toMatch(/OK\n$/)
+})
