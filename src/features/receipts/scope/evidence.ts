@@ -140,9 +140,10 @@ async function* stepsFrom({ database, history }: EvidenceParts, from: number): A
     for (const { chain, ...link } of file.links) if (link.seq >= next) yield { ...link, chain: chain === null ? null : bytesOf(chain) }
     next = file.last_seq + 1
   }
-  const rows = database.each<RowOfChain>('SELECT seq, chain, head FROM log WHERE seq >= ? ORDER BY seq LIMIT ?', next, MOST_ROWS + 2)
+  const sql = 'SELECT seq, chain, head FROM log WHERE seq >= ? ORDER BY seq LIMIT ?'
   // Other units may write while the caller waits, so that the rows are read at once.
-  for (const { chain, ...row } of [...rows]) yield { ...row, count: null, chain: chain && new Uint8Array(chain) }
+  const rows = Array.from(database.each<RowOfChain>(sql, next, MOST_ROWS + 2))
+  for (const { chain, ...row } of rows) yield { ...row, count: null, chain: chain && new Uint8Array(chain) }
 }
 
 /** Null if the log does not have what the head signs: it was restored to an earlier time. */
