@@ -64,6 +64,8 @@ export interface Env {
   REFLEX_STACK_MAPPER?: string
   /** Days that D1 keeps ended events and the like, parsed by `events/retention.ts`. */
   REFLEX_RETENTION_DAYS?: string
+  /** Bytes of packed events that D1 keeps: 6 GB if unset. Parsed by `events/retention.ts`. */
+  REFLEX_EVENTS_BYTES?: string
   /** `off`: no notes in D1 of what was sent to the queue, which a deployed queue keeps itself. */
   REFLEX_QUEUE_NOTES?: string
   /** Days that the Ledger keeps transfers, which D1 has as well; 400 if unset. */

@@ -1,7 +1,6 @@
 import worker, { GlobalKey, Learner, Ledger, Scope as Uncounted, Sweeper } from '../../src/index.ts'
 import type { Env } from '../../src/env.ts'
 import type { ScopeApi } from '../../src/contract/scope-api.ts'
-import type { Via } from '../../src/contract/log-entry.ts'
 import { countDatabase, countStorage, takeDatabaseWrites, takeStorageWrites, type Writes } from '../../tests/support/count-writes.ts'
 
 export { GlobalKey, Learner, Ledger, Sweeper }
@@ -19,9 +18,9 @@ export class Scope extends Uncounted {
     super(context, env)
   }
 
-  override async accept(events: Parameters<ScopeApi['accept']>[0], via: Via) {
+  override async accept(...given: Parameters<ScopeApi['accept']>) {
     spent.object_requests += 1
-    return super.accept(events, via)
+    return super.accept(...given)
   }
 
   override async alarm() {

@@ -1,11 +1,12 @@
 import type { Env } from '../env.ts'
 import { forgetCalls } from '../store/traces/traces.ts'
 import { forgetEvents } from '../store/events.ts'
-import { forgetPacks, oldestPacked } from '../store/packs/merge.ts'
+import { forgetPacks, forgetPacksBeyond, oldestPacked } from '../store/packs/merge.ts'
 import { forgetQueued } from '../store/queued.ts'
 import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
 import { forgetScopes } from '../store/scopes.ts'
 import { storeOf } from '../store/store.ts'
+import { warn } from '../base/warn.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
 export type RetentionStep = {
@@ -40,6 +41,16 @@ export function retentionDays({ REFLEX_RETENTION_DAYS: text }: Pick<Env, 'REFLEX
   const days = Number(text)
   if (Number.isFinite(days) && days > 0 && days <= MOST_DAYS) return days
   throw new TypeError(`REFLEX_RETENTION_DAYS is "${text}"; it must be a number of days, more than 0 and at most ${MOST_DAYS}`)
+}
+
+const DEFAULT_BYTES = 6_000_000_000
+
+/** The bytes of packs that D1 keeps. An invalid value deletes nothing. */
+export function eventsBytes({ REFLEX_EVENTS_BYTES: text }: Pick<Env, 'REFLEX_EVENTS_BYTES'>): number {
+  if (text === undefined || text === '') return DEFAULT_BYTES
+  const bytes = Number(text)
+  if (Number.isFinite(bytes) && bytes > 0) return bytes
+  throw new TypeError(`REFLEX_EVENTS_BYTES is "${text}"; it must be a number of bytes, more than 0`)
 }
 
 /** Runs one step of the sweep and returns its count. A failure is logged, not thrown. */
@@ -80,6 +91,9 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
   await forgetAll(large)
   const packed = await step('forgetting packs', () => repeat(() => forgetPacks(db, before(), PACKS_AT_ONCE)))
+  const most_bytes = () => eventsBytes(env)
+  const beyond = await step('forgetting packs beyond the bytes', () => repeat(() => forgetPacksBeyond(db, most_bytes(), PACKS_AT_ONCE)))
+  if (beyond > 0) warn({ message: 'the oldest events left D1: they took more than REFLEX_EVENTS_BYTES', events: beyond })
   const events = await step('forgetting events', async () => {
     let sum = 0
     const oldest = await oldestPacked(db)
@@ -90,7 +104,7 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
     }
     return sum
   })
-  return { events: packed + events, steps }
+  return { events: packed + beyond + events, steps }
 }
 
 type Batch = Awaited<ReturnType<typeof forgetEvents>>

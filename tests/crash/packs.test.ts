@@ -2,7 +2,7 @@ import { createExecutionContext, createMessageBatch, getQueueResult } from 'clou
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { listEvents } from '../../src/store/events.ts'
-import { forgetPacks, mergePacks } from '../../src/store/packs/merge.ts'
+import { forgetPacks, forgetPacksBeyond, mergePacks } from '../../src/store/packs/merge.ts'
 import { replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { packedNotes, reportOf, scopeRow } from '../support/packs.ts'
@@ -90,6 +90,22 @@ describe('each event is listed once', () => {
     for (let nth = 0; nth < 9; nth += 1) ids.push(...(await packedNotes('a', 260, START + nth * 60_000)).map(({ id }) => id))
     expect(await everywhere(ids.toSorted().join(), (db) => mergePacks(db, START))).toEqual([])
     expect(await env.DB.prepare('SELECT count(*) AS n FROM pack_index').first('n')).toBe(1)
+  })
+
+  test('or not at all, wherever the oldest packs are deleted because of their bytes', async () => {
+    for (const at of [1, 2, 3]) {
+      for (const side of sides) {
+        await env.DB.exec('DELETE FROM packs')
+        await packedNotes('a', 5, START)
+        await packedNotes('a', 5, START + 60_000)
+        const most =
+          ((await env.DB.prepare('SELECT sum(octet_length(data) + octet_length(hashes)) AS n FROM packs').first<number>('n')) ?? 0) - 1
+        await expect(forgetPacksBeyond(dyingAt({ at, side }).db, most, 10)).rejects.toThrow('the process died')
+        expect((await listed()).length).toBe(at === 3 && side === 'after' ? 5 : 10)
+        await forgetPacksBeyond(env.DB, most, 10)
+        expect((await listed()).length).toBe(5)
+      }
+    }
   })
 
   test('when two merge at once', async () => {

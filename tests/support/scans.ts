@@ -57,6 +57,10 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
   [/^WITH open AS \(SELECT id FROM transfers/, LEDGER],
   [/^select .* from "(\w+)" where "\1"\."id" in \(SELECT key FROM \(SELECT key, sum\(bytes\) OVER \(ORDER BY at DESC/, AGED],
   [/^SELECT sum\(accepted_at < \?1\) AS events, min\(accepted_at\) AS oldest FROM \(/, 'the oldest 10,000 events'],
+  [
+    /^SELECT CAST\(id AS TEXT\) AS id, events FROM \(SELECT id, events, sum\(octet_length/,
+    'one row for thousands of events, once they are too many',
+  ],
   [/^SELECT (?:CAST\(min\(first\) AS TEXT\)|coalesce\(sum\(CASE WHEN accepted_at) .* FROM packs$/, 'one row for thousands of events'],
   [/^SELECT min\(place\) AS place FROM pack_index GROUP BY/, 'the index of packs, once a pack is full'],
   [/^DELETE FROM pack_index WHERE accepted_at </, 'the index of packs, once retention has taken some'],

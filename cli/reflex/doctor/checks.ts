@@ -16,7 +16,7 @@ export type DoctorHealth = {
   dead_letters: { total: number } | null
   /** Null if the Ledger did not answer; older servers do not report it. */
   ledger?: { bytes: number; retention_days?: number | null } | null
-  retention: { days: number | null; backlog: number } | null
+  retention: { days: number | null; backlog: number; packs?: { most_bytes: number | null; kept_days: number | null } } | null
   model: string
   model_error: string | null
   /** The results of model calls; older servers do not report them. */
@@ -138,6 +138,24 @@ function clockCheck(time: string, { sent, received }: Timing): HealthCheck {
     : check('clock', 'failed', detail, 'Set the clock of this machine: --since and --until would miss events.')
 }
 
+function packChecks(
+  { most_bytes, kept_days }: { most_bytes: number | null; kept_days: number | null },
+  days: number | null,
+): HealthCheck[] {
+  if (most_bytes === null)
+    return [check('events in D1', 'failed', 'REFLEX_EVENTS_BYTES is not valid, so D1 may fill up', 'Set it to a number of bytes.')]
+  if (kept_days === null || days === null || kept_days >= days) return []
+  const gone = `at this rate the oldest events leave D1 after ${kept_days} days, not ${days}: they take more than ${most_bytes} bytes`
+  return [
+    check(
+      'events in D1',
+      'warning',
+      gone,
+      'Raise REFLEX_EVENTS_BYTES up to what D1 holds; an archive keeps what scopes delete (docs/archive.md).',
+    ),
+  ]
+}
+
 function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: DoctorHealth): HealthCheck[] {
   const checks: HealthCheck[] = []
   if (inboxes) checks.push(check('inboxes', 'ok', `${inboxes.open} events without an outcome in ${inboxes.scopes} scopes`))
@@ -153,6 +171,7 @@ function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger 
     )
   if (retention?.days === null)
     checks.push(check('retention', 'failed', 'REFLEX_RETENTION_DAYS is not valid, so nothing is deleted', 'Set it to a number of days.'))
+  if (retention?.packs) checks.push(...packChecks(retention.packs, retention.days))
   if (ledger?.retention_days === null)
     checks.push(
       check('ledger retention', 'failed', 'REFLEX_LEDGER_RETENTION_DAYS is not valid, so nothing leaves', 'Set it to 31 to 36500 days.'),

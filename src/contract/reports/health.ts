@@ -105,6 +105,19 @@ export const health = z.object({
           'Events that D1 has kept for longer, counted up to 10,000. More than a few thousand while idle means that deletion cannot keep up.',
       }),
       oldest: z.string().nullable(),
+      packs: z
+        .object({
+          bytes: z.int(),
+          most_bytes: z
+            .number()
+            .nullable()
+            .meta({ description: 'REFLEX_EVENTS_BYTES; null if it is invalid, in which case no pack leaves for it.' }),
+          kept_days: z
+            .number()
+            .nullable()
+            .meta({ description: 'The days of events that fit, at the rate until now; null within the first day.' }),
+        })
+        .meta({ description: 'Packed events in D1. The oldest leave beyond the bytes.' }),
     })
     .nullable(),
   control_plane: controlPlane

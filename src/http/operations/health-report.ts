@@ -3,8 +3,9 @@ import { drizzle } from 'drizzle-orm/d1'
 import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
-import { retentionDays } from '../../events/retention.ts'
+import { eventsBytes, retentionDays } from '../../events/retention.ts'
 import { retentionBacklog, within } from '../../store/events.ts'
+import { overduePacks } from '../../store/packs/merge.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
 import { IS_OPEN, IS_PARKED } from '../../store/scopes.ts'
 import { storeOf } from '../../store/store.ts'
@@ -122,14 +123,20 @@ const DAY_MS = 86_400_000
 
 /** Rows that D1 has retained for longer than configured. */
 export async function retentionReport(env: Env, now: number) {
-  const days = readDays(env)
+  const days = valid(() => retentionDays(env))
   const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)
-  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString() }
+  const { bytes, oldest: first } = await overduePacks(storeOf(env), 0)
+  const most_bytes = valid(() => eventsBytes(env))
+  const age_days = first === null ? 0 : (now - first) / DAY_MS
+  // A day at least tells a rate.
+  const kept_days = most_bytes === null || age_days < 1 || bytes === 0 ? null : (most_bytes * age_days) / bytes
+  const packs = { bytes, most_bytes, kept_days: kept_days === null ? null : Math.round(kept_days * 10) / 10 }
+  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString(), packs }
 }
 
-function readDays(env: Env): number | null {
+function valid(read: () => number): number | null {
   try {
-    return retentionDays(env)
+    return read()
   } catch {
     return null
   }

@@ -14,6 +14,8 @@ const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
 /** Small packs that one run looks at, oldest first. */
 const MOST_LOOKED_AT = 4000
 const MOST_MERGED = 64
+/** SQL for the size of a pack. */
+const BYTES = 'octet_length(data) + coalesce(octet_length(hashes), 0)'
 
 type Small = Record<(typeof MEASURES)[number], number> & { id: string }
 
@@ -178,15 +180,31 @@ export async function forgetPacks(db: D1Database, before: number, limit: number)
   const { results } = await db
     .prepare(sql)
     .bind(String(end), String(FULL + end), before, limit)
-    .all<{ id: string; events: number }>()
-  if (results.length === 0) return 0
+    .all<Old>()
+  return dropPacks(db, results, before)
+}
+
+type Old = { id: string; events: number }
+
+/** Rows of the index go by their age: an entry whose pack is gone finds nothing. */
+async function dropPacks(db: D1Database, packs: readonly Old[], before: number): Promise<number> {
+  if (packs.length === 0) return 0
   await db.batch([
     db
       .prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
-      .bind(JSON.stringify(results.map(({ id }) => id))),
+      .bind(JSON.stringify(packs.map(({ id }) => id))),
     db.prepare('DELETE FROM pack_index WHERE accepted_at < ?1').bind(before),
   ])
-  return results.reduce((sum, { events }) => sum + events, 0)
+  return packs.reduce((sum, { events }) => sum + events, 0)
+}
+
+/** Deletes the oldest packs beyond so many bytes; returns the number of events. */
+export async function forgetPacksBeyond(db: D1Database, most_bytes: number, limit: number): Promise<number> {
+  if ((await overduePacks(db, 0)).bytes <= most_bytes) return 0
+  const sizes = `SELECT id, events, sum(${BYTES}) OVER (ORDER BY last DESC, id DESC) AS bytes FROM packs`
+  const sql = `SELECT CAST(id AS TEXT) AS id, events FROM (${sizes}) WHERE bytes > ?1 LIMIT ?2`
+  const { results } = await db.prepare(sql).bind(most_bytes, limit).all<Old>()
+  return dropPacks(db, results, 0)
 }
 
 /** The first place of the oldest packed event's time, as text: no row before it hides an event. */
@@ -195,8 +213,11 @@ export async function oldestPacked(db: D1Database): Promise<string | null> {
   return row?.first ? String(idFrom(BigInt(row.first))) : null
 }
 
-/** The packed events that are overdue, in whole packs, and when the oldest was accepted. */
-export async function overduePacks(db: D1Database, before: number): Promise<{ events: number; oldest: number | null }> {
-  const sql = `SELECT coalesce(sum(CASE WHEN accepted_at < ?1 THEN events END), 0) AS events, min(first) >> ${BITS} AS oldest FROM packs`
-  return (await db.prepare(sql).bind(before).first<{ events: number; oldest: number | null }>()) ?? { events: 0, oldest: null }
+type Kept = { events: number; oldest: number | null; bytes: number }
+
+/** The packed events that are overdue, in whole packs; when the oldest was accepted; all bytes. */
+export async function overduePacks(db: D1Database, before: number): Promise<Kept> {
+  const sql = `SELECT coalesce(sum(CASE WHEN accepted_at < ?1 THEN events END), 0) AS events, min(first) >> ${BITS} AS oldest,
+    coalesce(sum(${BYTES}), 0) AS bytes FROM packs`
+  return (await db.prepare(sql).bind(before).first<Kept>()) ?? { events: 0, oldest: null, bytes: 0 }
 }

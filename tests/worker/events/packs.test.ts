@@ -7,7 +7,8 @@ import { outcomesSender } from '../../../src/events/outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../../../src/store/dead-letters.ts'
 import { findEvent, forgetEvents, listEvents, replayEvents, retentionBacklog, type EventListing } from '../../../src/store/events.ts'
 import type { EventFilter } from '../../../src/store/event-filter.ts'
-import { forgetPacks, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
+import { forgetPacks, forgetPacksBeyond, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
+import { retentionReport } from '../../../src/http/operations/health-report.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
@@ -278,6 +279,37 @@ describe('packs that have become many', () => {
     for (const day of [0, 0, 1, 1]) await packedNotes('a', 3, START + day * DAY_MS)
     await mergePacks(env.DB, START + 2 * DAY_MS)
     expect(await packsOf()).toEqual([6, 6])
+  })
+})
+
+describe('packs that take more than REFLEX_EVENTS_BYTES', () => {
+  const bytes = async () =>
+    (await env.DB.prepare('SELECT sum(octet_length(data) + octet_length(hashes)) AS n FROM packs').first<number>('n')) ?? 0
+
+  test('leave D1 from the oldest on, and what changed of them stays a row', async () => {
+    const [changed] = await packedNotes('a', 5, START)
+    await write('a', [reportOf(changed!, { nth: null, status: 'cancelled', revision: 9 })])
+    const kept = await packedNotes('a', 5, START + 600_000)
+    const both = await bytes()
+    expect(await forgetPacksBeyond(env.DB, both, 10)).toBe(0)
+    expect(await forgetPacksBeyond(env.DB, both - 1, 10)).toBe(5)
+    expect((await listed()).map(({ id }) => id)).toEqual([...kept.toReversed().map(({ id }) => id), changed!.id])
+  })
+
+  test('are forgotten by the sweep, and none if the number is not valid', async () => {
+    await packedNotes('a', 5, START)
+    await sweep({ ...env, REFLEX_EVENTS_BYTES: 'few' }, START + 60_000)
+    expect(await packsOf()).toEqual([5])
+    expect((await sweep({ ...env, REFLEX_EVENTS_BYTES: '10' }, START + 60_000)).forgotten).toBe(5)
+    expect(await packsOf()).toEqual([])
+  })
+
+  test('are foreseen by the report on health', async () => {
+    await packedNotes('a', 5, START)
+    const { packs } = await retentionReport({ ...env, REFLEX_EVENTS_BYTES: String(4 * (await bytes())) }, START + 2 * DAY_MS)
+    expect(packs).toEqual({ bytes: await bytes(), most_bytes: 4 * (await bytes()), kept_days: 8 })
+    expect((await retentionReport(env, START + 60_000)).packs).toMatchObject({ most_bytes: 6_000_000_000, kept_days: null })
+    expect((await retentionReport({ ...env, REFLEX_EVENTS_BYTES: '-1' }, START)).packs.most_bytes).toBeNull()
   })
 })
 

@@ -146,6 +146,8 @@ describe('doctor', () => {
     ['dead letters warning', { dead_letters: { total: 3 } }],
     ['parked work warning', { parked: { scopes: 1, work: 2 } }],
     ['retention failed', { retention: { days: null, backlog: 0 } }],
+    ['events in D1 failed', { retention: { days: 30, backlog: 0, packs: { most_bytes: null, kept_days: null } } }],
+    ['events in D1 warning', { retention: { days: 30, backlog: 0, packs: { most_bytes: 6e9, kept_days: 12.5 } } }],
   ])('reports %s', (expected, changes) => expect(levels(changes)).toEqual([expected]))
 
   test('reports a clock that is off by more than the request took', () => {
