@@ -22,12 +22,13 @@ type Done = { sent_again: number; poked: number; forgotten: number; steps: Recor
 
 /** Restarts stuck work. Idempotent, safe beside another sweep; a failed step stops no other. */
 export async function sweep(env: Env, now: number, { retention = [], features = [] }: SweepSteps = {}): Promise<Done> {
+  // First, since the other steps read the packs.
+  await step('merging packs', () => mergePacks(storeOf(env), now))
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
     const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)
     return (await Promise.all(overdue.map((scope) => poke(env, scope)))).filter(Boolean).length
   })
-  await step('merging packs', () => mergePacks(storeOf(env), now))
   // A step of a feature may be slow: lost events and overdue scopes come first (G1).
   const steps: Record<string, number> = {}
   for (const { name, run } of features.flatMap(({ sweeps = [] }) => sweeps)) steps[name] = await step(name, () => run(env, now, features))

@@ -91,7 +91,8 @@ async function packedPart(db: D1Database, page: Page): Promise<Half> {
     (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial) &&
     covers(patterns, event.scope)
   const bounds = boundsOf(page)
-  const { events, reach }: PackedPage = await packedPage(db, { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted })
+  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf }
+  const { events, reach }: PackedPage = await packedPage(db, asked)
   return { items: events.map((event) => ({ key: event.seq, bytes: sizeOf(event), item: packedItem(event) })), reach }
 }
 
@@ -111,12 +112,15 @@ async function rowsPart(db: D1Database, page: Page): Promise<Half> {
     waiting.map(({ item }) => item),
     msOf(sent) - SKEW_MS,
   )
+  const { after, before } = boundsOf(page)
   const items = placed.flatMap((one) => {
     const event = one.item.status === 'queued' ? known.get(nameOf(one.item)) : undefined
     if (!event) return [one]
     const item = packedItem(event)
     const isListed = page.status === undefined && (page.partial ?? item.partial) === item.partial
-    return isListed ? [{ ...one, key: event.seq, item }] : []
+    // Its place in the pack may be on another page, which lists it.
+    const isHere = event.seq > after && event.seq < before
+    return isListed && isHere ? [{ ...one, key: event.seq, item }] : []
   })
   return { items, reach: next === null ? null : BigInt(next) }
 }

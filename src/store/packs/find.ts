@@ -32,39 +32,65 @@ async function packsWith(db: D1Database, texts: readonly string[], since: number
   return [...new Set([...(small?.results ?? []).map(({ id }) => id), ...found])]
 }
 
-/** Packs that are read at once for a look-up. */
+/** Packs that are read at once for a look-up, and texts that are asked for in one statement. */
 const READ_AT_ONCE = 8
+const ASKED_AT_ONCE = 1000
 
-/** Packed events with one of these ids, or of one of these traces, that `isWanted`. */
-async function packedWith(
-  db: D1Database,
-  texts: readonly string[],
-  isWanted: (event: PackedEvent) => boolean,
-  since = 0,
-): Promise<PackedEvent[]> {
-  if (texts.length === 0) return []
-  const ids = await packsWith(db, texts, since)
+type LookUp = {
+  isWanted: (event: PackedEvent) => boolean
+  since?: number | undefined
+  /** No more packs are read once so many events are found. */
+  most?: number
+  damaged?: Set<string>
+}
+
+/** The wanted packed events with one of these ids, or of one of these traces, older packs first. */
+async function packedWith(db: D1Database, texts: readonly string[], { since = 0, most = Infinity, ...read }: LookUp) {
   const found: PackedEvent[] = []
-  for (let from = 0; from < ids.length; from += READ_AT_ONCE) {
-    const packs = await readPacks(db, ids.slice(from, from + READ_AT_ONCE))
-    found.push(...Array.from(packs.values()).flat().filter(isWanted))
+  const asked = new Set<string>()
+  for (let isWhole = false; !isWhole;) {
+    isWhole = true
+    const ids = (await allPacksWith(db, texts, since)).filter((id) => !asked.has(id))
+    for (let from = 0; from < ids.length && found.length < most; from += READ_AT_ONCE) {
+      const some = ids.slice(from, from + READ_AT_ONCE)
+      const packs = await readPacks(db, some, read)
+      found.push(...Array.from(packs.values()).flat())
+      for (const id of some) asked.add(id)
+      // The events of a pack that is gone may be in the one that it has merged into.
+      isWhole &&= some.every((id) => packs.has(id))
+    }
   }
   return eachOnce(found)
 }
 
+async function allPacksWith(db: D1Database, texts: readonly string[], since: number): Promise<string[]> {
+  const ids = new Set<string>()
+  for (let from = 0; from < texts.length; from += ASKED_AT_ONCE)
+    for (const id of await packsWith(db, texts.slice(from, from + ASKED_AT_ONCE), since)) ids.add(id)
+  return [...ids].toSorted((one, other) => Number((BigInt(one) % FULL) - (BigInt(other) % FULL)))
+}
+
 /** The packed events of this id in all scopes, unless a row has them. */
 export const packedById = async (db: D1Database, id: string): Promise<PackedEvent[]> =>
-  withoutRow(db, await packedWith(db, [id], (event) => event.id === id))
+  withoutRow(db, await packedWith(db, [id], { isWanted: (event) => event.id === id }))
 
-/** The packed events of these traces, accepted at `since` or later, unless a row has them. */
-export async function packedByTrace(db: D1Database, trace_ids: readonly string[], since: number): Promise<PackedEvent[]> {
+/**
+ * The packed events of these traces, accepted at `since` or later, that no row has and the caller
+ * wants: about the first `most` if they are more.
+ */
+export async function packedByTrace(
+  db: D1Database,
+  trace_ids: readonly string[],
+  { isWanted, ...bounds }: { since: number; most: number; isWanted: (event: PackedEvent) => boolean },
+): Promise<PackedEvent[]> {
   const asked = new Set(trace_ids)
-  return withoutRow(db, await packedWith(db, trace_ids, ({ trace_id }) => asked.has(trace_id), since))
+  return withoutRow(db, await packedWith(db, trace_ids, { ...bounds, isWanted: (event) => asked.has(event.trace_id) && isWanted(event) }))
 }
 
 /**
  * The newest packed one of each of these events, by `scope id`, whether or not rows have them, of
- * those that were accepted at `since` or later, in ms.
+ * those that were accepted at `since` or later, in ms. A damaged pack is left out, so that work on
+ * other events does not fail.
  */
 export async function packedAmong(
   db: D1Database,
@@ -75,8 +101,7 @@ export async function packedAmong(
   const found = await packedWith(
     db,
     events.map(({ id }) => id),
-    (event) => asked.has(nameOf(event)),
-    since,
+    { since, isWanted: (event) => asked.has(nameOf(event)), damaged: new Set() },
   )
   return new Map(found.toSorted((one, other) => one.accepted_at - other.accepted_at).map((event) => [nameOf(event), event]))
 }

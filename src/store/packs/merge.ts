@@ -1,7 +1,5 @@
-import { messageOf } from '../../base/error-text.ts'
-import { warn } from '../../base/warn.ts'
 import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
-import { hashesOf, HASH_DIGITS, PackDamaged, type PackedEvent } from './format.ts'
+import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
 import { eachOnce, FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
 import { BITS, seqAt } from '../queued.ts'
 
@@ -94,17 +92,8 @@ const newest = (events: readonly PackedEvent[]): number => Math.max(...events.ma
 
 /** All events of the packs in order, each once; null if one is damaged, which is left alone. */
 async function readable(db: D1Database, ids: readonly string[], damaged: Set<string>): Promise<PackedEvent[] | null> {
-  const events: PackedEvent[] = []
-  for (const id of ids) {
-    try {
-      events.push(...Array.from((await readPacks(db, [id])).values()).flat())
-    } catch (error) {
-      if (!(error instanceof PackDamaged)) throw error
-      warn({ message: 'a damaged pack of events is not merged', id, error: messageOf(error) })
-      damaged.add(id)
-    }
-  }
-  return ids.some((id) => damaged.has(id)) ? null : eachOnce(events).toSorted(inOrder)
+  const packs = await readPacks(db, ids, { damaged })
+  return ids.some((id) => damaged.has(id)) ? null : eachOnce(Array.from(packs.values()).flat()).toSorted(inOrder)
 }
 
 async function freeId(db: D1Database, least: bigint): Promise<bigint> {

@@ -1,15 +1,16 @@
+import { limits } from '../../base/limits.ts'
 import { patternMatchesSql } from '../../contract/principal.ts'
 import type { EventFilter } from '../event-filter.ts'
 import type { PackedEvent } from './format.ts'
 import { SLOT, withoutRow } from '../queued.ts'
 import { eachOnce, FULL, idFrom, inOrder, readPacks } from './rows.ts'
 
-/** Maximum number of events that a page unpacks, however few match: its cursor continues there. */
-const MOST_LOOKED_AT = 20_000
+/** A page unpacks no more, however few match: its cursor continues there. */
+const MOST_LOOKED_AT = { events: 20_000, raw_bytes: 32_000_000 }
 /** Packs whose times a page compares. */
 const MOST_PACKS = 1000
-/** Size of the compressed packs that are read at once. */
-const READ_BYTES = 2_000_000
+/** Packs beside the first that are read at once are no larger. */
+const READ_AT_ONCE = { bytes: 250_000, raw_bytes: 4_000_000 }
 
 /** Packs that may have something that is asked for, in the order of the list. */
 type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
@@ -19,36 +20,72 @@ type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
   rising: boolean
   most: number
   isWanted: (event: PackedEvent) => boolean
+  /** The page has the first of the events for which it is the same. */
+  oncePer?: (event: PackedEvent) => string
+  sizeOf?: (event: PackedEvent) => number
 }
 /** `reach`: a cursor before which the page has all; null at the end. */
 export type PackedPage = { events: PackedEvent[]; reach: bigint | null }
-type Head = { id: string; edge: bigint; events: number; bytes: number }
+type Head = { id: string; edge: bigint; events: number; bytes: number; raw_bytes: number }
 
-/** Packed events that no row hides, in order, one more than `most` if there are more. */
+/** Packed events that no row hides, in order, and one more than `most` or `page_bytes` allow. */
 export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPage> {
   const { most, rising } = asked
-  const heads = await headsOf(db, asked)
+  let heads = await headsOf(db, asked)
   const way = rising ? inOrder : (one: PackedEvent, other: PackedEvent) => inOrder(other, one)
   let held: PackedEvent[] = []
-  const shown: PackedEvent[] = []
-  for (let looked = 0; ;) {
+  let settled: PackedEvent | undefined
+  const { events: shown, show, isFull } = shownOn(asked)
+  const opened = new Set<string>()
+  for (const looked = { events: 0, raw_bytes: 0 }; ;) {
     const edge = heads[0]?.edge ?? null
     // Events before the edge of the next pack are in no other.
     const isSettled = ({ seq }: PackedEvent) => edge === null || (rising ? seq < edge : seq > edge)
-    while (shown.length <= most || held[0]?.seq === shown.at(-1)?.seq) {
+    while (!isFull() || held[0]?.seq === shown.at(-1)?.seq) {
       const end = held.findIndex((event, index) => !isSettled(event) || index > most)
       const next = end === -1 ? held : held.slice(0, end)
       if (next.length === 0) break
       held = held.slice(next.length)
-      shown.push(...(await withoutRow(db, next)))
+      settled = next.at(-1)
+      show(await withoutRow(db, next))
     }
-    if (shown.length > most) return { events: shown, reach: shown.at(-1)?.seq ?? null }
+    if (isFull()) return { events: shown, reach: shown.at(-1)?.seq ?? null }
     if (edge === null) return { events: shown, reach: null }
-    if (looked >= MOST_LOOKED_AT || heads[0]?.id === '') return { events: shown, reach: cursorAt(edge, asked) }
-    const opened = nextOf(heads)
-    looked += opened.reduce((sum, { events }) => sum + events, 0)
-    held = eachOnce([...held, ...(await wantedIn(db, opened, asked))]).toSorted(way)
+    const isTired = looked.events >= MOST_LOOKED_AT.events || looked.raw_bytes >= MOST_LOOKED_AT.raw_bytes
+    if (isTired || heads[0]?.id === '') return { events: shown, reach: cursorAt(edge, asked) }
+    const some = nextOf(heads)
+    const packs = await readPacks(
+      db,
+      some.map(({ id }) => id),
+      { isWanted: (event) => event.seq > asked.after && event.seq < asked.before && asked.isWanted(event) },
+    )
+    for (const { id, events, raw_bytes } of some) {
+      opened.add(id)
+      looked.events += events
+      looked.raw_bytes += raw_bytes
+    }
+    const isNew = (event: PackedEvent) => settled === undefined || way(settled, event) < 0
+    held = eachOnce([...held, ...Array.from(packs.values()).flat().filter(isNew)]).toSorted(way)
+    // The events of a pack that is gone may be in the one that it has merged into.
+    if (packs.size < some.length) heads = (await headsOf(db, asked)).filter(({ id }) => !opened.has(id))
   }
+}
+
+/** The events of the page, which takes the first of those that are listed once. */
+function shownOn({ most, oncePer, sizeOf = () => 0 }: Asked) {
+  const events: PackedEvent[] = []
+  const names = new Set<string>()
+  let bytes = 0
+  const show = (some: readonly PackedEvent[]): void => {
+    for (const event of some) {
+      const name = oncePer?.(event)
+      if (name !== undefined && names.has(name)) continue
+      if (name !== undefined) names.add(name)
+      bytes += sizeOf(event)
+      events.push(event)
+    }
+  }
+  return { events, show, isFull: () => events.length > most || bytes >= limits.page_bytes }
 }
 
 /**
@@ -64,18 +101,14 @@ function cursorAt(edge: bigint, { rising, after, before }: Asked): bigint {
 
 /** Removes from the list what is read next: the first pack, and those that are small beside it. */
 function nextOf(heads: Head[]): Head[] {
-  let bytes = 0
-  const end = heads.findIndex((head, index) => head.id === '' || (index > 0 && (bytes += head.bytes) > READ_BYTES / 8))
-  return heads.splice(0, end === -1 ? heads.length : Math.max(1, end))
-}
-
-async function wantedIn(db: D1Database, heads: readonly Head[], { after, before, isWanted }: Asked): Promise<PackedEvent[]> {
-  const packs = await readPacks(
-    db,
-    heads.map(({ id }) => id),
-  )
-  const events = Array.from(packs.values()).flat()
-  return events.filter((event) => event.seq > after && event.seq < before && isWanted(event))
+  const size = { bytes: 0, raw_bytes: 0 }
+  const end = heads.findIndex((head, index) => {
+    if (head.id === '' || index === 0) return head.id === ''
+    size.bytes += head.bytes
+    size.raw_bytes += head.raw_bytes
+    return size.bytes > READ_AT_ONCE.bytes || size.raw_bytes > READ_AT_ONCE.raw_bytes
+  })
+  return heads.splice(0, end === -1 ? heads.length : end)
 }
 
 /** The packs that may have what is asked for. One without an id stands for those that follow. */
@@ -89,10 +122,16 @@ async function headsOf(db: D1Database, { patterns, scope, types, status, after, 
     types === undefined ? null : has('types', 'named.value IN (SELECT value FROM json_each(?5))'),
     status === undefined ? null : has('statuses', 'named.value = ?6'),
   ].filter((check) => check !== null)
-  const sql = `SELECT CAST(id AS TEXT) AS id, CAST(${rising ? 'first' : 'last'} AS TEXT) AS edge, events, octet_length(data) AS bytes FROM packs
-    WHERE ((id >= CAST(?7 AS INTEGER) AND id < ${FULL}) OR id >= CAST(?8 AS INTEGER)) AND last > CAST(?1 AS INTEGER) AND first < CAST(?2 AS INTEGER)
+  const found = (ids: string, order: string) => `SELECT CAST(id AS TEXT) AS id, CAST(${rising ? 'first' : 'last'} AS TEXT) AS edge, events,
+      octet_length(data) AS bytes, raw_bytes FROM packs
+    WHERE (${ids}) AND last > CAST(?1 AS INTEGER) AND first < CAST(?2 AS INTEGER)
       AND (?3 IS NULL OR true) AND ?4 IS NOT NULL AND ?5 IS NOT NULL AND (?6 IS NULL OR true) ${checks.map((check) => `AND ${check}`).join(' ')}
-    ORDER BY ${rising ? 'first' : 'last DESC'} LIMIT ${MOST_PACKS}`
+    ORDER BY ${order} LIMIT ${MOST_PACKS}`
+  const [small, full] = [`id >= CAST(?7 AS INTEGER) AND id < ${FULL}`, 'id >= CAST(?8 AS INTEGER)']
+  // Ids are in the order of the last events: the newest are found without reading the others.
+  const sql = rising
+    ? found(`${small} OR ${full}`, 'first')
+    : `SELECT * FROM (${found(small, 'packs.id DESC')}) UNION ALL SELECT * FROM (${found(full, 'packs.id DESC')})`
   const least = idFrom(after < 0n ? 0n : after)
   const { results } = await db
     .prepare(sql)
@@ -106,9 +145,13 @@ async function headsOf(db: D1Database, { patterns, scope, types, status, after, 
       String(least),
       String(FULL + least),
     )
-    .all<{ id: string; edge: string; events: number; bytes: number }>()
+    .all<Omit<Head, 'edge'> & { edge: string }>()
   const heads = results.map((head) => ({ ...head, edge: BigInt(head.edge) }))
-  const last = heads.at(-1)
-  if (last && heads.length === MOST_PACKS) last.id = ''
-  return heads
+  if (rising) return [...heads.slice(0, MOST_PACKS - 1), ...heads.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '' }))]
+  const { true: ofFull = [], false: ofSmall = [] } = Object.groupBy(heads, ({ id }) => `${BigInt(id) >= FULL}` as const)
+  // The packs of one millisecond are in any order.
+  const rests = [ofFull, ofSmall].flatMap((some) =>
+    some.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '', edge: idFrom(head.edge) + SLOT - 1n })),
+  )
+  return [...rests, ...heads].toSorted((one, other) => (one.edge === other.edge ? 0 : one.edge < other.edge ? 1 : -1))
 }

@@ -1,5 +1,6 @@
+import { warn } from '../../base/warn.ts'
 import { nameOf, PLACE_BIT, SLOT } from '../queued.ts'
-import { packHash, encodePack, hashesOf, decodePack, type PackedEvent } from './format.ts'
+import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
 
 /**
  * Packs with this bit in their id have their hashes in the index, and are merged no more. The other
@@ -81,10 +82,30 @@ export function eachOnce(events: readonly PackedEvent[]): PackedEvent[] {
   return [...once.values()]
 }
 
-/** The events of these packs, by id. A pack that is gone is left out. */
-export async function readPacks(db: D1Database, ids: readonly string[]): Promise<Map<string, PackedEvent[]>> {
+/** `damaged` takes the ids of packs that cannot be read. */
+type Read = { isWanted?: ((event: PackedEvent) => boolean) | undefined; damaged?: Set<string> | undefined }
+
+/**
+ * The wanted events of these packs, by id. A pack that is gone is left out. One that cannot be read
+ * has no events, if there is a set for its id, and throws if not.
+ */
+export async function readPacks(
+  db: D1Database,
+  ids: readonly string[],
+  { isWanted = () => true, damaged }: Read = {},
+): Promise<Map<string, PackedEvent[]>> {
   if (ids.length === 0) return new Map()
   const sql = 'SELECT CAST(id AS TEXT) AS id, hex(data) AS data FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))'
   const { results } = await db.prepare(sql).bind(JSON.stringify(ids)).all<{ id: string; data: string }>()
-  return new Map(results.map(({ id, data }) => [id, decodePack(id, data)]))
+  const eventsOf = (id: string, data: string): PackedEvent[] => {
+    try {
+      return decodePack(id, data).filter(isWanted)
+    } catch (error) {
+      if (!damaged || !(error instanceof PackDamaged)) throw error
+      damaged.add(id)
+      warn({ message: 'a damaged pack of events is left out', id, error })
+      return []
+    }
+  }
+  return new Map(results.map(({ id, data }) => [id, eventsOf(id, data)]))
 }

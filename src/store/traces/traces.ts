@@ -101,7 +101,8 @@ export async function eventsOfTraces(
   since = 0,
 ): Promise<TraceEvent[]> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
-  const packed = (await packedByTrace(db, trace_ids, since)).filter(({ scope }) => covers(patterns, scope))
+  const isWanted = ({ scope }: PackedEvent): boolean => covers(patterns, scope)
+  const packed = await packedByTrace(db, trace_ids, { since, most: MOST_EVENTS, isWanted })
   const asked = JSON.stringify(trace_ids.map((trace_id) => [trace_id, ...rangeOf(trace_id)]))
   const covered = patterns.includes('*') ? '?2 IS NOT NULL' : coveredBy('?2')
   const sql = `SELECT CAST(seq AS TEXT) AS key, * FROM (
@@ -263,7 +264,9 @@ async function packedPageOf(db: D1Database, query: TraceQuery): Promise<Page> {
   const isWanted = (event: PackedEvent) =>
     covers(patterns, event.scope) && matches(traceEvent(event), { ...query, since: undefined, until: undefined })
   const bounds = { after: BigInt(since) - 1n, before: BigInt(before), rising: false }
-  const { events, reach } = await packedPage(db, { patterns, scope, ...bounds, types: undefined, status: undefined, most: limit, isWanted })
+  const asked = { patterns, scope, types: undefined, status: undefined, ...bounds, most: limit, isWanted }
+  // A trace is listed by its newest event, and the others need no place on the page.
+  const { events, reach } = await packedPage(db, { ...asked, oncePer: ({ trace_id }) => trace_id })
   const rows = events.map(({ seq, trace_id }) => ({ key: String(seq), trace_id, source: 'events' as const }))
   return { rows, next: reach === null ? null : String(reach) }
 }

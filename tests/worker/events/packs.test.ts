@@ -9,7 +9,7 @@ import { findEvent, forgetEvents, listEvents, replayEvents, retentionBacklog, ty
 import type { EventFilter } from '../../../src/store/event-filter.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks, oldestPacked } from '../../../src/store/packs/merge.ts'
 import { retentionReport } from '../../../src/http/operations/health-report.ts'
-import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
+import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
 import { assertProperty } from '../../support/property.ts'
@@ -35,6 +35,7 @@ async function listed(filter: Partial<EventFilter> = {}, { limit = 100, rising =
   const items: EventListing[] = []
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, ...filter, limit, rising, cursor })
+    expect(page.next_cursor).not.toBe(cursor)
     items.push(...page.items)
     cursor = page.next_cursor
   }
@@ -122,6 +123,38 @@ describe('a pack of events', () => {
     await mergePacks(env.DB, START + DAY_MS)
     expect(await packsOf()).toEqual([3, 3])
   })
+
+  test('whose bytes are damaged does not stop the sweep from sending lost events again', async () => {
+    const [event] = await packedNotes('a', 3, START)
+    await env.DB.exec('UPDATE packs SET data = substr(data, 1, 40)')
+    await noteQueued(env.DB, [{ id: newBatchId(START), events: [event!] }], START)
+    const lost = eventAt('b', START + 1)
+    await noteQueued(env.DB, [{ id: newBatchId(START + 1), events: [lost] }], START)
+    const later = eventAt('b', START + 20_000)
+    await write('b', [reportOf(later, { nth: 1 })])
+    await noteQueued(env.DB, [{ id: newBatchId(START + 20_000), events: [later] }], START)
+    const sent: string[] = []
+    const EVENTS = {
+      sendBatch: async (messages: Iterable<{ body: { events: Event[] } }>) =>
+        void sent.push(...[...messages].flatMap(({ body }) => body.events.map(({ id }) => id))),
+    }
+    await sweep(Object.assign({}, env, { EVENTS }), START + 60_000)
+    expect(sent).toContain(lost.id)
+  })
+
+  test('whose bytes are damaged does not stop a scope from reporting what changed', async () => {
+    const [event] = await packedNotes('a', 3, START)
+    await env.DB.exec('UPDATE packs SET data = substr(data, 1, 40)')
+    await write('a', [reportOf(event!, { nth: null, status: 'cancelled', revision: 9 })])
+    expect(await count('events')).toBe(1)
+  })
+
+  test('whose bytes are damaged does not stop the queue from giving up on an event', async () => {
+    const [event] = await packedNotes('a', 3, START)
+    await env.DB.exec('UPDATE packs SET data = substr(data, 1, 40)')
+    await addDeadLetters(env.DB, deadLettersOf([event!], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+    expect([await count('events'), await count('dead_letters')]).toEqual([1, 1])
+  })
 })
 
 describe('an event that changes after it was packed', () => {
@@ -169,6 +202,22 @@ describe('a note of what was sent', () => {
     expect(await listed()).toHaveLength(2)
     await sweep(env, START + 1000)
     expect(await count('queued')).toBe(0)
+  })
+
+  test.each([
+    ['newest first', false, 0],
+    ['newest first, of a batch with a later time', false, 5],
+    ['oldest first', true, 0],
+    ['oldest first, of a batch with a later time', true, 5],
+  ])('neither repeats an event on a later page nor holds the list at one: %s', async (_, rising, lag_ms) => {
+    const some = Array.from({ length: 10 }, () => eventAt('a', START))
+    await noteQueued(env.DB, [{ id: seqAt(START + lag_ms), events: some }], START)
+    await write(
+      'a',
+      some.map((event, index) => reportOf(event, { nth: index + 1 })),
+    )
+    const pages = await listed({}, { limit: 3, rising })
+    expect(pages.map(({ id }) => id).toSorted()).toEqual(some.map(({ id }) => id).toSorted())
   })
 
   test('has only what is in no pack sent again', async () => {
@@ -313,9 +362,11 @@ describe('packs that take more than REFLEX_EVENTS_BYTES', () => {
   })
 })
 
+const eventsOf = (reports: readonly Report[]): Event[] => reports.map(({ payload }) => JSON.parse(payload) as Event)
+
 /** A step of a random walk. `at` chooses one of the events or batches. */
 type Act =
-  | { do: 'accept'; scope: number; events: number; packs: boolean }
+  | { do: 'accept'; scope: number; events: number; packs: boolean; note: number }
   | { do: 'change'; at: number; status: 'completed' | 'pending' | 'cancelled' }
   | { do: 'repeat'; at: number }
   | { do: 'merge'; days: number }
@@ -330,6 +381,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
       scope: fc.nat({ max: 3 }),
       events: fc.integer({ min: 1, max: 9 }),
       packs: fc.boolean(),
+      note: fc.integer({ min: -1, max: 3 }),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('change'), at: nat, status: fc.constantFrom('completed', 'pending', 'cancelled') }) },
@@ -360,6 +412,9 @@ test('after any steps each event is once in each list, as its newest report has 
           return report
         })
         batches.push({ scope, reports })
+        // The note of what was sent stays until the sweep; the time of its batch may be later.
+        const note = { id: `${BigInt(seqAt(at + 300 * one.note)) + BigInt(batches.length)}`, events: eventsOf(reports) }
+        if (one.note >= 0) await noteQueued(env.DB, [note], START)
         await write(scope, reports)
       } else if (one.do === 'change' && chosen) {
         const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }

@@ -1,0 +1,133 @@
+import { env } from 'cloudflare:workers'
+import { beforeEach, expect, test } from 'vitest'
+import { listEvents } from '../../../src/store/events.ts'
+import { packedAmong } from '../../../src/store/packs/find.ts'
+import { mergePacks } from '../../../src/store/packs/merge.ts'
+import { seqAt } from '../../../src/store/queued.ts'
+import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
+import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
+import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
+
+const DAY_MS = 86_400_000
+const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - 3 * DAY_MS + DAY_MS / 2
+const ALL = ['*']
+
+beforeEach(() => env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM pack_index; DELETE FROM queued; DELETE FROM dead_letters'))
+
+const write = (scope: string, reports: Report[]) => replicateEvents(env.DB, reports, scopeRow(scope), { least_packed: 1 })
+
+/** D1 that tells what each statement with rows has answered. */
+function watchedD1(tell: (answer: D1Result<Record<string, unknown>>) => void): D1Database {
+  const inner = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
+  const watched = (statement: D1PreparedStatement): D1PreparedStatement => {
+    const one = {
+      bind: (...values: unknown[]) => watched(statement.bind(...values)),
+      first: (column: string) => statement.first(column),
+      run: () => statement.run(),
+      all: async () => {
+        const answer = await statement.all()
+        tell(answer)
+        return answer
+      },
+    } as unknown as D1PreparedStatement
+    inner.set(one, statement)
+    return one
+  }
+  return {
+    prepare: (sql: string) => watched(env.DB.prepare(sql)),
+    batch: (list: D1PreparedStatement[]) => env.DB.batch(list.map((one) => inner.get(one) ?? one)),
+  } as unknown as D1Database
+}
+
+test('a search for the events of a page of notes fits into the 2 MB that D1 takes in a parameter', async () => {
+  let largest = 0
+  const measured = (statement: D1PreparedStatement): D1PreparedStatement =>
+    ({
+      bind: (...values: unknown[]) => {
+        largest = Math.max(largest, ...values.map((value) => String(value).length))
+        return statement.bind(...values)
+      },
+    }) as unknown as D1PreparedStatement
+  const db = { prepare: (sql: string) => measured(env.DB.prepare(sql)), batch: (list: D1PreparedStatement[]) => env.DB.batch(list) }
+  // A page of the sweep: 100 batches, of a request with 100 events each.
+  const events = Array.from({ length: 10_000 }, (_, index) => ({ scope: 'a', id: `id-${index}` }))
+  await packedAmong(db as unknown as D1Database, events, START)
+  expect(largest).toBeLessThan(2_000_000)
+})
+
+test('a page of traces has as many traces as it may, however many packed events one of them has', async () => {
+  const [other] = await packedNotes('b', 1, START)
+  const trace_id = other!.meta.trace_id.replace(/.{8}$/, '0badcafe')
+  const events = Array.from({ length: 60 }, (_, index) => {
+    const event = eventAt('a', START + 1000 + index * 10)
+    return { ...event, meta: { ...event.meta, trace_id, parent_id: '00f067aa0ba902b7' } }
+  })
+  const reports = (nth: (index: number) => number | null) =>
+    events.map((event, index) => reportOf(event, { nth: nth(index), parent_id: '00f067aa0ba902b7' }))
+  await write(
+    'a',
+    reports(() => null),
+  )
+  const asRows = (await listTraces(env.DB, { patterns: ALL, limit: 10 })).items.map((item) => item.trace_id)
+  await env.DB.exec('DELETE FROM events')
+  await write(
+    'a',
+    reports((index) => index + 1),
+  )
+  const packed = (await listTraces(env.DB, { patterns: ALL, limit: 10 })).items.map((item) => item.trace_id)
+  expect(asRows).toEqual([trace_id, other!.meta.trace_id])
+  expect(packed).toEqual(asRows)
+})
+
+test('a look-up of a trace unpacks no more than a bounded number of its events', { timeout: 120_000 }, async () => {
+  const trace_id = eventAt('a', START).meta.trace_id
+  for (let nth = 0; nth < 60; nth += 1) {
+    const events = Array.from({ length: 200 }, (_, index) => {
+      const event = eventAt('a', START + nth * 60_000 + index)
+      return { ...event, meta: { ...event.meta, trace_id } }
+    })
+    await write(
+      'a',
+      events.map((event, index) => reportOf(event, { nth: nth * 200 + index + 1, parent_id: '00f067aa0ba902b7' })),
+    )
+  }
+  let packs = 0
+  const db = watchedD1(({ results }) => (packs += results.filter(({ data }) => data !== undefined).length))
+  expect(await eventsOfTraces(db, [trace_id], ALL)).toHaveLength(5000)
+  // Five thousand events are in 25 packs.
+  expect(packs).toBeLessThan(40)
+})
+
+test('a page of the newest events does not read all packs', async () => {
+  const ids = Array.from({ length: 2000 }, (_, nth) => String((1n << 62n) + BigInt(seqAt(START + nth * 60_000))))
+  await env.DB.prepare(
+    `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, data)
+      SELECT CAST(value AS INTEGER), CAST(value AS INTEGER) - (1 << 62), CAST(value AS INTEGER) - (1 << 62), 1, 0, 1, zeroblob(300000) FROM json_each(?1)`,
+  )
+    .bind(JSON.stringify(ids))
+    .run()
+  await packedNotes('a', 200, START + 2001 * 60_000)
+  let read = 0
+  const db = watchedD1(({ meta }) => (read += meta.rows_read))
+  expect((await listEvents(db, { patterns: ALL, limit: 10 })).items).toHaveLength(10)
+  expect(read).toBeLessThan(1500)
+})
+
+test('a page of large packed events unpacks about as many bytes as it shows', { timeout: 60_000 }, async () => {
+  const text = 'a line of a log that compresses well. '.repeat(2500)
+  const events = Array.from({ length: 400 }, (_, index) => eventAt('a', START + index * 1000, { text }))
+  await write(
+    'a',
+    events.map((event, index) => reportOf(event, { nth: index + 1 })),
+  )
+  await mergePacks(env.DB, START + DAY_MS)
+  const sizes = await env.DB.prepare('SELECT CAST(id AS TEXT) AS id, raw_bytes FROM packs').all<{ id: string; raw_bytes: number }>()
+  const sizeOf = new Map(sizes.results.map(({ id, raw_bytes }) => [id, raw_bytes]))
+  let unpacked = 0
+  const db = watchedD1(({ results }) => {
+    for (const { id, data } of results) if (data !== undefined) unpacked += sizeOf.get(String(id)) ?? 0
+  })
+  const { items } = await listEvents(db, { patterns: ALL, limit: 1000 })
+  expect(items.length).toBeLessThan(50)
+  expect(unpacked).toBeLessThan(16_000_000)
+})
