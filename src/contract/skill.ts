@@ -73,6 +73,12 @@ export const skill = skillVersion
 
 export const registeredSkill = skillVersion
   .pick({ id: true, version: true, hash: true, state: true, owner: true })
+  .extend({
+    findings: z
+      .array(z.object({ path: text, message: text, example: text }))
+      .optional()
+      .describe('What its author hardly meant, such as a condition that can never hold. It is registered all the same.'),
+  })
   .meta({ id: 'RegisteredSkill' })
 
 /** A stored version. Only its `state` changes. `owner_id` is a key's id, or `scope:NAME`. */

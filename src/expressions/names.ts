@@ -55,7 +55,7 @@ function walkMethod([name, receiver, args]: [string, ASTNode, ASTNode[]], found:
 }
 
 /** `a.b["c"]` as its parts. A number ends the path. */
-function pathOf(node: ASTNode): string[] | null {
+export function pathOf(node: ASTNode): string[] | null {
   if (node.op === 'id') return [node.args]
   if (node.op === '.') {
     const before = pathOf(node.args[0])

@@ -15,6 +15,8 @@ export type CheckOptions = {
    * Names in `env` that an expression may start with; null if they are unknown until evaluation.
    */
   env_names?: readonly string[] | null
+  /** Tools that act, and how. Their steps are external, whatever the manifest says. */
+  acting?: ReadonlyMap<string, string>
 }
 
 /** Accepts all tools and probes of a manifest: they may be added later. */
@@ -34,6 +36,7 @@ export function checkManifest(manifest: Manifest, options: CheckOptions): Manife
     ...toolErrors(manifest, options.tools),
     ...expressionErrors(manifest, options),
     ...effectErrors(manifest),
+    ...actingErrors(manifest, options.acting ?? new Map()),
     ...activationErrors(manifest),
   ]
   return errors.length === 0 ? { ok: true } : { ok: false, errors }
@@ -182,6 +185,21 @@ function effectErrors({ plan, effects, signature }: Manifest): FieldError[] {
     if (!effects.writes.includes(path)) errors.push({ path: at, message: `${path} is not in effects.writes` })
   }
   return [...errors, ...stepErrors(plan), ...loopErrors(plan)]
+}
+
+/** A step that acts needs a key or a compensation: a run may be repeated, or fail halfway. */
+export function actingErrors({ plan, effects }: Manifest, acting: ReadonlyMap<string, string>): FieldError[] {
+  if (effects.external.length > 0 || plan.idempotence_key !== undefined || plan.compensation.length > 0) return []
+  return plan.steps.flatMap(({ tool }, index) =>
+    acting.has(tool)
+      ? [
+          {
+            path: `plan.steps.${index}.tool`,
+            message: `${tool} acts (${acting.get(tool)}): give plan.idempotence_key or plan.compensation`,
+          },
+        ]
+      : [],
+  )
 }
 
 /** Calls that one run may make. */

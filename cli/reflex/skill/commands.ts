@@ -198,6 +198,10 @@ export function addSkill(program: Command): void {
     .description('Register manifests (JSON) as candidates')
     .option('--any-tools', 'accept tools that no agent of the deployment has')
     .action(handler(push))
+  skill
+    .command('lint <files...>')
+    .description('Say what the author of a manifest hardly meant; exit with 1 if there is something')
+    .action(handler(lint))
   addSkillTests(skill)
   addOperation(skill, setState)
 }
@@ -210,12 +214,28 @@ async function fromFile({ print }: Session, { file }: { file?: string }): Promis
   return true
 }
 
+/** Needs no server. Manifests of one call are compared: one may shadow another. */
+async function lint({ print }: Session, files: string[]): Promise<ExitOutcome> {
+  const { findingsIn } = await import('./lint.ts')
+  const found = await findingsIn(files.map((file) => ({ file, text: readFileSync(file, 'utf8') })))
+  print.result({ findings: found }, (paint) =>
+    found.length === 0
+      ? ['Nothing was found.']
+      : found.flatMap(({ file, line, path, message, example }) => [
+          `${written(file)}:${line}  ${paint('bold', written(path))}  ${written(message)}`,
+          ...(example === '' ? [] : [paint('dim', `  such as: ${written(example)}`)]),
+        ]),
+  )
+  return found.length === 0 ? undefined : 1
+}
+
 async function push({ api, print, signal }: Session, files: string[], { anyTools }: { anyTools?: true }): Promise<void> {
   for (const file of files) {
     const body = jsonObject(`@${file}`, file)
     const { address } = requestOf({ at: 'post /v1/skills' }, { fields: { tools: anyTools ? 'any' : undefined } })
     const skill = await api().json<z.infer<typeof registeredSkill>>(address, { method: 'POST', body, signal })
     print.item(skill, () => `${written(skill.id)}@${written(skill.version)} is ${skill.state}.`)
+    for (const { path, message } of skill.findings ?? []) print.note(`${written(path)}: ${written(message)} (reflex skill lint ${file})`)
   }
 }
 

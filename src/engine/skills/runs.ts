@@ -145,6 +145,13 @@ export class SkillRuns {
     return new Map(rows.map(({ skill_id, times }) => [skill_id, times]))
   }
 
+  /** True if the scope has the outputs of a run with this key, unless the key is global. */
+  hasOutputs(skill_id: string, idempotence_key: string): boolean {
+    if (isGlobalPlan(skill_id, idempotence_key)) return false
+    const row = this.#parts.database.first('SELECT 1 AS one FROM skill_outputs WHERE idempotence_key = ?', idempotence_key)
+    return row !== undefined || this.#parts.done_keys.find({ kind: 'plan' }, idempotence_key) !== undefined
+  }
+
   /** Claims a deployment-wide key for the run. Other keys are the scope's own. */
   async lastGood(
     { run_id, skill_id }: { run_id: string; skill_id: string },

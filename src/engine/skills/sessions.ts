@@ -136,6 +136,7 @@ export class Skills {
         recentSuccess: () => runs.recentSuccess(),
         transitions: () => transitionPrior(runs.transitions(), { last: runs.latest(), manifests: skill_cache.shown() }),
         usage: (id) => runs.usage(id),
+        hasOutputs: (id, key) => runs.hasOutputs(id, key),
       },
       runner: (run) => this.#runner(run, { head, append }),
       runs: runs.port(asker, append),

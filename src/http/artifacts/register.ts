@@ -25,7 +25,8 @@ import { checkReflex, type CodeError } from '../../reflexes/static-check.ts'
 import { instantiateTemplate } from '../../reflexes/templates/define-template.ts'
 import { templates } from '../../reflexes/templates/index.ts'
 import type { Agent } from '../../agent/define-agent.ts'
-import { anything, checkManifest, type CheckOptions } from '../../skills/check.ts'
+import { actingErrors, anything, checkManifest, type CheckOptions } from '../../skills/check.ts'
+import { lintManifest } from '../../skills/lint.ts'
 import type { Env } from '../../env.ts'
 import { argumentErrors } from '../../skills/ci/arguments.ts'
 import { knownInputs } from './tool-inputs.ts'
@@ -96,7 +97,8 @@ export const artifactRegisterRoutes = resource().openapiRoutes([
     if (tools === 'known') await demandArguments(c.env, manifest, contributor.scopes)
     const draft = { ...contributor, manifest, hash: await hashManifest(manifest), provenance: { by: contributor.owner, scope: null } }
     const { version, created: is_new } = taken(await registerSkill(storeOf(c.env), draft))
-    return created(is_new, receiptOf(version))
+    const findings = lintManifest(manifest).map(dotted)
+    return created(is_new, { ...receiptOf(version), ...(findings.length > 0 && { findings }) })
   }),
 ])
 
@@ -135,7 +137,7 @@ function checkedManifest(body: unknown, tools: KnownTools, agents: readonly Agen
   const { manifest } = parsed
   if (TAKEN.has(manifest.id)) throw refused([{ path: 'id', message: `the id ${manifest.id} is taken` }])
   const checked = checkManifest(manifest, tools === 'any' ? anything(manifest) : deployed(manifest, agents))
-  if (!checked.ok) throw refused(checked.errors.map(({ path, message }) => ({ path: dotPath(path), message })))
+  if (!checked.ok) throw refused(checked.errors.map(dotted))
   return manifest
 }
 
@@ -143,7 +145,23 @@ function checkedManifest(body: unknown, tools: KnownTools, agents: readonly Agen
 const deployed = (manifest: Manifest, agents: readonly Agent[]): CheckOptions => ({
   tools: [...new Set([...agents.flatMap(({ tools }) => Object.keys(tools)), ...toolsIn(manifest).filter((tool) => OF_SCOPES.test(tool))])],
   probes: ['origin', ...agents.flatMap(({ probes = {} }) => Object.keys(probes))],
+  acting: actingIn(agents),
 })
+
+/** The tools of the agents that another one undoes. */
+const actingIn = (agents: readonly Agent[]): ReadonlyMap<string, string> =>
+  new Map(
+    agents.flatMap(({ tools }) =>
+      Object.entries(tools).flatMap(([name, { undoes }]): [string, string][] =>
+        undoes
+          ? [
+              [undoes.tool, `${name} undoes it`],
+              [name, `it undoes ${undoes.tool}`],
+            ]
+          : [],
+      ),
+    ),
+  )
 
 const toolsIn = ({ plan, preconditions }: Manifest): string[] => [
   ...preconditions.tools_available,
@@ -152,12 +170,14 @@ const toolsIn = ({ plan, preconditions }: Manifest): string[] => [
 
 /** Refuses arguments that no scope's HTTP tools take: each run of the skill would fail. */
 async function demandArguments(env: Env, manifest: Manifest, scopes: readonly string[]): Promise<void> {
-  const errors = argumentErrors(manifest, await knownInputs(env, manifest, scopes))
+  const known = await knownInputs(env, manifest, scopes)
+  const acting = new Map(Array.from(known).flatMap(([tool, { acts }]) => (acts ? [[tool, acts]] : [])))
+  const errors = [...argumentErrors(manifest, known), ...actingErrors(manifest, acting).map(dotted)]
   if (errors.length > 0) throw refused(errors)
 }
 
 /** Writes `plan.steps.0.tool` as the schema's errors do: `plan.steps[0].tool`. */
-const dotPath = (path: string): string => path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')
+const dotted = <At extends FieldError>(error: At): At => ({ ...error, path: error.path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]') })
 
 function refused(errors: readonly FieldError[]) {
   const [{ path, message } = { path: '', message: 'it is refused' }] = errors

@@ -22,9 +22,13 @@ export async function knownInputs(env: Env, manifest: Manifest, patterns: readon
     scopes.map(async (scope) => {
       const tools = JSON.parse(await env.SCOPE.getByName(scope).httpTools()) as HttpToolSetting[]
       const used = tools.filter(({ name }) => named.has(name))
-      return new Map(used.map((tool) => [tool.name, { schema: inputSchemaOf(tool), scope }]))
+      return new Map(used.map((tool) => [tool.name, { schema: inputSchemaOf(tool), scope, acts: howItActs(tool) }]))
     }),
   )
   const having = asked.filter(({ size }) => size > 0)
   return having.find((inputs) => argumentErrors(manifest, inputs).length === 0) ?? having[0] ?? new Map()
 }
+
+/** A tool with a key of its own is safe to repeat. */
+const howItActs = ({ method, repeatable = false, idempotence_key: key }: HttpToolSetting): string | null =>
+  method === 'GET' || repeatable || key !== undefined ? null : `it sends ${method}`

@@ -5,8 +5,8 @@ import { compileExpression } from '../cel/expression.ts'
 import type { Input, Manifest, ValueType } from '../manifest/manifest.ts'
 import { placesIn } from '../plan/template.ts'
 
-/** The JSON Schemas of tools' inputs, by tool; `scope` is where a tool has it. */
-export type ToolInputs = ReadonlyMap<string, { schema: JsonFields; scope: string }>
+/** The JSON Schemas of tools' inputs, by tool. `scope`: where a tool is. `acts`: how it acts. */
+export type ToolInputs = ReadonlyMap<string, { schema: JsonFields; scope: string; acts?: string | null }>
 
 const JSON_TYPES: Record<ValueType, readonly string[]> = {
   string: ['string'],

@@ -30,6 +30,8 @@ export type GateRequest = {
   roles: readonly string[]
   last_run_at: number | null
   running: number
+  /** The outputs of an earlier run with the same key answer it, so that no pace is kept. */
+  answered?: boolean
   /** Someone who may has approved this run. */
   approved?: boolean
   /** A contract names the skill, which says that it is meant: the score is not asked for. */

@@ -98,10 +98,10 @@ function dataOutcome({ manifest, blackboard }: GateRequest, { bound }: Facts): S
   return outcome({ check: 'data', detail, needs })
 }
 
-function paceOutcome({ manifest: { activation }, last_run_at, running, now }: GateRequest): StageOutcome {
+function paceOutcome({ manifest: { activation }, last_run_at, running, answered = false, now }: GateRequest): StageOutcome {
   const until = last_run_at === null ? null : last_run_at + activation.cooldown_s * 1000
   // A run that lies further ahead than the cooldown is long was timed by a clock that was ahead.
-  const rests = until !== null && now < until && until - now <= 2 * activation.cooldown_s * 1000
+  const rests = !answered && until !== null && now < until && until - now <= 2 * activation.cooldown_s * 1000
   const isFull = running >= activation.max_concurrency
   const needs: Need[] = []
   if (rests) needs.push({ need: 'cooldown', until, message: `wait until ${isoOf(until)}: it ran less than ${activation.cooldown_s} s ago` })
@@ -110,7 +110,7 @@ function paceOutcome({ manifest: { activation }, last_run_at, running, now }: Ga
     needs.push({ need: 'concurrency', running, max: activation.max_concurrency, message })
   }
   const checks: GateCheck[] = [
-    { check: 'cooldown', passed: !rests, detail: rests ? `until ${isoOf(until)}` : 'over' },
+    { check: 'cooldown', passed: !rests, detail: rests ? `until ${isoOf(until)}` : answered ? 'the first outputs answer it' : 'over' },
     { check: 'concurrency', passed: !isFull, detail: `${running} of at most ${activation.max_concurrency} run` },
   ]
   return { checks, needs }

@@ -5,7 +5,7 @@ import { decide } from '../gate/gate.ts'
 import { maskOf, type SecretMask } from '../gate/mask.ts'
 import { isRefused } from '../manifest/compat.ts'
 import type { Manifest } from '../manifest/manifest.ts'
-import { anchorsOf } from '../plan/compile.ts'
+import { anchorsOf, compilePlan, type Planned } from '../plan/compile.ts'
 import { bindInputs } from '../plan/blackboard.ts'
 import { fillSlots } from '../plan/slots.ts'
 import type { SessionContext } from './context.ts'
@@ -109,6 +109,8 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     roles: request.roles,
     ...ports.registry.usage(id),
     approved: approval !== null,
+    ...(skill.manifest.activation.cooldown_s > 0 &&
+      isAnswered({ ports, blackboard }, { manifest: skill.manifest, inputs }) && { answered: true as const }),
     ...(request.named && { named: true }),
     ...(approval === null && !(ports.whyCounts?.() ?? request.text_is_why === true) && { why_counts: false as const }),
     ...(refused_here && { refused_here }),
@@ -117,6 +119,17 @@ function gateRequest({ ports, settings, blackboard }: SessionContext, { skill, i
     ...(settings.tau === undefined ? {} : { default_tau_ratio: settings.tau }),
     now: ports.now(),
   }
+}
+
+/** A duplicate gets the outputs of the first run, in its cooldown, too. */
+function isAnswered(
+  { ports, blackboard }: Pick<SessionContext, 'ports' | 'blackboard'>,
+  { manifest, inputs }: Pick<Planned, 'manifest' | 'inputs'>,
+): boolean {
+  if (!ports.registry.hasOutputs) return false
+  const compiled = compilePlan(manifest, inputs, blackboard)
+  const key = compiled.ok ? compiled.plan.idempotence_key : null
+  return key !== null && ports.registry.hasOutputs(manifest.id, key)
 }
 
 function absences({ preconditions, plan }: Manifest, tools: readonly string[], ports: SessionContext['ports']): Record<string, string> {

@@ -24,6 +24,8 @@ type SkillRegistryPort = {
   recentSuccess(): ReadonlySet<string>
   /** Runs of each skill, by id, that followed the last skill; absent if the host does not count. */
   transitions?(): ReadonlyMap<string, number>
+  /** True if an earlier run with this key answers another one. */
+  hasOutputs?(skill_id: string, idempotence_key: string): boolean
   /** From memory, in step with `runs.begin` and `runs.end`: a stale decision is made again. */
   usage(id: string): SkillUsage
 }

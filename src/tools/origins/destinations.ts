@@ -63,6 +63,9 @@ function isNamed(name: string, listed: ReadonlySet<string>): boolean {
   return words.length > 1 && BESIDE.has(last) && listed.has(words.at(-2) ?? '')
 }
 
+/** True for the name of an argument that decides where an effect goes. */
+export const namesDestination = (name: string): boolean => isNamed(name, ACT)
+
 /** `kinds`: its name, and its format if the schema has one. */
 export type Destination = Field & { kinds: readonly string[] }
 type Tool = Pick<ToolDefinition, 'input' | 'shown_input' | 'repeatable' | 'reads' | 'destinations'>

@@ -233,6 +233,7 @@ function sessionPorts(parts: SessionParts): SessionPorts {
       find: (id) => foundSkill(parts, id),
       recentSuccess: () => recentSuccess(record),
       transitions: () => new Map(Object.entries((record.next('bulletin-built')?.['transitions'] ?? {}) as Record<string, number>)),
+      hasOutputs: () => facts().request.answered === true,
       usage: () => {
         const { last_run_at, running } = facts().request
         return { last_run_at, running }
