@@ -1,9 +1,9 @@
+import { messageOf } from '../../base/error-text.ts'
 import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace, levelOf, partOf } from './index-place.ts'
 import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
-import { eachOnce, FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
+import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
 import { BITS, seqAt } from '../queued.ts'
 
-const DAY_MS = 86_400_000
 /** A pack that has one of these is full: it is indexed, and merged no more. */
 const FULL_PACK = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
 /** Packs that merge have so much together, at most. */
@@ -12,6 +12,9 @@ const MEASURES = ['events', 'bytes', 'raw_bytes'] as const
 /** Small packs that one run looks at, oldest first. */
 const MOST_LOOKED_AT = 4000
 const MOST_MERGED = 64
+/** A run ends after so many merges, or so much time. */
+const MOST_MERGES = 50
+const MOST_MS = 5000
 /** SQL for the size of a pack. */
 const BYTES = 'octet_length(data) + coalesce(octet_length(hashes), 0)'
 
@@ -23,7 +26,6 @@ const sizeOf = (packs: readonly Small[]) => {
   for (const pack of packs) for (const name of MEASURES) size[name] += pack[name]
   return size
 }
-const dayOf = (id: string): number => Math.floor(Number(BigInt(id) >> BigInt(BITS)) / DAY_MS)
 const levelOfPack = ({ events }: Small): number => Math.floor(Math.log(events) / Math.log(FAN_OUT))
 
 /**
@@ -31,23 +33,41 @@ const levelOfPack = ({ events }: Small): number => Math.floor(Math.log(events) /
  * of D1: the new pack is there when the others are gone. Packs of two days stay apart, since
  * retention deletes whole ones. Returns the number of merges.
  */
-export async function mergePacks(db: D1Database, now: number, most = 50): Promise<number> {
+export async function mergePacks(db: D1Database, now: number, most_ms = MOST_MS): Promise<number> {
   const damaged = new Set<string>()
+  const end = Date.now() + most_ms
   let merges = 0
   let indexed = false
-  for (let before = -1; before < merges && merges < most;) {
-    before = merges
-    let small = (await smallPacks(db)).filter(({ id }) => !damaged.has(id))
-    for (let packs = nextMerge(small, now); packs !== null && merges < most; packs = nextMerge(small, now)) {
-      const is_full = await merge(db, packs, damaged)
-      indexed ||= is_full
-      merges += 1
-      const gone = new Set(packs)
-      small = small.filter((pack) => !gone.has(pack))
+  const isOver = () => merges >= MOST_MERGES || Date.now() >= end
+  try {
+    for (let before = -1; before < merges && !isOver();) {
+      before = merges
+      let small = (await smallPacks(db)).filter(({ id }) => !damaged.has(id))
+      for (let packs = nextMerge(small, now); packs !== null && !isOver(); packs = nextMerge(small, now)) {
+        const is_full = await merge(db, packs, damaged)
+        indexed ||= is_full
+        merges += 1
+        const gone = new Set(packs)
+        small = small.filter((pack) => !gone.has(pack))
+      }
     }
+    if (indexed) while (await mergeIndex(db));
+  } catch (error) {
+    if (!(error instanceof LostRace)) throw error
   }
-  if (indexed) while (await mergeIndex(db));
   return merges
+}
+
+/** Another run has taken one of the packs or rows, and does the work. */
+class LostRace extends Error {}
+
+/** Writes nothing if what is replaced is gone, or the new place has been taken. */
+async function write(db: D1Database, statements: D1PreparedStatement[]): Promise<void> {
+  try {
+    await db.batch(statements)
+  } catch (error) {
+    throw /(?:NOT NULL|UNIQUE) constraint failed: pack/.test(messageOf(error)) ? new LostRace() : error
+  }
 }
 
 async function smallPacks(db: D1Database): Promise<Small[]> {
@@ -58,8 +78,11 @@ async function smallPacks(db: D1Database): Promise<Small[]> {
 
 /** Packs of one day and of about one size, or of a day that is over; null if none are to merge. */
 function nextMerge(small: readonly Small[], now: number): Small[] | null {
-  const today = Math.floor(now / DAY_MS)
-  const groups = Map.groupBy(small, (pack) => (dayOf(pack.id) < today ? `${dayOf(pack.id)}` : `${dayOf(pack.id)} ${levelOfPack(pack)}`))
+  const today = dayOf(BigInt(seqAt(now)))
+  const groups = Map.groupBy(small, (pack) => {
+    const day = dayOf(BigInt(pack.id))
+    return day < today ? `${day}` : `${day} ${levelOfPack(pack)}`
+  })
   for (const [name, group] of groups) {
     const least = name.includes(' ') ? FAN_OUT : 2
     const own = group.find(isFull)
@@ -80,7 +103,7 @@ async function merge(db: D1Database, packs: readonly Small[], damaged: Set<strin
   if (events === null) return false
   const is_full = isFull({ ...sizeOf(packs), events: events.length })
   const id = is_full ? await freeId(db, FULL + idFrom(events.at(-1)?.seq ?? 0n)) : undefined
-  await db.batch([
+  await write(db, [
     packStatement(db, events, { replaces: ids, ...(id !== undefined && { id }) }),
     ...(id === undefined ? [] : [indexStatement(db, 0, entriesOf(events, 0), { packs: [String(id)], accepted_at: newest(events) })]),
     db.prepare('DELETE FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))').bind(JSON.stringify(ids)),
@@ -93,6 +116,7 @@ const newest = (events: readonly PackedEvent[]): number => Math.max(...events.ma
 /** All events of the packs in order, each once; null if one is damaged, which is left alone. */
 async function readable(db: D1Database, ids: readonly string[], damaged: Set<string>): Promise<PackedEvent[] | null> {
   const packs = await readPacks(db, ids, { damaged })
+  if (packs.size < ids.length) throw new LostRace()
   return ids.some((id) => damaged.has(id)) ? null : eachOnce(Array.from(packs.values()).flat()).toSorted(inOrder)
 }
 
@@ -105,11 +129,13 @@ async function freeId(db: D1Database, least: bigint): Promise<bigint> {
   return row?.id ? BigInt(row.id) : least
 }
 
-/** Entries in hexadecimal digits, in order: the hash, and the place of its pack in the list. */
+/** The hash in hexadecimal digits, and the place of its pack in the list. */
+const entryOf = (hash: string, nth: number): string => hash + nth.toString(16).padStart(NAME_DIGITS, '0')
+
 const entriesOf = (events: readonly PackedEvent[], nth: number): string[] =>
   hashesOf(events)
     .toSorted()
-    .map((hash) => hash + nth.toString(16).padStart(NAME_DIGITS, '0'))
+    .map((hash) => entryOf(hash, nth))
 
 /** Fails, and with it its batch, if a row that it replaces is not there. */
 const INSERT_INDEX = `INSERT INTO pack_index (place, accepted_at, packs, entries)
@@ -136,28 +162,28 @@ async function mergeIndex(db: D1Database): Promise<boolean> {
     .prepare('SELECT CAST(id AS TEXT) AS id FROM packs WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(?1))')
     .bind(JSON.stringify(named))
     .all<{ id: string }>()
-  const packs = there.results.map(({ id }) => id)
-  const parted = Map.groupBy(results.flatMap((row) => renamed(row, packs)).toSorted(), (entry) =>
-    indexPlace(level + 1, entry.slice(0, HASH_DIGITS)),
-  )
+  const known = new Set(there.results.map(({ id }) => id))
+  const entries = results.flatMap(entriesIn).filter(({ id }) => known.has(id))
+  const parted = Map.groupBy(entries, ({ hash }) => indexPlace(level + 1, hash))
   const replaces = results.map(({ place }) => place)
   const accepted_at = Math.max(...results.map((row) => row.accepted_at))
-  await db.batch([
-    ...Array.from(parted, ([place, entries]) => indexStatement(db, place, entries, { packs, accepted_at, replaces })),
+  await write(db, [
+    ...Array.from(parted, ([place, some]) => {
+      const nths = new Map([...new Set(some.map(({ id }) => id))].map((id, nth) => [id, nth]))
+      const texts = some.map(({ hash, id }) => entryOf(hash, nths.get(id) ?? 0)).toSorted()
+      return indexStatement(db, place, texts, { packs: [...nths.keys()], accepted_at, replaces })
+    }),
     db.prepare('DELETE FROM pack_index WHERE place IN (SELECT value FROM json_each(?1))').bind(JSON.stringify(replaces)),
   ])
   return true
 }
 
-/** The entries of a row whose pack is still there, with its place in another list. */
-function renamed({ packs, entries }: IndexRow, list: readonly string[]): string[] {
-  const nths = (JSON.parse(packs) as string[]).map((id) => list.indexOf(id))
+function entriesIn({ packs, entries }: IndexRow): { hash: string; id: string }[] {
+  const ids = JSON.parse(packs) as string[]
   const digits = ENTRY_BYTES * 2
-  return Array.from({ length: entries.length / digits }, (_, index) =>
-    entries.slice(index * digits, (index + 1) * digits).toLowerCase(),
-  ).flatMap((entry) => {
-    const nth = nths[Number.parseInt(entry.slice(HASH_DIGITS), 16)] ?? -1
-    return nth < 0 ? [] : [entry.slice(0, HASH_DIGITS) + nth.toString(16).padStart(NAME_DIGITS, '0')]
+  return Array.from({ length: entries.length / digits }, (_, index) => {
+    const entry = entries.slice(index * digits, (index + 1) * digits).toLowerCase()
+    return { hash: entry.slice(0, HASH_DIGITS), id: ids[Number.parseInt(entry.slice(HASH_DIGITS), 16)] ?? '' }
   })
 }
 

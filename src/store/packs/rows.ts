@@ -1,5 +1,5 @@
 import { warn } from '../../base/warn.ts'
-import { nameOf, PLACE_BIT, SLOT } from '../queued.ts'
+import { msOf, nameOf, PLACE_BIT, SLOT } from '../queued.ts'
 import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
 
 /**
@@ -16,6 +16,9 @@ export function placeOf({ scope, filed, nth }: { scope: string; filed: number; n
   const mask = PLACE_BIT - 1n
   return BigInt(filed) * SLOT + PLACE_BIT + ((BigInt(`0x${packHash(scope)}`) + BigInt(nth)) & mask)
 }
+
+/** A pack has events of one day, since retention deletes whole ones. */
+export const dayOf = (seq: bigint): number => Math.floor(msOf(seq) / 86_400_000)
 
 /** The lowest id of a pack with the newest event `last`; packs of a time follow each other. */
 export const idFrom = (last: bigint): bigint => (last / SLOT) * SLOT

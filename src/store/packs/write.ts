@@ -1,6 +1,6 @@
 import { jsonChunks } from '../../base/json.ts'
 import type { PackedEvent } from './format.ts'
-import { inOrder, packStatement } from './rows.ts'
+import { dayOf, inOrder, packStatement } from './rows.ts'
 
 /** Characters of payloads in a pack: their compressed bytes fit into a parameter of SQL. */
 const MOST_CHARACTERS = 600_000
@@ -18,10 +18,12 @@ export function packEvents(db: D1Database, events: readonly PackedEvent[]): D1Pr
 
 function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {
   const portions: PackedEvent[][] = []
-  let size = Infinity
+  let size = 0
+  let day: number | undefined
   for (const event of events.toSorted(inOrder)) {
-    if (size > MOST_CHARACTERS) {
+    if (size > MOST_CHARACTERS || day !== dayOf(event.seq)) {
       portions.push([])
+      day = dayOf(event.seq)
       size = 0
     }
     size += JSON.stringify(event.payload).length

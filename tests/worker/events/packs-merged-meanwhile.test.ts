@@ -74,6 +74,17 @@ describe('a merge between the search of packs and their reading', () => {
     expect(items.map(({ id }) => id)).toEqual([...large, ...later].map(({ id }) => id).toReversed())
   })
 
+  test.each([
+    ['what it is to merge', /octet_length\(data\) AS bytes/],
+    ['the events in it', /hex\(data\)/],
+  ])('takes the work from a merge that has read %s', async (_, pattern) => {
+    const events = await packed()
+    expect(await mergePacks(interrupted(pattern, merge), START + DAY_MS)).toBe(0)
+    expect(await count('packs')).toBe(1)
+    const { items } = await listEvents(env.DB, { patterns: ALL, limit: 100 })
+    expect(items.map(({ id }) => id)).toEqual(events.map(({ id }) => id).toReversed())
+  })
+
   test('hides no event from a look-up by its id', async () => {
     const [event] = await packed()
     expect(await findEvent(interrupted(/instr\(hashes/, merge), event!.id, { patterns: ALL })).toMatchObject({ id: event!.id })

@@ -278,6 +278,21 @@ describe('lone events of a deployment with a queue of outcomes', () => {
     expect(await packsOf()).toEqual([3])
   })
 
+  test('are packed by day, so that one scope with a clock ahead does not keep the events of all others', async () => {
+    const bodies: unknown[] = []
+    const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
+    for (const event of [eventAt('a', START), eventAt('ahead', START + 300 * DAY_MS), eventAt('b', START + 1)])
+      await replicateEvents(env.DB, [reportOf(event, { nth: 1 })], scopeRow(event.scope), { isWritten: true, defer })
+    await deliver('reflex-outcomes', bodies)
+    await write('c', [reportOf(eventAt('c', START + 60_000), { nth: null })])
+    const before = START + 30 * DAY_MS
+    expect(await forgetPacks(env.DB, before, 100)).toBe(2)
+    expect(await forgetEvents(env.DB, { before, after: '-1', limit: 10, packed: await oldestPacked(env.DB) })).toMatchObject({
+      forgotten: 1,
+    })
+    expect((await listed()).map(({ scope }) => scope)).toEqual(['ahead'])
+  })
+
   test('keep the newer state, and the traits of both, if they change before they are packed', async () => {
     const { bodies, events } = await sent(['a'])
     const [event] = events
@@ -328,6 +343,38 @@ describe('packs that have become many', () => {
     for (const day of [0, 0, 1, 1]) await packedNotes('a', 3, START + day * DAY_MS)
     await mergePacks(env.DB, START + 2 * DAY_MS)
     expect(await packsOf()).toEqual([6, 6])
+  })
+
+  test('merge only as long as there is time, and the rest of them later', async () => {
+    for (let nth = 0; nth < 4; nth += 1) await packedNotes('a', 3, START + nth * 60_000)
+    expect(await mergePacks(env.DB, START + DAY_MS, 0)).toBe(0)
+    expect(await packsOf()).toEqual([3, 3, 3, 3])
+    expect(await mergePacks(env.DB, START + DAY_MS)).toBe(1)
+    expect(await packsOf()).toEqual([12])
+  })
+
+  test('are named by a row of the index only if it has entries of them', async () => {
+    const part = 3 * 2 ** 44
+    const hash = (nth: number) => nth.toString(16).padStart(16, '0')
+    for (let row = 0; row < 8; row += 1) {
+      const ids = Array.from({ length: 512 }, (_, nth) => String((1n << 62n) + BigInt(seqAt(START)) + BigInt(row * 512 + nth)))
+      await env.DB.prepare(
+        `INSERT INTO packs (id, first, last, events, accepted_at, raw_bytes, data) SELECT CAST(value AS INTEGER), ?2, ?2, 1, ?3, 1, x'00' FROM json_each(?1)`,
+      )
+        .bind(JSON.stringify(ids), seqAt(START), START)
+        .run()
+      await env.DB.prepare('INSERT INTO pack_index (place, accepted_at, packs, entries) VALUES (?1, ?2, ?3, unhex(?4))')
+        .bind(part + row, START, JSON.stringify(ids), hash(row) + '0000')
+        .run()
+    }
+    await packedNotes('a', 1024, START)
+    await mergePacks(env.DB, START + DAY_MS)
+    const { results } = await env.DB.prepare(
+      `SELECT place, json_array_length(packs) AS packs, octet_length(entries) / 10 AS entries FROM pack_index WHERE place >= ?1`,
+    )
+      .bind(part)
+      .all<{ packs: number; entries: number }>()
+    for (const { packs, entries } of results) expect(packs).toBeLessThanOrEqual(entries)
   })
 })
 
