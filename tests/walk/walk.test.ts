@@ -80,7 +80,7 @@ beforeAll(async () => {
     entered[name as keyof typeof walks] = runs.flat()
   }
   for (const [name, run] of Object.entries(asides)) entered[name as keyof typeof asides] = await run()
-}, 120_000)
+}, 300_000)
 
 test.each(Object.values(QUESTIONS).flat())('$file has $text in $name', (place) => {
   const { walk, file, name } = place

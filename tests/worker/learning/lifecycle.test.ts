@@ -55,4 +55,4 @@ test('what a model repeats becomes reflexes, which are proved, take over, and ar
   const { entries } = await stubOf(scope).readLog(0, 1000, undefined, { kinds: ['certificate-changed'] })
   const changes = entries.map((text) => (JSON.parse(text) as { change: string }).change)
   expect(changes).toEqual(expect.arrayContaining(['issued', 'proven', 'drifted']))
-}, 120_000)
+}, 300_000)

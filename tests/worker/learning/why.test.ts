@@ -70,7 +70,7 @@ test('says for an event why a table decided, why it did not, and what its number
   const [near] = (await why({ amount: 691, weight: 5, age: 28 })).body.reflexes
   expect(near).toMatchObject({ verdict: 'left', would: null, reasons: [expect.stringMatching(/^The lead is too small: .* needs \d+\.$/)] })
   expect(near.points.lead).toBeLessThan(near.points.needed)
-}, 120_000)
+}, 300_000)
 
 test('says before the proof what it would have done, and to others than its readers nothing of other scopes', async () => {
   const { scope, why } = await served('shadow')
@@ -87,7 +87,7 @@ test('says before the proof what it would have done, and to others than its read
   const other = await keyFor(['viewer'], ['elsewhere/*'])
   expect((await why({ amount: 950 }, other)).status).toBe(403)
   expect((await call(`${scopePath(scope)}/events/none/why`)).status).toBe(404)
-}, 120_000)
+}, 300_000)
 
 test('says nothing of what hidden code looks at or would do to a key that may not read it', async () => {
   const { scope, id, why } = await served('shadow')
@@ -101,6 +101,6 @@ test('says nothing of what hidden code looks at or would do to a key that may no
   }
   // Its owner reads on.
   expect((await why({ amount: 950 })).text).toContain('clean up')
-}, 120_000)
+}, 300_000)
 
 const HIDDEN = 'Its code is hidden from this key, so that it says no more.'
