@@ -36,17 +36,38 @@ export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>): Defer | und
   }
 }
 
-export const isOutcomes = (body: unknown): body is OutcomesMessage => isJsonFields(body) && Array.isArray(body['outcomes'])
+const TEXTS = ['id', 'scope', 'type', 'status', 'trace_id'] as const
 
-/** Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. */
+/** The events of a message; null if they cannot be packed. */
+export function outcomesIn(body: unknown): PackedEvent[] | null {
+  if (!isJsonFields(body) || !Array.isArray(body['outcomes'])) return null
+  const isWhole = (event: unknown): boolean =>
+    isJsonFields(event) &&
+    TEXTS.every((name) => typeof event[name] === 'string') &&
+    typeof event['seq'] === 'string' &&
+    /^\d{1,19}$/.test(event['seq']) &&
+    Number.isSafeInteger(event['accepted_at']) &&
+    isJsonFields(event['payload'])
+  return body['outcomes'].every(isWhole) ? eventsOf((body as OutcomesMessage).outcomes) : null
+}
+
+/**
+ * Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. A
+ * message that cannot be read holds no other: it becomes a dead letter.
+ */
 export async function consumeOutcomes(messages: readonly Message[], env: Env): Promise<void> {
-  const read = messages.filter(({ body }) => isOutcomes(body))
+  const read = messages.map((message) => ({ message, events: outcomesIn(message.body) }))
   try {
-    const events = read.flatMap(({ body }) => eventsOf((body as OutcomesMessage).outcomes))
+    const events = read.flatMap((one) => one.events ?? [])
     if (events.length > 0) await storeOf(env).batch(packEvents(storeOf(env), events))
-    for (const message of messages) message.ack()
+    for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })
-    for (const message of messages) message.retry({ delaySeconds: RETRY_S })
+    for (const { message } of read) message.retry({ delaySeconds: RETRY_S })
+    return
+  }
+  for (const { message } of read.filter(({ events }) => events === null)) {
+    warn({ message: 'a message of outcomes cannot be read', id: message.id })
+    message.retry({ delaySeconds: RETRY_S })
   }
 }

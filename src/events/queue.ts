@@ -7,7 +7,7 @@ import { QUICK_MS, storeOf } from '../store/store.ts'
 import { byteLength } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 import { backoff, pauses } from '../base/backoff.ts'
-import { consumeOutcomes, isOutcomes, packAnswers } from './outcomes.ts'
+import { consumeOutcomes, outcomesIn, packAnswers } from './outcomes.ts'
 import { addDeadLetters, deadLettersOf } from '../store/dead-letters.ts'
 
 /** An event without an outcome after this time may be lost. */
@@ -284,9 +284,9 @@ const NOT_DELIVERED = 'not delivered in any attempt: its scope was unreachable, 
 
 /** Stores messages that failed all delivery attempts as dead letters in D1. */
 export async function consumeDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
-  const outcomes = batch.messages.filter(({ body }) => isOutcomes(body))
+  const outcomes = batch.messages.filter(({ body }) => outcomesIn(body))
   if (outcomes.length > 0) await consumeOutcomes(outcomes, env)
-  const events = batch.messages.filter(({ body }) => !isOutcomes(body))
+  const events = batch.messages.filter((message) => !outcomes.includes(message))
   await Promise.all(events.map((message) => bury(env, message, NOT_DELIVERED)))
 }
 

@@ -312,6 +312,16 @@ describe('lone events of a deployment with a queue of outcomes', () => {
     expect([await packsOf(), await count('dead_letters')]).toEqual([[1], 0])
   })
 
+  test('are packed beside a message that cannot be read, which becomes a dead letter', async () => {
+    const { bodies } = await sent(['a'])
+    const [whole] = bodies as { outcomes: object[] }[]
+    const odd = [{ outcomes: [{}] }, { outcomes: [{ ...whole!.outcomes[0], seq: 'x' }] }]
+    const { explicitAcks, retryMessages } = await deliver('reflex-outcomes', [odd[0], ...bodies, odd[1]])
+    expect([await packsOf(), explicitAcks.length, retryMessages.length]).toEqual([[1], 1, 2])
+    expect((await deliver('reflex-dead-letters', odd)).explicitAcks).toHaveLength(2)
+    expect([await packsOf(), await count('dead_letters')]).toEqual([[1], 2])
+  })
+
   test('of more bytes than a message takes are rows', async () => {
     const bodies: unknown[] = []
     const defer = outcomesSender({ OUTCOMES: { send: async (body: unknown) => void bodies.push(body) } as never })
