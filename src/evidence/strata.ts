@@ -13,7 +13,7 @@ const MOST_STRATA = 100
 export type StratumPlace = { event_type: string; risk: Risk; act: string }
 type Judging = Pick<Certificate, 'least' | 'noise'>
 type Counts = Pick<Stratum, 'n' | 'k'>
-export type JudgedStrata = Judging & Pick<Certificate, 'strata'>
+export type JudgedStrata = Judging & Pick<Certificate, 'strata' | 'foreseen'>
 
 export const isSame = (one: StratumPlace, { event_type, risk, act }: StratumPlace): boolean =>
   one.event_type === event_type && one.risk === risk && one.act === act
@@ -132,6 +132,24 @@ function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Co
   return { n: proven.reduce((sum, { n }) => sum + n, 0), k: proven.reduce((sum, { k }) => sum + k, 0) }
 }
 
+/** Own agreements that outweigh one own disagreement, where other comparisons were foreseen. */
+const OUTWEIGH = 20
+
+/** The comparisons of the version itself; null if they are all that it has. */
+function ownOf({ foreseen = [] }: JudgedStrata, { event_type, act, drifts, n, k }: Stratum): Counts | null {
+  const known = drifts === 0 && foreseen.find((one) => one.event_type === event_type && one.act === act)
+  return known ? { n: n - known.n, k: k - known.k } : null
+}
+
+/** The verdict, which a version's own comparisons hold back or refute if they speak against it. */
+function withOwn(bound: number, judged: JudgedStrata, stratum: Stratum): ProofVerdict {
+  const verdict = verdictOn(bound, stratum, judged)
+  const own = ownOf(judged, stratum)
+  if (!own) return verdict
+  if (verdictOn(bound, own, judged) === 'refuted') return 'refuted'
+  return verdict === 'proven' && own.k < OUTWEIGH * (own.n - own.k) ? 'open' : verdict
+}
+
 /**
  * The verdict on a stratum, from counts alone. An act may act if it is proven by itself to its own
  * bound, or to its floor where all acts together are proven to theirs: all that were
@@ -141,7 +159,7 @@ function countsOfProven(judged: JudgedStrata, { event_type, risk }: Stratum): Co
 export function verdictIn(judged: JudgedStrata, stratum: Stratum): ProofVerdict {
   const { alone, together } = boundsOf(judged.least.agreement, stratum.act)
   if (stratum.act === REST) return verdictOn(together ?? alone, stratum, judged)
-  const own = verdictOn(alone, stratum, judged)
+  const own = withOwn(alone, judged, stratum)
   if (together === null || own !== 'proven' || isProvenAlone(judged, stratum)) return own
   const all = togetherOf(judged, stratum)
   const isProven = all.state === 'proven' || (all.state === 'open' && verdictIn(judged, all) === 'proven')

@@ -4,17 +4,19 @@ import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
-import { declaredDestinations, openArguments, type Planned } from '../../skills/plan/compile.ts'
+import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
 import { destinationsIn, readsAddress, type Destination } from '../../tools/origins/destinations.ts'
 import { doubtsOf, mayDirect, originOf, originText, senderOf, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'
-import { fieldsIn, isFreeText, formOf, WholeWords, KnownValues } from '../../tools/origins/values.ts'
+import { fieldsIn, isFreeText, formOf, isUntrustedAt, WholeWords, KnownValues } from '../../tools/origins/values.ts'
 
 /** Entries of the log from which the outputs of earlier calls are read, once after a start. */
 const MOST_ENTRIES = 2000
 const MOST_BYTES = 1_000_000
+/** Entries that are read at once. One has at most some 100 kB. */
+const AT_ONCE = 20
 /** Events whose words count, the newest ones. */
 const MOST_EVENTS = 100
 /** Longer texts that are kept to say where a value stands. */
@@ -50,9 +52,18 @@ export class CallOrigins {
     this.#parts = parts
   }
 
-  /** Keeps what a person wrote into what they approved: it is that person's word. */
-  noteEdit(edits: unknown): void {
-    const words = Array.from(fieldsIn(edits), ({ value }) => (isMask(value) ? '' : String(value))).join('\n')
+  /**
+   * Keeps what a person wrote into what they approved: it is that person's word. Of a longer text
+   * that is what it did not have before.
+   */
+  noteEdit(edits: EditedInputs): void {
+    const words = Object.values(edits)
+      .flatMap(({ from, to }) => {
+        const before = new WholeWords(textOf(from))
+        const said = textOf(to)
+        return said.length <= LONGEST_FIELD ? said : said.split(/\s+/).filter((word) => !before.has(word))
+      })
+      .join('\n')
     this.#edits = [...this.#edits, new WholeWords(words)].slice(-MOST_EDITS)
   }
 
@@ -86,13 +97,28 @@ export class CallOrigins {
   /** The doubts about a plan, by what is known before it runs, and what follows. */
   ofPlan(planned: Planned): { mode: OriginMode; said: readonly string[] } | null {
     const { toolbox, settings } = this.#parts
-    const found = openArguments(planned).flatMap(({ tool, args }) => {
+    const open = openArguments(planned)
+    const found = open.flatMap(({ tool, args }) => {
       const known = toolbox.forPlan(tool)
       return known.ok ? this.#judged(tool, destinationsIn(args, known.definition), () => null) : []
     })
+    const from_strangers = open.flatMap(({ tool, given }) => given.flatMap((one) => this.#fromStrangers(planned, tool, one) ?? []))
     const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
-    const said = new Set([...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence))
+    const judged = [...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence)
+    const said = new Set([...judged, ...from_strangers])
     return said.size === 0 ? null : { mode: settings().origins, said: [...said] }
+  }
+
+  /** The sentence for a destination that an earlier step gives from what strangers may write. */
+  #fromStrangers({ manifest }: Planned, tool: string, { at, step, path }: GivenBefore): string | null {
+    const { toolbox } = this.#parts
+    const source = manifest.plan.steps.find(({ name }, index) => (name ?? String(index)) === step)
+    const [giving, taking] = [source && toolbox.forPlan(source.tool), toolbox.forPlan(tool)]
+    if (!giving?.ok || !taking.ok) return null
+    if (!isUntrustedAt(giving.definition.untrusted ?? readsAddress(giving.definition), path)) return null
+    const placed = at.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), 'any')
+    if (destinationsIn(placed, taking.definition).length === 0) return null
+    return `\`${at}\` of \`${tool}\` comes from \`${path}\`, which \`${source?.tool}\` returns and strangers may write`
   }
 
   /** The origin of a value for an expression: of a list, the weakest of its items. */
@@ -100,7 +126,12 @@ export class CallOrigins {
     this.#read()
     this.#readLog()
     const events = this.#allEvents()
-    const sources: Sources = { trusted: (one) => this.#trusted(one, events), texts: () => this.#textsOf(events, MOST_TEXTS), pieces: [] }
+    const sources: Sources = {
+      trusted: (one) => this.#trusted(one, events),
+      texts: () => this.#textsOf(events, MOST_TEXTS),
+      pieces: [],
+      clean: (fields) => this.#parts.log.clean(fields),
+    }
     const found = Array.from(fieldsIn(value), (field) => originOf(field.value, sources, { tool: '', kinds: [] }).origin)
     return originText(weakest(found))
   }
@@ -115,6 +146,7 @@ export class CallOrigins {
       trusted: (value) => own(value) ?? this.#trusted(value, events()),
       texts: () => this.#textsOf(events(), most),
       pieces,
+      clean: (fields) => this.#parts.log.clean(fields),
     })
     const now = sources(() => this.#parts.memory.live.events)
     const unclear = open.filter(
@@ -176,7 +208,7 @@ export class CallOrigins {
     this.#has_read_log = true
     const { log, toolbox } = this.#parts
     const matches = (text: string) => text.includes('"kind":"effect-') || text.includes('"kind":"approval-decided"')
-    const { found } = log.find(matches, { after: log.last - MOST_ENTRIES, limit: MOST_ENTRIES, bytes: MOST_BYTES, contexts: false })
+    const found = newestOf(log, matches)
     const newer = this.#texts
     const newer_edits = this.#edits.splice(0)
     this.#texts = []
@@ -184,7 +216,7 @@ export class CallOrigins {
     const inputs = new Map<string, unknown>()
     for (const { text } of found) {
       const { kind, effect_id, tool, input = inputs.get(effect_id), output, edits } = JSON.parse(text) as LoggedEffect
-      if (edits) this.noteEdit(Object.values(edits).map(({ to }) => to))
+      if (edits) this.noteEdit(edits)
       if (kind === 'effect-started') inputs.set(effect_id, input)
       const definition = toolbox.forPlan(tool)
       if (kind === 'effect-ended' && definition.ok) this.note({ tool, definition: definition.definition, input }, output)
@@ -214,8 +246,33 @@ export class CallOrigins {
   #codeOf(by: string): ReflexVersion | null {
     const [, id = '', version] = /^reflex:(.+)@(\d+)$/.exec(by) ?? []
     const found = this.#parts.programs.find({ id, version: Number(version) })
-    return found && found.provenance.scope === null && found.provenance.run === undefined ? found : null
+    if (!found) return null
+    // A copy of another one has its origin: an agent may have written that.
+    const { scope, run, origin } = found.provenance
+    return scope === null && run === undefined && origin === null ? found : null
   }
+}
+
+/** A longer text is words, and no address or name. */
+const LONGEST_FIELD = 100
+const textOf = (value: unknown): string =>
+  Array.from(fieldsIn(value), (field) => (isMask(field.value) ? '' : String(field.value))).join('\n')
+
+/** The newest entries that match, in as many bytes as are kept. Oldest first. */
+function newestOf(log: Pick<Reflexes['log'], 'find' | 'last'>, matches: (text: string) => boolean): { text: string }[] {
+  const newest: { text: string }[] = []
+  let size = 0
+  const first = Math.max(0, log.last - MOST_ENTRIES)
+  for (let before = log.last + 1; before > first + 1; before -= AT_ONCE) {
+    const after = Math.max(first, before - AT_ONCE - 1)
+    const { found } = log.find(matches, { after, before, limit: AT_ONCE, bytes: Number.MAX_SAFE_INTEGER, contexts: false })
+    for (const entry of found.toReversed()) {
+      size += entry.text.length
+      if (size > MOST_BYTES) return newest.toReversed()
+      newest.push(entry)
+    }
+  }
+  return newest.toReversed()
 }
 
 const wordsOf = oncePer(({ code }: Pick<ReflexVersion, 'code'>) => new WholeWords(code))

@@ -5,7 +5,7 @@ import { limits } from '../../base/limits.ts'
 import type { ExpressionScope } from '../cel/expression.ts'
 import type { Manifest, ManifestStep, Compensation } from '../manifest/manifest.ts'
 import { writeBlackboard, type Blackboard, bindInputs, fitsType } from './blackboard.ts'
-import { isSecretReference, placesIn, resolveKey, resolveTemplate, type TemplateScope } from './template.ts'
+import { isSecretReference, placesIn, resolveKey, resolveTemplate, type TemplatePlace, type TemplateScope } from './template.ts'
 import type { Anchor } from '../../contract/settings/anchors.ts'
 
 export type Planned = { manifest: Manifest; inputs: JsonFields; blackboard: Blackboard }
@@ -36,28 +36,57 @@ export function declaredDestinations({ manifest, inputs, blackboard }: Planned):
 
 /**
  * The calls of a plan with what its author did not write: constants are gone, and an argument that
- * is a template is the list of its parts. What steps give is not known yet: it is whole fields of
- * outputs.
+ * is a template is the list of its parts. What steps give is not known yet: `given` says which
+ * arguments have it.
  */
-export function openArguments({ manifest, inputs, blackboard }: Planned): { tool: string; args: unknown }[] {
+export function openArguments({ manifest, inputs, blackboard }: Planned): { tool: string; args: unknown; given: GivenBefore[] }[] {
   const { inputs: bound } = bindInputs(manifest, inputs, blackboard)
   const scope = templateScope({ inputs: bound, blackboard }, {})
   const safe = new Set(manifest.signature.inputs.flatMap(({ name, destination }) => (destination === false ? [name] : [])))
   const is_mined = manifest.provenance.mined_from_traces.length > 0
-  const partsOf = (value: unknown): unknown => {
-    if (typeof value === 'object') return isSecretReference(value) ? null : value
-    const places = placesIn(value)
-    // A mined plan has constants of what it was mined from, which no person has read.
-    if (places.length === 0) return is_mined ? value : null
-    return places.flatMap(({ place, path }): Json[] => {
-      if (path?.[0] === 'inputs' && safe.has(String(path[1]))) return []
-      const resolved = resolveTemplate(`{{${place}}}`, scope)
-      return resolved.ok && !isSecretReference(resolved.value) ? [resolved.value] : []
-    })
-  }
+  const partsOf =
+    (items: readonly Json[]) =>
+    (value: unknown): unknown => {
+      if (typeof value === 'object') return isSecretReference(value) ? null : value
+      const places = placesIn(value)
+      // A mined plan has constants of what it was mined from, which no person has read.
+      if (places.length === 0) return is_mined ? value : null
+      return places.flatMap(({ place, path }): Json[] => {
+        if (path?.[0] === 'inputs' && safe.has(String(path[1]))) return []
+        const scopes = isItem(path) ? items.map((item) => withItem(scope, item)) : [scope]
+        return scopes.flatMap((one) => {
+          const resolved = resolveTemplate(`{{${place}}}`, one)
+          return resolved.ok && !isSecretReference(resolved.value) ? [resolved.value] : []
+        })
+      })
+    }
   const { steps, compensation } = manifest.plan
-  return [...steps, ...compensation].map(({ tool, args }) => ({ tool, args: mapJson(args, partsOf) }))
+  return [...steps, ...compensation].map(({ tool, args, ...step }) => {
+    const list = 'for_each' in step && step.for_each ? step.for_each.list : null
+    const resolved = list === null ? null : resolveTemplate(list, scope)
+    const items = resolved?.ok && Array.isArray(resolved.value) ? resolved.value : []
+    return { tool, args: mapJson(args, partsOf(items)), given: givenBefore(args, list) }
+  })
 }
+
+/** An argument that has an output of an earlier step. `path`: of the field in that output. */
+export type GivenBefore = { at: string; step: string; path: string }
+const isItem = (path: TemplatePlace['path']): boolean => path?.[0] === 'work' && path[1] === 'item'
+
+function givenBefore(args: JsonFields, list: string | null): GivenBefore[] {
+  const inSteps = (path: TemplatePlace['path'], rest: readonly unknown[] = []) =>
+    path?.[0] === 'work' && path[1] === 'steps'
+      ? { step: String(path[2]), path: [...path.slice(3), ...rest].filter(isName).join('.') }
+      : null
+  const [listed] = list === null ? [] : placesIn(list)
+  return placesIn(args).flatMap(({ path, at }): GivenBefore[] => {
+    const found = isItem(path) ? inSteps(listed?.path ?? null, path?.slice(2)) : inSteps(path)
+    return found ? [{ at: at.split('.').filter(isName).join('.'), ...found }] : []
+  })
+}
+
+/** Places in lists have no name of their own. */
+const isName = (part: unknown): boolean => typeof part === 'string' && !/^\d+$/.test(part)
 
 /**
  * A step as it runs. Its output can be named by `place`, its index in the manifest, and by `gives`.

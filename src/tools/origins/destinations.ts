@@ -79,8 +79,8 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   if (declared?.length === 0) return []
   const formats = formatsOf(tool)
   const listed = onlyReads(tool) ? READ : ACT
-  return Array.from(fieldsIn(input)).flatMap((field): Destination[] => {
-    const format = formats.get(field.path)
+  return [...fieldsIn(input), ...keysIn(input)].flatMap((field): Destination[] => {
+    const format = formats.get(field.path) ?? formatOfItem(formats, field.path)
     const names = field.path.split('.')
     const is_one = declared
       ? declared.some((path) => field.path === path || field.path.startsWith(`${path}.`))
@@ -89,8 +89,39 @@ export function destinationsIn(input: unknown, tool: Tool): Destination[] {
   })
 }
 
-/** True if its input names an address to read from: then strangers may write what it gives. */
+/** An address as a key, for example of `{recipients: {"ann@example.com": true}}`. */
+const ADDRESS = /@|:\/\/|^\d{1,3}(?:\.\d{1,3}){3}$/
+
+function* keysIn(value: unknown, path = '', name = '', depth = 0): Generator<Field> {
+  if (depth > DEEPEST) return
+  if (Array.isArray(value)) for (const item of value) yield* keysIn(item, path, name, depth + 1)
+  else if (isJsonFields(value))
+    for (const [key, inner] of Object.entries(value)) {
+      if (path !== '' && ADDRESS.test(key)) yield { path, name, value: key }
+      yield* keysIn(inner, path === '' ? key : `${path}.${key}`, key, depth + 1)
+    }
+}
+
+/** The format of a value in a record, whose keys the schema does not name. */
+function formatOfItem(formats: ReadonlyMap<string, string>, path: string): string | undefined {
+  const names = path.split('.')
+  for (const [known, format] of formats) {
+    const parts = known.split('.')
+    if (parts.length === names.length && parts.every((part, index) => part === ANY || part === names[index])) return format
+  }
+  return undefined
+}
+
+/** Stands for each key of a record. */
+const ANY = '*'
+
+/**
+ * True if its input names an address to read from: then strangers may write what it gives. So may
+ * they if its arguments are not known, as of an MCP tool whose server has not listed it yet.
+ */
 export const readsAddress = oncePer((tool: Tool): boolean => {
+  const { properties, additionalProperties } = schemaOf(tool)
+  if (properties === undefined && isJsonFields(additionalProperties)) return true
   const paths = [...(tool.destinations ?? []), ...propertiesOf(schemaOf(tool))].map((path) => path.split('.').at(-1) ?? '')
   const remote = new Set(['url', 'uri', 'link', 'href', 'website', 'site'])
   return paths.some((name) => isNamed(name, remote)) || Array.from(formatsOf(tool).values()).includes('uri')
@@ -99,7 +130,8 @@ export const readsAddress = oncePer((tool: Tool): boolean => {
 /** The formats of a tool's arguments, by path; items of lists have the path of their list. */
 const formatsOf = oncePer((tool: Tool): ReadonlyMap<string, string> => {
   const found = new Map<string, string>()
-  visit(schemaOf(tool), '', (path, { format }) => {
+  const schema = schemaOf(tool)
+  visit(schema, schema, '', (path, { format }) => {
     const known = typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined
     if (known !== undefined) found.set(path, known)
   })
@@ -108,19 +140,27 @@ const formatsOf = oncePer((tool: Tool): ReadonlyMap<string, string> => {
 
 function propertiesOf(schema: JsonFields): string[] {
   const paths: string[] = []
-  visit(schema, '', (path) => path !== '' && paths.push(path))
+  visit(schema, schema, '', (path) => path !== '' && paths.push(path))
   return paths
 }
 
 const DEEPEST = 6
 
-function visit(schema: unknown, path: string, see: (path: string, schema: JsonFields) => unknown, depth = 0): void {
+function visit(root: JsonFields, schema: unknown, path: string, see: (path: string, schema: JsonFields) => unknown, depth = 0): void {
   if (!isJsonFields(schema) || depth > DEEPEST) return
   see(path, schema)
-  const { properties, items, anyOf, oneOf, allOf } = schema
-  if (isJsonFields(properties))
-    for (const [name, inner] of Object.entries(properties)) visit(inner, path === '' ? name : `${path}.${name}`, see, depth + 1)
-  for (const inner of [items, anyOf, oneOf, allOf].flat()) visit(inner, path, see, depth + 1)
+  const { properties, additionalProperties, items, prefixItems, anyOf, oneOf, allOf, $ref } = schema
+  const within = (name: string, inner: unknown) => visit(root, inner, path === '' ? name : `${path}.${name}`, see, depth + 1)
+  if (isJsonFields(properties)) for (const [name, inner] of Object.entries(properties)) within(name, inner)
+  within(ANY, additionalProperties)
+  for (const inner of [items, prefixItems, anyOf, oneOf, allOf, referred(root, $ref)].flat()) visit(root, inner, path, see, depth + 1)
+}
+
+/** The schema that a reference within the same document names. */
+function referred(root: JsonFields, reference: unknown): unknown {
+  if (typeof reference !== 'string' || !reference.startsWith('#/')) return undefined
+  const at = (of: unknown, name: string): unknown => (isJsonFields(of) && Object.hasOwn(of, name) ? of[name] : undefined)
+  return reference.slice(2).split('/').reduce<unknown>(at, root)
 }
 
 function schemaOf({ input, shown_input }: Tool): JsonFields {

@@ -5,6 +5,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import type { Event } from '../../core/event.ts'
 import { secretHider } from '../../base/secrets.ts'
 import type { Destination } from './destinations.ts'
+import { isMask } from '../../traces/redact.ts'
 import { formOf } from './values.ts'
 
 /** A text that directs nothing by itself. `in`: its event type or tool. */
@@ -24,12 +25,15 @@ export type Sources = {
   /** Longer texts, the newest first. They are read only if the value is in doubt. */
   texts: () => Iterable<Text>
   pieces: readonly TrustedText[]
+  /** Masks fields by their names, as logs show them. */
+  clean: (fields: Record<string, unknown>) => unknown
 }
 
 /** The rank of an origin: of several, a value has the weakest. */
 const RANKS: Readonly<Record<Origin['from'], number>> = { user: 0, event: 1, output: 2, setting: 3, manifest: 4, text: 5, model: 6 }
-export const weakest = (origins: readonly Origin[]): Origin =>
-  origins.reduce<Origin>((one, other) => (RANKS[other.from] > RANKS[one.from] ? other : one), { from: 'user' })
+/** The weakest of origins; of none it is `model`, since nobody named what has no text. */
+export const weakest = ([first = { from: 'model' }, ...rest]: readonly Origin[]): Origin =>
+  rest.reduce<Origin>((one, other) => (RANKS[other.from] > RANKS[one.from] ? other : one), first)
 
 export const isTrusted = ({ from }: Origin): boolean => RANKS[from] < RANKS.text
 
@@ -59,7 +63,7 @@ export function originOf(value: string | number, sources: Sources, asked: { tool
   for (const text of search ? sources.texts() : []) {
     const around = search?.(text.text) ?? null
     if (around === null) continue
-    const allowed = sources.pieces.some((piece) => directs(piece, text, asked))
+    const allowed = sources.pieces.some((piece) => directs(piece, text, asked)) && standsAlone(value, text.text)
     const found: Found = { origin: { from: 'text', place: text.place }, text, around, allowed }
     if (allowed) return found
     first ??= found
@@ -72,6 +76,17 @@ function directs(piece: TrustedText, text: Text, { tool, kinds }: { tool: string
   if (piece.sender !== undefined && (text.sender === undefined || !matchesScope(piece.sender, text.sender))) return false
   if (piece.tools && !piece.tools.some((pattern) => matchesScope(pattern, tool))) return false
   return piece.what.some((what) => what === '*' || kinds.includes(what))
+}
+
+/**
+ * True if the value stands in the text as it is, and not within a longer word or address. A piece
+ * that may direct is read as strictly; where a piece stands is searched for loosely.
+ */
+function standsAlone(value: string | number, text: string): boolean {
+  const escaped = loose(String(value)).replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`)
+  const before = String.raw`(?<![\p{L}\p{N}_@-]|[\p{L}\p{N}]\.)`
+  const after = String.raw`(?![\p{L}\p{N}_@-]|\.[\p{L}\p{N}])`
+  return new RegExp(before + escaped + after, 'u').test(loose(text))
 }
 
 /** Shorter values stand in texts by chance. */
@@ -99,13 +114,26 @@ const loose = (text: string): string =>
     .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
     .toLowerCase()
 
-/** Destinations of a call that no trusted origin names. */
+/** Values of one call that are searched for in texts. A search reads all of them. */
+const MOST_SEARCHED = 20
+
+/** Destinations of a call that no trusted origin names. A value that logs mask is masked. */
 export function doubtsOf(tool: string, destinations: readonly Destination[], sources: Sources): { doubt: Doubt; sentence: string }[] {
-  return destinations.flatMap(({ path, value, kinds }) => {
-    const { origin, text, around, allowed } = originOf(value, sources, { tool, kinds })
+  let searched = 0
+  return destinations.flatMap(({ path, name, value, kinds }) => {
+    if (trustedOrigin(value, sources)) return []
+    const texts = searched < MOST_SEARCHED ? sources.texts : () => []
+    searched += 1
+    const { origin, text, around, allowed } = originOf(value, { ...sources, texts }, { tool, kinds })
     if (allowed) return []
-    const shown = String(value).slice(0, 200)
-    const doubt: Doubt = { argument: path, value: shown, origin: originText(origin), ...(around !== null && { around }) }
+    const { [name]: shown = value } = sources.clean({ [name]: value }) as Record<string, unknown>
+    const is_masked = isMask(shown)
+    const doubt: Doubt = {
+      argument: path,
+      value: String(shown).slice(0, 200),
+      origin: originText(origin),
+      ...(around !== null && !is_masked && { around }),
+    }
     return [{ doubt, sentence: sentenceOf(doubt, text) }]
   })
 }

@@ -31,7 +31,9 @@ function decoded(text: string): string {
   }
 }
 
-const BETWEEN = /[\s"'`<>()[\]{},;|“”‘’«»]+/u
+const BETWEEN = /[\s"'`<>()[\]{},;|“”‘’«»—–。、，：；！？（）「」『』]+/u
+/** Letters of scripts that put no space between a word and an address. */
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]+/u
 const AROUND = /^[.:;!?…*_~]+|[.:;!?…*_~]+$/gu
 
 /** The words of a text, each in its form. */
@@ -42,6 +44,9 @@ const wordsOf = (text: string): string[] =>
     .filter((word) => word !== '')
     .map(formOf)
 
+/** The pieces of a word between letters of a script without spaces, such as an address. */
+const piecesOf = (word: string): string[] => (UNSPACED.test(word) ? word.split(UNSPACED).filter((piece) => piece !== '') : [])
+
 /** A text that is asked for whole words, such as a name, an address or a grouped number. */
 export class WholeWords {
   readonly #words: readonly string[]
@@ -50,7 +55,7 @@ export class WholeWords {
 
   constructor(text: string) {
     this.#words = wordsOf(text)
-    this.#known = new Set(this.#words)
+    this.#known = new Set([...this.#words, ...this.#words.flatMap(piecesOf)])
     this.#digits = /\d/.test(text) ? text.normalize('NFC').toLowerCase() : ''
   }
 
@@ -107,10 +112,20 @@ const FREE_TEXT = new Set(
 )
 export const isFreeText = (name: string): boolean => FREE_TEXT.has(name.toLowerCase())
 
+/** True for a field of an output that strangers may write. */
+export const isUntrustedAt = (untrusted: Untrusted, path: string): boolean =>
+  untrusted === true ||
+  isFreeText(path.split('.').at(-1) ?? '') ||
+  (untrusted !== false && untrusted.some((one) => path === one || path.startsWith(`${one}.`)))
+
 /** A longer value is no address and no name. */
 const LONGEST = 256
 /** Bytes of an entry of the map beside its text, about. */
 const BESIDE = 64
+
+/** Shorter texts stand in inputs and outputs by chance. */
+const SHORTEST_WRITTEN = 4
+const MOST_WRITTEN = 2000
 
 /** `true`: all of the output. Paths of fields: these, and what stands in them. */
 export type Untrusted = boolean | readonly string[]
@@ -123,6 +138,8 @@ export class KnownValues {
   readonly #places = new Map<string, string>()
   readonly #most: number
   #bytes = 0
+  /** Texts of inputs that no output gave before. A tool that returns them later echoes them. */
+  readonly #written = new Set<string>()
 
   constructor(most_bytes = 1_000_000) {
     this.#most = most_bytes
@@ -131,12 +148,15 @@ export class KnownValues {
   /** A value that the input has already is an echo, and no more known than before. */
   add(output: unknown, { tool, input, untrusted = false }: { tool: string; input?: unknown; untrusted?: Untrusted | undefined }): void {
     if (untrusted === true) return
-    const given = new WholeWords(Array.from(fieldsIn(input), (field) => String(field.value)).join('\n'))
+    const inputs = [...fieldsIn(input)]
+    const given = new WholeWords(inputs.map(({ value }) => String(value)).join('\n'))
+    for (const { value } of inputs) if (typeof value === 'string') this.#write(formOf(value))
     for (const { path, name, value } of fieldsIn(output)) {
       // A text alone is a page or a message, whoever wrote it.
       if (typeof value === 'string' && value === output) continue
-      if (isFreeText(name) || (untrusted && untrusted.some((one) => path === one || path.startsWith(`${one}.`)))) continue
+      if (isFreeText(name) || isUntrustedAt(untrusted, path)) continue
       if ((typeof value === 'string' && value.length > LONGEST) || isMask(value) || given.has(value)) continue
+      if (this.#written.has(formOf(value))) continue
       this.#put(formOf(value), path === '' ? tool : `${tool}.${path}`)
     }
   }
@@ -144,6 +164,13 @@ export class KnownValues {
   /** The tool and the path of a field with this value. */
   find(value: string | number): string | undefined {
     return this.#places.get(formOf(value))
+  }
+
+  #write(form: string): void {
+    if (form.length < SHORTEST_WRITTEN || form.length > LONGEST || /^[\d.-]*$/.test(form) || this.#places.has(form)) return
+    this.#written.add(form)
+    const [oldest] = this.#written
+    if (this.#written.size > MOST_WRITTEN && oldest !== undefined) this.#written.delete(oldest)
   }
 
   #put(form: string, place: string): void {

@@ -157,7 +157,7 @@ export class ParkedRuns implements ScopeFeature {
     if (status === 'withdrawn') return
     if ('payment' in parked || 'call' in parked) return decideCall(this.#parts, unit, parked, { ...verdict, approval_id, status })
     if (status === 'approved') {
-      if (edits) this.#parts.effects.origins.noteEdit(edits)
+      if (edits) this.#parts.effects.origins.noteEdit(editedInputs(parked.inputs, edits))
       const payload: HeldRun = { ...parked, decided: { by, reason }, ...(edits && { edits }) }
       this.#parts.jobs.add(unit, { kind: 'approved-run', key: approval_id, payload })
     }

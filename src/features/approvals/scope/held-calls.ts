@@ -43,7 +43,7 @@ export function decideCall(
   const call = callOf(held)
   if (status === 'approved') {
     const input = { ...call.input, ...edits }
-    if (edits) effects.origins.noteEdit(edits)
+    if (edits) effects.origins.noteEdit(editedInputs(call.input, edits))
     jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
     outbox.put(unit, 'approved-runs', approval_id, { ...NOTHING_DONE, status: 'running' } satisfies ApprovalRun)
   }

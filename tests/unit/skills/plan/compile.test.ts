@@ -54,6 +54,19 @@ describe('the arguments of a plan that its author did not write', () => {
     expect(opened()).toEqual({ to: ['pay'], cc: null, room: null, text: ['abc', 'olga'], later: [] })
   })
 
+  test('have the items of a list that a step runs over, and name what an earlier step gives', () => {
+    const manifest = deployManifest({
+      'signature.inputs.0': { name: 'app_name', type: 'list', required: true },
+      'plan.steps.0.args': { to: '{{work.item.mail}}', cc: '{{work.steps.read.from.mail}}' },
+      'plan.steps.0.for_each': { list: '{{inputs.app_name}}', at_most: 3 },
+    })
+    const app_name = [{ mail: 'a@example.com' }, { mail: 'b@example.com' }]
+    expect(openArguments({ manifest, inputs: { ...inputs, app_name }, blackboard: emptyBlackboard() })[0]).toMatchObject({
+      args: { to: ['a@example.com', 'b@example.com'], cc: [] },
+      given: [{ at: 'cc', step: 'read', path: 'from.mail' }],
+    })
+  })
+
   test('have the constants of a mined plan, which no person has read', () => {
     expect(opened({ 'provenance.mined_from_traces': ['a'] })).toMatchObject({ to: ['pay'], cc: 'ops@example.com', room: 7 })
   })

@@ -29,6 +29,7 @@ function sourcesOf({ said = '', outputs = [], texts = [], pieces = [] }: Given):
     },
     texts: () => texts.map(text),
     pieces,
+    clean: (fields) => fields,
   }
 }
 
