@@ -472,5 +472,5 @@ test.each(installed)('%s completes commands with the printed script', async (she
   const command = `'${process.execPath}' --disable-warning=ExperimentalWarning '${path.resolve('cli/reflex.js')}'`
   const define = shell === 'fish' ? `function reflex; ${command} $argv; end` : `reflex() { ${command} "$@"; }`
   const { stdout } = await promisify(execFile)(shell, ['-c', `${define}\n${sources[shell]}\n${shells[shell]}`])
-  expect(stdout.trim().split('\n')).toEqual(['replay'])
+  expect(stdout.trim().split('\n')).toEqual(['receipt', 'replay'])
 })

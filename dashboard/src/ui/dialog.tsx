@@ -11,8 +11,8 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   useEffect(() => {
     const opener = document.activeElement
     dialog.current?.showModal()
-    // Otherwise the focus is on the button that closes it.
-    dialog.current?.querySelector<HTMLElement>('input, textarea, select')?.focus()
+    // Otherwise the focus is on the button that closes it. A reason is what people write first.
+    for (const field of ['input, textarea, select', '[name=reason]']) dialog.current?.querySelector<HTMLElement>(field)?.focus()
     return () => {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
     }

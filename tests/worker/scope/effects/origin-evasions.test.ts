@@ -65,7 +65,7 @@ async function turn(scope: string, ...calls: [tool: string, input: object][]): P
 /** A reflex proposes the skill with what stands last in a stranger's text. */
 async function proposed(scope: string, manifest: ReturnType<typeof skillOf>, inputs: string): Promise<unknown[]> {
   const registered = await call('/v1/skills', { json: manifest })
-  expect(registered.status, registered.text).toBe(201)
+  expect(registered).toMatchObject({ status: 201 })
   await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
   const { id } = await write(
     `const last = context.event.text.split(' ').at(-1)
