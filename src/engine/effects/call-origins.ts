@@ -115,7 +115,8 @@ export class CallOrigins {
     const source = manifest.plan.steps.find(({ name }, index) => (name ?? String(index)) === step)
     const [giving, taking] = [source && toolbox.forPlan(source.tool), toolbox.forPlan(tool)]
     if (!giving?.ok || !taking.ok) return null
-    if (!isUntrustedAt(giving.definition.untrusted ?? readsAddress(giving.definition), path)) return null
+    const untrusted = giving.definition.untrusted ?? readsAddress(giving.definition)
+    if (!isFreeText(path.split('.').at(-1) ?? '') && !isUntrustedAt(untrusted, path)) return null
     const placed = at.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), 'any')
     if (destinationsIn(placed, taking.definition).length === 0) return null
     return `\`${at}\` of \`${tool}\` comes from \`${path}\`, which \`${source?.tool}\` returns and strangers may write`

@@ -112,11 +112,9 @@ const FREE_TEXT = new Set(
 )
 export const isFreeText = (name: string): boolean => FREE_TEXT.has(name.toLowerCase())
 
-/** True for a field of an output that strangers may write. */
+/** True for a field that its tool declares to hold what strangers write. */
 export const isUntrustedAt = (untrusted: Untrusted, path: string): boolean =>
-  untrusted === true ||
-  isFreeText(path.split('.').at(-1) ?? '') ||
-  (untrusted !== false && untrusted.some((one) => path === one || path.startsWith(`${one}.`)))
+  untrusted === true || (untrusted !== false && untrusted.some((one) => path === one || path.startsWith(`${one}.`)))
 
 /** A longer value is no address and no name. */
 const LONGEST = 256

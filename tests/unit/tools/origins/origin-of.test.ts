@@ -257,6 +257,12 @@ describe('known values', () => {
     expect([known.find(EVE), known.find('bob@example.com')]).toEqual([undefined, 'search.found.email'])
   })
 
+  test('are the items of a list that an MCP server answers as JSON', () => {
+    const known = new KnownValues()
+    known.add({ content: [{ type: 'text', text: '["bob@example.com"]' }] }, { tool: 'mcp.contacts.list' })
+    expect(known.find('bob@example.com')).toBe('mcp.contacts.list.content.text')
+  })
+
   test('are not those that strangers write', () => {
     const known = new KnownValues()
     known.add({ id: 'x1' }, { tool: 'a', untrusted: true })
