@@ -1,20 +1,29 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { packageFolder } from './lib/package.ts'
 
 /** Builds dist/: the entries' modules, their types, and the files that they read. */
 const dist = path.join(packageFolder, 'dist')
+const exported = JSON.parse(readFileSync(path.join(packageFolder, 'package.json'), 'utf8')) as {
+  exports: Record<string, string | { types: string }>
+}
 const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
 
+const compile = (...options: readonly string[]) =>
+  execFileSync(process.execPath, [tsc, '-p', 'tsconfig.package.json', ...options], { cwd: packageFolder, stdio: 'inherit' })
+
 rmSync(dist, { recursive: true, force: true })
-execFileSync(process.execPath, [tsc, '-p', 'tsconfig.package.json'], { cwd: packageFolder, stdio: 'inherit' })
+// Editors show the comments of declarations. In modules they would be a third of the package.
+compile('--declaration', 'false', '--removeComments')
+compile('--emitDeclarationOnly')
 copyFileSync(path.join(packageFolder, 'src/reflexes/engine/sandbox.wasm'), path.join(dist, 'src/reflexes/engine/sandbox.wasm'))
 inlineMigrations('migrations/scope')
-for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-  if (file.endsWith('.d.ts')) nameModules(path.join(dist, file))
-}
+const declarations = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.d.ts'))
+for (const file of declarations) nameModules(path.join(dist, file))
+const needed = declarationsOf(Object.values(exported.exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types])))
+for (const file of declarations) if (!needed.has(path.join(dist, file))) rmSync(path.join(dist, file))
 
 /** Bundlers import SQL only by a rule of the project that they bundle, so a module carries it. */
 function inlineMigrations(folder: string): void {
@@ -34,4 +43,19 @@ function nameModules(file: string): void {
   const text = readFileSync(file, 'utf8')
   const named = text.replaceAll(/((?:from |import\(|declare module )['"]\.{1,2}\/[^'"]+)\.tsx?(['"])/g, '$1.js$2')
   if (named !== text) writeFileSync(file, named)
+}
+
+/** The declarations of the entries, and all that these name: no other file's types can be imported. */
+function declarationsOf(entries: readonly string[]): Set<string> {
+  const found = new Set<string>()
+  const visit = (file: string): void => {
+    if (found.has(file) || !existsSync(file)) return
+    found.add(file)
+    for (const [, module = ''] of readFileSync(file, 'utf8').matchAll(
+      /(?:from |import\(|import |declare module )['"](\.{1,2}\/[^'"]+)\.js['"]/g,
+    ))
+      visit(path.join(path.dirname(file), `${module}.d.ts`))
+  }
+  for (const entry of entries) visit(path.join(packageFolder, entry))
+  return found
 }

@@ -1,6 +1,8 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import path from 'node:path'
 import { defineConfig, type Plugin } from 'vite'
+import { documentation } from './documentation/render.ts'
 
 const { resolve } = createRequire(import.meta.url)
 
@@ -15,6 +17,19 @@ const reference: Plugin = {
   },
 }
 
+/** The pages of docs/ as HTML, at `/docs`. */
+const pagesOfDocs: Plugin = {
+  name: 'documentation',
+  apply: 'build',
+  async generateBundle() {
+    const folder = path.join(import.meta.dirname, '../docs')
+    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.md')).toSorted()
+    const sources = new Map(await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)))
+    const readme = await readFile(path.join(folder, '../README.md'), 'utf8')
+    for (const [name, source] of documentation(readme, sources)) this.emitFile({ type: 'asset', fileName: `docs/${name}`, source })
+  },
+}
+
 /** Pages need no helper that loads their styles first: there is one stylesheet. */
 const plainImports: Plugin = {
   name: 'plain-imports',
@@ -26,7 +41,7 @@ const plainImports: Plugin = {
 /** `npm run build` runs it. The page and the API have one origin, so no address is configured. */
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [reference, plainImports],
+  plugins: [reference, pagesOfDocs, plainImports],
   // Calls of `h` are smaller than calls of the automatic runtime, which names each `children`.
   oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' }, jsxInject: "import { Fragment, h } from 'preact'" },
   build: {

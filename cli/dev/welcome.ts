@@ -9,7 +9,7 @@ export function welcome({ url, key, own_key, state, model, paint }: Started): st
     paint('bold', `Reflex is up at ${url}`),
     '',
     row('page', `${url}: sign in with the key below`),
-    row('docs', `${url}/v1/docs`),
+    row('docs', `${url}/docs/`),
     row('health', `${url}/health`),
     row('state', `${state}, kept between runs`),
     row('model', model === 'offline' ? 'offline stand-in: rules, no network (set REFLEX_MODEL in .dev.vars to use a model)' : model),

@@ -56,14 +56,20 @@ const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((
 const importsOf = (file: string, imports = /from '(\.{1,2}\/[^']+)'/g): string[] =>
   [...readFileSync(path.join('src', file), 'utf8').matchAll(imports)].map(([, target = '']) => path.join(path.dirname(file), target))
 
+/** Nothing was found; if something was, the failure says what to do. CONTRIBUTING.md has more. */
+const expectNone = (found: readonly unknown[], remedy: string): void => expect(found, `To mend it: ${remedy}`).toEqual([])
+
 describe('the house', () => {
   test.each(files)('%s imports downwards only', (file) => {
     const room = roomOf(file)
-    expect(floorOf(room), `src/${room} has no floor`).toBeGreaterThanOrEqual(0)
+    expect(floorOf(room), `src/${room} has no floor: add the room to FLOORS, above what it imports`).toBeGreaterThanOrEqual(0)
     for (const target of importsOf(file)) {
       const other = roomOf(target)
       if (other === room || other === '..') continue
-      expect(floorOf(other), `${file} imports ${target}`).toBeGreaterThan(floorOf(room))
+      expect(
+        floorOf(other),
+        `${file} imports ${target}, a room above its own: move what both need down, or hand it in as a parameter`,
+      ).toBeGreaterThan(floorOf(room))
     }
   })
 
@@ -71,14 +77,14 @@ describe('the house', () => {
     const importing = files.filter(
       (file) => /^(?:engine|http)$/.test(roomOf(file)) && importsOf(file).some((target) => roomOf(target) === 'features/learning'),
     )
-    expect(importing).toEqual([])
+    expectNone(importing, 'Call the Learner by its RPC interface, in contract/.')
   })
 
   test('only standalone/langchain imports LangChain, and nothing imports that: no other user needs it', () => {
     const outside = files.filter((file) => !file.startsWith('standalone/langchain/'))
     const isImported = /from '(@?langchain['/]|[^']*\/langchain\/)/
     const importing = outside.filter((file) => isImported.test(readFileSync(path.join('src', file), 'utf8')))
-    expect(importing).toEqual([])
+    expectNone(importing, 'Put what needs LangChain into src/standalone/langchain.')
   })
 })
 
@@ -97,25 +103,34 @@ describe('the dashboard', () => {
           !SENT.test(target) && (!type || !/^(?:contract|features\/[\w-]+\/(?:contract|operations))\//.test(target)),
       )
     })
-    expect(importing).toEqual([])
+    expectNone(importing, 'Import a type of contract/, or ask the server for the value.')
   })
 
   test('is sent no library by a list or a sentence', () => {
     const sent = files.filter((file) => SENT.test(file))
     expect(sent).toContain('contract/lists/scopes.ts')
     const imported = sent.flatMap((file) => importsOf(file, /^import (?!type )[^;]*?from '([^']+)'/gm))
-    expect(imported.filter((target) => !SENT.test(target))).toEqual([])
+    expectNone(
+      imported.filter((target) => !SENT.test(target)),
+      'These files are sent to browsers: keep them free of libraries, and compute the value where it is used.',
+    )
   })
 
   test('sets no HTML and no inline script', () => {
-    expect(sources.filter((file) => /innerHTML|dangerouslySet|javascript:|\beval\(/.test(textOf(file)))).toEqual([])
+    expectNone(
+      sources.filter((file) => /innerHTML|dangerouslySet|javascript:|\beval\(/.test(textOf(file))),
+      'Build elements with JSX: what a model or tenant wrote may be shown here.',
+    )
   })
 })
 
 describe('the features', () => {
   test('are named by no file of the engine, types included', () => {
     const isFeature = (target: string): boolean => target.startsWith('features/')
-    expect(files.filter((file) => file.startsWith('engine/') && importsOf(file).some(isFeature))).toEqual([])
+    expectNone(
+      files.filter((file) => file.startsWith('engine/') && importsOf(file).some(isFeature)),
+      'Declare what the engine needs in ScopeFeature (src/engine/feature.ts), and let the feature give it with inScope.',
+    )
   })
 
   /** Files outside a feature that import it, its line in the list aside: they only become fewer. */
@@ -150,7 +165,10 @@ describe('the features', () => {
       }
     const folders = readdirSync('src/features', { withFileTypes: true }).filter((entry) => entry.isDirectory())
     const more = folders.filter(({ name }) => (importers.get(name)?.size ?? 0) > (IMPORTERS[name] ?? 0))
-    expect(more.map(({ name }) => [name, ...(importers.get(name) ?? [])])).toEqual([])
+    expectNone(
+      more.map(({ name }) => [name, ...(importers.get(name) ?? [])]),
+      'Hang the feature on Feature, ScopeFeature or DeploymentFeature; or move what others need into a room that they share.',
+    )
   })
 })
 
@@ -163,7 +181,10 @@ describe('the tables of a scope', () => {
         writers.set(table, (writers.get(table) ?? new Set()).add(path.dirname(file)))
     }
     expect([...writers.keys()]).toEqual(expect.arrayContaining(['events', 'effects', 'jobs', 'log', 'state']))
-    expect([...writers].filter(([, folders]) => folders.size > 1)).toEqual([])
+    expectNone(
+      [...writers].filter(([, folders]) => folders.size > 1).map(([table, folders]) => [table, ...folders]),
+      'Call a function of the folder that owns the table.',
+    )
   })
 })
 
@@ -200,7 +221,10 @@ describe('imports', () => {
       Array.from(readFileSync(path.join(root, file), 'utf8').matchAll(/from '(\.{1,2}\/[^']+)'/g), ([, target = '']) =>
         path.join(path.dirname(file), target),
       )
-    expect(circlesOf(new Map(sources.map((file) => [file, targetsOf(file)])))).toEqual([])
+    expectNone(
+      circlesOf(new Map(sources.map((file) => [file, targetsOf(file)]))),
+      'Move what both files need into a third one below them; for types, too.',
+    )
   })
 
   /** The circles of folders within rooms. Each wiring file stands by itself. */
@@ -219,7 +243,10 @@ describe('imports', () => {
   }
 
   test('form no circle of folders within a room, types aside', () => {
-    expect(circlesOfFolders(/^import (?!type )[^;]*?from '(\.{1,2}\/[^']+)'/gm)).toEqual([])
+    expectNone(
+      circlesOfFolders(/^import (?!type )[^;]*?from '(\.{1,2}\/[^']+)'/gm),
+      'Hand the part in as a parameter; wiring.ts of the room connects both.',
+    )
   })
 
   test('form no more circles of folders than before, types included', () => {
@@ -227,7 +254,10 @@ describe('imports', () => {
     // The number of folders and files in the circle of each room that has one. It only falls.
     const most: Record<string, number> = { engine: 13 }
     const sizes = circles.map((circle) => [roomOf(circle[0] ?? ''), circle.length] as const)
-    expect(sizes.filter(([room, size]) => size > (most[room] ?? 0))).toEqual([])
+    expectNone(
+      sizes.filter(([room, size]) => size > (most[room] ?? 0)),
+      'Move the type to the folder that is used by the other one.',
+    )
   })
 
   test('that do form a circle are found', () => {
@@ -244,20 +274,26 @@ describe('imports', () => {
 describe('names and functions', () => {
   const sources = ['src', 'cli', 'dashboard/src', 'client'].flatMap(sourcesIn)
   test('an exported type has a name of its own', () => {
-    expect(namesakesIn(sources, true)).toEqual([])
+    expectNone(namesakesIn(sources, true), 'Use the type that exists, or give yours a name that says the difference.')
   })
 
   test('the name of a local type is that of types in at most six files', () => {
-    expect(namesakesIn(sources, false)).toEqual([])
+    expectNone(namesakesIn(sources, false), 'Give the type the name of what it holds here.')
   })
 
   test('at most eight members are taken from a context, by name or by Pick', () => {
-    expect(sources.flatMap((source) => takingTooMuch(source, 8))).toEqual([])
+    expectNone(
+      sources.flatMap((source) => takingTooMuch(source, 8)),
+      'Split the function, or hand in the whole part that it works on.',
+    )
   })
 
   test('no file is longer than 600 lines; the medians of files and functions are printed alone', () => {
     console.info(mediansOf(sources))
-    expect(sources.filter(({ code }) => code.split('\n').length > 601).map(({ file }) => file)).toEqual([])
+    expectNone(
+      sources.filter(({ code }) => code.split('\n').length > 601).map(({ file }) => file),
+      'Split the file by what its parts are about.',
+    )
   })
 })
 
@@ -267,8 +303,14 @@ describe('folders', () => {
     const folders = [...new Set(names.map((name) => path.dirname(name)))].filter((folder) => folder !== '.')
     const lines = [...readFileSync(path.join(root, 'README.md'), 'utf8').matchAll(/^- `([^`]+)\/`: [A-Z].*\.$/gm)]
     const described = lines.map(([, folder = '']) => folder)
-    expect(folders.filter((folder) => !described.some((pattern) => path.matchesGlob(folder, pattern)))).toEqual([])
-    expect(described.filter((pattern) => globSync(pattern, { cwd: root }).length === 0)).toEqual([])
+    expectNone(
+      folders.filter((folder) => !described.some((pattern) => path.matchesGlob(folder, pattern))),
+      `Add a line "- \`FOLDER/\`: What it has." to ${root}/README.md.`,
+    )
+    expectNone(
+      described.filter((pattern) => globSync(pattern, { cwd: root }).length === 0),
+      `Remove the line from ${root}/README.md.`,
+    )
   })
 })
 
@@ -279,20 +321,23 @@ describe('shapes on the wire', () => {
 
   test('get their names in contract/ only', () => {
     const elsewhere = files.filter((file) => roomOf(file) !== 'contract' && namesIn(file).length > 0)
-    expect(elsewhere).toEqual([])
+    expectNone(elsewhere, 'Move the schema with its name into contract/.')
   })
 
   test('have one schema each', () => {
     const names = files.flatMap(namesIn)
     expect(names).toContain('EventRecord')
-    expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+    expectNone(
+      names.filter((name, index) => names.indexOf(name) !== index),
+      'Import the schema that exists.',
+    )
   })
 
   test('need no HTTP framework: the client and other processes import them, too', () => {
     const importing = files.filter(
       (file) => /^(contract|base)$/.test(roomOf(file)) && /from '(@hono\/|hono)/.test(readFileSync(path.join('src', file), 'utf8')),
     )
-    expect(importing).toEqual([])
+    expectNone(importing, 'Move what needs the framework to http/.')
   })
 })
 
@@ -302,12 +347,17 @@ describe('properties', () => {
 
   test('are asserted by one function, which gives each its fixed seed', () => {
     const otherwise = /\bfc\s*\.\s*(?:assert|check|sample|statistics|modelRun|asyncModelRun)\b|import \{[^}]*\} from 'fast-check'/
-    expect(tests.filter((file) => otherwise.test(textOf(file)))).toEqual([])
+    expectNone(
+      tests.filter((file) => otherwise.test(textOf(file))),
+      'Use assertProperty of tests/support/property.ts.',
+    )
   })
 
   test('have a seed each, which no other property has', () => {
     const used = tests.flatMap((file) => [...textOf(file).matchAll(/\bassertProperty\(\s*'([^']+)'/g)].map(([, name]) => name ?? ''))
-    expect(used.toSorted()).toEqual(Object.keys(SEEDS).toSorted())
+    expect(used.toSorted(), 'Add a seed for the property to SEEDS in tests/support/property.ts, or remove an unused one.').toEqual(
+      Object.keys(SEEDS).toSorted(),
+    )
     expect(new Set(Object.values(SEEDS)).size).toBe(used.length)
   })
 })

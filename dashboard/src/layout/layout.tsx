@@ -56,7 +56,7 @@ function Menu() {
           ))}
         </select>
       </label>
-      <a href="/v1/docs">API reference</a>
+      <a href="/docs/">Documentation</a>
       <button
         type="button"
         onClick={() => {

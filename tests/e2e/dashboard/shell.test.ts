@@ -77,6 +77,24 @@ test('the page is served with a strict policy, and a script that is injected doe
   await page.context().close()
 })
 
+test('the documentation is at /docs without a key, and its search leads to a section', async () => {
+  const page = await dashboard.browser.newPage()
+  const faults = faultsOf(page, dashboard.url)
+  await page.goto(`${dashboard.url}/docs`)
+  await page.getByRole('heading', { level: 1, name: 'Reflex' }).waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('idempotence')
+  await page.getByRole('status').getByRole('link').first().click()
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  expect(page.url()).toMatch(/\/docs\/[\w/-]+#[\w-]+$/)
+  await page.goto(`${dashboard.url}/docs/decisions/one-alarm`)
+  await page.getByRole('heading', { level: 1, name: 'One alarm' }).waitFor()
+  await page.getByRole('link', { name: 'Reflex documentation' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Reflex' }).waitFor()
+  expect(faults).toEqual([])
+  await page.close()
+})
+
 test('a server that goes away is reported, and what is shown is loaded again when it is back', async () => {
   const { page } = await dashboard.open('/')
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()

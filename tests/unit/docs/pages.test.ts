@@ -3,22 +3,16 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { llmsText } from '../../../cli/docs/llms-text.ts'
 import { banned, flawIn, pronouns } from '../../../cli/english/phrases.ts'
+import { anchorOf } from '../../../dashboard/documentation/render.ts'
 import { blocksOf, pages } from '../../support/documented.ts'
 
-const all = [...(await pages()), 'AGENTS.md']
+const all = [...(await pages()), 'AGENTS.md', 'CONTRIBUTING.md']
 const docs = all.filter((page) => page.startsWith('docs/'))
 const withoutCode = (page: string): string => readFileSync(page, 'utf8').replaceAll(/^ *```[^]*?^ *```$/gm, '')
 
 /** Files of a user's project: those that `init` writes, and the README's own. */
 const OF_A_PROJECT = /^(?:src\/agents\/|tests\/hello\.test\.ts$)/
 
-/** As GitHub names the heading's anchor. */
-const anchorOf = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-    .trim()
-    .replaceAll(/\s/g, '-')
 const anchorsIn = (page: string): string[] => Array.from(withoutCode(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) => anchorOf(heading))
 
 describe('the documentation', () => {

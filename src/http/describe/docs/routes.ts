@@ -5,14 +5,17 @@ import type { Document } from './document.ts'
 /** The API description, for programs and people, built once per isolate on first use. */
 export function docsRoutes(describe: () => Document) {
   let document: string | undefined
-  return new Hono<AuthEnv>()
-    .get('/v1/openapi.json', (c) => {
-      document ??= JSON.stringify(describe())
-      return c.body(document, 200, { 'Content-Type': 'application/json' })
-    })
-    .get('/v1/docs', (c) => c.html(page, 200, headers))
-    .get('/openapi.json', (c) => c.redirect('/v1/openapi.json'))
-    .get('/docs', (c) => c.redirect('/v1/docs'))
+  return (
+    new Hono<AuthEnv>()
+      .get('/v1/openapi.json', (c) => {
+        document ??= JSON.stringify(describe())
+        return c.body(document, 200, { 'Content-Type': 'application/json' })
+      })
+      .get('/v1/docs', (c) => c.html(page, 200, headers))
+      .get('/openapi.json', (c) => c.redirect('/v1/openapi.json'))
+      // A wrangler.toml of before has the Worker answer this address, and static files the one below.
+      .get('/docs', (c) => c.redirect('/docs/'))
+  )
 }
 
 /** Swagger UI comes with the dashboard's files, and replaces the text. */
