@@ -45,7 +45,7 @@ function nameModules(file: string): void {
   if (named !== text) writeFileSync(file, named)
 }
 
-/** The declarations of the entries, and all that these name: no other file's types can be imported. */
+/** The declarations of the entries, and all that these name: others cannot be imported. */
 function declarationsOf(entries: readonly string[]): Set<string> {
   const found = new Set<string>()
   const visit = (file: string): void => {

@@ -17,9 +17,9 @@ export const anchorOf = (heading: string): string =>
     .replaceAll(/\s/g, '-')
 
 /**
- * The files of the documentation's site below /docs, by their paths: a page of HTML for each page of
- * Markdown, and `search.json`, the sections that the search looks through. `readme`: the README,
- * whose table "Where to read on" groups the pages, and whose first part is the start page.
+ * The files of the site below /docs, by their paths: a page of HTML for each page of Markdown, and
+ * `search.json`, the sections that the search looks through. `readme`: the README, whose table
+ * "Where to read on" groups the pages, and whose first part is the start page.
  */
 export function documentation(readme: string, sources: Sources): Map<string, string> {
   const all = new Map([[INDEX, startPage(readme)], ...sources])

@@ -13,7 +13,7 @@ export function docsRoutes(describe: () => Document) {
       })
       .get('/v1/docs', (c) => c.html(page, 200, headers))
       .get('/openapi.json', (c) => c.redirect('/v1/openapi.json'))
-      // A wrangler.toml of before has the Worker answer this address, and static files the one below.
+      // An older wrangler.toml has the Worker answer this address.
       .get('/docs', (c) => c.redirect('/docs/'))
   )
 }
