@@ -134,6 +134,8 @@ export type EntryBody =
       prompt_hash: string
       /** The hashes of the prompt's messages, which are stored once. */
       prompt?: string[]
+      /** The hash of the offered tools and the call's options, which are stored once. */
+      request?: string
       content: unknown
       finish_reason: string | null
       error: string | null

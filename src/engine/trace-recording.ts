@@ -153,7 +153,7 @@ function isComplete(entries: readonly LogEntry[]): boolean {
 }
 
 function partsNamed(entry: LogEntry): string[] {
-  if (entry.kind === 'model-called') return entry.prompt ?? []
+  if (entry.kind === 'model-called') return [...(entry.prompt ?? []), ...(entry.request === undefined ? [] : [entry.request])]
   if (entry.kind === 'decision-made') return entry.middle ? [entry.middle.basis, entry.middle.state_hash] : []
   const { basis, hash, manifest_hash, manifests } = entry as LogEntry &
     Partial<Record<'basis' | 'hash' | 'manifest_hash' | 'manifests', unknown>>

@@ -50,6 +50,14 @@ export function ownPricesProblem({ REFLEX_MODEL_PRICES: text }: PriceEnv): strin
 /** SHA-256 of the prompt as JSON. A replay uses it to find the recorded response. */
 export const promptHash = (prompt: LanguageModelV4Prompt): Promise<string> => sha256(JSON.stringify(prompt))
 
+/**
+ * The tools that a call offers, with their schemas and by name, and its options, such as the
+ * temperature.
+ */
+export function requestOf({ prompt: _prompt, abortSignal: _signal, headers: _headers, tools, ...options }: LanguageModelV4CallOptions) {
+  return { ...options, ...(tools && { tools: tools.toSorted((one, other) => (one.name < other.name ? -1 : 1)) }) }
+}
+
 /** Estimates the tokens if the provider reported none. Files are not counted. */
 export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokenCount(prompt.flatMap(messageText).join('\n'))

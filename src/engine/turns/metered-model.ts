@@ -2,7 +2,7 @@ import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { faultText } from '../../base/faults.ts'
-import { meter, ownPricesOf, type ModelCall } from '../../models/model-call.ts'
+import { meter, ownPricesOf, requestOf, type ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel, withFaults } from '../../models/resolve-model.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
@@ -97,9 +97,10 @@ function recordCall(
     error,
     fault = null,
     cancelled = false,
-    params: { prompt, abortSignal },
+    params,
     head,
   } = modelCall
+  const { prompt, abortSignal } = params
   if (witness && (status === 'ok' || fault)) Object.assign(witness, { answered: status === 'ok', fault })
   const usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
   if (sum) {
@@ -122,6 +123,7 @@ function recordCall(
       status,
       prompt_hash,
       prompt: messages,
+      request: log_parts.put(unit, requestOf(params), { quotes }),
       content: log.clean(content.map(readable), head.trace_id),
       finish_reason,
       error,

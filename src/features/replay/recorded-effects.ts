@@ -1,4 +1,5 @@
-import { tool, type ToolSet } from 'ai'
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import { jsonSchema, tool, type ToolSet } from 'ai'
 import { z } from 'zod'
 import type { AgentDeps } from '../../agent/define-agent.ts'
 import type { OutsideTools } from '../../agent/toolbox.ts'
@@ -42,6 +43,7 @@ export class RecordedEffects {
   readonly #clean: (value: unknown) => unknown
   readonly #exact: boolean
   readonly #at: LogEntry
+  readonly #source: Source
 
   constructor(source: Source, turn: LogEntry, { offered, comparison, clean, exact, failed = [] }: RecordedEffectsParts) {
     const read = new Set(
@@ -59,6 +61,7 @@ export class RecordedEffects {
     this.#clean = clean
     this.#exact = exact
     this.#at = turn
+    this.#source = source
   }
 
   has(name: string): boolean {
@@ -99,16 +102,25 @@ export class RecordedEffects {
       this.#comparison.diverge(ended, 'effect', { path: '', recorded: { tool: ended.tool, input: input?.value ?? null }, replayed: null })
   }
 
-  /** Tools of other servers and of the scope itself, by the calls that were recorded. */
+  /** The definitions that the turn's models were offered, by name. Older recordings have none. */
+  #definitions(): ReadonlyMap<string, LanguageModelV4FunctionTool> {
+    const calls = this.#source.entriesOf('model-called').filter(({ parent_id }) => parent_id === this.#at.span_id)
+    const requests = new Set(calls.flatMap(({ request = [] }) => request))
+    const tools = [...requests].flatMap((hash) => (this.#source.part(hash) as { tools?: LanguageModelV4FunctionTool[] }).tools ?? [])
+    return new Map(tools.map((one) => [one.name, one]))
+  }
+
+  /** Tools of other servers and of the scope itself, as they were offered and called. */
   tools(call: AgentDeps['call']): ToolSet {
     const names = [...this.#tools]
     const shown = shownNames(names)
-    const inputSchema = z.unknown()
+    const definitions = this.#definitions()
     return Object.fromEntries(
-      names.map((name, index) => [
-        shown[index] ?? name,
-        tool({ description: '', inputSchema, execute: (value: unknown) => call(name, value) }),
-      ]),
+      names.map((name, index) => {
+        const { description = '', inputSchema } = definitions.get(shown[index] ?? name) ?? {}
+        const schema = inputSchema ? jsonSchema(inputSchema) : z.unknown()
+        return [shown[index] ?? name, tool({ description, inputSchema: schema, execute: (value: unknown) => call(name, value) })]
+      }),
     )
   }
 

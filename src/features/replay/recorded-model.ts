@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4GenerateResult } from '@ai-sdk/provider'
 import { canonicalJson } from '../../base/json.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
+import { requestOf } from '../../models/model-call.ts'
 import { streamOf } from '../../models/offline-model.ts'
 import { partHash } from '../../traces/ids.ts'
 import { Unrecorded, type Comparison } from './report.ts'
@@ -51,7 +52,7 @@ export class RecordedModel implements LanguageModelV4 {
   async doGenerate(options: LanguageModelV4CallOptions): Promise<LanguageModelV4GenerateResult> {
     const blocked = this.diverged ?? this.#parts.blocked?.()
     if (blocked != null) throw new Unrecorded(blocked)
-    const call = this.#find(options.prompt)
+    const call = this.#find(options)
     if (!call) return this.#askLive(options)
     if (call.status === 'failed') throw new Error(call.error ?? 'the model failed')
     const { usage, model: modelId, prompt_hash: id } = call
@@ -84,22 +85,31 @@ export class RecordedModel implements LanguageModelV4 {
   }
 
   /** The recorded call with this prompt, by the same model. Null if it is missing. */
-  #find(prompt: LanguageModelV4CallOptions['prompt']): ModelCalled | null {
+  #find(options: LanguageModelV4CallOptions): ModelCalled | null {
     const { comparison, live } = this.#parts
-    const messages = prompt.map((message) => this.#parts.clean(message))
+    const messages = options.prompt.map((message) => this.#parts.clean(message))
     const hashes = messages.map((message) => partHash(canonicalJson(message)))
     const index = this.#left.findIndex(({ prompt: recorded }) => recorded?.join() === hashes.join())
     const [call] = index === -1 ? [] : this.#left.splice(index, 1)
     const model = live?.name ?? call?.model
     if (call && model === call.model) {
-      comparison.same(call, 'model')
-      return call
-    }
-    if (call) comparison.diverge(call, 'model', { path: '/model', recorded: call.model, replayed: model })
+      // A model with other tools might answer otherwise.
+      if (this.#compareRequest(call, options) || !live) return call
+    } else if (call) comparison.diverge(call, 'model', { path: '/model', recorded: call.model, replayed: model })
     else this.#explain(messages, hashes)
     const replaced = call ?? (live && this.#left.shift())
     if (replaced) this.replaced.push(replaced)
     return null
+  }
+
+  /** Older recordings do not have the tools and options. */
+  #compareRequest(call: ModelCalled, options: LanguageModelV4CallOptions): boolean {
+    const { source, comparison } = this.#parts
+    const replayed = this.#parts.clean(requestOf(options))
+    if (call.request !== undefined && call.request !== partHash(canonicalJson(replayed)))
+      return comparison.compare(call, 'model', { recorded: source.part(call.request), replayed })
+    comparison.same(call, 'model')
+    return true
   }
 
   /** Shows the first message that differs from the next recorded prompt. */

@@ -1,4 +1,4 @@
-import { generateText } from 'ai'
+import { dynamicTool, generateText, jsonSchema, type LanguageModel } from 'ai'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test, vi } from 'vitest'
 import { Computing } from '../../../src/base/computing.ts'
@@ -231,6 +231,26 @@ describe('a pinned replay of a turn', () => {
     expect(equivalent).toBe(false)
     expect(divergences).toMatchObject([
       { kind: 'model', path: '/prompt/0', recorded: { content: [{ text: 'as before' }] }, replayed: { content: [{ text: 'otherwise' }] } },
+    ])
+  })
+
+  test('shows that the model was offered a tool with another schema, and asked with other options', async () => {
+    const asking = (field: string, temperature: number) => async (_context: unknown, deps: { model: LanguageModel }) => {
+      const inputSchema = jsonSchema({ type: 'object', properties: { [field]: { type: 'string' } }, required: [field] })
+      const look = dynamicTool({ description: 'Looks', inputSchema, execute: async () => null })
+      return (await generateText({ model: deps.model, prompt: 'hello', tools: { look }, temperature, maxRetries: 0 })).text
+    }
+    const { scope, trace_id } = await turn(asking('place', 0))
+    expect(await replayed(scope, trace_id)).toMatchObject(same)
+    behaviours.set(scope, asking('where', 1))
+    const { equivalent, divergences } = await replayed(scope, trace_id)
+    expect(equivalent).toBe(false)
+    const paths = divergences.map(({ kind, path }: { kind: string; path: string }) => `${kind} ${path}`)
+    expect(paths).toEqual([
+      'model /temperature',
+      'model /tools/0/inputSchema/properties/place',
+      'model /tools/0/inputSchema/properties/where',
+      'model /tools/0/inputSchema/required/0',
     ])
   })
 
