@@ -2,6 +2,7 @@ import type { ComponentType } from 'preact'
 import Overview from './pages/overview/page.tsx'
 import { later } from './ui/page.tsx'
 
+const acting = () => import('./acting.ts')
 const running = () => import('./running.ts')
 const deciding = () => import('./deciding.ts')
 const operating = () => import('./operating.ts')
@@ -9,29 +10,33 @@ const operating = () => import('./operating.ts')
 /** The features that declare a list as a page: `audit` of `./audit/page.ts`. */
 const declared = Object.keys(import.meta.glob('./*/page.ts', { base: '../../src/features' })).map((file) => file.slice(2, -8))
 
-type PageEntry = readonly [path: string, component: ComponentType, link?: string]
+/** What people look for, in the order of the menu. */
+export const groups = ['Now', 'Activity', 'Scopes', 'Decisions', 'Settings'] as const
+type Group = (typeof groups)[number]
+type PageEntry = readonly [path: string, component: ComponentType, group: Group, link?: string]
 
-/** All pages, those with a link in its order. The overview comes with the shell, others later. */
+/** All pages, those with a link in its order. The first one comes with the shell, others later. */
 export const pages: readonly PageEntry[] = [
-  ['/', Overview, 'Overview'],
-  ['/scopes', later(running, 'Scopes'), 'Scopes'],
-  ['/scopes/:scope+', later(running, 'Scope')],
-  ['/traces', later(running, 'Traces'), 'Traces'],
-  ['/traces/:id', later(running, 'Trace')],
-  ['/reflexes', later(deciding, 'Reflexes'), 'Reflexes'],
-  ['/reflexes/:id', later(deciding, 'Reflex')],
-  ['/decisions', later(deciding, 'Decisions'), 'Decision models'],
-  ['/skills', later(deciding, 'Skills'), 'Skills'],
-  ['/skills/:id', later(deciding, 'Skill')],
-  ['/learning', later(deciding, 'Learning'), 'Learning'],
-  ['/market', later(operating, 'Market'), 'Market'],
-  ['/approvals', later(operating, 'Approvals'), 'Approvals'],
-  ['/dead-letters', later(operating, 'DeadLetters'), 'Dead letters'],
-  ['/incidents', later(operating, 'Incidents'), 'Incidents'],
-  ['/keys', later(operating, 'Keys'), 'Keys'],
+  ['/', Overview, 'Now', 'Overview'],
+  ['/approvals', later(operating, 'Approvals'), 'Now', 'Approvals'],
+  ['/dead-letters', later(operating, 'DeadLetters'), 'Now', 'Dead letters'],
+  ['/traces', later(acting, 'Traces'), 'Activity', 'Traces'],
+  ['/traces/:id', later(acting, 'Trace'), 'Activity'],
+  ['/incidents', later(operating, 'Incidents'), 'Activity', 'Blocks'],
+  ['/scopes', later(running, 'Scopes'), 'Scopes', 'Scopes'],
+  ['/scopes/:scope+', later(running, 'Scope'), 'Scopes'],
+  ['/reflexes', later(deciding, 'Reflexes'), 'Decisions', 'Reflexes'],
+  ['/reflexes/:id', later(deciding, 'Reflex'), 'Decisions'],
+  ['/decisions', later(deciding, 'Decisions'), 'Decisions', 'Decision models'],
+  ['/skills', later(deciding, 'Skills'), 'Decisions', 'Skills'],
+  ['/skills/:id', later(deciding, 'Skill'), 'Decisions'],
+  ['/learning', later(deciding, 'Learning'), 'Decisions', 'Learning'],
+  ['/keys', later(operating, 'Keys'), 'Settings', 'Keys'],
   ...declared.map((name): PageEntry => [
     `/${name}`,
     later(() => operating().then(({ listPage }) => ({ page: listPage(name) })), 'page'),
+    'Settings',
     name.charAt(0).toUpperCase() + name.slice(1),
   ]),
+  ['/market', later(operating, 'Market'), 'Settings', 'Market'],
 ]

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals'
 import { addressOf } from '../../../src/contract/address.ts'
 import { answered, unanswered } from './away.ts'
 import { failed, problemFrom, type Answer } from './problem.ts'
@@ -7,6 +8,9 @@ export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type RequestOptions = { body?: unknown; signal?: AbortSignal; headers?: Record<string, string>; patience_ms?: number }
 
 const PATIENCE_MS = 30_000
+/** Counts what this page changed of approvals and dead letters. */
+export const changes = signal(0)
+const COUNTED = /^\/v1\/(?:approvals|dlq)\//
 
 /** A part of a path: a scope may contain slashes. */
 export const part = (name: string): string => encodeURIComponent(name)
@@ -44,6 +48,7 @@ export async function requestText(method: HttpMethod, path: string, options: Req
     })
     const text = await response.text()
     answered()
+    if (response.ok && method !== 'GET' && COUNTED.test(path)) changes.value += 1
     if (response.ok) return { ok: true, value: text }
     const problem = problemFrom(response.status, text)
     if (response.status === 401 && key === keyInUse()) endSession(problem.detail)

@@ -6,28 +6,8 @@ import { own, endSession } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
 import { useLocation } from 'preact-iso'
 import { setTheme, theme, type Theme } from './theme.ts'
-import { pages } from '../pages.ts'
-
-function Navigation() {
-  const { path } = useLocation()
-  const isCurrent = (entry: string) => path === entry || path.startsWith(`${entry}/`)
-  return (
-    <nav aria-label="Pages">
-      <ul>
-        {pages.map(
-          ([entry, , text]) =>
-            text && (
-              <li key={entry}>
-                <a href={entry} {...(isCurrent(entry) && { 'aria-current': 'page' as const })}>
-                  {text}
-                </a>
-              </li>
-            ),
-        )}
-      </ul>
-    </nav>
-  )
-}
+import { Navigation } from './navigation.tsx'
+import { Watch } from '../api/waiting.ts'
 
 const themes: { value: Theme; text: string }[] = [
   { value: 'system', text: 'System colours' },
@@ -88,6 +68,7 @@ export function Layout({ children }: { children: ComponentChildren }) {
         {children}
       </main>
       <Notices />
+      <Watch />
     </>
   )
 }

@@ -5,7 +5,7 @@ export function NotFound() {
   return (
     <Page title="Page not found">
       <Empty title="There is no page at this address.">
-        <a href="/">Open the overview</a>
+        <a href="/">Open the first page</a>
       </Empty>
     </Page>
   )

@@ -62,7 +62,12 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   const { url, key } = kept
   const page = await browser.newPage({ reducedMotion: 'reduce' })
   const faults = faultsOf(page, url)
-  const to = (name: string) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click()
+  const menu = page.getByRole('navigation', { name: 'Pages' })
+  // The names of some have a count of what waits.
+  const to = async (group: string, name: string) => {
+    await menu.getByRole('link', { name: new RegExp(`^${group}( ?\\d+ waiting)?$`) }).click()
+    await menu.getByRole('link', { name: new RegExp(`^${name}( ?\\d+ waiting)?$`) }).click()
+  }
   await page.goto(url)
   await page.getByLabel('Key', { exact: true }).fill(key)
   await page.keyboard.press('Enter')
@@ -74,7 +79,7 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   await page.waitForURL(/range=day/)
   await decided.getByRole('row', { name: 'Filter' }).waitFor()
 
-  await to('Incidents')
+  await to('Activity', 'Blocks')
   await page.getByLabel('Search').fill(BLOCKED)
   await page.getByRole('button', { name: `Details of the block of ${BLOCKED}` }).click()
   const dialog = page.getByRole('dialog')
@@ -89,7 +94,7 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   await details.getByText(BLOCKED).first().waitFor()
   await details.getByText('failed logins').first().waitFor()
 
-  await to('Overview')
+  await to('Now', 'Overview')
   await page.getByText('first expires').waitFor()
   await page.getByRole('link', { name: 'Approvals waiting' }).click()
   await page.getByRole('region', { name: 'Approval', exact: true }).getByText('block_network', { exact: true }).waitFor()
@@ -104,10 +109,10 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
   await page.getByText('Reason of the decision: they attack').waitFor()
   await page.getByRole('heading', { name: 'The run' }).waitFor()
 
-  await to('Incidents')
+  await to('Activity', 'Blocks')
   await page.getByText(NETWORK).first().waitFor()
 
-  await to('Dead letters')
+  await to('Now', 'Dead letters')
   const letter = page.getByRole('region', { name: 'Dead letter', exact: true })
   await letter.getByText('division by zero').first().waitFor()
   const letters = async () => (await ask<{ items: { id: string }[] }>(url, '/v1/dlq', { key })).items.map(({ id }) => id)
@@ -120,7 +125,7 @@ test('a newcomer finds why an address was blocked, approves a network block, ret
     return again !== undefined && again !== before && more.length === 0
   }, 'the retry has failed')
 
-  await to('Reflexes')
+  await to('Decisions', 'Reflexes')
   await page.getByRole('link', { name: 'ssh-brute-force' }).first().click()
   await page.getByRole('navigation', { name: 'Parts of this reflex' }).getByRole('link', { name: 'Try it' }).click()
   await page.getByLabel('Scope').fill('ssh/web-1')

@@ -9,6 +9,32 @@ beforeAll(async () => {
 })
 afterAll(() => dashboard?.close())
 
+test('the first page begins with what needs somebody, and the menu counts it; it folds in a narrow window', async () => {
+  const { page, faults } = await dashboard.open('/')
+  const menu = page.getByRole('navigation', { name: 'Pages' })
+  await menu.getByRole('link', { name: /^Now ?2 waiting$/ }).waitFor()
+  const first = page.getByRole('main').getByRole('region').first()
+  await first.getByText('Dead letters: 1').waitFor()
+  await first.getByText('Approvals: 1').waitFor()
+  expect(await first.getAttribute('aria-label')).toBe('What needs you')
+  // A column of the chart leads to what happened in its time.
+  const column = page.getByRole('region', { name: 'Events, by who decided them' }).locator('figure a').last()
+  expect(await column.getAttribute('href')).toMatch(/^\/traces\?since=20.*&until=20/)
+
+  await page.setViewportSize({ width: 390, height: 800 })
+  await menu.waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: /^Menu/ }).click()
+  expect(await audit(page)).toEqual([])
+  await menu.getByRole('link', { name: 'Decisions' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Reflexes' }).waitFor()
+  await menu.waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: /^Menu/ }).click()
+  await menu.getByRole('link', { name: 'Skills' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Skills' }).waitFor()
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('an edited copy of a dead letter is sent in its place', async () => {
   const { page } = await dashboard.open('/dead-letters')
   const letter = page.getByRole('region', { name: 'Dead letter', exact: true })

@@ -8,26 +8,25 @@ import { Page, Section } from '../../ui/page.tsx'
 import { Untaught } from '../learning/trust.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
+import { bucketsOf, type Metrics } from './buckets.ts'
 import { type Summary, type Totals, levelsOf } from './levels.ts'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import type { ComponentChildren } from 'preact'
 import { ScopeLink } from '../../ui/links.tsx'
-import { Text } from '../../ui/text.tsx'
 import { Time } from '../../ui/time.tsx'
-import { incidentsOf } from './incidents.ts'
+import { badgeOf, waiting } from '../../api/waiting.ts'
+import { firstOf, Trouble } from './trouble.tsx'
+import { Decided } from './decided.tsx'
 
-type Approvals = { items: { id: string; expires_at: string }[]; next_cursor: string | null }
-const MOST_WAITING = 100
 const MINUTE_MS = 60_000
 
 function Now({ health: { value: health }, recent }: { health: Data<ServerHealth>; recent: Data<Summary> }) {
   const mayDecide = hasRole('operator')
-  const approvals = useGet<Approvals>(mayDecide ? `/v1/approvals?status=pending&limit=${MOST_WAITING}` : null, { every_ms: 10_000 })
-  const waiting = approvals.value?.items ?? []
+  const { approvals } = waiting.value
   // Numbers that were loaded before D1 went away may not be true any more.
   const isAway = health?.database.ok === false
   const unknown = 'not known: D1 does not answer'
-  const first = waiting.map(({ expires_at }) => expires_at).sort()[0]
+  const first = firstOf(approvals)
   return (
     <div class="cards now">
       <Figure title="Events per second" value={isAway ? '–' : recent.value && compact(rateOf(recent.value))}>
@@ -39,9 +38,9 @@ function Now({ health: { value: health }, recent }: { health: Data<ServerHealth>
       {mayDecide ? (
         <Figure
           title="Approvals waiting"
-          value={isAway ? '–' : approvals.value && `${waiting.length}${approvals.value.next_cursor === null ? '' : '+'}`}
+          value={isAway ? '–' : approvals && (badgeOf(approvals) || '0')}
           path="/approvals"
-          tone={waiting.length > 0 ? 'wait' : ''}
+          tone={first === undefined ? '' : 'wait'}
         >
           {isAway ? (
             unknown
@@ -87,38 +86,6 @@ function Figure({ title, value, path, tone = '', children }: FigureProps) {
       <p class={`number ${tone}`}>{value ?? '…'}</p>
       <p class="quiet">{children}</p>
     </div>
-  )
-}
-
-/** A model that nobody has called yet is only known to be configured. */
-const modelText = ({ model, model_calls: calls }: ServerHealth): ComponentChildren =>
-  calls?.last_answer_at ? (
-    <>
-      the model {model}, last <Time at={calls.last_answer_at} />
-    </>
-  ) : (
-    `the configuration of the model ${model}, which no scope has called yet`
-  )
-
-function Incidents({ health }: { health: ServerHealth }) {
-  const incidents = incidentsOf(health)
-  return (
-    <Section title="Incidents of the system">
-      {incidents.length === 0 ? (
-        <p class="ok">✓ Nothing is wrong: D1 and the queue answer, and so does {modelText(health)}.</p>
-      ) : (
-        <ul class="incidents">
-          {incidents.map(({ title, detail, tone, next }) => (
-            <li key={title} class="card">
-              <b class={tone}>
-                {tone === 'bad' ? '✕' : '!'} {title}
-              </b>{' '}
-              <Text text={detail} /> {next && <a href={next.path}>{next.text}</a>}
-            </li>
-          ))}
-        </ul>
-      )}
-    </Section>
   )
 }
 
@@ -228,23 +195,16 @@ const series: Series[] = [
   { title: 'Money', names: ['model.cost_usd'], show: usd, saved: 'reflexes.saved_cost_usd' },
 ]
 const HOUR_MS = 3_600_000
-const STEPS: Record<string, number> = { minute: HOUR_MS / 60, hour: HOUR_MS, day: 24 * HOUR_MS }
 
 /** Calls, tokens and money: each over time, beside the savings by reflexes. */
 function Models({ metrics, summary }: ModelsProps) {
-  const step = STEPS[summary.bucket] ?? HOUR_MS
-  const first = Date.parse(summary.since)
-  const buckets = Math.max(1, Math.ceil((Date.parse(summary.until) - first) / step))
+  const { step, count: buckets, valuesOf } = bucketsOf(summary, metrics)
   return (
     <Section title="Models, and what reflexes saved">
       <Month />
       <div class="cards models">
         {series.map(({ title, names, show, saved }) => {
-          const values = Array.from({ length: buckets }, () => 0)
-          for (const { at, value } of names.flatMap((name) => metrics[name]?.points ?? [])) {
-            const place = Math.round((Date.parse(at) - first) / step)
-            if (place >= 0 && place < buckets) values[place] = (values[place] ?? 0) + (value ?? 0)
-          }
+          const values = valuesOf(...names)
           const total = values.reduce((sum, value) => sum + value, 0)
           const isMoney = show === usd
           const unpriced = isMoney ? (metrics['model.unpriced_calls']?.total ?? 0) : 0
@@ -269,53 +229,6 @@ function Models({ metrics, summary }: ModelsProps) {
   )
 }
 
-const deciders = [
-  { metric: 'events.by_filter', text: 'Filter', path: '/scopes' },
-  { metric: 'events.by_reflex', text: 'Reflex', path: '/reflexes' },
-  { metric: 'events.by_decision', text: 'Decision model', path: '/decisions' },
-  { metric: 'events.by_turn', text: 'Turn', path: '/scopes' },
-  { metric: 'events.by_condition', text: 'Nobody: the condition did not hold', path: '/scopes' },
-  { metric: 'events.dead_lettered', text: 'Dead letter', path: '/dead-letters' },
-] as const
-
-/** The shares of the events by who decided them, as one bar and as a table. */
-function Decided({ totals }: { totals: Totals }) {
-  const all = deciders.reduce((sum, { metric }) => sum + (totals[metric] ?? 0), 0)
-  const shares = deciders.map((decider, index) => ({ ...decider, index, events: totals[decider.metric] ?? 0 }))
-  return (
-    <Section title="Events, by who decided them">
-      {all === 0 ? (
-        <Empty title="No event ended in this time.">
-          <p>
-            Send one: <code>POST /v1/scopes/:scope/events</code>, or run <code>npm run demo</code>.
-          </p>
-        </Empty>
-      ) : (
-        <div class="card">
-          <div class="bar" aria-hidden="true">
-            {shares.map(
-              ({ metric, index, events }) => events > 0 && <span key={metric} class={`part-${index}`} style={{ flexGrow: events }} />,
-            )}
-          </div>
-          <table class="legend">
-            <tbody>
-              {shares.map(({ metric, text, path, index, events }) => (
-                <tr key={metric}>
-                  <th scope="row">
-                    <span class={`dot part-${index}`} aria-hidden="true" /> <a href={path}>{text}</a>
-                  </th>
-                  <td>{percent(events / all)}</td>
-                  <td>{count(events)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </Section>
-  )
-}
-
 /** A month's avoided money, and the bound on its missed events. */
 function Month() {
   const [saved, missed] = useGet<Summary>(MONTH, { every_ms: MINUTE_MS }).value?.metrics ?? []
@@ -325,9 +238,6 @@ function Month() {
     </p>
   ) : null
 }
-
-/** A metric over time, by its name. */
-type Metrics = Readonly<Record<string, Summary['metrics'][number]>>
 
 const METRICS =
   'events.accepted,events.by_filter,events.by_reflex,events.by_decision,events.by_turn,events.by_condition,events.dead_lettered,' +
@@ -358,10 +268,10 @@ export default function OverviewPage() {
   const minutes = useGet<Summary>(bucket === 'minute' ? null : RECENT, { every_ms: POLL_MS })
   const recent = bucket === 'minute' ? summary : minutes
   return (
-    <Page title="Overview" actions={<Tabs label="Time range" tabs={ranges} parameter="range" />}>
-      <Now health={health} recent={recent} />
-      <Loaded data={health}>{(value) => <Incidents health={value} />}</Loaded>
+    <Page title="Now" actions={<Tabs label="Time range" tabs={ranges} parameter="range" />}>
+      <Loaded data={health}>{(value) => <Trouble health={value} />}</Loaded>
       <Untaught />
+      <Now health={health} recent={recent} />
       <Loaded data={summary}>{(value) => <Figures summary={value} health={health} />}</Loaded>
     </Page>
   )
@@ -374,7 +284,7 @@ function Figures({ summary, health }: FiguresProps) {
   const totals = Object.fromEntries(summary.metrics.map(({ metric, total }) => [metric, total]))
   return (
     <>
-      <Decided totals={totals} />
+      <Decided metrics={metrics} summary={summary} />
       <Models metrics={metrics} summary={summary} />
       <ToolFailures bucket={summary.bucket} />
       <div class="columns">

@@ -35,7 +35,7 @@ export default function TracesPage() {
     set('scope', written.value.trim())
   }
   return (
-    <Page title="Traces">
+    <Page title="Activity">
       <form class="actions" onSubmit={submit}>
         <Field label="Scope" stacked={false} value={written.value} placeholder="all" onInput={(text) => (written.value = text)} />
         <Select label="In which" value={kind} options={kinds} onChange={(value) => set('kind', value)} />
