@@ -393,7 +393,7 @@ test('a viewer sees which role each change needs', async () => {
   await page.getByLabel('Close').click()
   await page.getByRole('link', { name: 'Timers' }).click()
   await page.getByText('Timers needs the role operator.').waitFor()
-  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('navigation', { name: 'Parts of the scope' }).getByRole('link', { name: 'Settings' }).click()
   await page.getByText('Changing settings needs the role operator.').waitFor()
   expect(await page.getByLabel('context_limit').isDisabled()).toBe(true)
   await page.goto(`${dashboard.url}${pageOf('team/other')}`)
