@@ -10,7 +10,7 @@ const operating = () => import('./operating.ts')
 /** The features that declare a list as a page: `audit` of `./audit/page.ts`. */
 const declared = Object.keys(import.meta.glob('./*/page.ts', { base: '../../src/features' })).map((file) => file.slice(2, -8))
 
-/** What people look for, in the order of the menu. */
+/** The groups of pages, in the order of the menu. */
 export const groups = ['Now', 'Activity', 'Scopes', 'Decisions', 'Settings'] as const
 type Group = (typeof groups)[number]
 type PageEntry = readonly [path: string, component: ComponentType, group: Group, link?: string]

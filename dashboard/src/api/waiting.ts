@@ -11,7 +11,7 @@ type Waiting = { approvals: Approvals | undefined; letters: Letters | undefined 
 const MOST = 100
 const EVERY_MS = 10_000
 
-/** What waits for a person, once it was asked for: the menu and the first page show it. */
+/** The work that waits for a person: the menu and the first page show it. */
 export const waiting = signal<Waiting>({ approvals: undefined, letters: undefined })
 
 /** Asks for it again and again, and after each change that this page makes. It shows nothing. */
@@ -28,7 +28,7 @@ export function Watch() {
 }
 
 type Counted = { items: readonly object[]; next_cursor: string | null }
-/** `12`, or `100+` where there is more than a page. Empty if there is none. */
+/** `12`, or `100+` if more than a page waits. Empty if nothing does. */
 export function badgeOf(...lists: readonly (Counted | undefined)[]): string {
   const known = lists.filter((list) => list !== undefined)
   const sum = known.reduce((all, { items }) => all + items.length, 0)

@@ -31,7 +31,7 @@ const Badge = ({ waits }: { waits: string | undefined }) =>
     </span>
   ) : null
 
-/** The groups of pages, and the pages of the current one. In a narrow window a button shows them. */
+/** The groups, and the pages of the current one. In a narrow window a button shows them. */
 export function Navigation() {
   const { path } = useLocation()
   const isOpened = useSignal(false)

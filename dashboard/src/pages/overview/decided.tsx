@@ -54,7 +54,7 @@ const DAY = { day: 'numeric', month: 'short' } as const
 
 const named = (text: string) => ({ title: text, 'aria-label': text })
 
-/** A column for each step of time, above failures in the same steps. A column leads to its events. */
+/** A column for each step of time, above its failures. It leads to the events of its time. */
 function Course({ metrics, summary }: { metrics: Metrics; summary: Summary }) {
   const { step, first, valuesOf } = bucketsOf(summary, metrics)
   const parts = deciders.map(({ metric }) => valuesOf(metric))

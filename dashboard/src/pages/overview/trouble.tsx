@@ -37,7 +37,7 @@ const Item = ({ tone, title, next, children }: ItemProps) => (
   </li>
 )
 
-/** What is wrong, and what waits for a person: it stands above all numbers. */
+/** Incidents, and work that waits for a person: they stand above all numbers. */
 export function Trouble({ health }: { health: ServerHealth }) {
   const reflexes = useGet<Listed>('/v1/reflexes?limit=200', { every_ms: IDLE_MS })
   const idle = (reflexes.value?.items ?? []).filter(({ idle }) => idle)
