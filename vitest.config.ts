@@ -128,10 +128,10 @@ export default defineConfig(async () => ({
       thresholds: { lines: 90 },
     },
     projects: [
-      inNode('unit', 'tests/unit/**/*.test.ts', 0),
+      inNode('unit', '{tests/unit,templates/sdk}/**/*.test.ts', 0),
       await inWorkers('worker', 'tests/worker/!(testing)/**/*.test.ts', 0, { setup: ['tests/support/plans.ts'] }),
       // These move the clock, which all files of a runtime share.
-      await inWorkers('testing', 'tests/worker/testing/*.test.ts', 0),
+      await inWorkers('testing', '{tests/worker/testing,templates/!(sdk)/tests}/*.test.ts', 0),
       await inWorkers('walk', 'tests/walk/*.test.ts', 0, { more: [instrument] }),
       // Scopes and processes that die at every write of their journals: slow, so `npm test` does
       // not run them; `npm run test:crash` does.

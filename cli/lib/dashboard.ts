@@ -8,7 +8,17 @@ import { packageFolder } from './package.ts'
 const folder = join(packageFolder, 'dashboard')
 const dist = join(folder, 'dist')
 /** The sources of the page. `client` is what it follows scopes with. */
-const SOURCES = ['dashboard/src', 'dashboard/public', 'dashboard/index.html', 'dashboard/vite.config.ts', 'client', 'package-lock.json']
+const SOURCES = [
+  'docs',
+  'README.md',
+  'dashboard/documentation',
+  'dashboard/src',
+  'dashboard/public',
+  'dashboard/index.html',
+  'dashboard/vite.config.ts',
+  'client',
+  'package-lock.json',
+]
 
 /**
  * Builds the dashboard if it is not built, or if a source is newer. An installed package has it

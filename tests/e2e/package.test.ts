@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -57,7 +59,7 @@ test('publint and arethetypeswrong find nothing in the tarball', async () => {
 
 test('the tarball has the modules, their types, the migrations and the dashboard, and nothing that belongs to this repository alone', () => {
   const files = readdirSync(path.join(project, 'node_modules/reflex-agents'), { recursive: true, encoding: 'utf8' })
-  expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts'))).toEqual([])
+  expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts') && !file.startsWith('templates/'))).toEqual([])
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'CHANGELOG.md', 'migrations/0000_start.sql', 'dashboard/dist/index.html', 'dist/src/package.d.ts']),
   )
@@ -93,23 +95,63 @@ test('Node imports the entries that need no Worker', async () => {
   expect(await reflexOf(project)(['entries.js'])).toBe('object\n'.repeat(entries.length))
 })
 
-test('the installed command makes the same project of eight files', async () => {
+const MADE = [
+  '.devcontainer/devcontainer.json',
+  '.github/workflows/test.yml',
+  '.gitignore',
+  'README.md',
+  'package.json',
+  'src/agents/hello.ts',
+  'src/index.ts',
+  'src/page.ts',
+  'tests/hello.test.ts',
+  'tsconfig.json',
+  'wrangler.toml',
+]
+function filesIn(made: string): string[] {
+  const entries = readdirSync(made, { recursive: true, encoding: 'utf8', withFileTypes: true }).filter((entry) => entry.isFile())
+  return entries.map((entry) => path.relative(made, path.join(entry.parentPath, entry.name))).sort()
+}
+
+test('the installed command makes the same project', async () => {
   const again = path.join(folder.path, 'again', 'my-agents')
   await reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again, '--package', tarball])
-  const names = [
-    '.gitignore',
-    'README.md',
-    'package.json',
-    'src/agents/hello.ts',
-    'src/index.ts',
-    'tests/hello.test.ts',
-    'tsconfig.json',
-    'wrangler.toml',
-  ]
-  const made = readdirSync(again, { recursive: true, encoding: 'utf8', withFileTypes: true }).filter((entry) => entry.isFile())
-  expect(made.map((entry) => path.relative(again, path.join(entry.parentPath, entry.name))).sort()).toEqual(names)
-  for (const name of names) expect(readFileSync(path.join(again, name), 'utf8')).toBe(readFileSync(path.join(project, name), 'utf8'))
+  expect(filesIn(again)).toEqual(MADE)
+  for (const name of MADE) expect(readFileSync(path.join(again, name), 'utf8')).toBe(readFileSync(path.join(project, name), 'utf8'))
   await expect(reflexOf(project)(['node_modules/reflex-agents/dist/cli/reflex/bin.js', 'init', again])).rejects.toThrow('is not empty')
+})
+
+/** A registry that has our packages, and sends npm on to the configured one for all others. */
+async function registry(tarballs: Readonly<Record<string, string>>) {
+  const upstream = (await run('npm', ['config', 'get', 'registry'], '.')).trim()
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    const [, name = '', file] = /^\/([\w-]+)(\/package\.tgz)?$/.exec(pathname) ?? []
+    const packed = tarballs[name]
+    if (packed === undefined) return response.writeHead(302, { Location: new URL(pathname.slice(1), upstream).href }).end()
+    if (file !== undefined) return response.end(readFileSync(packed))
+    const manifest = JSON.parse(readFileSync(path.join(name === 'reflex-agents' ? '.' : 'create', 'package.json'), 'utf8')) as {
+      version: string
+    }
+    const dist = { tarball: `http://127.0.0.1:${(server.address() as AddressInfo).port}/${name}/package.tgz` }
+    const body = { name, 'dist-tags': { latest: manifest.version }, versions: { [manifest.version]: { ...manifest, dist } } }
+    return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body))
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() }
+}
+
+test('npm create reflex-agent makes a project from the registry', async () => {
+  const name = (await run('npm', ['pack', '--silent', '--pack-destination', folder.path], 'create')).trim()
+  const local = await registry({ 'reflex-agents': tarball, 'create-reflex-agent': path.join(folder.path, name) })
+  const options = ['--yes', '--registry', local.url, '--cache', path.join(folder.path, 'cache')]
+  try {
+    const said = await run('npm', ['create', ...options, 'reflex-agent', 'from-registry', '--', '--template', 'guard'], folder.path)
+    expect(said).toContain('Created a project in from-registry')
+    expect(filesIn(path.join(folder.path, 'from-registry'))).toEqual(MADE.map((made) => made.replace('hello', 'guard')))
+  } finally {
+    local.close()
+  }
 })
 
 test('its types are sound, and git sees neither its keys nor its state', async () => {
@@ -118,17 +160,7 @@ test('its types are sound, and git sees neither its keys nor its state', async (
   await run('git', ['init', '--quiet'], project)
   const seen = (await run('git', ['ls-files', '--others', '--exclude-standard'], project)).trim().split('\n')
   rmSync(path.join(project, '.dev.vars'))
-  expect(seen.filter((file) => !file.startsWith('package-lock'))).toEqual([
-    '.gitignore',
-    'README.md',
-    'entries.js',
-    'package.json',
-    'src/agents/hello.ts',
-    'src/index.ts',
-    'tests/hello.test.ts',
-    'tsconfig.json',
-    'wrangler.toml',
-  ])
+  expect(seen.filter((file) => !file.startsWith('package-lock'))).toEqual([...MADE, 'entries.js'].toSorted())
 })
 
 test("the project's own tests of its deployment pass", async () => {

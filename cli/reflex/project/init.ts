@@ -1,32 +1,42 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { UsageError } from '../../lib/cli-error.ts'
 import { packageFolder, version } from '../../lib/package.ts'
-import { projectFiles } from './template.ts'
+import { projectFiles, TEMPLATES, type TemplateName } from './template.ts'
 
 type Manifest = Record<'dependencies' | 'devDependencies', Record<string, string>>
+
+type InitOptions = { package: string; template: TemplateName }
 
 export function addInit(program: Command): void {
   program
     .command('init <dir>')
     .description('Create a project: an agent, its deployment and its test')
+    .addOption(new Option('--template <name>', 'what it begins with').choices(Object.keys(TEMPLATES)).default('chat'))
     .option('--package <spec>', 'the version or tarball of reflex-agents', `^${version}`)
-    .action((dir: string, { package: spec }: { package: string }) => {
-      const folder = resolve(dir)
-      create(folder, spec)
-      console.log(nextSteps(dir))
+    .addHelpText(
+      'after',
+      `\nTemplates:\n${Object.entries(TEMPLATES)
+        .map(([name, does]) => `  ${name.padEnd(8)}${does}`)
+        .join('\n')}`,
+    )
+    .action((dir: string, options: InitOptions) => {
+      create(resolve(dir), options)
+      console.log(nextSteps(dir, options.template))
     })
 }
 
 /** Throws if the folder has files: nothing is overwritten. */
-function create(folder: string, spec: string): void {
+function create(folder: string, { package: spec, template }: InitOptions): void {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new UsageError(`${folder} is not empty.`, 'Name a folder that does not exist yet.')
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as Manifest
   const files = projectFiles({
     name: nameOf(folder),
+    template,
     spec,
+    folder: join(packageFolder, 'templates'),
     wrangler: readFileSync(join(packageFolder, 'wrangler.toml'), 'utf8'),
     versions: { ...devDependencies, ...dependencies },
   })
@@ -58,13 +68,15 @@ for the project alone, which its npm scripts use:
 `
 }
 
-const nextSteps = (dir: string): string => `Created a project in ${dir}.
+const nextSteps = (dir: string, template: TemplateName): string => `Created a project in ${dir}: it ${TEMPLATES[template]}.
 ${olderNode(shellNode())}
 Then:
 
   cd ${dir}
   npm install
-  npm run dev       # runs it on this machine, and prints how to send the first event
-  npm test
-  npm run deploy    # to your Cloudflare account; --dry-run only checks
+${template === 'sdk' ? '  npm test' : STEPS_OF_A_WORKER}
 `
+
+const STEPS_OF_A_WORKER = `  npm run dev       # runs it on this machine, and prints how to send the first event
+  npm test
+  npm run deploy    # to your Cloudflare account; --dry-run only checks`

@@ -1,46 +1,73 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
 type Versions = Readonly<Record<string, string>>
-export type ProjectTemplate = { name: string; spec: string; wrangler: string; versions: Versions }
+/** `folder`: the templates of the package. `wrangler`: its own wrangler.toml. */
+export type ProjectTemplate = { name: string; template: TemplateName; spec: string; folder: string; wrangler: string; versions: Versions }
+
+export const TEMPLATES = {
+  chat: 'answers messages',
+  inbox: 'sorts mails into queues, and learns it',
+  guard: 'blocks addresses that guess passwords, without a model',
+  api: 'takes orders over HTTP, and calls another service once for each',
+  sdk: 'gates the skills of an agent in your own Node process, without Workers',
+} as const
+export type TemplateName = keyof typeof TEMPLATES
 
 const INSTALLED = 'node_modules/reflex-agents'
 /** The same as in the package's `engines`. */
 const LEAST_NODE = '>=22.14'
 
 /** The files of a new project, by their paths. `spec`: the version of reflex-agents. */
-export function projectFiles({ name, spec, wrangler, versions }: ProjectTemplate): Record<string, string> {
+export function projectFiles({ name, template, spec, folder, wrangler, versions }: ProjectTemplate): Record<string, string> {
+  const isWorker = template !== 'sdk'
+  const copied = [join(folder, 'common'), ...(isWorker ? [join(folder, 'worker')] : []), join(folder, template)].map(filesOf)
   return {
-    'package.json': manifest(name, spec, versions),
-    'tsconfig.json': TSCONFIG,
-    '.gitignore': GITIGNORE,
-    'README.md': readme(name),
-    'wrangler.toml': configuration(name, wrangler),
-    'src/index.ts': INDEX,
-    'src/agents/hello.ts': HELLO,
-    'tests/hello.test.ts': TEST,
+    ...(Object.assign({}, ...copied) as Record<string, string>),
+    'package.json': manifest(name, spec, versions, isWorker),
+    'tsconfig.json': tsconfig(isWorker),
+    'README.md': readme(name, template),
+    ...(isWorker && { 'wrangler.toml': configuration(name, wrangler) }),
   }
 }
 
-function manifest(name: string, spec: string, versions: Versions): string {
+/** npm leaves files called .gitignore out of a package, so the template's has no dot. */
+function filesOf(folder: string): Record<string, string> {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(
+    entries.map(({ parentPath, name }) => {
+      const path = relative(folder, join(parentPath, name))
+      return [path === 'gitignore' ? '.gitignore' : path, readFileSync(join(parentPath, name), 'utf8')]
+    }),
+  )
+}
+
+function manifest(name: string, spec: string, versions: Versions, isWorker: boolean): string {
   const at = (...names: string[]) => Object.fromEntries(names.map((package_name) => [package_name, versions[package_name] ?? 'latest']))
   const content = {
     name,
     private: true,
     type: 'module',
-    scripts: { dev: 'reflex dev', test: 'reflex test', check: 'tsc', deploy: 'reflex deploy' },
+    scripts: isWorker
+      ? { dev: 'reflex dev', test: 'reflex test', check: 'tsc', deploy: 'reflex deploy' }
+      : { test: 'vitest run', check: 'tsc' },
     dependencies: { ...at('ai'), 'reflex-agents': spec, ...at('zod') },
-    devDependencies: at('@cloudflare/vitest-plugin', '@cloudflare/workers-types', 'typescript', 'vitest', 'wrangler'),
+    devDependencies: isWorker
+      ? at('@cloudflare/vitest-plugin', '@cloudflare/workers-types', 'typescript', 'vitest', 'wrangler')
+      : at('@types/node', 'typescript', 'vitest'),
     engines: { node: LEAST_NODE },
-    allowScripts: { esbuild: true, workerd: true },
+    ...(isWorker && { allowScripts: { esbuild: true, workerd: true } }),
   }
   return `${JSON.stringify(content, null, 2)}\n`
 }
 
-const TSCONFIG = `{
+const tsconfig = (isWorker: boolean): string => `{
   "compilerOptions": {
     "target": "ES2024",
     "lib": ["ES2024"],
     "module": "ESNext",
     "moduleResolution": "Bundler",
-    "types": ["@cloudflare/workers-types"],
+    "types": ["${isWorker ? '@cloudflare/workers-types' : 'node'}"],
     "strict": true,
     "noUncheckedIndexedAccess": true,
     "verbatimModuleSyntax": true,
@@ -52,39 +79,50 @@ const TSCONFIG = `{
 }
 `
 
-/** .dev.vars holds keys; the folders hold state and what npm installs. */
-const GITIGNORE = `node_modules/
-.reflex/
-.wrangler/
-.dev.vars
-coverage/
-*.log
-`
-
-const readme = (name: string): string => `# ${name}
-
-An agent on [Reflex](${INSTALLED}/docs/concepts.md). It needs Node 22.14 or later; with an older one,
-\`npm i -D node@24\` brings one for this project.
-
-\`\`\`sh
-npm install
+const COMMANDS = `npm install
 npm run dev       # runs it on this machine, and prints a key and a first event to send
 npm test          # tests the agents in the runtime of Workers, with a scripted model
 npm run check     # checks the types
-npm run deploy    # deploys it to your Cloudflare account; --dry-run only checks
+npm run deploy    # deploys it to your Cloudflare account; --dry-run only checks`
+
+const FILES: Readonly<Record<TemplateName, string>> = {
+  chat: agentFiles('hello'),
+  inbox: agentFiles('inbox'),
+  guard: agentFiles('guard'),
+  api: agentFiles('api'),
+  sdk: `| \`src/notes.ts\` | the skills, the tools, and an agent whose proposals pass the gate |
+| \`tests/notes.test.ts\` | its test, with a scripted model |`,
+}
+
+function agentFiles(agent: string): string {
+  return `| \`src/agents/${agent}.ts\` | the agent: which scopes it serves, which events it wants, what its turn does |
+| \`src/index.ts\` | the deployment: its agents, and the Durable Object classes |
+| \`src/page.ts\` | the page at \`/try\`, which sends one event |
+| \`wrangler.toml\` | bindings and variables, each with a comment |
+| \`tests/${agent}.test.ts\` | tests of the deployment |
+| \`.dev.vars\` | keys and variables of the local server, one NAME=value a line; git ignores it |`
+}
+
+function readme(name: string, template: TemplateName): string {
+  const isWorker = template !== 'sdk'
+  const next = isWorker ? ['quickstart', 'agents', 'testing', 'deploying'] : ['skills', 'core', 'langchain']
+  return `# ${name}
+
+A project on [Reflex](${INSTALLED}/docs/concepts.md): it ${TEMPLATES[template]}. It needs Node 22.14 or later; with an
+older one, \`npm i -D node@24\` brings one for this project.
+
+\`\`\`sh
+${isWorker ? COMMANDS : 'npm install\nnpm test          # with a scripted model\nnpm run check     # checks the types'}
 \`\`\`
 
 | file | what it is |
 | --- | --- |
-| \`src/agents/hello.ts\` | the agent: which scopes it serves, which events it wants, what its turn does |
-| \`src/index.ts\` | the deployment: its agents, and the Durable Object classes |
-| \`wrangler.toml\` | bindings and variables, each with a comment |
-| \`tests/hello.test.ts\` | tests of the deployment |
-| \`.dev.vars\` | keys and variables of the local server, one NAME=value a line; git ignores it |
+${FILES[template]}
+| \`.github/\`, \`.devcontainer/\` | the tests on GitHub, a container to develop in |
 
-Read on: [quickstart](${INSTALLED}/docs/quickstart.md), [agents](${INSTALLED}/docs/agents.md),
-[testing](${INSTALLED}/docs/testing.md), [deploying](${INSTALLED}/docs/deploying.md).
+Read on: ${next.map((page) => `[${page}](${INSTALLED}/docs/${page}.md)`).join(', ')}.
 `
+}
 
 /** The package's own wrangler.toml, with the folders as a project has them. */
 function configuration(name: string, wrangler: string): string {
@@ -92,6 +130,7 @@ function configuration(name: string, wrangler: string): string {
     .replace(/^name = .*$/m, `name = ${JSON.stringify(name)}`)
     .replace(/(?:^#.*\n)*\[\[rules\]\]\n(?:.+\n)*\n?/m, '')
     .replace('# REFLEX_ORIGINS =', 'REFLEX_ORIGINS =')
+    .replace('run_worker_first = ["/v1/*"', 'run_worker_first = ["/try", "/try.js", "/v1/*"')
     .replace('node cli/prepare.js', `node ${INSTALLED}/dist/cli/reflex/bin.js prepare`)
     .replace('# Builds the page and, for wrangler dev, lays', '# For wrangler dev: lays')
     .replace('# The dashboard, which `npm run build` makes. Its', "# The dashboard. The page's")
@@ -99,51 +138,3 @@ function configuration(name: string, wrangler: string): string {
     .replace('migrations_dir = "migrations"', `migrations_dir = "${INSTALLED}/migrations"`)
     .replaceAll(/\bdocs\/([\w-]+\.md)/g, `${INSTALLED}/docs/$1`)
 }
-
-const INDEX = `import { reflex } from 'reflex-agents'
-import { hello } from './agents/hello.ts'
-
-// The first agent whose pattern matches serves a scope; the built-in \`prompted\` serves the rest.
-const worker = reflex({ agents: [hello] })
-export const { Scope, Sweeper, GlobalKey, Learner, Ledger } = worker
-export default worker.handlers
-`
-
-const HELLO = `import { generateText } from 'ai'
-import { defineAgent, typeFilter } from 'reflex-agents'
-
-/** Answers messages in the scopes chat/*. */
-export const hello = defineAgent({
-  name: 'hello',
-  scopes: ['chat/*'],
-  filters: [typeFilter('ws.message')],
-  async trigger(context, deps) {
-    const { text } = await generateText({
-      model: deps.model,
-      instructions: 'Greet people by their names, in one sentence.',
-      prompt: context.summarize(),
-      abortSignal: deps.signal,
-      maxRetries: 0, // a turn that fails is retried as a whole
-    })
-    if (text !== '') deps.reply(text)
-    return { text } // a result removes the events from the context; null keeps them
-  },
-})
-`
-
-const TEST = `import { missingExports, testScope } from 'reflex-agents/testing'
-import { expect, test } from 'vitest'
-import * as worker from '../src/index.ts'
-
-test('answers a message', async () => {
-  // By the agent that serves this scope in the deployment.
-  const scope = await testScope(worker.Scope.agents, { scope: 'chat/ada', model: ['Hello, Ada!'] })
-  const ended = await scope.send({ type: 'ws.message', connection_id: 'ada', content: 'I am Ada' })
-  expect(ended.status).toBe('completed')
-  expect(await scope.replies()).toEqual(['Hello, Ada!'])
-})
-
-test('exports what wrangler.toml binds', () => {
-  expect(missingExports(worker)).toEqual([])
-})
-`

@@ -1,0 +1,37 @@
+import { generateText, isStepCount } from 'ai'
+import { defineAgent, defineTool, eventType, typeFilter } from 'reflex-agents'
+import { z } from 'zod'
+
+const QUEUES = ['billing', 'shipping', 'technical', 'other'] as const
+
+export const mailReceived = eventType('mail.received', { from: z.string(), subject: z.string().max(300), text: z.string().max(20_000) })
+
+/** Sorts mails into queues. What it decides again and again is learned, and then needs no model. */
+export const inbox = defineAgent({
+  name: 'inbox',
+  scopes: ['inbox/*'],
+  events: [mailReceived],
+  filters: [typeFilter('mail.received')],
+  tools: {
+    assign: defineTool({
+      description: 'Puts a mail into a queue',
+      input: z.object({ mail: z.string(), queue: z.enum(QUEUES) }),
+      idempotence_key: ({ mail }) => `assign:${mail}`,
+      // Call your help desk here, with `fetch` of the second argument.
+      execute: async ({ queue }) => ({ queue }),
+    }),
+  },
+  async trigger(context, deps) {
+    const mails = context.ofType('mail.received').map(({ id, from, subject, text }) => `Mail ${id} from ${from}: ${subject}\n${text}`)
+    const { text } = await generateText({
+      model: deps.model,
+      instructions: `Put each mail into one of the queues ${QUEUES.join(', ')}, by the tool assign.`,
+      prompt: mails.join('\n\n'),
+      tools: deps.tools,
+      stopWhen: isStepCount(8),
+      abortSignal: deps.signal,
+      maxRetries: 0, // a turn that fails is retried as a whole
+    })
+    return { text }
+  },
+})
