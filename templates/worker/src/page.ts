@@ -39,7 +39,7 @@ ${inputs.join('\n')}
 
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'"
 
-/** What the page runs: it sends the event, waits for its outcome, and shows it. */
+/** The script of the page sends the event, waits for its outcome, and shows it. */
 export const script = (): Response => new Response(SCRIPT, { headers: { 'Content-Type': 'text/javascript; charset=utf-8' } })
 
 const SCRIPT = `const form = document.querySelector('form')

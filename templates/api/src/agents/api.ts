@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 declare module 'reflex-agents' {
   interface Env {
-    /** Where orders are shipped, such as https://warehouse.example.com/shipments. */
+    /** The address that ships orders, such as https://warehouse.example.com/shipments. */
     WAREHOUSE_URL?: string
   }
 }

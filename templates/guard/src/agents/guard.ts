@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 export const logLine = eventType('log.line', { line: z.string().max(2000) })
 
-/** How many failures from one address lead to a block. */
+/** The number of failures from one address that lead to a block. */
 const LIMIT = 3
 
 /** The address of a line about a failed login. */
