@@ -1,5 +1,5 @@
 import type { Event } from './core/event.ts'
-import type { KeyedOutput, KeyHolder, ScopeApi, WorkState } from './contract/scope-api.ts'
+import type { KeyedOutput, KeyHolder, LeaseAnswer, LeaseAsked, ScopeApi, WorkState } from './contract/scope-api.ts'
 
 /**
  * A queue message. `batch` is the id of the row in D1 for one `sendBatch`. Another producer may
@@ -16,7 +16,7 @@ export interface SweeperApi {
 /** `held`: other work holds the key. `unknown`: its scope did not respond. */
 export type KeyClaim = { state: 'granted' | 'held' | 'unknown' } | ({ state: 'done' } & KeyedOutput)
 
-/** The object of one deployment-wide idempotency key. */
+/** The object of one deployment-wide idempotency key, or of one shared budget. */
 export interface GlobalKeyApi {
   /** Waits at most `wait_ms` for other work under the key. Idempotent. */
   claim(holder: KeyHolder, options: { wait_ms: number; keep_ms: number }): Promise<KeyClaim>
@@ -24,6 +24,8 @@ export interface GlobalKeyApi {
   settle(holder: KeyHolder, state: WorkState): Promise<void>
   /** Frees the key after an undo. `id` makes the release idempotent. */
   release(id: string): Promise<void>
+  /** A part of the shared budget of this name. */
+  lease(name: string, asked: LeaseAsked): Promise<LeaseAnswer>
 }
 
 /** A Durable Object namespace. The runtime's own type is too deep for methods with JSON types. */
@@ -58,6 +60,8 @@ export interface Env {
   REFLEX_DECISION_MODEL?: string
   /** Own prices as JSON: USD per million tokens, by model. */
   REFLEX_MODEL_PRICES?: string
+  /** Budgets in money that scopes share, as JSON; docs/cost.md. */
+  REFLEX_BUDGETS?: string
   SYSTEM_ONE_URL?: string
   SYSTEM_ONE_API_KEY?: string
   /** Local server only: maps a stack trace to source files. */

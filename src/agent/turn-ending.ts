@@ -121,6 +121,10 @@ export function endingWithCalls(
 export function endingOfError(error: unknown, { now, model }: { now: number; model: ModelWitness }): TurnEnding {
   const refusal = findModelRefused(error)
   if (refusal?.reason === 'outage') return { status: 'waiting', result: null, error: refusal.detail }
+  if (refusal?.final) {
+    const fault = { fault: 'refused' as const, status: null, retry_after_ms: null, detail: refusal.detail }
+    return { ...failed(refusal.detail), fault }
+  }
   if (refusal) return { status: 'refused', result: null, error: refusal.detail, until: refusal.until }
   if (error instanceof TooLate) return { status: 'timeout', result: null, error: error.message }
   const fault = modelFaultOf(error, { now }) ?? (isNoOutput(error) ? model.fault : null)

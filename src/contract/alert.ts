@@ -4,6 +4,7 @@ export const alertNames = [
   'dead-letters',
   'approval-waiting',
   'budget-spent',
+  'budget-near',
   'reflex-demoted',
   'database-unavailable',
   'ledger-size',

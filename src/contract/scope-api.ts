@@ -14,7 +14,9 @@ import type { Settings, SettingsPatch } from './settings/settings.ts'
 
 export type { Schedule, SettingsPatch, Via }
 /** `outcomes`: JSON of those that the caller packs, as it has said. */
-export type Accepted = Result<{ receipts: EventReceipt[]; outcomes?: string }, { reason: 'inbox_full'; depth: number; limit: number }>
+export type Accepted = Result<{ receipts: EventReceipt[]; outcomes?: string }, { reason: 'inbox_full' } & FullInbox>
+/** `rows`: the scope has written as many rows as it may within a day. `until` is in ms. */
+export type FullInbox = { depth: number; limit: number; rows?: { limit: number; until: number } }
 /** `unknown`: the log has not reached it. `gone`: retention has deleted what it is made from. */
 export type PastContext = Result<{ context: ContextView }, Refused<'unknown' | 'gone' | 'unavailable'>>
 export type Waited = { settled: boolean; records: EventOutcome[] }
@@ -64,6 +66,24 @@ export type OfTrace = { trace_id: string; contexts: boolean }
 export type LogRange = { since: number; after: number | null; limit: number; contexts?: boolean; lean?: boolean }
 /** Entries of all traces. `next` and `unavailable` are as in LogRead. */
 export type RangeRecording = TraceRecording & Pick<LogRead, 'next' | 'unavailable'>
+
+/**
+ * The millionths of a dollar of a shared budget that a scope has spent since `epoch`, and holds for
+ * open calls.
+ */
+export type LeaseReport = { epoch: string; spent: number; held: number }
+/** `need`: for the next call. `want`: for some more. `most`: the limits. */
+export type LeaseAsked = LeaseReport & {
+  scope: string
+  need: number
+  want: number
+  most: { day: number | null; month: number | null }
+}
+/** `soon`: only what is reserved passes the limit. `near`: periods of which 80 % is spent now. */
+export type LeaseAnswer = { near: ('day' | 'month')[] } & (
+  | { ok: true; grant: number; n: number }
+  | { ok: false; until: number; soon: boolean }
+)
 
 /** The outcome of a replay, for the log of the scope that was replayed. */
 export type ReplayNote = Omit<Extract<EntryBody, { kind: 'replay-done' }>, 'kind' | 'by'>
@@ -243,6 +263,8 @@ export interface ScopeApi extends FeatureCalls {
   callTool(call: OperatorCall, by: string): Promise<Result<object, Refused<'no_tool' | 'failed'>>>
   /** The state of work that holds a deployment-wide key, as this scope's journal has it. */
   workState(work: KeyedWork): Promise<WorkState>
+  /** Gives back what the scope does not use of a shared budget. `n` numbers the change. */
+  returnLease(name: string, n: number): Promise<LeaseReport>
   /** Consumes a ticket that the Worker has verified. */
   useTicket(nonce: string, expires_at: number): Promise<Result<object, Refused<'used' | 'too_many'>>>
   /** Recovers from a lost alarm; returns the next wake-up time in ms. */

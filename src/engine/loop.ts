@@ -58,14 +58,17 @@ export class Loop {
 
   /** Accepts all events or none. */
   accept(events: readonly Clean<Event>[], via: Via): Accepted {
-    const { inbox, view, unit, settings } = this.#parts
+    const { inbox, view, unit, settings, budget } = this.#parts
     const limit = settings().inbox_limit
     // Always accept timer ticks, which nobody could resend.
     if (via !== 'timer' && !inbox.hasRoom(events, limit)) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit }
+    const rows = via === 'timer' ? null : (budget.money()?.rowsSpent() ?? null)
+    if (rows !== null) return { ok: false, reason: 'inbox_full', depth: inbox.open, limit, rows }
     // The caller handles a failure, unless the scope's own turn or reflex publishes.
     const of = via === 'agent' || via === 'reflex' ? undefined : CALLER
     const { fresh, next } = unit((unit) => {
       const fresh = inbox.fresh(OUTSIDE.has(via) ? events.map((event) => this.#heard(event)) : events)
+      budget.money()?.noteRows(unit)
       unit.count({ accepted: fresh.length, duplicates: events.length - fresh.length })
       return { fresh: new Set(fresh.map(({ event }) => event.id)), next: this.#react(unit, fresh, via) }
     }, of)

@@ -331,6 +331,11 @@ export class ScopeObject extends Answering implements api.ScopeApi {
     return this.#parts.runs.stateOf(work)
   }
 
+  async returnLease(name: string, n: number) {
+    const { budget, unit } = this.#parts
+    return budget.money()?.report(unit, name, n) ?? { epoch: '', spent: 0, held: 0 }
+  }
+
   async poke() {
     return this.#own.poke()
   }

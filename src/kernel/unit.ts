@@ -183,6 +183,8 @@ export class Database {
   readonly #hider: SecretHider
   readonly #lay: () => void
   #laid: boolean
+  /** Rows that were written since the object woke. */
+  written = 0
 
   /** Without a schema to lay, the tables are there. */
   constructor(storage: DurableObjectStorage, { laid, lay }: Schema = { laid: true, lay: () => {} }, hider: SecretHider = hidesNothing) {
@@ -208,7 +210,10 @@ export class Database {
   /** For parameters without secrets: skips the search for them. */
   allHidden<Shape extends object = ScopeRow>(sql: string, ...params: SqlStorageValue[]): Shape[] {
     if (this.#isIdle(sql)) return []
-    return this.#storage.sql.exec(sql, ...params).toArray() as unknown as Shape[]
+    const cursor = this.#storage.sql.exec(sql, ...params)
+    const rows = cursor.toArray() as unknown as Shape[]
+    this.written += cursor.rowsWritten
+    return rows
   }
 
   /** True if `sql` has no effect without a schema; otherwise creates a missing schema. */

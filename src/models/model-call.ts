@@ -63,6 +63,12 @@ export function estimatePromptTokens(prompt: LanguageModelV4Prompt): number {
   return estimateTokenCount(prompt.flatMap(messageText).join('\n'))
 }
 
+/** More tokens than a call may take: its prompt and tools twice as estimated, and its answer. */
+export function mostTokens({ prompt, tools = [], maxOutputTokens = 0 }: LanguageModelV4CallOptions) {
+  const estimate = estimatePromptTokens(prompt) + estimateTokenCount(JSON.stringify(tools))
+  return { input_tokens: 2 * estimate + 100, output_tokens: maxOutputTokens }
+}
+
 export function estimateContentTokens(content: LanguageModelV4Content[]): number {
   return estimateTokenCount(content.flatMap(partText).join('\n'))
 }
@@ -181,11 +187,14 @@ function withoutProvider(model: string): string {
   return workersAI >= 0 ? model.slice(workersAI) : model.slice(model.lastIndexOf('/') + 1)
 }
 
+/** `id`: of what was reserved for the call. */
+type Allowed = { ok: true; id?: string | null }
+
 export type MeterOptions = {
   /** Asked before each call. */
-  allow: () => { ok: true } | ModelRefusal
+  allow: (params: LanguageModelV4CallOptions) => Allowed | ModelRefusal | Promise<Allowed | ModelRefusal>
   /** Told of each call once it has ended, failed and aborted ones included; not of refused ones. */
-  record: (call: ModelCall, params: LanguageModelV4CallOptions) => void
+  record: (call: ModelCall, params: LanguageModelV4CallOptions, reserved: string | null) => void
   now?: () => number
   /** The name to record and to price by; the model's own id unless given. */
   name?: string
@@ -224,11 +233,11 @@ async function begin(model: LanguageModelV4, options: MeterOptions, params: Lang
   const { allow, record, now = Date.now, name = model.modelId, own_prices } = options
   const prompt_hash = await promptHash(prompt)
   // Asked last, so that nothing can be spent between the answer and the call.
-  const answer = allow()
-  if (!answer.ok) throw new ModelRefused(answer)
+  const allowed = await allow(params)
+  if (!allowed.ok) throw new ModelRefused(allowed)
   const started = now()
   return (answer: ModelCallAnswer) =>
-    record(modelCall({ model: name, own_prices, prompt, prompt_hash, duration_ms: now() - started }, answer), params)
+    record(modelCall({ model: name, own_prices, prompt, prompt_hash, duration_ms: now() - started }, answer), params, allowed.id ?? null)
 }
 
 async function recorded<Result>(

@@ -16,8 +16,11 @@ export class ModelMisconfigured extends Error {
   override readonly name = 'ModelMisconfigured'
 }
 
-/** The reason that a model may not be called now. `until` is in ms; null if no time lifts it. */
-export type ModelRefusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string }
+/**
+ * The reason that a model may not be called now. `until` is in ms; null if no time lifts it.
+ * `final`: the events do not wait.
+ */
+export type ModelRefusal = { ok: false; reason: 'budget' | 'outage'; until: number | null; detail: string; final?: true }
 
 /** A plain Error, so that the AI SDK does not retry it. Its fields survive RPC. */
 export class ModelRefused extends Error {
@@ -25,12 +28,14 @@ export class ModelRefused extends Error {
   readonly reason: ModelRefusal['reason']
   readonly until: number | null
   readonly detail: string
+  readonly final: boolean
 
-  constructor({ reason, until, detail }: ModelRefusal) {
+  constructor({ reason, until, detail, final }: ModelRefusal) {
     super(`The model was not called (${reason}): ${detail}`)
     this.reason = reason
     this.until = until
     this.detail = detail
+    this.final = final === true
   }
 }
 

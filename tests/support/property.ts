@@ -64,6 +64,7 @@ export const SEEDS = {
   'http/statistics': 73164881,
   'learning/episodes': 2054638850,
   'scope/past-context': 706370395,
+  'scope/money': 1310458077,
   'base/byte-length: the length': 2057738976,
   'base/byte-length: a cut': 1948548101,
   'base/byte-length: several texts': 301439264,

@@ -34,7 +34,7 @@ export function openScopeStorage() {
   }
   const exec = (sql: string, ...params: SQLInputValue[]) => {
     const rows = rowsOf(sql, ...params)
-    return { toArray: () => rows, [Symbol.iterator]: () => rows[Symbol.iterator]() }
+    return { rowsWritten: 0, toArray: () => rows, [Symbol.iterator]: () => rows[Symbol.iterator]() }
   }
   const storage = { sql: { exec }, transactionSync, sync: () => disk.promise } as unknown as DurableObjectStorage
   const database = new Database(storage, { laid: true, lay: () => {} })

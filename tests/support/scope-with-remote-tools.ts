@@ -11,6 +11,8 @@ export const EXPORTED = 'test/exported'
 
 /** Scopes of this kind ask a decision model at the same host; others ask the offline one. */
 export const DECIDED = 'decided'
+/** Scopes whose model has a price, and which share a budget. */
+export const PRICED = 'priced'
 
 /** A tool of a scope's settings. */
 export const open = {

@@ -9,7 +9,7 @@ import { reflex } from '../../src/worker.ts'
 import { TestedScope } from '../../testing/tested-scope.ts'
 import { ARCHIVED, bucketOf } from './archive-bucket.ts'
 import { CONTROLLED, controlPlaneVariables, LIMITED, limits } from './control-plane-variables.ts'
-import { DECIDED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
+import { DECIDED, PRICED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
 import { triage } from './guide/triage.ts'
@@ -34,6 +34,15 @@ const DECISION_MODEL = {
   SYSTEM_ONE_API_KEY: 'system-one-secret',
 }
 
+/** A model with a price, and a budget that scopes share. */
+const PRICED_MODEL = {
+  REFLEX_MODEL: 'openai-compatible/priced',
+  OPENAI_COMPATIBLE_BASE_URL: `https://${HOST}/v1`,
+  OPENAI_COMPATIBLE_API_KEY: 'priced-model-secret',
+  REFLEX_MODEL_PRICES: '{"priced": {"input": 1, "output": 100}}',
+  REFLEX_BUDGETS: '{"scope:priced/*": {"usd_per_day": 1}}',
+}
+
 /** Only some scopes have an archive, a collector, a control plane or a decision model. */
 export class Scope extends TestedScope {
   constructor(context: DurableObjectState, env: Cloudflare.Env) {
@@ -49,6 +58,7 @@ export class Scope extends TestedScope {
         ...controlled,
         ...(name.startsWith(LIMITED) && limits),
         ...(name.startsWith(DECIDED) && DECISION_MODEL),
+        ...(name.startsWith(PRICED) && PRICED_MODEL),
       },
       registry,
     )

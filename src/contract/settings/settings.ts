@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { anchorsSetting } from './anchors.ts'
 import { blackboard, blackboardLayers } from './blackboard.ts'
+import { budgetSetting } from './budget.ts'
 import { limits } from '../../base/limits.ts'
 import { eventTypes } from './event-types.ts'
 import { decisionModelSetting } from '../../features/decisions/contract/setting.ts'
@@ -141,6 +142,7 @@ const fields = {
     'Maximum number of model tokens. Once it is reached, events wait for the next period or a higher budget. null: no limit.',
     { tokens: 100_000, per: 'day' },
   ),
+  budget: budgetSetting,
   redact: setting(
     z.array(z.string().min(1).max(64)).max(100),
     'Fields whose values are masked in the log, in addition to the usual ones (password, token, …).',
@@ -236,6 +238,7 @@ export const settings = z.strictObject(fields).partial({
   model: true,
   memory: true,
   event_types: true,
+  budget: true,
   when: true,
   tools: true,
   project: true,

@@ -1,5 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { KeyedOutput, KeyHolder, WorkState } from '../../contract/scope-api.ts'
+import { withDeadline } from '../../base/deadline.ts'
+import { SharedMoney } from './shared-money.ts'
+import type { KeyedOutput, KeyHolder, LeaseAnswer, LeaseAsked, WorkState } from '../../contract/scope-api.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { warn } from '../../base/warn.ts'
 import type { Env, GlobalKeyApi, KeyClaim } from '../../env.ts'
@@ -9,6 +11,9 @@ import { Alarm } from '../../kernel/alarm.ts'
 const DAY_MS = 86_400_000
 /** Interval at which a waiting claim asks the holder's scope again. */
 const ASK_MS = 500
+const LEASE = 'lease:'
+const MOST_LEASES = 1000
+const RECALL_MS = 5000
 /** Recent releases are remembered, because the outbox may repeat them. */
 const MOST_RELEASES = 8
 
@@ -36,6 +41,7 @@ const FREE: KeyRow = { holder: null, done: null, keep_ms: 0, releases: [], undon
 export class GlobalKeyObject extends DurableObject<Env> implements GlobalKeyApi {
   #changed = Promise.withResolvers<void>()
   readonly #alarm: Alarm
+  #shared: SharedMoney | undefined
 
   constructor(context: DurableObjectState, env: Env) {
     super(context, env)
@@ -61,6 +67,19 @@ export class GlobalKeyObject extends DurableObject<Env> implements GlobalKeyApi 
       if (left_ms <= 0) return { state: asked === 'running' ? 'held' : 'unknown' }
       await Promise.race([this.#changed.promise, scheduler.wait(Math.min(left_ms, ASK_MS))])
     }
+  }
+
+  async lease(name: string, asked: LeaseAsked): Promise<LeaseAnswer> {
+    const { kv } = this.ctx.storage
+    this.#shared ??= new SharedMoney({
+      read: (key) => kv.get(key),
+      write: (key, value) => kv.put(key, value),
+      scopes: () => Array.from(kv.list({ prefix: LEASE, limit: MOST_LEASES }), ([key]) => key.slice(LEASE.length)),
+      recall: (scope, n) =>
+        withDeadline(() => this.env.SCOPE.getByName(scope).returnLease(name, n), { timeout_ms: RECALL_MS, what: scope }),
+      now: Date.now,
+    })
+    return this.#shared.lease(asked)
   }
 
   async settle(holder: KeyHolder, state: WorkState): Promise<void> {

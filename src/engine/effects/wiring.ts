@@ -1,3 +1,4 @@
+import { budgetsProblem, sharedBudgets } from '../../contract/settings/budget.ts'
 import { ScopedLocks } from '../../core/scoped-locks.ts'
 import { EventOutcomes } from '../inbox/event-outcomes.ts'
 import { Settlement, Waiters } from '../inbox/settlement.ts'
@@ -32,13 +33,20 @@ export function composeLanes(parts: Reflexes) {
   return { ...access, waiters, settlement, done_keys, global_keys, effects, turns, timers, outcomes }
 }
 
-type ModelAccessParts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random'>
+type ModelAccessParts = Pick<Ground, 'database' | 'hider' | 'settings' | 'now' | 'random' | 'env' | 'scope'>
 
 /**
  * Wires the parts that control model calls: the budget, the provider's outage and waiting events.
  */
-function composeModelAccess({ database, hider, settings, now, random }: ModelAccessParts) {
-  const budget = new Budget(database, settings, now)
+function composeModelAccess({ database, hider, settings, now, random, env, scope }: ModelAccessParts) {
+  const budget = new Budget(database, settings, {
+    scope,
+    now,
+    declared: env.REFLEX_BUDGETS,
+    shared: (senders) => sharedBudgets(env, scope, senders),
+    problem: () => budgetsProblem(env),
+    lease: (name, asked) => env.GLOBAL_KEYS.getByName(`budget:${name}`).lease(name, asked),
+  })
   const parking = new Parking(database)
   const outage = new ModelOutage({ database, parking, settings, now, random })
   const model_calls = new ModelCalls(database)

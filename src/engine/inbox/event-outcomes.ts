@@ -165,6 +165,8 @@ type OutcomeSituation = {
   /** Details of an outage and of a spent budget, or null. */
   outage: string | null
   budget: { until: number | null; detail: string } | null
+  /** Why the last call was refused. */
+  refused: string | null
 }
 
 type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
@@ -181,6 +183,7 @@ function situationOf({ turns, budget, outage, settings, now }: SituationParts): 
     max_attempts: retry.max_attempts,
     outage: outage.told,
     budget: allowance.ok ? null : allowance,
+    refused: budget.money()?.why ?? null,
   }
 }
 
@@ -203,7 +206,11 @@ function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situ
   const { outage, budget, max_attempts } = situation
   if (parked === 'model') return told('model', { since: parked_at, until: due_at }, outage ?? 'the model is not available')
   if (parked === 'budget') {
-    return told('budget', { since: parked_at, until: budget ? budget.until : due_at }, budget?.detail ?? 'the token budget is spent')
+    return told(
+      'budget',
+      { since: parked_at, until: budget ? budget.until : due_at },
+      budget?.detail ?? situation.refused ?? 'a budget is spent',
+    )
   }
   if (attempts === 0 || error === null) {
     return told('retry', { until: due_at }, 'the server died or lost a connection while a turn considered the event')

@@ -107,7 +107,8 @@ export class SocketMessages {
       const accepted = this.#parts.loop.accept(events, 'socket')
       if (accepted.ok) return accepted.receipts.map(({ status }) => ({ ok: true, status }))
       if (events.length === 1) {
-        const { depth, limit } = accepted
+        const { depth, limit, rows } = accepted
+        if (rows) return [{ ok: false, why: `the scope has written ${rows.limit} rows today, the limit of its budget` }]
         return [{ ok: false, why: `the inbox is full (${depth} of ${limit}); send the event again later` }]
       }
     } catch (error) {

@@ -2,7 +2,8 @@ import { jsonValue } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { faultText } from '../../base/faults.ts'
-import { meter, ownPricesOf, requestOf, type ModelCall } from '../../models/model-call.ts'
+import type { Event } from '../../core/event.ts'
+import { costOf, meter, mostTokens, ownPricesOf, requestOf, type ModelCall } from '../../models/model-call.ts'
 import { modelName, resolveModel, withFaults } from '../../models/resolve-model.ts'
 import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
@@ -10,6 +11,9 @@ import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
+
+/** The longest answer within a budget in money, in tokens, where the agent names none. */
+const LONGEST_ANSWER = 4096
 
 export type CountedParts = Lanes
 
@@ -21,6 +25,8 @@ export type AskedFor = {
   turn_id: string | null
   head: EntryHead
   signal: AbortSignal
+  /** The events that it is for, whose senders may have budgets. */
+  claimed?: readonly { event: Event }[]
   usage?: Usage
   model?: ModelWitness
 }
@@ -43,23 +49,34 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       },
     },
   })
-  const allow = () => {
+  const claimed = asked.claimed ?? []
+  const own_prices = ownPricesOf(env)
+  const money = budget.money()
+  const is_limited = money?.limits(claimed) === true
+  const allow = async (params: LanguageModelV4CallOptions) => {
     const allowed = budget.allow()
-    return allowed.ok ? outage.allow() : allowed
+    const open = allowed.ok ? outage.allow() : allowed
+    if (!open.ok || !money || !is_limited) return open
+    const tokens = mostTokens(params)
+    const most = costOf(name, tokens, own_prices)
+    return money.reserve(parts.unit, { most, prompt: costOf(name, { ...tokens, output_tokens: 0 }, own_prices), model: name }, claimed)
   }
   return wrapLanguageModel({
     model: meter(stoppable, {
       allow,
-      record: (modelCall, params) => recordCall(parts, asked, { ...modelCall, params, head: headIn(params, asked.head) }),
+      record: (modelCall, params, reserved) =>
+        recordCall(parts, asked, { ...modelCall, params, reserved, head: headIn(params, asked.head) }),
       now,
       name,
-      own_prices: ownPricesOf(env),
+      own_prices,
       signal,
     }),
     middleware: {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => ({
         ...params,
+        // An answer without an end has no price.
+        ...(is_limited && { maxOutputTokens: params.maxOutputTokens ?? LONGEST_ANSWER }),
         headers: { ...params.headers, ...traceHeaders(childHead(asked.head), parts.trace_marks.of(asked.head)) },
       }),
     },
@@ -82,7 +99,7 @@ function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageMod
 function recordCall(
   { log, log_parts, budget, model_calls, unit }: CountedParts,
   { turn_id, usage: sum, model: witness, signal }: AskedFor,
-  modelCall: ModelCall & { params: LanguageModelV4CallOptions; head: EntryHead },
+  modelCall: ModelCall & { params: LanguageModelV4CallOptions; reserved: string | null; head: EntryHead },
 ): void {
   const {
     input_tokens,
@@ -98,6 +115,7 @@ function recordCall(
     fault = null,
     cancelled = false,
     params,
+    reserved,
     head,
   } = modelCall
   const { prompt, abortSignal } = params
@@ -111,6 +129,7 @@ function recordCall(
   }
   unit((unit) => {
     budget.spend(unit, input_tokens + output_tokens)
+    budget.money()?.settle(unit, reserved, cost_usd)
     if (status === 'ok') model_calls.answered(unit)
     else if (!cancelled && ![signal, abortSignal].some(isGivenUp))
       model_calls.failed(unit, log.clean(fault ? faultText(fault) : (error ?? 'no reason was given'), head.trace_id) as string)

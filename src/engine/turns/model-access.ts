@@ -9,22 +9,31 @@ import { faultText, type ModelFault } from '../../base/faults.ts'
 import type { ModelRefusal } from '../../models/model-errors.ts'
 import type { TraceContext } from '../../contract/scope-api.ts'
 import type { ModelWait } from '../../contract/scope.ts'
+import { Money, type MoneyParts } from './money.ts'
 import type { Parking } from '../inbox/parking.ts'
 import { scopeHead } from '../log/spans.ts'
 import type { ModelReport } from '../../store/replicate.ts'
 
-type Allowance = { ok: true } | { ok: false; reason: 'budget'; until: number | null; detail: string }
+type Allowance = { ok: true } | ModelRefusal
+
+/** `declared`: the budgets of the deployment, if it has any. */
+type BudgetParts = Pick<MoneyParts, 'now' | 'scope' | 'shared' | 'problem' | 'lease'> & { declared: string | undefined }
 
 const PERIOD_MS = { hour: 3_600_000, day: 86_400_000, total: Number.POSITIVE_INFINITY }
 
-/** The model tokens left in the scope's budget period; periods are aligned to UTC. */
+/** The limits of the scope's model calls: tokens in a period, aligned to UTC, and money. */
 export class Budget {
   readonly #settings: () => Settings
   readonly #now: () => number
+  /** Undefined while no budget in money is set. */
+  readonly money: () => Money | undefined
   #used: { period: number; tokens: number }
 
-  constructor(database: Database, settings: () => Settings, now: () => number) {
+  constructor(database: Database, settings: () => Settings, { now, ...shared }: BudgetParts) {
     this.#settings = settings
+    const budget = () => settings().budget
+    let money: Money | undefined
+    this.money = () => ((money ?? (budget() || shared.declared)) ? (money ??= new Money({ ...shared, database, budget, now })) : undefined)
     this.#now = now
     this.#used = database.read('budget', { period: 0, tokens: 0 })
   }
@@ -38,7 +47,7 @@ export class Budget {
 
   allow(): Allowance {
     const budget = this.#settings().token_budget
-    if (budget === null || (this.remaining() ?? 0) > 0) return { ok: true }
+    if (budget === null || (this.remaining() ?? 0) > 0) return this.money()?.spentOut() ?? { ok: true }
     const length = PERIOD_MS[budget.per]
     const until = Number.isFinite(length) ? (this.#period() + 1) * length : null
     const when = until === null ? 'raise token_budget in the settings to continue' : `it is renewed at ${new Date(until).toISOString()}`

@@ -3,6 +3,7 @@ import { alive, detailed, ready } from '../../contract/operations/health.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import type { AuthEnv } from '../auth/middleware.ts'
+import { budgetsProblem } from '../../contract/settings/budget.ts'
 import { ownPricesProblem } from '../../models/model-call.ts'
 import { modelName, modelProblem } from '../../models/resolve-model.ts'
 import { resource, serve } from '../describe/operation.ts'
@@ -94,7 +95,7 @@ async function parts(env: Env, features: readonly DeploymentFeature[]) {
   const queues: Pick<Queue, 'metrics'> = EVENTS
   const [database, queue] = await Promise.all([probe(() => db.prepare('SELECT 1').first()), probe(() => queues.metrics())])
   const problem = features.map((feature) => feature.problem?.(env)).find((found) => typeof found === 'string')
-  const error = modelProblem(modelName(env), env) ?? problem ?? ownPricesProblem(env)
+  const error = modelProblem(modelName(env), env) ?? problem ?? ownPricesProblem(env) ?? budgetsProblem(env)
   const model = { ok: error === null, error }
   return { ok: database.ok && queue.ok && model.ok, parts: { database, queue, model } }
 }

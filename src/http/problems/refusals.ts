@@ -1,3 +1,4 @@
+import type { FullInbox } from '../../contract/scope-api.ts'
 import { Problem, type ProblemOptions, fromZod } from '../../contract/problem.ts'
 import type { FieldError } from '../../base/check-json.ts'
 import type { z } from '@hono/zod-openapi'
@@ -48,7 +49,11 @@ export const conflict = (kind: string, detail: string): Problem =>
 export const tooMany = (kind: 'too-many-requests' | 'too-many-connections' | 'inbox-full', detail: string, retry_s: number): Problem =>
   refusal(kind, detail, { headers: { 'Retry-After': String(retry_s) } })
 
-export function inboxFull(scope: string, { depth, limit }: { depth: number; limit: number }): Problem {
+export function inboxFull(scope: string, { depth, limit, rows }: FullInbox): Problem {
+  if (rows) {
+    const spent = `${scope} has written ${rows.limit} rows today, the limit of its budget. None was accepted; send them again tomorrow.`
+    return tooMany('inbox-full', spent, Math.ceil((rows.until - Date.now()) / 1000))
+  }
   const detail = `The inbox of ${scope} holds ${depth} of ${limit} events and has no room for these. None was accepted; send them again later.`
   return tooMany('inbox-full', detail, 5)
 }

@@ -30,7 +30,7 @@ function counted(signal = new AbortController().signal) {
       OPENAI_COMPATIBLE_API_KEY: 'key',
     },
     agent: () => ({ offline: [] }),
-    budget: { allow: () => ({ ok: true }), spend: () => {} },
+    budget: { allow: () => ({ ok: true }), spend: () => {}, money: () => undefined },
     outage: { allow: () => ({ ok: true }) },
     model_calls: { answered: () => told.push('answered'), failed: (_unit: unknown, error: string) => told.push(error) },
     hide: (value: unknown) => value,

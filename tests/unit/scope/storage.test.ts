@@ -137,11 +137,14 @@ describe('the budget', () => {
     const { database } = openScopeStorage()
     const { unit } = unitsOf(database, () => now)
     const settings = { ...defaultSettings, token_budget: { tokens: 100, per: 'hour' as const } }
-    const budget = new Budget(
-      database,
-      () => settings,
-      () => now,
-    )
+    const budget = new Budget(database, () => settings, {
+      scope: 'one',
+      declared: undefined,
+      now: () => now,
+      shared: () => [],
+      problem: () => null,
+      lease: () => Promise.reject(new Error('not shared')),
+    })
     unit((writing) => budget.spend(writing, 60))
     unit((writing) => budget.spend(writing, 30))
     expect(budget.remaining()).toBe(10)

@@ -35,6 +35,7 @@ function recordDecision(unit: Unit, { event, call, ...made }: Made, { budget }: 
   const { input_tokens, output_tokens, cost_usd, duration_ms, model } = call
   const usage: Usage = { input_tokens, output_tokens, cost_usd, model_calls: 1 }
   budget.spend(unit, input_tokens + output_tokens)
+  budget.money()?.paid(unit, cost_usd ?? 0, [{ event }])
   unit.count({ model_calls: 1, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls: cost_usd === null ? 1 : 0 })
   const said = call.ok
     ? { status: 'ok' as const, answered_by: call.result.response.modelId, answers: wireAnswers(call.result), error: null }

@@ -30,7 +30,7 @@ export function alertsOfHour({ start, demoted, spent }: HourCounts): Alert[] {
       : [{ id: `${name}:${iso(start)}`, name, summary: `${text} ${namesOf(scopes)}`, details: { scopes: scopes.slice(0, MOST_NAMED) } }]
   return [
     ...alert('reflex-demoted', Object.keys(demoted), 'reflexes were demoted or suspended in'),
-    ...alert('budget-spent', Object.keys(spent), 'events wait because the token budget is spent in'),
+    ...alert('budget-spent', Object.keys(spent), 'events wait because a budget is spent in'),
   ]
 }
 

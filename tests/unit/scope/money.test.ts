@@ -1,0 +1,246 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { LeaseAnswer, LeaseAsked } from '../../../src/contract/scope-api.ts'
+import type { MoneyBudget } from '../../../src/contract/settings/budget.ts'
+import { budgetsProblem, sharedBudgets } from '../../../src/contract/settings/budget.ts'
+import type { Event } from '../../../src/core/event.ts'
+import type { Unit } from '../../../src/kernel/unit.ts'
+import { Money } from '../../../src/engine/turns/money.ts'
+import { SharedMoney } from '../../../src/engine/effects/shared-money.ts'
+import { assertProperty } from '../../support/property.ts'
+
+const DAY = 86_400_000
+const NOON = Date.UTC(2026, 2, 10, 12)
+const event = (id: string, sender = 'key:one') =>
+  ({ event: { id, type: 'note', source: 'test', meta: { sender } } }) as unknown as { event: Event }
+
+/** An object that counts a budget, and scopes that share it, with storage that a crash keeps. */
+function deployment({ own, shared, clock }: { own?: MoneyBudget; shared?: MoneyBudget; clock: { at: number } }) {
+  const kept = new Map<string, unknown>()
+  const scopes = new Map<string, Money>()
+  const disks = new Map<string, string>()
+  const entries: unknown[] = []
+  const counts = { writes: 0, questions: 0 }
+  const slow = async (turns: number) => {
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
+  }
+  const object = new SharedMoney({
+    read: (key) => structuredClone(kept.get(key)) as never,
+    write: (key, value) => void kept.set(key, structuredClone(value)),
+    scopes: () => [...kept.keys()].filter((key) => key.startsWith('lease:')).map((key) => key.slice(6)),
+    recall: async (scope, n) => {
+      await slow(3)
+      return open(scope).report(writing(scope), 'all', n)
+    },
+    now: () => clock.at,
+  })
+  const lives = new Map<string, number>()
+  const lifeOf = (scope: string) => lives.get(scope) ?? 0
+  // Nothing of a process that died writes.
+  const writing =
+    (scope: string, life = lifeOf(scope)) =>
+    (work: (unit: Unit) => void) => {
+      const write = (_key: string, value: unknown) => {
+        if (life !== lifeOf(scope)) return
+        counts.writes += 1
+        disks.set(scope, JSON.stringify(value))
+      }
+      work({ now: clock.at, write, log: (entry: unknown) => entries.push(entry) } as never)
+    }
+  const lease = async (_name: string, asked: LeaseAsked): Promise<LeaseAnswer> => {
+    counts.questions += 1
+    await slow(4)
+    const answer = await object.lease(asked)
+    await slow(2)
+    return answer
+  }
+  const wake = (scope: string) =>
+    new Money({
+      database: {
+        read: (_key: string, otherwise: unknown) => JSON.parse(disks.get(scope) ?? JSON.stringify(otherwise)),
+        written: 0,
+      } as never,
+      scope,
+      budget: () => own,
+      shared: () => (shared ? [{ ...shared, name: 'all' }] : []),
+      problem: () => null,
+      lease,
+      now: () => clock.at,
+    })
+  const open = (scope: string) => {
+    const money = scopes.get(scope) ?? wake(scope)
+    scopes.set(scope, money)
+    return money
+  }
+  const reserve = (scope: string, most: number, claimed: { event: Event }[] = []) =>
+    open(scope).reserve(writing(scope), { most, prompt: most / 10, model: 'm' }, claimed)
+  const settle = (scope: string, id: string | null, usd: number) => writing(scope)((unit) => open(scope).settle(unit, id, usd))
+  const crash = (scope: string) => {
+    lives.set(scope, lifeOf(scope) + 1)
+    scopes.set(scope, wake(scope))
+  }
+  return { open, reserve, settle, crash, lifeOf, entries, counts, slow, writing }
+}
+
+/** A sequence of numbers below 1, by a seed. */
+function numbers(seed: number) {
+  let state = seed | 1
+  return () => {
+    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5
+    state ^= state >>> 12
+    return (state >>> 0) / 4_294_967_296
+  }
+}
+
+describe('a budget in money that scopes share', () => {
+  test('is never passed by 10,000 racing calls, with crashes, and is used up to what one call may cost', { timeout: 120_000 }, async () => {
+    const race = async (seed: number) => {
+      const clock = { at: NOON }
+      const next = numbers(seed)
+      const { reserve, settle, crash, lifeOf, slow, counts } = deployment({ shared: { usd_per_day: 20, usd_per_month: 500 }, clock })
+      let paid = 0
+      let most_paid = 0
+      let begun = 0
+      const caller = async (scope: string) => {
+        for (let call = 0; call < 400; call += 1) {
+          const most = 0.002 + next() * 0.04
+          const life = lifeOf(scope)
+          const reserved = await reserve(scope, most)
+          begun += 1
+          if (!reserved.ok || life !== lifeOf(scope)) continue
+          await slow(Math.floor(next() * 6))
+          if (next() < 0.01) crash(scope)
+          const has_died = life !== lifeOf(scope)
+          const usd = has_died ? most / 10 : next() < 0.3 ? most : most * next()
+          paid += usd
+          most_paid = Math.max(most_paid, paid)
+          if (!has_died) settle(scope, reserved.id, usd)
+        }
+      }
+      await Promise.all(Array.from({ length: 25 }, (_, at) => caller(`scope-${at % 12}`)))
+      expect(begun).toBe(10_000)
+      expect(most_paid).toBeLessThanOrEqual(20.000001)
+      // The calls that a crash left open come back, so the rest can be spent.
+      clock.at += 1_000_000
+      for (let call = 0; call < 2000; call += 1) {
+        const reserved = await reserve(`scope-${call % 12}`, 0.01)
+        if (reserved.ok) {
+          paid += 0.01
+          settle(`scope-${call % 12}`, reserved.id, 0.01)
+        }
+        clock.at += 20
+      }
+      expect(paid).toBeLessThanOrEqual(20.000001)
+      expect(paid).toBeGreaterThan(19.9)
+      return counts.questions
+    }
+    await assertProperty(
+      'scope/money',
+      fc.asyncProperty(fc.integer(), async (seed) => void (await race(seed))),
+      { numRuns: 3 },
+    )
+  })
+
+  test('asks its object once for many calls, and asks nobody in a day of silence', async () => {
+    const clock = { at: NOON }
+    const { reserve, settle, counts } = deployment({ shared: { usd_per_day: 64 }, clock })
+    for (let call = 0; call < 100; call += 1) {
+      const reserved = await reserve('one', 0.01)
+      settle('one', reserved.ok ? reserved.id : null, 0.005)
+    }
+    expect(counts.questions).toBeLessThanOrEqual(2)
+    const before = { ...counts }
+    clock.at += DAY
+    expect(counts).toEqual(before)
+  })
+
+  test('gives a scope what another one took and does not use', async () => {
+    const clock = { at: NOON }
+    const { reserve, settle } = deployment({ shared: { usd_per_day: 1 }, clock })
+    const first = await reserve('one', 0.2)
+    settle('one', first.ok ? first.id : null, 0.1)
+    clock.at += 60_000
+    expect(await reserve('two', 0.85)).toMatchObject({ ok: true })
+    expect(await reserve('one', 0.06)).toMatchObject({ ok: false, reason: 'budget', until: clock.at + 5000 })
+  })
+})
+
+describe('a budget in money of a scope', () => {
+  test('waits for the next day, or refuses, as the setting says', async () => {
+    const clock = { at: NOON }
+    for (const over of ['wait', 'refuse'] as const) {
+      const { reserve, settle } = deployment({ own: { usd_per_day: 1, over }, clock })
+      const first = await reserve('one', 0.9)
+      settle('one', first.ok ? first.id : null, 0.7)
+      const refused = await reserve('one', 0.4)
+      expect(refused).toMatchObject({ ok: false, until: NOON + DAY / 2, detail: expect.stringContaining('$1.00 per day') })
+      expect('final' in refused).toBe(over === 'refuse')
+      clock.at = NOON + DAY / 2
+      expect(await reserve('one', 0.4)).toMatchObject({ ok: true })
+      clock.at = NOON
+    }
+  })
+
+  test('tells a person once at 80 %', async () => {
+    const { reserve, settle, entries } = deployment({ own: { usd_per_month: 1 }, clock: { at: NOON } })
+    for (const usd of [0.5, 0.29, 0.02, 0.1]) {
+      const reserved = await reserve('one', usd)
+      settle('one', reserved.ok ? reserved.id : null, usd)
+    }
+    expect(entries).toMatchObject([
+      { kind: 'alert-raised', name: 'budget-near', summary: '80 % of the budget per month of this scope is spent' },
+    ])
+  })
+
+  test('counts the calls of an event in all its attempts', async () => {
+    const { reserve, settle } = deployment({ own: { usd_per_event: 0.1, over: 'refuse' }, clock: { at: NOON } })
+    const first = await reserve('one', 0.08, [event('a')])
+    settle('one', first.ok ? first.id : null, 0.06)
+    expect(await reserve('one', 0.05, [event('a')])).toMatchObject({ ok: false, final: true })
+    expect(await reserve('one', 0.05, [event('b')])).toMatchObject({ ok: true })
+  })
+
+  test('refuses a model without a price, and a call that may cost more than the limit', async () => {
+    const { open, writing, reserve } = deployment({ own: { usd_per_day: 1 }, clock: { at: NOON } })
+    const unpriced = await open('one').reserve(writing('one'), { most: null, prompt: null, model: 'mine' }, [])
+    expect(unpriced).toMatchObject({ ok: false, final: true, detail: expect.stringContaining('REFLEX_MODEL_PRICES') })
+    expect(await reserve('one', 2)).toMatchObject({ ok: false, until: null })
+  })
+
+  test('gets back what a crash left open, without the price of the prompt', async () => {
+    const clock = { at: NOON }
+    const { reserve, crash } = deployment({ own: { usd_per_day: 1 }, clock })
+    await reserve('one', 0.8)
+    crash('one')
+    expect(await reserve('one', 0.8)).toMatchObject({ ok: false, until: NOON + 5000 })
+    clock.at += 900_001
+    expect(await reserve('one', 0.8)).toMatchObject({ ok: true })
+    expect(await reserve('one', 0.15)).toMatchObject({ ok: false })
+  })
+})
+
+describe('REFLEX_BUDGETS', () => {
+  const env = (budgets: unknown) => ({ REFLEX_BUDGETS: JSON.stringify(budgets) })
+
+  test('finds the budgets of a scope and of the senders', () => {
+    const budgets = env({
+      'scope:team-*': { usd_per_day: 5 },
+      'key:abc': { usd_per_day: 1 },
+      'sender:*@example.com': { usd_per_month: 2, each: true },
+    })
+    expect(sharedBudgets(budgets, 'team-a', ['key:abc'])).toEqual([
+      { usd_per_day: 5, name: 'scope:team-*' },
+      { usd_per_day: 1, name: 'key:abc' },
+    ])
+    expect(sharedBudgets(budgets, 'other', ['a@example.com', 'b@example.com'])).toEqual([
+      { usd_per_month: 2, name: 'sender:*@example.com#a@example.com' },
+      { usd_per_month: 2, name: 'sender:*@example.com#b@example.com' },
+    ])
+  })
+
+  test('says what is wrong, and then no model is called', async () => {
+    expect(budgetsProblem(env({ 'scope:a': { usd_per_day: -1 } }))).toContain('REFLEX_BUDGETS["scope:a"]["usd_per_day"]')
+    expect(budgetsProblem({ REFLEX_BUDGETS: '{' })).toBe('REFLEX_BUDGETS is not valid JSON')
+    expect(budgetsProblem({})).toBeNull()
+  })
+})

@@ -1,0 +1,89 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { SettingsPatch } from '../../../../src/contract/settings/settings.ts'
+import { outside } from '../../../support/mock-fetch.ts'
+import { rowsWritten } from '../../../support/rows.ts'
+import { HOST, PRICED } from '../../../support/scope-with-remote-tools.ts'
+import { crash, entriesOf, freshScope, inObject, note, send, sendAndSettle, stubOf, until } from '../../../support/scopes.ts'
+import { ask, behaviours } from '../../../support/test-agents.ts'
+
+let network: ReturnType<typeof outside> | undefined
+afterEach(() => {
+  network?.restore()
+  network = undefined
+})
+
+const DAY = 86_400_000
+const answered = (tokens: number) =>
+  Response.json({
+    id: 'answer',
+    model: 'priced',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'yes' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 10, completion_tokens: tokens, total_tokens: 10 + tokens },
+  })
+
+/** A scope whose turns ask a model that answers with so many tokens, 100 dollars a million. */
+async function scopeAt(tokens: number, patch: SettingsPatch = {}) {
+  const scope = freshScope(PRICED)
+  network ??= outside(HOST, () => answered(tokens))
+  behaviours.set(scope, async (_context, deps) => ({ said: await ask(deps, 'hello') }))
+  expect(await stubOf(scope).configure({ agent: 'test-agent', ...patch }, 'a test')).toMatchObject({ ok: true })
+  return scope
+}
+
+const inBudget = <Result>(work: (state: DurableObjectState) => Result | Promise<Result>): Promise<Result> =>
+  runInDurableObject(env.GLOBAL_KEYS.getByName('budget:scope:priced/*') as never, (_, state: DurableObjectState) => work(state))
+
+const waitingOf = async (scope: string, id: string) => (await stubOf(scope).event(id))?.waiting
+
+describe('a budget in money', () => {
+  test('has the provider told the longest answer, and settles what the call has cost', async () => {
+    const scope = await scopeAt(1000, { budget: { usd_per_day: 0.6 } })
+    const [record] = await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    expect(record).toMatchObject({ status: 'completed', outcome: { by: 'turn' } })
+    expect(JSON.parse(network!.requests[0]!.body)).toMatchObject({ max_tokens: 4096 })
+    const kept = await inObject(
+      stubOf(scope),
+      ({ storage }) => storage.sql.exec<{ value: string }>("SELECT value FROM state WHERE key = 'money'").one().value,
+    )
+    expect(JSON.parse(kept)).toMatchObject({ own: { today: 100_010 }, open: {} })
+  })
+
+  test('has an event wait for what would pass the limit, or refuses it', async () => {
+    const waits = await scopeAt(1000, { budget: { usd_per_day: 0.45 } })
+    await sendAndSettle(stubOf(waits), note(waits, 'a'))
+    const [id] = await send(stubOf(waits), note(waits, 'b'))
+    const waiting = await until(async () => waitingOf(waits, id!), 'the event waits')
+    expect(waiting).toMatchObject({ reason: 'budget', detail: expect.stringContaining('$0.4500 per day') })
+    const refuses = await scopeAt(1000, { budget: { usd_per_event: 0.01, over: 'refuse' } })
+    const [refused] = await sendAndSettle(stubOf(refuses), note(refuses, 'a'))
+    expect(refused).toMatchObject({ status: 'dead_lettered', outcome: { reason: expect.stringContaining('per event is the limit') } })
+  })
+
+  test('is shared by scopes, and a part that a crash loses sight of counts', async () => {
+    const [one, two] = [await scopeAt(1000), await scopeAt(1000)]
+    await sendAndSettle(stubOf(one), note(one, 'a'))
+    await crash(one)
+    await sendAndSettle(stubOf(two), note(two, 'a'))
+    const book = await inBudget(({ storage }) => storage.kv.get<{ spent: { today: number }; outstanding: number }>('book'))
+    expect(book!.spent.today + book!.outstanding).toBeGreaterThanOrEqual(300_000)
+    expect(book!.spent.today + book!.outstanding).toBeLessThanOrEqual(1_000_000)
+  })
+
+  test('sets no alarm and writes no row in a day of silence', async () => {
+    const scope = await scopeAt(10)
+    await sendAndSettle(stubOf(scope), note(scope, 'a'))
+    expect(await inBudget(({ storage }) => storage.getAlarm())).toBeNull()
+    // Retention alone is due, and no sooner than in days.
+    const isQuiet = async () => ((await stubOf(scope).poke()).wake_at ?? Number.POSITIVE_INFINITY) > Date.now() + DAY
+    await until(isQuiet, 'D1 has what happened')
+    expect(await rowsWritten(scope, async () => expect(await isQuiet()).toBe(true))).toEqual({ scope: 0, d1: 0 })
+  })
+
+  test('has a scope take no events once it has written its rows of the day', async () => {
+    const scope = await scopeAt(10, { budget: { rows_per_day: 1 } })
+    expect(await stubOf(scope).accept([note(scope, 'b')], 'http')).toMatchObject({ ok: false, reason: 'inbox_full', rows: { limit: 1 } })
+    expect(await entriesOf(stubOf(scope), 'turn-started')).toEqual([])
+  })
+})
