@@ -76,7 +76,7 @@ const inWorkers = async (
       verbose: false,
       miniflare: {
         r2Buckets: ['TEST_ARCHIVE'],
-        d1Databases: ['CONTROL_DB'],
+        d1Databases: ['CONTROL_DB', 'TEST_EVENTS_DB_1', 'TEST_EVENTS_DB_2'],
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
           REFLEX_REDACTION_SECRET: 'redaction-key-for-the-tests',

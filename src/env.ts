@@ -37,6 +37,8 @@ export interface Env {
   SWEEPER: Namespace<SweeperApi>
   GLOBAL_KEYS: Namespace<GlobalKeyApi>
   DB: D1Database
+  /** Databases for packed events beside `DB`, up to 16; docs/operating.md. */
+  [more: `EVENTS_DB_${number}`]: D1Database | undefined
   EVENTS: Queue<QueueMessage>
   /** Gathers the outcomes of lone events, which are then packed; docs/cost.md. */
   OUTCOMES?: Queue

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { migratedDatabases } from '../deploy/database-id.ts'
 import { freePort } from './free-port.ts'
 import { packageFolder } from './package.ts'
 import { ProcessGroup } from './process-group.ts'
@@ -61,9 +63,11 @@ const placeOptions = ({ persist_to, project = packageFolder, config = 'wrangler.
   resolve(persist_to),
 ]
 
-/** Applies the migrations of D1 to a folder of state. A copy of it serves other servers. */
+/** Applies the migrations to each D1 in a folder of state. A copy of it serves other servers. */
 export async function migrate({ env = {}, project = packageFolder, ...place }: Place): Promise<void> {
-  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local', ...placeOptions({ project, ...place })], env, project)
+  const [, config = ''] = placeOptions({ project, ...place })
+  for (const name of migratedDatabases(readFileSync(config, 'utf8')))
+    await wrangler(['d1', 'migrations', 'apply', name, '--local', ...placeOptions({ project, ...place })], env, project)
 }
 
 async function layD1({ migrated, sql, env = {}, project = packageFolder, ...place }: ServerOptions): Promise<void> {

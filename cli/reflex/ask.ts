@@ -42,12 +42,14 @@ export async function askPages<Op extends AnyOperation>(
   { limit, most, path, fields }: Given & Size,
 ): Promise<Page<Listed<Op>>> {
   const items: Listed<Op>[] = []
+  const away = new Set<string>()
   let cursor: string | undefined
   for (;;) {
     const page = await ask(asking, op as AnyOperation, { path, fields: { ...fields, limit: Math.min(most, limit - items.length), cursor } })
-    const { items: found, next_cursor } = page as unknown as Page<Listed<Op>>
+    const { items: found, next_cursor, missing = [] } = page as unknown as Page<Listed<Op>>
     items.push(...found)
-    if (next_cursor === null || items.length >= limit) return { items, next_cursor }
+    for (const name of missing) away.add(name)
+    if (next_cursor === null || items.length >= limit) return { items, next_cursor, ...(away.size > 0 && { missing: [...away] }) }
     cursor = next_cursor
   }
 }

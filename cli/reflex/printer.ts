@@ -35,6 +35,7 @@ export function printer(json: boolean, { stdout, stderr }: Outputs = process): P
       if (json) write([safeJson(page, 2)])
       else if (page.items.length === 0) note(empty)
       else write(table(page.items, columns, { width, paint }))
+      if (!json && page.missing) note(`${page.missing.join(', ')} did not answer: what only they have is missing here.`)
       if (!json && page.next_cursor !== null) note(`The first ${count(page.items.length)}; --limit shows more.`)
     },
   }

@@ -3,6 +3,14 @@ import { z } from 'zod'
 export const pageLimit = (most: number, standard = Math.min(100, most)) =>
   z.coerce.number<string>().int().min(1).max(most).default(standard)
 export const paged = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.string().nullable() })
+/** A page of events or traces, which several databases may have. */
+export const pagedOfPacks = <Item extends z.ZodType>(item: Item) =>
+  paged(item).extend({
+    missing: z
+      .array(z.string())
+      .optional()
+      .describe('Databases of packed events that did not answer: the page lacks what only they have. Absent if all answered.'),
+  })
 /** A list that is always one page. */
 export const whole = <Item extends z.ZodType>(item: Item) => z.object({ items: z.array(item), next_cursor: z.null() })
 

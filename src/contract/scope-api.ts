@@ -33,7 +33,8 @@ export type ScopeMetrics = {
  * that says what words mean.
  */
 export type RecordingPage = { recordings: string[]; next: number | null; replies: Settings['learning']['replies'] }
-export type Page<Item> = { items: Item[]; next_cursor: string | null }
+/** `missing`: databases of packed events that did not answer. */
+export type Page<Item> = { items: Item[]; next_cursor: string | null; missing?: string[] }
 
 /**
  * Entries as JSON. `next` is the `after` of the next page, or null at the end. `unavailable` says

@@ -22,7 +22,7 @@ const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outco
 /** Packs what scopes have answered. */
 export async function packAnswers(db: D1Database, answers: readonly string[]): Promise<void> {
   const events = answers.flatMap((text) => eventsOf(JSON.parse(text) as OutcomesMessage['outcomes']))
-  if (events.length > 0) await db.batch(packEvents(db, events))
+  if (events.length > 0) await packEvents(db, events)
 }
 
 /** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
@@ -59,7 +59,7 @@ export async function consumeOutcomes(messages: readonly Message[], env: Env): P
   const read = messages.map((message) => ({ message, events: outcomesIn(message.body) }))
   try {
     const events = read.flatMap((one) => one.events ?? [])
-    if (events.length > 0) await storeOf(env).batch(packEvents(storeOf(env), events))
+    if (events.length > 0) await packEvents(storeOf(env), events)
     for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })

@@ -5,7 +5,7 @@ import { forgetPacks, forgetPacksBeyond, oldestPacked } from '../store/packs/mer
 import { forgetQueued } from '../store/queued.ts'
 import { forgetEntitlements } from '../store/artifacts/entitlements.ts'
 import { forgetScopes } from '../store/scopes.ts'
-import { storeOf } from '../store/store.ts'
+import { packDatabases, storeOf } from '../store/store.ts'
 import { warn } from '../base/warn.ts'
 
 /** A step of the sweep that deletes old rows of an agent's own table in D1. */
@@ -90,10 +90,16 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
   await step('forgetting calls', () => repeat(() => forgetCalls(db, before(), BATCH)))
   await step('forgetting entitlements', () => repeat(() => forgetEntitlements(db, long_before(), BATCH)))
   await forgetAll(large)
-  const packed = await step('forgetting packs', () => repeat(() => forgetPacks(db, before(), PACKS_AT_ONCE)))
-  const most_bytes = () => eventsBytes(env)
-  const beyond = await step('forgetting packs beyond the bytes', () => repeat(() => forgetPacksBeyond(db, most_bytes(), PACKS_AT_ONCE)))
-  if (beyond > 0) warn({ message: 'the oldest events left D1: they took more than REFLEX_EVENTS_BYTES', events: beyond })
+  let packed = 0
+  for (const { name, db: one } of packDatabases(db)) {
+    packed += await step(`forgetting packs in ${name}`, () => repeat(() => forgetPacks(one, before(), PACKS_AT_ONCE)))
+    const most_bytes = () => eventsBytes(env)
+    const beyond = await step(`forgetting packs in ${name} beyond the bytes`, () =>
+      repeat(() => forgetPacksBeyond(one, most_bytes(), PACKS_AT_ONCE)),
+    )
+    if (beyond > 0) warn({ message: 'the oldest events left D1: they took more than REFLEX_EVENTS_BYTES', database: name, events: beyond })
+    packed += beyond
+  }
   const events = await step('forgetting events', async () => {
     let sum = 0
     const oldest = await oldestPacked(db)
@@ -104,7 +110,7 @@ export async function forgetOld(env: Env, { now, step, retention }: RetentionRun
     }
     return sum
   })
-  return { events: packed + beyond + events, steps }
+  return { events: packed + events, steps }
 }
 
 type Batch = Awaited<ReturnType<typeof forgetEvents>>

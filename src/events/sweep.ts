@@ -2,12 +2,12 @@ import type { DeploymentFeature } from './deployment.ts'
 import { forgetOld, type RetentionStep } from './retention.ts'
 import type { Env } from '../env.ts'
 import { packedAmong } from '../store/packs/find.ts'
-import { mergePacks } from '../store/packs/merge.ts'
+import { MERGE_MS, mergePacks } from '../store/packs/merge.ts'
 import { batchesAfter, dropBatches, markSentAgain, msOf, nameOf, seqAt, unseenBatches } from '../store/queued.ts'
 import { overdueScopes, setWake } from '../store/scopes.ts'
 import { grouped, pack, LATE_MS, send } from './queue.ts'
 import { logError, warn } from '../base/warn.ts'
-import { storeOf } from '../store/store.ts'
+import { packDatabases, storeOf } from '../store/store.ts'
 
 const OVERDUE_MS = 60_000
 const PAGE = 100
@@ -22,8 +22,9 @@ type Done = { sent_again: number; poked: number; forgotten: number; steps: Recor
 
 /** Restarts stuck work. Idempotent, safe beside another sweep; a failed step stops no other. */
 export async function sweep(env: Env, now: number, { retention = [], features = [] }: SweepSteps = {}): Promise<Done> {
+  const databases = packDatabases(storeOf(env))
   // First, since the other steps read the packs.
-  await step('merging packs', () => mergePacks(storeOf(env), now))
+  for (const { name, db } of databases) await step(`merging packs in ${name}`, () => mergePacks(db, now, MERGE_MS / databases.length))
   const sent_again = await step('sending again', () => sendAgain(env, now))
   const poked = await step('waking overdue scopes', async () => {
     const overdue = await overdueScopes(storeOf(env), now - OVERDUE_MS)
@@ -70,9 +71,12 @@ async function sendAgain(env: Env, now: number): Promise<number> {
   )
 }
 
-/** Tells which events no pack has, of those that were sent with the batch `first` or later. */
+/**
+ * Tells which events no pack has, of those that were sent with the batch `first` or later. Those in
+ * a database that does not answer are sent again, and are duplicates.
+ */
 async function notPacked(env: Env, events: readonly { scope: string; id: string }[], first = '0') {
-  const packed = await packedAmong(storeOf(env), events, msOf(BigInt(first)) - SKEW_MS)
+  const packed = await packedAmong(storeOf(env), events, { since: msOf(BigInt(first)) - SKEW_MS, missing: new Set() })
   return <Event extends { scope: string; id: string }>(some: readonly Event[]): Event[] =>
     some.filter((event) => !packed.has(nameOf(event)))
 }

@@ -9,8 +9,11 @@ import { patternMatchesSql } from '../contract/principal.ts'
 import { coveredBy, covers, type EventFilter } from './event-filter.ts'
 import { packedAmong, packedById } from './packs/find.ts'
 import type { PackedEvent } from './packs/format.ts'
+import { demandWhole, namesOf } from './packs/missing.ts'
 import { overduePacks } from './packs/merge.ts'
 import { packedPage, type PackedPage } from './packs/page.ts'
+import { askPacks } from './packs/rows.ts'
+import { packDatabases } from './store.ts'
 import { inFlight, msOf, nameOf, NEAR_MS, seqAt } from './queued.ts'
 
 /** Maximum number of rows a page reads, however few match: its cursor continues there. */
@@ -48,14 +51,16 @@ const NAMES_BYTES = 400
 /** Items before `reach`, which is where the next page begins; null at the end. */
 type Half = { items: Placed[]; reach: bigint | null }
 type Placed = { key: bigint; bytes: number; item: EventListing }
-type Listed = { items: EventListing[]; next_cursor: string | null }
+/** `missing`: the databases that did not answer, if there are any. */
+type Listed = { items: EventListing[]; next_cursor: string | null; missing?: string[] }
 
 /** A page of the event log by acceptance, newest first unless `rising`. */
 export async function listEvents(db: D1Database, page: Page): Promise<Listed> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
-  const packed = await packedPart(db, page)
-  const rows = await rowsPart(db, page)
-  return pageOf(page, packed, rows)
+  const missing = new Set<string>()
+  const packed = await packedPart(db, page, missing)
+  const rows = await rowsPart(db, page, missing)
+  return { ...pageOf(page, packed, rows), ...namesOf(missing) }
 }
 
 /** The events of both before the nearer `reach`, in order, up to the limits. */
@@ -81,7 +86,7 @@ function pageOf({ rising = false, limit }: Page, packed: Half, rows: Half): List
 
 const isOrdinary = (status: EventStatus | undefined): boolean => status === undefined || status === 'completed' || status === 'ignored'
 
-async function packedPart(db: D1Database, page: Page): Promise<Half> {
+async function packedPart(db: D1Database, page: Page, missing: Set<string>): Promise<Half> {
   if (!isOrdinary(page.status)) return { items: [], reach: null }
   const { patterns, scope, types, status, partial, limit, rising = false } = page
   const isWanted = (event: PackedEvent): boolean =>
@@ -91,7 +96,7 @@ async function packedPart(db: D1Database, page: Page): Promise<Half> {
     (partial === undefined || ((event.kinds & PARTIAL) !== 0) === partial) &&
     covers(patterns, event.scope)
   const bounds = boundsOf(page)
-  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf }
+  const asked = { patterns, scope, types, status, ...bounds, rising, most: limit, isWanted, sizeOf, missing }
   const { events, reach }: PackedPage = await packedPage(db, asked)
   return { items: events.map((event) => ({ key: event.seq, bytes: sizeOf(event), item: packedItem(event) })), reach }
 }
@@ -102,7 +107,7 @@ const packedItem = ({ payload, ...event }: PackedEvent): EventListing =>
   itemOf({ ...event, key: '', status: event.status as EventStatus, payload: JSON.stringify(payload) })
 
 /** The rows and the events in flight. Those that are in a pack are no longer in flight. */
-async function rowsPart(db: D1Database, page: Page): Promise<Half> {
+async function rowsPart(db: D1Database, page: Page, missing: Set<string>): Promise<Half> {
   const { rows, next } = await rowsOf(db, page)
   const placed = rows.map((row) => ({ key: BigInt(row.key), bytes: byteLength(row.payload) + NAMES_BYTES, item: itemOf(row) }))
   const waiting = placed.filter(({ item }) => item.status === 'queued')
@@ -110,7 +115,7 @@ async function rowsPart(db: D1Database, page: Page): Promise<Half> {
   const known = await packedAmong(
     db,
     waiting.map(({ item }) => item),
-    msOf(sent) - SKEW_MS,
+    { since: msOf(sent) - SKEW_MS, missing },
   )
   const { after, before } = boundsOf(page)
   const items = placed.flatMap((one) => {
@@ -209,7 +214,10 @@ function statements(asked: Page) {
   }
 }
 
-/** The newest event with this id that the caller may see. */
+/**
+ * The newest event with this id that the caller may see. Fails if a database that may have it does
+ * not answer, and no other has it.
+ */
 export async function findEvent(db: D1Database, id: string, { patterns, scope }: Pick<EventFilter, 'patterns' | 'scope'>) {
   const covered = `(?2 IS NULL OR scope = ?2) AND ${coveredBy('?3')}`
   const params = [id, scope ?? null, JSON.stringify(patterns), JSON.stringify(id).slice(1, -1)]
@@ -218,7 +226,8 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       .prepare(sql)
       .bind(...params)
       .first<StoredEventRow & { accepted_at: number }>()
-  const packed = (await packedById(db, id))
+  const missing = new Set<string>()
+  const packed = (await packedById(db, id, missing))
     .filter((event) => (scope === undefined || event.scope === scope) && covers(patterns, event.scope))
     .toSorted((one, other) => one.accepted_at - other.accepted_at)
     .at(-1)
@@ -232,6 +241,7 @@ export async function findEvent(db: D1Database, id: string, { patterns, scope }:
       `SELECT '' AS key, 'queued' AS status, 0 AS attempts, NULL AS error, 0 AS kinds, queued AS payload, 0 AS accepted_at, NULL AS id, NULL AS scope, NULL AS type, NULL AS trace_id
         FROM (${inFlight('?4')}) WHERE queued->>'id' = ?1 AND ${covered} ORDER BY key DESC LIMIT 1`,
     ))
+  if (!row) demandWhole(missing)
   return row && itemOf(row)
 }
 
@@ -281,6 +291,7 @@ async function* each(events: readonly Event[]): AsyncGenerator<Event> {
 async function* eventsOf(db: D1Database, asked: Omit<Page, 'limit' | 'cursor'>): AsyncGenerator<Event> {
   for (let cursor: string | null | undefined; cursor !== null;) {
     const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(db, { ...asked, cursor, limit: 500 })
+    demandWhole(new Set(page.missing))
     for (const { event } of page.items.toSorted((one, other) => timeOf(one.event) - timeOf(other.event))) yield event
     cursor = page.next_cursor
   }
@@ -363,14 +374,18 @@ export async function forgetEvents(
 
 const MOST_COUNTED = 10_000
 
-/** The overdue events in D1, counted up to ten thousand, and when the oldest was accepted. */
+/**
+ * The overdue events in the databases that answer, rows counted up to ten thousand, and when the
+ * oldest was accepted.
+ */
 export async function retentionBacklog(db: D1Database, before: number): Promise<{ events: number; oldest: number | null }> {
   const sql = `SELECT sum(accepted_at < ?1) AS events, min(accepted_at) AS oldest
     FROM (SELECT accepted_at FROM events WHERE ${ENDED} ORDER BY seq LIMIT ${MOST_COUNTED})`
   const row = await db.prepare(sql).bind(before).first<{ events: number | null; oldest: number | null }>()
-  const packs = await overduePacks(db, before)
-  const oldest = [row?.oldest, packs.oldest].filter((at) => typeof at === 'number')
-  return { events: (row?.events ?? 0) + packs.events, oldest: oldest.length === 0 ? null : Math.min(...oldest) }
+  const packs = await Promise.all(packDatabases(db).map((at) => askPacks(at, new Set(), (one) => overduePacks(one, before))))
+  const oldest = [row?.oldest, ...packs.map((one) => one?.oldest)].filter((at) => typeof at === 'number')
+  const events = packs.reduce((sum, one) => sum + (one?.events ?? 0), row?.events ?? 0)
+  return { events, oldest: oldest.length === 0 ? null : Math.min(...oldest) }
 }
 
 function itemOf({ status, attempts, error, kinds, payload, ...names }: StoredEventRow): EventListing {

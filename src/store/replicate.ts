@@ -83,7 +83,6 @@ export async function replicateEvents(
   const rows = await withTraits(db, scope, others)
   // The payload is inserted as JSON, not as a string within JSON.
   const statements = jsonChunks(rows.map(rowOf)).map((chunk) => db.prepare(UPSERT_EVENTS).bind(chunk))
-  if (isPack) statements.push(...packEvents(db, events))
   const dead = reports.filter(({ status, discarded }) => status === 'dead_lettered' && !discarded)
   for (const chunk of jsonChunks(
     dead.map((report) => JSON.stringify({ ...report, scope: scope.scope, dead_letter_id: crypto.randomUUID() })),
@@ -100,7 +99,7 @@ export async function replicateEvents(
     const model = [model_answered_at, model_failing_since, model_failures, model_error, model_ask_at]
     statements.push(db.prepare(UPSERT_SCOPE).bind(...row, ...model))
   }
-  await db.batch(statements)
+  await (isPack ? packEvents(db, events, statements) : db.batch(statements))
 }
 
 /** It ended as most do, when it happened, and D1 has no earlier state of it. */
@@ -128,7 +127,7 @@ async function withTraits(db: D1Database, { scope }: ScopeReport, reports: reado
   const changed = reports.flatMap(({ id, nth }) => (nth === null ? [{ scope, id }] : []))
   const rowless = await withoutRow(db, changed)
   if (rowless.length === 0) return reports
-  const packed = await packedAmong(db, rowless, Math.min(...reports.map(({ accepted_at }) => accepted_at)))
+  const packed = await packedAmong(db, rowless, { since: Math.min(...reports.map(({ accepted_at }) => accepted_at)) })
   return reports.map((report) => {
     const known = packed.get(nameOf({ scope, id: report.id }))
     if (!known) return report

@@ -7,14 +7,41 @@ export const QUICK_MS = 500
 
 const statements = new WeakMap<D1PreparedStatement, D1PreparedStatement>()
 
+type Bound = { DB: D1Database } & { [Name in MoreName]?: D1Database | undefined }
+/** Databases of packs beside `DB`, which has everything else, too. */
+type MoreName = `EVENTS_DB_${number}`
+const MOST_MORE = 16
+export const MORE_NAMES = Array.from({ length: MOST_MORE }, (_, index): MoreName => `EVENTS_DB_${index + 1}`)
+
 /** The only access to the deployment's D1: each call fails as unanswered after a deadline. */
-export function storeOf({ DB }: { DB: D1Database }, deadline_ms = DEADLINE_MS): D1Database {
-  const store: Pick<D1Database, 'prepare' | 'batch' | 'exec'> = {
-    prepare: (sql) => limited(DB.prepare(sql), deadline_ms),
-    batch: (list) => inTime(() => DB.batch(list.map((statement) => statements.get(statement) ?? statement)), deadline_ms),
-    exec: (sql) => inTime(() => DB.exec(sql), deadline_ms),
+export function storeOf(env: Bound, deadline_ms = DEADLINE_MS): D1Database {
+  const store = inTimeOnly(env.DB, deadline_ms)
+  bound.set(store, { env, deadline_ms })
+  return store
+}
+
+const bound = new WeakMap<D1Database, { env: Bound; deadline_ms: number }>()
+
+/** A database that has packs, by the name of its binding. */
+export type PackDatabase = { name: string; db: D1Database }
+
+/** All databases that have packs; the store itself is the first. */
+export function packDatabases(store: D1Database): [PackDatabase, ...PackDatabase[]] {
+  const { env, deadline_ms } = bound.get(store) ?? {}
+  const more = MORE_NAMES.flatMap((name) => {
+    const db = env?.[name]
+    return db ? [{ name, db: inTimeOnly(db, deadline_ms ?? DEADLINE_MS) }] : []
+  })
+  return [{ name: 'DB', db: store }, ...more]
+}
+
+function inTimeOnly(db: D1Database, deadline_ms: number): D1Database {
+  const limitedDb: Pick<D1Database, 'prepare' | 'batch' | 'exec'> = {
+    prepare: (sql) => limited(db.prepare(sql), deadline_ms),
+    batch: (list) => inTime(() => db.batch(list.map((statement) => statements.get(statement) ?? statement)), deadline_ms),
+    exec: (sql) => inTime(() => db.exec(sql), deadline_ms),
   }
-  return store as D1Database
+  return limitedDb as D1Database
 }
 
 function limited(statement: D1PreparedStatement, deadline_ms: number): D1PreparedStatement {

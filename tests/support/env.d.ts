@@ -9,6 +9,8 @@ declare global {
       TEST_ARCHIVE: R2Bucket
       /** The database of another deployment: tests/support/control-plane.ts. */
       CONTROL_DB: D1Database
+      TEST_EVENTS_DB_1: D1Database
+      TEST_EVENTS_DB_2: D1Database
     }
   }
 }

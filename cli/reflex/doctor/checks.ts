@@ -5,6 +5,10 @@ export type CheckLevel = 'ok' | 'warning' | 'failed'
 export type HealthCheck = { name: string; level: CheckLevel; detail: string; hint: string | null }
 
 type Part = { ok: boolean; duration_ms: number; error: string | null }
+type PackDatabase = { name: string; error: string | null } & Record<
+  'bytes' | 'database_bytes' | 'bytes_per_day' | 'kept_days',
+  number | null
+>
 /** The response of `GET /health/detailed`, as far as it is checked. */
 export type DoctorHealth = {
   database: Part
@@ -16,7 +20,13 @@ export type DoctorHealth = {
   dead_letters: { total: number } | null
   /** Null if the Ledger did not answer; older servers do not report it. */
   ledger?: { bytes: number; retention_days?: number | null } | null
-  retention: { days: number | null; backlog: number; packs?: { most_bytes: number | null; kept_days: number | null } } | null
+  retention: {
+    days: number | null
+    backlog: number
+    packs?: { most_bytes: number | null; kept_days: number | null }
+    /** Older servers do not report them. */
+    databases?: PackDatabase[]
+  } | null
   model: string
   model_error: string | null
   /** The results of model calls; older servers do not report them. */
@@ -147,13 +157,23 @@ function packChecks(
   if (kept_days === null || days === null || kept_days >= days) return []
   const gone = `at this rate the oldest events leave D1 after ${kept_days} days, not ${days}: they take more than ${most_bytes} bytes`
   return [
-    check(
-      'events in D1',
-      'warning',
-      gone,
-      'Raise REFLEX_EVENTS_BYTES up to what D1 holds; an archive keeps what scopes delete (docs/archive.md).',
-    ),
+    check('events in D1', 'warning', gone, 'Raise REFLEX_EVENTS_BYTES up to what D1 holds, or bind another database (docs/operating.md).'),
   ]
+}
+
+const ANOTHER = 'Bind another database of packed events: docs/operating.md says how and when.'
+
+/** Tells how full a database of packs is, and how fast it fills. */
+function databaseCheck({ name, error, bytes, database_bytes, bytes_per_day, kept_days }: PackDatabase): HealthCheck {
+  const title = `events in ${name}`
+  if (error !== null)
+    return check(title, 'failed', error, 'Lists lack its events until it answers. Run npm run deploy if it has no tables.')
+  const mb = (number: number | null) => `${((number ?? 0) / 1e6).toFixed(1)} MB`
+  const rate = bytes_per_day === null ? '' : `, ${mb(bytes_per_day)} a day`
+  const days = kept_days === null ? '' : `, ${kept_days} days fit`
+  const detail = `${mb(bytes)} of packed events${rate}${days}; ${mb(database_bytes)} of ${MOST_BYTES / 1e9} GB in all`
+  // The check of the database's size says so of DB.
+  return check(title, name !== 'DB' && (database_bytes ?? 0) > 0.8 * MOST_BYTES ? 'warning' : 'ok', detail, ANOTHER)
 }
 
 function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger }: DoctorHealth): HealthCheck[] {
@@ -172,6 +192,7 @@ function workChecks({ dead_letters: letters, parked, retention, inboxes, ledger 
   if (retention?.days === null)
     checks.push(check('retention', 'failed', 'REFLEX_RETENTION_DAYS is not valid, so nothing is deleted', 'Set it to a number of days.'))
   if (retention?.packs) checks.push(...packChecks(retention.packs, retention.days))
+  for (const database of retention?.databases ?? []) checks.push(databaseCheck(database))
   if (ledger?.retention_days === null)
     checks.push(
       check('ledger retention', 'failed', 'REFLEX_LEDGER_RETENTION_DAYS is not valid, so nothing leaves', 'Set it to 31 to 36500 days.'),

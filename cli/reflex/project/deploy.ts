@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { databaseId } from '../../deploy/database-id.ts'
+import { databaseId, migratedDatabases } from '../../deploy/database-id.ts'
 import { deployedUrl } from '../../deploy/deployed-url.ts'
 import { CliError, messageOf } from '../../lib/cli-error.ts'
 import { buildDashboard } from '../../lib/dashboard.ts'
@@ -44,13 +44,14 @@ async function wrangler(project: string, args: readonly string[], env: Record<st
 }
 
 async function deploy(project: string): Promise<void> {
-  if (databaseId(readFileSync(join(project, 'wrangler.toml'), 'utf8')) === null) {
+  const toml = readFileSync(join(project, 'wrangler.toml'), 'utf8')
+  if (databaseId(toml) === null) {
     throw new CliError('wrangler.toml has no database_id yet: it still holds the placeholder.', ONCE)
   }
   const folder = temporaryFolder('reflex-deploy-')
   const output = join(folder.path, 'output.ndjson')
   try {
-    await wrangler(project, ['d1', 'migrations', 'apply', 'DB', '--remote'])
+    for (const name of migratedDatabases(toml)) await wrangler(project, ['d1', 'migrations', 'apply', name, '--remote'])
     await wrangler(project, ['deploy'], { WRANGLER_OUTPUT_FILE_PATH: output })
   } catch (error) {
     throw new CliError(messageOf(error), ONCE, error)

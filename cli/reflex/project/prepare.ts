@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { buildDashboard } from '../../lib/dashboard.ts'
+import { migratedDatabases } from '../../deploy/database-id.ts'
 import { wrangler } from '../../lib/wrangler.ts'
 import { configuredKey } from '../../dev/admin-key.ts'
 import { projectFolder } from './folder.ts'
@@ -29,17 +30,18 @@ async function prepareLocal(project: string): Promise<void> {
   if (configuredKey(project) === null) console.log(NO_KEY)
   const state = join(project, '.wrangler/state')
   const mark = join(state, 'migrated')
-  const migrations = migrationsOf(project)
+  const toml = readFileSync(join(project, 'wrangler.toml'), 'utf8')
+  const migrations = migrationsOf(project, toml)
   if (existsSync(mark) && readFileSync(mark, 'utf8') === migrations) return
   console.log('Laying the tables of the local D1 …')
-  await wrangler(['d1', 'migrations', 'apply', 'DB', '--local'], {}, project)
+  for (const name of migratedDatabases(toml)) await wrangler(['d1', 'migrations', 'apply', name, '--local'], {}, project)
   mkdirSync(state, { recursive: true })
   writeFileSync(mark, migrations)
 }
 
-/** The names of the D1 migrations, a line each. */
-function migrationsOf(project: string): string {
-  const [, folder = 'migrations'] = /^migrations_dir *= *"(.+)"/m.exec(readFileSync(join(project, 'wrangler.toml'), 'utf8')) ?? []
+/** The names of the databases and of their migrations, a line each. */
+function migrationsOf(project: string, toml: string): string {
+  const [, folder = 'migrations'] = /^migrations_dir *= *"(.+)"/m.exec(toml) ?? []
   const names = readdirSync(join(project, folder)).filter((name) => name.endsWith('.sql'))
-  return `${names.sort().join('\n')}\n`
+  return `${[...migratedDatabases(toml), ...names.sort()].join('\n')}\n`
 }

@@ -4,7 +4,7 @@ import { scopeName } from '../../core/event.ts'
 import { eventRecord, eventStatuses, loggedEvent, outcomes, partlyQueued, receipts, type EventInput } from '../event-record.ts'
 import { NDJSON, operations, texts } from '../operation.ts'
 import type { Colour, Flag } from '../shown.ts'
-import { paged, pageLimit } from '../paging.ts'
+import { paged, pagedOfPacks, pageLimit } from '../paging.ts'
 import { described } from '../plain-schema.ts'
 import { feedback, judged } from '../feedback.ts'
 import { idPath, instant, scopePath, toolScope } from './shared.ts'
@@ -87,7 +87,7 @@ export const list = operation('get /v1/events', 'listEvents', 'List events, newe
       .regex(/^\d{1,19}$/, 'take the next_cursor of the page before')
       .optional(),
   }),
-  answers: { 200: [paged(loggedEvent), 'A page.'] },
+  answers: { 200: [pagedOfPacks(loggedEvent), 'A page.'] },
   command: {
     usage: 'list',
     flags: [

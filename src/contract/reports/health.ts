@@ -65,6 +65,14 @@ export const readiness = z.object({
       'No model is called: whether it answers is judged by what the calls of scopes did.',
   }),
 })
+const packDatabase = z.object({
+  name: z.string(),
+  error: z.string().nullable().meta({ description: 'Why it does not answer; lists lack its events.' }),
+  bytes: z.int().nullable().meta({ description: 'Of its packed events.' }),
+  database_bytes: z.int().nullable().meta({ description: 'All that it holds. The limit of the platform is 10 GB.' }),
+  bytes_per_day: z.int().nullable().meta({ description: 'What a day of packed events takes; null within the first day.' }),
+  kept_days: z.number().nullable().meta({ description: 'The days of events that fit into REFLEX_EVENTS_BYTES, at this rate.' }),
+})
 const depth = z.object({ scope: z.string(), agent: z.string(), open: z.int() })
 export const health = z.object({
   status: z.enum(['ok', 'degraded']),
@@ -111,13 +119,16 @@ export const health = z.object({
           most_bytes: z
             .number()
             .nullable()
-            .meta({ description: 'REFLEX_EVENTS_BYTES; null if it is invalid, in which case no pack leaves for it.' }),
-          kept_days: z
-            .number()
-            .nullable()
-            .meta({ description: 'The days of events that fit, at the rate until now; null within the first day.' }),
+            .meta({ description: 'REFLEX_EVENTS_BYTES, of one database; null if it is invalid, in which case no pack leaves for it.' }),
+          kept_days: z.number().nullable().meta({
+            description:
+              'The days of events that fit, at the rate until now, in the database that keeps the fewest; null within the first day.',
+          }),
         })
-        .meta({ description: 'Packed events in D1. The oldest leave beyond the bytes.' }),
+        .meta({ description: 'Packed events in all databases. The oldest leave a database beyond the bytes.' }),
+      databases: z
+        .array(packDatabase)
+        .meta({ description: 'Each database with packed events: `DB`, and EVENTS_DB_1 to EVENTS_DB_16 where they are bound.' }),
     })
     .nullable(),
   control_plane: controlPlane

@@ -78,7 +78,9 @@ export const trace = z
     ended_at: time.nullable(),
     duration_ms: z.number().nullable(),
     usage,
-    truncated: z.boolean().describe('True if a log has more entries of this trace than one response reads.'),
+    truncated: z
+      .boolean()
+      .describe('True if a log has more entries of this trace than one response reads, or a database of packed events did not answer.'),
     root: span,
   })
   .meta({ id: 'Trace', description: 'One tree, from the span of the caller to the effects. `running`: a span has not ended.' })

@@ -6,7 +6,7 @@ import type { deployment } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
 import type { DeploymentFeature } from '../../events/deployment.ts'
 import { databaseBytes, schemaOf } from './schema-check.ts'
-import { storeOf } from '../../store/store.ts'
+import { MORE_NAMES, storeOf } from '../../store/store.ts'
 import { SHORTEST_REDACTION_SECRET } from '../../traces/keyed-hash.ts'
 import { secretHosts } from '../../tools/tool-secrets.ts'
 
@@ -30,7 +30,7 @@ export async function deploymentReport(
   return {
     time: new Date(now).toISOString(),
     bindings: {
-      present: [...REQUIRED, ...OPTIONAL].filter(has),
+      present: [...REQUIRED, ...OPTIONAL, ...MORE_NAMES].filter(has),
       missing: REQUIRED.filter((name) => !has(name)),
       unused: OPTIONAL.filter((name) => !has(name)),
     },

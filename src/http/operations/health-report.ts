@@ -1,5 +1,6 @@
 import { and, count, desc, isNotNull, max, min, sum } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/d1'
+import { messageOf } from '../../base/error-text.ts'
 import { isoOrNull } from '../../base/time.ts'
 import type { ModelCallReport } from '../../contract/reports/health.ts'
 import type { Env } from '../../env.ts'
@@ -8,7 +9,8 @@ import { retentionBacklog, within } from '../../store/events.ts'
 import { overduePacks } from '../../store/packs/merge.ts'
 import { deadLetters, scopes } from '../../store/schema.ts'
 import { IS_OPEN, IS_PARKED } from '../../store/scopes.ts'
-import { storeOf } from '../../store/store.ts'
+import { packDatabases, storeOf, type PackDatabase } from '../../store/store.ts'
+import { databaseBytes } from './schema-check.ts'
 
 const LARGEST = 5
 
@@ -125,13 +127,25 @@ const DAY_MS = 86_400_000
 export async function retentionReport(env: Env, now: number) {
   const days = valid(() => retentionDays(env))
   const { events, oldest } = await retentionBacklog(storeOf(env), days === null ? 0 : now - days * DAY_MS)
-  const { bytes, oldest: first } = await overduePacks(storeOf(env), 0)
   const most_bytes = valid(() => eventsBytes(env))
-  const age_days = first === null ? 0 : (now - first) / DAY_MS
-  // A day at least tells a rate.
-  const kept_days = most_bytes === null || age_days < 1 || bytes === 0 ? null : (most_bytes * age_days) / bytes
-  const packs = { bytes, most_bytes, kept_days: kept_days === null ? null : Math.round(kept_days * 10) / 10 }
-  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString(), packs }
+  const databases = await Promise.all(packDatabases(storeOf(env)).map((one) => packReport(one, { now, most_bytes })))
+  const times = databases.flatMap(({ kept_days }) => kept_days ?? [])
+  const bytes = databases.reduce((sum, one) => sum + (one.bytes ?? 0), 0)
+  const packs = { bytes, most_bytes, kept_days: times.length === 0 ? null : Math.min(...times) }
+  return { days, backlog: events, oldest: oldest === null ? null : new Date(oldest).toISOString(), packs, databases }
+}
+
+/** The packs in one database. A day at least tells a rate. */
+async function packReport({ name, db }: PackDatabase, { now, most_bytes }: { now: number; most_bytes: number | null }) {
+  try {
+    const [{ bytes, oldest }, database_bytes] = await Promise.all([overduePacks(db, 0), databaseBytes(db)])
+    const age_days = oldest === null ? 0 : (now - oldest) / DAY_MS
+    const has_rate = age_days >= 1 && bytes > 0
+    const kept_days = most_bytes === null || !has_rate ? null : Math.round(((most_bytes * age_days) / bytes) * 10) / 10
+    return { name, error: null, bytes, database_bytes, bytes_per_day: has_rate ? Math.round(bytes / age_days) : null, kept_days }
+  } catch (error) {
+    return { name, error: messageOf(error), bytes: null, database_bytes: null, bytes_per_day: null, kept_days: null }
+  }
 }
 
 function valid(read: () => number): number | null {

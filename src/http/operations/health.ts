@@ -42,7 +42,9 @@ async function report(c: Context<AuthEnv>) {
     Promise.all(features.map(async (feature) => feature.health?.(env, scopes).catch(() => null))),
   ])
   const { ledger = null, skills = null, control_plane = null } = Object.assign({}, ...told) as Awaited<ReturnType<Told>>
-  const is_whole = ok && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent' && !facts?.bindings.missing.length
+  const has_all = retention?.databases.every(({ error }) => error === null) !== false
+  const is_whole =
+    ok && has_all && control_plane?.status !== 'degraded' && model_calls?.status !== 'silent' && !facts?.bindings.missing.length
   const status = is_whole ? ('ok' as const) : ('degraded' as const)
   const { database, queue } = found
   const model = modelName(env)

@@ -1,7 +1,8 @@
 import { nameOf, withoutRow } from '../queued.ts'
 import { HASH_DIGITS, packHash, type PackedEvent } from './format.ts'
 import { INDEX_LEVELS, indexPlace, INDEX_SLOT, ENTRY_BYTES, NAME_DIGITS } from './index-place.ts'
-import { eachOnce, FULL, readPacks } from './rows.ts'
+import { packDatabases } from '../store.ts'
+import { askPacks, eachOnce, FULL, packKey, readPacksAt, type PackAt } from './rows.ts'
 
 /** Packs that one hash may have in a row of the index. */
 const MOST_PACKS = 500
@@ -42,37 +43,50 @@ type LookUp = {
   /** No more packs are read once so many events are found. */
   most?: number
   damaged?: Set<string>
+  /** Takes the names of databases that do not answer; without it the look-up fails. */
+  missing?: Set<string> | undefined
 }
 
 /** The wanted packed events with one of these ids, or of one of these traces, older packs first. */
-async function packedWith(db: D1Database, texts: readonly string[], { since = 0, most = Infinity, ...read }: LookUp) {
+async function packedWith(store: D1Database, texts: readonly string[], { since = 0, most = Infinity, ...read }: LookUp) {
   const found: PackedEvent[] = []
   const asked = new Set<string>()
   for (let isWhole = false; !isWhole;) {
     isWhole = true
-    const ids = (await allPacksWith(db, texts, since)).filter((id) => !asked.has(id))
-    for (let from = 0; from < ids.length && found.length < most; from += READ_AT_ONCE) {
-      const some = ids.slice(from, from + READ_AT_ONCE)
-      const packs = await readPacks(db, some, read)
-      found.push(...Array.from(packs.values()).flat())
-      for (const id of some) asked.add(id)
+    const packs = (await allPacksWith(store, texts, { since, missing: read.missing })).filter((pack) => !asked.has(packKey(pack)))
+    for (let from = 0; from < packs.length && found.length < most; from += READ_AT_ONCE) {
+      const some = packs.slice(from, from + READ_AT_ONCE)
+      const events = await readPacksAt(some, read)
+      found.push(...Array.from(events.values()).flat())
+      for (const pack of some) asked.add(packKey(pack))
       // The events of a pack that is gone may be in the one that it has merged into.
-      isWhole &&= some.every((id) => packs.has(id))
+      isWhole &&= some.every((pack) => events.has(packKey(pack)))
     }
   }
   return eachOnce(found)
 }
 
-async function allPacksWith(db: D1Database, texts: readonly string[], since: number): Promise<string[]> {
-  const ids = new Set<string>()
-  for (let from = 0; from < texts.length; from += ASKED_AT_ONCE)
-    for (const id of await packsWith(db, texts.slice(from, from + ASKED_AT_ONCE), since)) ids.add(id)
-  return [...ids].toSorted((one, other) => Number((BigInt(one) % FULL) - (BigInt(other) % FULL)))
+/** The packs of all databases, which are asked at once, in the order of age. */
+async function allPacksWith(
+  store: D1Database,
+  texts: readonly string[],
+  { since, missing }: { since: number; missing: Set<string> | undefined },
+): Promise<PackAt[]> {
+  const found = packDatabases(store).map(async (at) => {
+    const ids = new Set<string>()
+    for (let from = 0; from < texts.length; from += ASKED_AT_ONCE) {
+      const some = texts.slice(from, from + ASKED_AT_ONCE)
+      for (const id of (await askPacks(at, missing, (db) => packsWith(db, some, since))) ?? []) ids.add(id)
+    }
+    return Array.from(ids, (id) => ({ at, id }))
+  })
+  const order = ({ id }: PackAt) => BigInt(id) % FULL
+  return (await Promise.all(found)).flat().toSorted((one, other) => Number(order(one) - order(other)))
 }
 
 /** The packed events of this id in all scopes, unless a row has them. */
-export const packedById = async (db: D1Database, id: string): Promise<PackedEvent[]> =>
-  withoutRow(db, await packedWith(db, [id], { isWanted: (event) => event.id === id }))
+export const packedById = async (store: D1Database, id: string, missing?: Set<string>): Promise<PackedEvent[]> =>
+  withoutRow(store, await packedWith(store, [id], { missing, isWanted: (event) => event.id === id }))
 
 /**
  * The packed events of these traces, accepted at `since` or later, that no row has and the caller
@@ -81,7 +95,7 @@ export const packedById = async (db: D1Database, id: string): Promise<PackedEven
 export async function packedByTrace(
   db: D1Database,
   trace_ids: readonly string[],
-  { isWanted, ...bounds }: { since: number; most: number; isWanted: (event: PackedEvent) => boolean },
+  { isWanted, ...bounds }: Required<Pick<LookUp, 'since' | 'most' | 'isWanted'>> & Pick<LookUp, 'missing'>,
 ): Promise<PackedEvent[]> {
   const asked = new Set(trace_ids)
   return withoutRow(db, await packedWith(db, trace_ids, { ...bounds, isWanted: (event) => asked.has(event.trace_id) && isWanted(event) }))
@@ -95,13 +109,13 @@ export async function packedByTrace(
 export async function packedAmong(
   db: D1Database,
   events: readonly { scope: string; id: string }[],
-  since?: number,
+  { since, missing }: Pick<LookUp, 'since' | 'missing'> = {},
 ): Promise<Map<string, PackedEvent>> {
   const asked = new Set(events.map(nameOf))
   const found = await packedWith(
     db,
     events.map(({ id }) => id),
-    { since, isWanted: (event) => asked.has(nameOf(event)), damaged: new Set() },
+    { since, missing, isWanted: (event) => asked.has(nameOf(event)), damaged: new Set() },
   )
   return new Map(found.toSorted((one, other) => one.accepted_at - other.accepted_at).map((event) => [nameOf(event), event]))
 }

@@ -3,6 +3,7 @@ import { ENTRY_BYTES, FAN_OUT, INDEX_LEVELS, INDEX_SLOT, NAME_DIGITS, indexPlace
 import { hashesOf, HASH_DIGITS, type PackedEvent } from './format.ts'
 import { dayOf, eachOnce, FULL, idFrom, inOrder, packStatement, readPacks } from './rows.ts'
 import { BITS, seqAt } from '../queued.ts'
+import { packDatabases } from '../store.ts'
 
 /** A pack that has one of these is full: it is indexed, and merged no more. */
 const FULL_PACK = { events: 1024, bytes: 400_000, raw_bytes: 4_000_000 }
@@ -14,7 +15,7 @@ const MOST_LOOKED_AT = 4000
 const MOST_MERGED = 64
 /** A run ends after so many merges, or so much time. */
 const MOST_MERGES = 50
-const MOST_MS = 5000
+export const MERGE_MS = 5000
 /** SQL for the size of a pack. */
 const BYTES = 'octet_length(data) + coalesce(octet_length(hashes), 0)'
 
@@ -33,7 +34,7 @@ const levelOfPack = ({ events }: Small): number => Math.floor(Math.log(events) /
  * of D1: the new pack is there when the others are gone. Packs of two days stay apart, since
  * retention deletes whole ones. Returns the number of merges.
  */
-export async function mergePacks(db: D1Database, now: number, most_ms = MOST_MS): Promise<number> {
+export async function mergePacks(db: D1Database, now: number, most_ms = MERGE_MS): Promise<number> {
   const damaged = new Set<string>()
   const end = Date.now() + most_ms
   let merges = 0
@@ -222,10 +223,15 @@ export async function forgetPacksBeyond(db: D1Database, most_bytes: number, limi
   return dropPacks(db, results, 0)
 }
 
-/** The first place of the oldest packed event's time, as text: no row before it hides an event. */
-export async function oldestPacked(db: D1Database): Promise<string | null> {
-  const row = await db.prepare('SELECT CAST(min(first) AS TEXT) AS first FROM packs').first<{ first: string | null }>()
-  return row?.first ? String(idFrom(BigInt(row.first))) : null
+/**
+ * The first place of the oldest packed event's time in all databases, as text: no row before it
+ * hides an event.
+ */
+export async function oldestPacked(store: D1Database): Promise<string | null> {
+  const sql = 'SELECT CAST(min(first) AS TEXT) AS first FROM packs'
+  const rows = await Promise.all(packDatabases(store).map(({ db }) => db.prepare(sql).first<{ first: string | null }>()))
+  const firsts = rows.flatMap((row) => (row?.first ? [idFrom(BigInt(row.first))] : []))
+  return firsts.length === 0 ? null : String(firsts.reduce((least, first) => (first < least ? first : least)))
 }
 
 type Kept = { events: number; oldest: number | null; bytes: number }

@@ -3,7 +3,8 @@ import { patternMatchesSql } from '../../contract/principal.ts'
 import type { EventFilter } from '../event-filter.ts'
 import type { PackedEvent } from './format.ts'
 import { SLOT, withoutRow } from '../queued.ts'
-import { eachOnce, FULL, idFrom, inOrder, readPacks } from './rows.ts'
+import { packDatabases } from '../store.ts'
+import { askPacks, eachOnce, FULL, idFrom, inOrder, packKey, readPacksAt, type PackAt } from './rows.ts'
 
 /** A page unpacks no more, however few match: its cursor continues there. */
 const MOST_LOOKED_AT = { events: 20_000, raw_bytes: 32_000_000 }
@@ -23,10 +24,12 @@ type Asked = Pick<EventFilter, 'patterns' | 'scope' | 'types' | 'status'> & {
   /** The page has the first of the events for which it is the same. */
   oncePer?: (event: PackedEvent) => string
   sizeOf?: (event: PackedEvent) => number
+  /** Takes the names of databases that do not answer: the page lacks their events. */
+  missing?: Set<string> | undefined
 }
 /** `reach`: a cursor before which the page has all; null at the end. */
 export type PackedPage = { events: PackedEvent[]; reach: bigint | null }
-type Head = { id: string; edge: bigint; events: number; bytes: number; raw_bytes: number }
+type Head = PackAt & { edge: bigint; events: number; bytes: number; raw_bytes: number }
 
 /** Packed events that no row hides, in order, and one more than `most` or `page_bytes` allow. */
 export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPage> {
@@ -54,20 +57,19 @@ export async function packedPage(db: D1Database, asked: Asked): Promise<PackedPa
     const isTired = looked.events >= MOST_LOOKED_AT.events || looked.raw_bytes >= MOST_LOOKED_AT.raw_bytes
     if (isTired || heads[0]?.id === '') return { events: shown, reach: cursorAt(edge, asked) }
     const some = nextOf(heads)
-    const packs = await readPacks(
-      db,
-      some.map(({ id }) => id),
-      { isWanted: (event) => event.seq > asked.after && event.seq < asked.before && asked.isWanted(event) },
-    )
-    for (const { id, events, raw_bytes } of some) {
-      opened.add(id)
-      looked.events += events
-      looked.raw_bytes += raw_bytes
+    const packs = await readPacksAt(some, {
+      missing: asked.missing,
+      isWanted: (event) => event.seq > asked.after && event.seq < asked.before && asked.isWanted(event),
+    })
+    for (const head of some) {
+      opened.add(packKey(head))
+      looked.events += head.events
+      looked.raw_bytes += head.raw_bytes
     }
     const isNew = (event: PackedEvent) => settled === undefined || way(settled, event) < 0
     held = eachOnce([...held, ...Array.from(packs.values()).flat().filter(isNew)]).toSorted(way)
     // The events of a pack that is gone may be in the one that it has merged into.
-    if (packs.size < some.length) heads = (await headsOf(db, asked)).filter(({ id }) => !opened.has(id))
+    if (packs.size < some.length) heads = (await headsOf(db, asked)).filter((head) => !opened.has(packKey(head)))
   }
 }
 
@@ -111,8 +113,18 @@ function nextOf(heads: Head[]): Head[] {
   return heads.splice(0, end === -1 ? heads.length : end)
 }
 
-/** The packs that may have what is asked for. One without an id stands for those that follow. */
-async function headsOf(db: D1Database, { patterns, scope, types, status, after, before, rising }: Asked): Promise<Head[]> {
+/** The packs of all databases that may have what is asked for, in the order of the list. */
+async function headsOf(store: D1Database, asked: Asked): Promise<Head[]> {
+  const found = packDatabases(store).map(async (at) => {
+    const heads = await askPacks(at, asked.missing, (db) => headsIn(db, asked))
+    return heads?.map((head) => ({ at, ...head })) ?? []
+  })
+  const isBefore = (one: bigint, other: bigint) => (asked.rising ? one < other : one > other)
+  return (await Promise.all(found)).flat().toSorted((one, other) => (one.edge === other.edge ? 0 : isBefore(one.edge, other.edge) ? -1 : 1))
+}
+
+/** The packs of one database. One without an id stands for all that follow. */
+async function headsIn(db: D1Database, { patterns, scope, types, status, after, before, rising }: Asked): Promise<Omit<Head, 'at'>[]> {
   const has = (column: string, condition: string) =>
     `(${column} IS NULL OR EXISTS (SELECT 1 FROM json_each(${column}) AS named WHERE ${condition}))`
   const matches = `EXISTS (SELECT 1 FROM json_each(?4) WHERE ${patternMatchesSql('named.value')})`
@@ -145,7 +157,7 @@ async function headsOf(db: D1Database, { patterns, scope, types, status, after, 
       String(least),
       String(FULL + least),
     )
-    .all<Omit<Head, 'edge'> & { edge: string }>()
+    .all<Omit<Head, 'at' | 'edge'> & { edge: string }>()
   const heads = results.map((head) => ({ ...head, edge: BigInt(head.edge) }))
   if (rising) return [...heads.slice(0, MOST_PACKS - 1), ...heads.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '' }))]
   const { true: ofFull = [], false: ofSmall = [] } = Object.groupBy(heads, ({ id }) => `${BigInt(id) >= FULL}` as const)
@@ -153,5 +165,5 @@ async function headsOf(db: D1Database, { patterns, scope, types, status, after, 
   const rests = [ofFull, ofSmall].flatMap((some) =>
     some.slice(MOST_PACKS - 1).map((head) => ({ ...head, id: '', edge: idFrom(head.edge) + SLOT - 1n })),
   )
-  return [...rests, ...heads].toSorted((one, other) => (one.edge === other.edge ? 0 : one.edge < other.edge ? 1 : -1))
+  return [...rests, ...heads]
 }

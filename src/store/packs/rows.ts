@@ -1,5 +1,6 @@
 import { warn } from '../../base/warn.ts'
 import { msOf, nameOf, PLACE_BIT, SLOT } from '../queued.ts'
+import type { PackDatabase } from '../store.ts'
 import { packHash, encodePack, hashesOf, decodePack, PackDamaged, type PackedEvent } from './format.ts'
 
 /**
@@ -83,6 +84,48 @@ export function eachOnce(events: readonly PackedEvent[]): PackedEvent[] {
     if ((once.get(key)?.kinds ?? 0) <= event.kinds) once.set(key, event)
   }
   return [...once.values()]
+}
+
+/** A pack in one of the databases. */
+export type PackAt = { at: PackDatabase; id: string }
+export const packKey = ({ at, id }: PackAt): string => `${at.name} ${id}`
+
+/**
+ * Asks a database. Returns undefined if it does not answer and `missing` can take its name; without
+ * the store itself there is no answer at all.
+ */
+export async function askPacks<Answer>(
+  { name, db }: PackDatabase,
+  missing: Set<string> | undefined,
+  ask: (db: D1Database) => Promise<Answer>,
+): Promise<Answer | undefined> {
+  if (missing?.has(name)) return undefined
+  try {
+    return await ask(db)
+  } catch (error) {
+    if (!missing || name === 'DB' || error instanceof PackDamaged) throw error
+    missing.add(name)
+    warn({ message: 'a database of packs does not answer: its events are left out', database: name, error })
+    return undefined
+  }
+}
+
+/** As `readPacks`, of all databases, by `packKey`. What does not answer has no events. */
+export async function readPacksAt(
+  packs: readonly PackAt[],
+  read: Read & { missing?: Set<string> | undefined } = {},
+): Promise<Map<string, PackedEvent[]>> {
+  const some = await Promise.all(
+    Array.from(
+      Map.groupBy(packs, (pack) => pack.at),
+      async ([at, of]): Promise<[string, PackedEvent[]][]> => {
+        const ids = of.map(({ id }) => id)
+        const found = await askPacks(at, read.missing, (db) => readPacks(db, ids, read))
+        return found ? Array.from(found, ([id, events]) => [packKey({ at, id }), events]) : of.map((pack) => [packKey(pack), []])
+      },
+    ),
+  )
+  return new Map(some.flat())
 }
 
 /** `damaged` takes the ids of packs that cannot be read. */

@@ -1,19 +1,54 @@
 import { jsonChunks } from '../../base/json.ts'
-import type { PackedEvent } from './format.ts'
+import { warn } from '../../base/warn.ts'
+import { nameOf } from '../queued.ts'
+import { packDatabases } from '../store.ts'
+import { packHash, type PackedEvent } from './format.ts'
 import { dayOf, inOrder, packStatement } from './rows.ts'
 
 /** Characters of payloads in a pack: their compressed bytes fit into a parameter of SQL. */
 const MOST_CHARACTERS = 600_000
 
-/** The statements of a batch that packs events. */
-export function packEvents(db: D1Database, events: readonly PackedEvent[]): D1PreparedStatement[] {
+/**
+ * Packs events, in one of the databases, after the statements of the store, which has the rows of
+ * events. A pack that another database has refused is written to the store. If the process dies in
+ * between, or an answer is lost, whoever has the events packs them again: each has its place in
+ * both packs.
+ */
+export async function packEvents(
+  store: D1Database,
+  events: readonly PackedEvent[],
+  statements: readonly D1PreparedStatement[] = [],
+): Promise<void> {
+  const packsIn = (db: D1Database) => portionsOf(events).map((portion) => packStatement(db, portion))
+  const is_elsewhere = await packElsewhere(store, events, packsIn)
   const known = jsonChunks(
     events.map(({ id, scope, revision, log_from, kinds, skills }) => JSON.stringify({ id, scope, revision, log_from, kinds, skills })),
   )
-  return [
-    ...portionsOf(events).map((portion) => packStatement(db, portion)),
-    ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => db.prepare(sql).bind(chunk))),
-  ]
+  await store.batch([
+    ...statements,
+    ...(is_elsewhere ? [] : packsIn(store)),
+    ...known.flatMap((chunk) => [DROP_OLDER, ADD_TRAITS, DROP_LETTERS].map((sql) => store.prepare(sql).bind(chunk))),
+  ])
+}
+
+/** Returns false if the store is to have the packs. */
+async function packElsewhere(
+  store: D1Database,
+  events: readonly PackedEvent[],
+  packsIn: (db: D1Database) => D1PreparedStatement[],
+): Promise<boolean> {
+  const databases = packDatabases(store)
+  const [first] = events
+  if (databases.length === 1 || !first) return false
+  const chosen = databases[Number(BigInt(`0x${packHash(nameOf(first))}`) % BigInt(databases.length))]
+  if (!chosen || chosen.db === store) return false
+  try {
+    await chosen.db.batch(packsIn(chosen.db))
+    return true
+  } catch (error) {
+    warn({ message: 'a database of packs does not answer: DB has the pack instead', database: chosen.name, error })
+    return false
+  }
 }
 
 function portionsOf(events: readonly PackedEvent[]): PackedEvent[][] {

@@ -2,6 +2,7 @@ import { bitOf, kindsIn, PARTIAL, type SpanKind, type TraceStatus, type TraceSum
 import { coveredBy, covers } from '../event-filter.ts'
 import { packedByTrace } from '../packs/find.ts'
 import type { PackedEvent } from '../packs/format.ts'
+import { namesOf } from '../packs/missing.ts'
 import { packedPage } from '../packs/page.ts'
 import { msOf, nameOf, seqAt } from '../queued.ts'
 import { jsonChunks } from '../../base/json.ts'
@@ -98,11 +99,11 @@ export async function eventsOfTraces(
   db: D1Database,
   trace_ids: readonly string[],
   patterns: readonly string[],
-  since = 0,
+  { since = 0, missing }: { since?: number; missing?: Set<string> } = {},
 ): Promise<TraceEvent[]> {
   // Packs first: an event that changes in between is then there twice, and its row is shown.
   const isWanted = ({ scope }: PackedEvent): boolean => covers(patterns, scope)
-  const packed = await packedByTrace(db, trace_ids, { since, most: MOST_EVENTS, isWanted })
+  const packed = await packedByTrace(db, trace_ids, { since, missing, most: MOST_EVENTS, isWanted })
   const asked = JSON.stringify(trace_ids.map((trace_id) => [trace_id, ...rangeOf(trace_id)]))
   const covered = patterns.includes('*') ? '?2 IS NOT NULL' : coveredBy('?2')
   const sql = `SELECT CAST(seq AS TEXT) AS key, * FROM (
@@ -194,9 +195,13 @@ function conditions(of: string, source: Source, { patterns, scope, agent, kind, 
 }
 
 /** Traces by their newest matching event, or else call, newest first. */
-export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ items: TraceSummary[]; next_cursor: string | null }> {
+export async function listTraces(
+  db: D1Database,
+  query: TraceQuery,
+): Promise<{ items: TraceSummary[]; next_cursor: string | null; missing?: string[] }> {
   const { patterns, limit } = query
-  const packed = await packedPageOf(db, query)
+  const missing = new Set<string>()
+  const packed = await packedPageOf(db, query, missing)
   const pages = [packed, ...(await Promise.all([pageOf(db, 'events', query), pageOf(db, 'calls', query)]))]
   // A source that stopped before its end has not shown its rows below that place.
   const reached = pages.flatMap(({ next }) => (next === null ? [] : [BigInt(next)]))
@@ -210,7 +215,10 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
   const shown = end === -1 ? rows : rows.slice(0, end)
   const next_cursor = rows.length > shown.length ? (shown.at(-1)?.key ?? null) : floor === -1n ? null : String(floor)
   const ids = [...new Set(shown.map(({ trace_id }) => trace_id))]
-  const [found, called] = await Promise.all([eventsOfTraces(db, ids, patterns, startOf(shown)), callsOfTraces(db, ids, patterns)])
+  const [found, called] = await Promise.all([
+    eventsOfTraces(db, ids, patterns, { since: startOf(shown), missing }),
+    callsOfTraces(db, ids, patterns),
+  ])
   const events = Map.groupBy(found, ({ trace_id }) => trace_id)
   const calls = Map.groupBy(called, ({ trace_id }) => trace_id)
   const isListed = (event: TraceEvent) => matches(event, query)
@@ -226,7 +234,7 @@ export async function listTraces(db: D1Database, query: TraceQuery): Promise<{ i
     listed.add(trace_id)
     return summaryOf(trace_id, of, calls.get(trace_id) ?? [])
   })
-  return { items, next_cursor }
+  return { items, next_cursor, ...namesOf(missing) }
 }
 
 const DAY_MS = 86_400_000
@@ -257,14 +265,14 @@ function matches(event: TraceEvent, { scope, agent, kind, status, skill, since, 
 type TraceRow = { key: string; trace_id: string; source: Source }
 
 /** The packed events that match, as rows. */
-async function packedPageOf(db: D1Database, query: TraceQuery): Promise<Page> {
+async function packedPageOf(db: D1Database, query: TraceQuery, missing: Set<string>): Promise<Page> {
   const { status, patterns, scope, limit } = query
   if (status !== undefined && status !== 'ok' && status !== 'partial') return { rows: [], next: null }
   const { since, before } = boundsOf(query)
   const isWanted = (event: PackedEvent) =>
     covers(patterns, event.scope) && matches(traceEvent(event), { ...query, since: undefined, until: undefined })
   const bounds = { after: BigInt(since) - 1n, before: BigInt(before), rising: false }
-  const asked = { patterns, scope, types: undefined, status: undefined, ...bounds, most: limit, isWanted }
+  const asked = { patterns, scope, types: undefined, status: undefined, ...bounds, most: limit, isWanted, missing }
   // A trace is listed by its newest event, and the others need no place on the page.
   const { events, reach } = await packedPage(db, { ...asked, oncePer: ({ trace_id }) => trace_id })
   const rows = events.map(({ seq, trace_id }) => ({ key: String(seq), trace_id, source: 'events' as const }))

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { databaseId } from '../../../cli/deploy/database-id.ts'
+import { databaseId, migratedDatabases } from '../../../cli/deploy/database-id.ts'
 import { deployedUrl } from '../../../cli/deploy/deployed-url.ts'
 import { adminKey } from '../../../cli/dev/admin-key.ts'
 import { welcome } from '../../../cli/dev/welcome.ts'
@@ -45,6 +45,11 @@ describe('deploying', () => {
     expect(databaseId('[[d1_databases]]\n  database_id = "5f3c0b9e-0000-4000-8000-000000000000"\n')).toBe(
       '5f3c0b9e-0000-4000-8000-000000000000',
     )
+  })
+
+  test('applies the migrations to each database of packed events, too', () => {
+    const more = '[[d1_databases]]\nbinding = "EVENTS_DB_2"\n# binding = "EVENTS_DB_3"\n[[r2_buckets]]\nbinding = "ARCHIVE"\n'
+    expect(migratedDatabases(`${readFileSync('wrangler.toml', 'utf8')}\n${more}`)).toEqual(['DB', 'EVENTS_DB_2'])
   })
 
   test('this repository holds the placeholder', () => {

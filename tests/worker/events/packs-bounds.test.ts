@@ -51,7 +51,7 @@ test('a search for the events of a page of notes fits into the 2 MB that D1 take
   const db = { prepare: (sql: string) => measured(env.DB.prepare(sql)), batch: (list: D1PreparedStatement[]) => env.DB.batch(list) }
   // A page of the sweep: 100 batches, of a request with 100 events each.
   const events = Array.from({ length: 10_000 }, (_, index) => ({ scope: 'a', id: `id-${index}` }))
-  await packedAmong(db as unknown as D1Database, events, START)
+  await packedAmong(db as unknown as D1Database, events, { since: START })
   expect(largest).toBeLessThan(2_000_000)
 })
 

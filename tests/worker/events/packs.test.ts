@@ -12,6 +12,8 @@ import { retentionReport } from '../../../src/http/operations/health-report.ts'
 import { newBatchId, noteQueued, seqAt } from '../../../src/store/queued.ts'
 import { replicateEvents, type Report } from '../../../src/store/replicate.ts'
 import { eventsOfTraces, listTraces } from '../../../src/store/traces/traces.ts'
+import { packDatabases, storeOf } from '../../../src/store/store.ts'
+import { severalDatabases } from '../../support/pack-databases.ts'
 import { assertProperty } from '../../support/property.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
 import { sweep } from '../../support/sweep.ts'
@@ -22,11 +24,18 @@ const DAY_MS = 86_400_000
 const START = Math.floor(Date.now() / DAY_MS) * DAY_MS - 3 * DAY_MS + DAY_MS / 2
 const ALL = ['*']
 
-const clear = () =>
-  env.DB.exec('DELETE FROM events; DELETE FROM packs; DELETE FROM pack_index; DELETE FROM queued; DELETE FROM dead_letters')
-beforeEach(clear)
+/** The databases that these functions use. */
+let store: D1Database = env.DB
+const clear = async () => {
+  const tables = ['events', 'packs', 'pack_index', 'queued', 'dead_letters']
+  for (const { db } of packDatabases(store)) await db.exec(tables.map((table) => `DELETE FROM ${table}`).join(';'))
+}
+beforeEach(async () => {
+  store = env.DB
+  await clear()
+})
 
-const write = (scope: string, reports: Report[], least_packed = 1) => replicateEvents(env.DB, reports, scopeRow(scope), { least_packed })
+const write = (scope: string, reports: Report[], least_packed = 1) => replicateEvents(store, reports, scopeRow(scope), { least_packed })
 const packsOf = async () =>
   (await env.DB.prepare('SELECT events FROM packs ORDER BY id').all<{ events: number }>()).results.map(({ events }) => events)
 const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${table}`).first<number>('n')
@@ -34,7 +43,7 @@ const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${tab
 async function listed(filter: Partial<EventFilter> = {}, { limit = 100, rising = false } = {}): Promise<EventListing[]> {
   const items: EventListing[] = []
   for (let cursor: string | null | undefined; cursor !== null;) {
-    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(env.DB, { patterns: ALL, ...filter, limit, rising, cursor })
+    const page: Awaited<ReturnType<typeof listEvents>> = await listEvents(store, { patterns: ALL, ...filter, limit, rising, cursor })
     expect(page.next_cursor).not.toBe(cursor)
     items.push(...page.items)
     cursor = page.next_cursor
@@ -44,7 +53,7 @@ async function listed(filter: Partial<EventFilter> = {}, { limit = 100, rising =
 
 async function replayed(): Promise<Event[]> {
   const events: Event[] = []
-  for await (const event of replayEvents(env.DB, { patterns: ALL })) events.push(event)
+  for await (const event of replayEvents(store, { patterns: ALL })) events.push(event)
   return events
 }
 
@@ -447,62 +456,70 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('bury'), at: nat }),
 )
 
-test('after any steps each event is once in each list, as its newest report has it', async () => {
-  const steps = fc.array(act, { minLength: 3, maxLength: 25 })
-  const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
-    await clear()
-    const model = new Map<string, { event: Event; report: Report }>()
-    const nths = new Map<string, number>()
-    const batches: { scope: string; reports: Report[] }[] = []
-    let at = START
-    const apply = async (one: Act) => {
-      const known = [...model.values()]
-      const chosen = 'at' in one ? known[one.at % known.length] : undefined
-      if (one.do === 'accept') {
-        const scope = `s/${one.scope}`
-        const reports = Array.from({ length: one.events }, (_, index) => {
-          const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
-          const nth = (nths.get(scope) ?? 0) + 1
-          nths.set(scope, nth)
-          const report = reportOf(event, { nth: one.packs ? nth : null, status: index % 4 === 0 ? 'ignored' : 'completed' })
-          model.set(event.id, { event, report })
-          return report
-        })
-        batches.push({ scope, reports })
-        // The note of what was sent stays until the sweep; the time of its batch may be later.
-        const note = { id: `${BigInt(seqAt(at + 300 * one.note)) + BigInt(batches.length)}`, events: eventsOf(reports) }
-        if (one.note >= 0) await noteQueued(env.DB, [note], START)
-        await write(scope, reports)
-      } else if (one.do === 'change' && chosen) {
-        const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }
-        model.set(chosen.event.id, { ...chosen, report })
-        await write(chosen.event.scope, [report])
-      } else if (one.do === 'repeat') {
-        const batch = batches[one.at % batches.length]
-        // A batch that D1 took without an answer is sent again as rows; or it arrives twice.
-        if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
-      } else if (one.do === 'merge') {
-        await mergePacks(env.DB, at + one.days * DAY_MS)
-      } else if (one.do === 'bury' && chosen) {
-        await addDeadLetters(env.DB, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+test.each([
+  ['one database', async () => env.DB, 'store/packs: any steps'],
+  ['three databases', async () => storeOf(await severalDatabases()), 'store/packs: any steps in three databases'],
+] as const)(
+  'after any steps in %s each event is once in each list, as its newest report has it',
+  async (_, open, name) => {
+    store = await open()
+    const steps = fc.array(act, { minLength: 3, maxLength: 25 })
+    const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
+      await clear()
+      const model = new Map<string, { event: Event; report: Report }>()
+      const nths = new Map<string, number>()
+      const batches: { scope: string; reports: Report[] }[] = []
+      let at = START
+      const apply = async (one: Act) => {
+        const known = [...model.values()]
+        const chosen = 'at' in one ? known[one.at % known.length] : undefined
+        if (one.do === 'accept') {
+          const scope = `s/${one.scope}`
+          const reports = Array.from({ length: one.events }, (_, index) => {
+            const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
+            const nth = (nths.get(scope) ?? 0) + 1
+            nths.set(scope, nth)
+            const report = reportOf(event, { nth: one.packs ? nth : null, status: index % 4 === 0 ? 'ignored' : 'completed' })
+            model.set(event.id, { event, report })
+            return report
+          })
+          batches.push({ scope, reports })
+          // The note of what was sent stays until the sweep; the time of its batch may be later.
+          const note = { id: `${BigInt(seqAt(at + 300 * one.note)) + BigInt(batches.length)}`, events: eventsOf(reports) }
+          if (one.note >= 0) await noteQueued(store, [note], START)
+          await write(scope, reports)
+        } else if (one.do === 'change' && chosen) {
+          const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }
+          model.set(chosen.event.id, { ...chosen, report })
+          await write(chosen.event.scope, [report])
+        } else if (one.do === 'repeat') {
+          const batch = batches[one.at % batches.length]
+          // A batch that D1 took without an answer is sent again as rows; or it arrives twice.
+          if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
+        } else if (one.do === 'merge') {
+          for (const { db } of packDatabases(store)) await mergePacks(db, at + one.days * DAY_MS)
+        } else if (one.do === 'bury' && chosen) {
+          await addDeadLetters(store, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
+        }
       }
-    }
-    for (const one of acts) await apply(one)
-    const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
-    const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
-    const falling = await listed({}, { limit })
-    expect(shown(falling)).toEqual(expected)
-    const times = falling.map(({ timestamp }) => Date.parse(timestamp))
-    expect(times).toEqual(times.toSorted((one, other) => other - one))
-    expect(shown(await listed({}, { limit, rising: true }))).toEqual(expected)
-    for (const status of ['completed', 'ignored', 'pending'] as const)
-      expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
-    expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
-    expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
-    for (const { event, report } of [...model.values()].slice(0, 5)) {
-      expect(await findEvent(env.DB, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
-      expect(await eventsOfTraces(env.DB, [event.meta.trace_id], ALL)).toMatchObject([{ id: event.id, status: report.status }])
-    }
-  })
-  await assertProperty('store/packs: any steps', property, { numRuns: 25 })
-}, 600_000)
+      for (const one of acts) await apply(one)
+      const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
+      const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
+      const falling = await listed({}, { limit })
+      expect(shown(falling)).toEqual(expected)
+      const times = falling.map(({ timestamp }) => Date.parse(timestamp))
+      expect(times).toEqual(times.toSorted((one, other) => other - one))
+      expect(shown(await listed({}, { limit, rising: true }))).toEqual(expected)
+      for (const status of ['completed', 'ignored', 'pending'] as const)
+        expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
+      expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
+      expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
+      for (const { event, report } of [...model.values()].slice(0, 5)) {
+        expect(await findEvent(store, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
+        expect(await eventsOfTraces(store, [event.meta.trace_id], ALL)).toMatchObject([{ id: event.id, status: report.status }])
+      }
+    })
+    await assertProperty(name, property, { numRuns: 25 })
+  },
+  600_000,
+)

@@ -1,5 +1,6 @@
 import { coversScope, type Principal } from '../../../contract/principal.ts'
 import type { Env } from '../../../env.ts'
+import { demandWhole } from '../../../store/packs/missing.ts'
 import { storeOf } from '../../../store/store.ts'
 import { callsOfTraces, eventsOfTraces } from '../../../store/traces/traces.ts'
 import { demandCoverage } from '../../../http/auth/middleware.ts'
@@ -19,10 +20,12 @@ export async function scopesOfTrace(
     demandCoverage(principal, [{ scope: named }])
     return [named]
   }
+  const missing = new Set<string>()
   const [events, calls] = await Promise.all([
-    eventsOfTraces(storeOf(env), [trace_id], principal.scopes),
+    eventsOfTraces(storeOf(env), [trace_id], principal.scopes, { missing }),
     callsOfTraces(storeOf(env), [trace_id], principal.scopes),
   ])
+  demandWhole(missing)
   const scopes = Array.from(new Set([...events, ...calls].map(({ scope }) => scope))).filter((scope) => coversScope(principal, scope))
   const [scope, ...others] = scopes.toSorted()
   if (scope === undefined) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)

@@ -4,6 +4,7 @@ import { coversScope } from '../../../contract/principal.ts'
 import type { ScopeApi } from '../../../contract/scope-api.ts'
 import { find, list } from '../operations/traces.ts'
 import type { Env } from '../../../env.ts'
+import { demandWhole } from '../../../store/packs/missing.ts'
 import { storeOf } from '../../../store/store.ts'
 import { callsOfTraces, eventsOfTraces, listTraces, type TraceCall, type TraceEvent } from '../../../store/traces/traces.ts'
 import type { LoggedEntry } from '../spans/node.ts'
@@ -18,8 +19,9 @@ export const traceRoutes = resource().openapiRoutes([
   serve(find, async (c, { params: { trace_id }, query: { scope } }) => {
     const { principal } = c.var
     if (scope !== undefined) demandCoverage(principal, [{ scope }])
+    const missing = new Set<string>()
     const [events, calls] = await Promise.all([
-      eventsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
+      eventsOfTraces(storeOf(c.env), [trace_id], principal.scopes, { missing }),
       callsOfTraces(storeOf(c.env), [trace_id], principal.scopes),
     ])
     const ranges = rangesOf(
@@ -32,12 +34,13 @@ export const traceRoutes = resource().openapiRoutes([
         .slice(0, MOST_SCOPES)
         .map(([name, range]) => entriesOf(c.env, { trace_id, scope: name, range, events })),
     )
-    const truncated = ranges.size > MOST_SCOPES || parts.some((part) => part.truncated)
+    const truncated = missing.size > 0 || ranges.size > MOST_SCOPES || parts.some((part) => part.truncated)
     const built = buildTrace(
       trace_id,
       parts.flatMap(({ logged }) => logged),
       { truncated },
     )
+    if (!built) demandWhole(missing)
     if (!built) throw notFound(`There is no trace ${trace_id} in the scopes of this key. Name its scope if it has just begun.`)
     return built
   }),

@@ -3,7 +3,7 @@ import { duration } from '../../../base/amounts.ts'
 import { operations } from '../../../contract/operation.ts'
 import type { Colour } from '../../../contract/shown.ts'
 import { instant, toolPage, toolScope, toolTime, traceId } from '../../../contract/operations/shared.ts'
-import { paged, pageLimit } from '../../../contract/paging.ts'
+import { pagedOfPacks, pageLimit } from '../../../contract/paging.ts'
 import { spanKinds, trace, traceStatuses, traceSummary, type TraceStatus } from '../../../contract/reports/trace.ts'
 import { scopeName } from '../../../core/event.ts'
 
@@ -29,7 +29,7 @@ export const list = operation('get /v1/traces', 'listTraces', 'List traces, newe
       .regex(/^\d{1,19}$/, 'pass the next_cursor of the previous page')
       .optional(),
   }),
-  answers: { 200: [paged(traceSummary), 'A page.'] },
+  answers: { 200: [pagedOfPacks(traceSummary), 'A page.'] },
   command: {
     usage: 'list',
     help: 'List traces, newest first',

@@ -114,6 +114,18 @@ describe('doctor', () => {
     expect(levels({ model_calls: calls })).toEqual([])
   })
 
+  const shard = { name: 'EVENTS_DB_1', error: null, bytes: 3e9, database_bytes: 3.1e9, bytes_per_day: 2e8, kept_days: 30 }
+  test('shows how full each database of packs is, and how fast it fills', () => {
+    const health = {
+      ...healthy,
+      retention: { days: 30, backlog: 0, databases: [shard, { ...shard, bytes_per_day: null, kept_days: null }] },
+    }
+    expect(checksOf(health, { sent: now, received: now }).filter(({ name }) => name.startsWith('events in'))).toMatchObject([
+      { level: 'ok', detail: '3000.0 MB of packed events, 200.0 MB a day, 30 days fit; 3100.0 MB of 10 GB in all' },
+      { level: 'ok', detail: '3000.0 MB of packed events; 3100.0 MB of 10 GB in all' },
+    ])
+  })
+
   test('says when the model answered last, and what its calls did since', () => {
     const model = (model_calls: NonNullable<DoctorHealth['model_calls']>) =>
       checksOf({ ...healthy, model_calls }, { sent: now, received: now })[2]
@@ -148,6 +160,8 @@ describe('doctor', () => {
     ['retention failed', { retention: { days: null, backlog: 0 } }],
     ['events in D1 failed', { retention: { days: 30, backlog: 0, packs: { most_bytes: null, kept_days: null } } }],
     ['events in D1 warning', { retention: { days: 30, backlog: 0, packs: { most_bytes: 6e9, kept_days: 12.5 } } }],
+    ['events in EVENTS_DB_1 warning', { retention: { days: 30, backlog: 0, databases: [{ ...shard, database_bytes: 8.5e9 }] } }],
+    ['events in EVENTS_DB_1 failed', { retention: { days: 30, backlog: 0, databases: [{ ...shard, error: 'no such table: packs' }] } }],
   ])('reports %s', (expected, changes) => expect(levels(changes)).toEqual([expected]))
 
   test('reports a clock that is off by more than the request took', () => {
