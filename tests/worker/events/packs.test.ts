@@ -456,70 +456,71 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('bury'), at: nat }),
 )
 
-test.each([
-  ['one database', async () => env.DB, 'store/packs: any steps'],
-  ['three databases', async () => storeOf(await severalDatabases()), 'store/packs: any steps in three databases'],
-] as const)(
-  'after any steps in %s each event is once in each list, as its newest report has it',
-  async (_, open, name) => {
-    store = await open()
-    const steps = fc.array(act, { minLength: 3, maxLength: 25 })
-    const property = fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
-      await clear()
-      const model = new Map<string, { event: Event; report: Report }>()
-      const nths = new Map<string, number>()
-      const batches: { scope: string; reports: Report[] }[] = []
-      let at = START
-      const apply = async (one: Act) => {
-        const known = [...model.values()]
-        const chosen = 'at' in one ? known[one.at % known.length] : undefined
-        if (one.do === 'accept') {
-          const scope = `s/${one.scope}`
-          const reports = Array.from({ length: one.events }, (_, index) => {
-            const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
-            const nth = (nths.get(scope) ?? 0) + 1
-            nths.set(scope, nth)
-            const report = reportOf(event, { nth: one.packs ? nth : null, status: index % 4 === 0 ? 'ignored' : 'completed' })
-            model.set(event.id, { event, report })
-            return report
-          })
-          batches.push({ scope, reports })
-          // The note of what was sent stays until the sweep; the time of its batch may be later.
-          const note = { id: `${BigInt(seqAt(at + 300 * one.note)) + BigInt(batches.length)}`, events: eventsOf(reports) }
-          if (one.note >= 0) await noteQueued(store, [note], START)
-          await write(scope, reports)
-        } else if (one.do === 'change' && chosen) {
-          const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }
-          model.set(chosen.event.id, { ...chosen, report })
-          await write(chosen.event.scope, [report])
-        } else if (one.do === 'repeat') {
-          const batch = batches[one.at % batches.length]
-          // A batch that D1 took without an answer is sent again as rows; or it arrives twice.
-          if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
-        } else if (one.do === 'merge') {
-          for (const { db } of packDatabases(store)) await mergePacks(db, at + one.days * DAY_MS)
-        } else if (one.do === 'bury' && chosen) {
-          await addDeadLetters(store, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
-        }
+/** Each event is once in each list of the store, as its newest report has it, after any steps. */
+function eachOnceAfterSteps(): fc.IAsyncPropertyWithHooks<[Act[], number]> {
+  const steps = fc.array(act, { minLength: 3, maxLength: 25 })
+  return fc.asyncProperty(steps, fc.integer({ min: 1, max: 6 }), async (acts, limit) => {
+    await clear()
+    const model = new Map<string, { event: Event; report: Report }>()
+    const nths = new Map<string, number>()
+    const batches: { scope: string; reports: Report[] }[] = []
+    let at = START
+    const apply = async (one: Act) => {
+      const known = [...model.values()]
+      const chosen = 'at' in one ? known[one.at % known.length] : undefined
+      if (one.do === 'accept') {
+        const scope = `s/${one.scope}`
+        const reports = Array.from({ length: one.events }, (_, index) => {
+          const event = eventAt(scope, (at += index % 3 === 0 ? 0 : 700))
+          const nth = (nths.get(scope) ?? 0) + 1
+          nths.set(scope, nth)
+          const report = reportOf(event, { nth: one.packs ? nth : null, status: index % 4 === 0 ? 'ignored' : 'completed' })
+          model.set(event.id, { event, report })
+          return report
+        })
+        batches.push({ scope, reports })
+        // The note of what was sent stays until the sweep; the time of its batch may be later.
+        const note = { id: `${BigInt(seqAt(at + 300 * one.note)) + BigInt(batches.length)}`, events: eventsOf(reports) }
+        if (one.note >= 0) await noteQueued(store, [note], START)
+        await write(scope, reports)
+      } else if (one.do === 'change' && chosen) {
+        const report = { ...chosen.report, nth: null, status: one.status, revision: chosen.report.revision + 1 }
+        model.set(chosen.event.id, { ...chosen, report })
+        await write(chosen.event.scope, [report])
+      } else if (one.do === 'repeat') {
+        const batch = batches[one.at % batches.length]
+        // A batch that D1 took without an answer is sent again as rows; or it arrives twice.
+        if (batch) await write(batch.scope, one.at % 2 === 0 ? batch.reports : batch.reports.map((report) => ({ ...report, nth: null })))
+      } else if (one.do === 'merge') {
+        for (const { db } of packDatabases(store)) await mergePacks(db, at + one.days * DAY_MS)
+      } else if (one.do === 'bury' && chosen) {
+        await addDeadLetters(store, deadLettersOf([chosen.event], { id: 'm', attempts: 6, body: {} }, 'not delivered'))
       }
-      for (const one of acts) await apply(one)
-      const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
-      const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
-      const falling = await listed({}, { limit })
-      expect(shown(falling)).toEqual(expected)
-      const times = falling.map(({ timestamp }) => Date.parse(timestamp))
-      expect(times).toEqual(times.toSorted((one, other) => other - one))
-      expect(shown(await listed({}, { limit, rising: true }))).toEqual(expected)
-      for (const status of ['completed', 'ignored', 'pending'] as const)
-        expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
-      expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
-      expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
-      for (const { event, report } of [...model.values()].slice(0, 5)) {
-        expect(await findEvent(store, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
-        expect(await eventsOfTraces(store, [event.meta.trace_id], ALL)).toMatchObject([{ id: event.id, status: report.status }])
-      }
-    })
-    await assertProperty(name, property, { numRuns: 25 })
-  },
-  600_000,
-)
+    }
+    for (const one of acts) await apply(one)
+    const expected = [...model.values()].map(({ event, report }) => `${event.scope} ${event.id} ${report.status}`).toSorted()
+    const shown = (items: EventListing[]) => items.map(({ scope, id, status }) => `${scope} ${id} ${status}`).toSorted()
+    const falling = await listed({}, { limit })
+    expect(shown(falling)).toEqual(expected)
+    const times = falling.map(({ timestamp }) => Date.parse(timestamp))
+    expect(times).toEqual(times.toSorted((one, other) => other - one))
+    expect(shown(await listed({}, { limit, rising: true }))).toEqual(expected)
+    for (const status of ['completed', 'ignored', 'pending'] as const)
+      expect(shown(await listed({ status }, { limit }))).toEqual(expected.filter((line) => line.endsWith(` ${status}`)))
+    expect(shown(await listed({ patterns: ['s/1', 's/2*'] }, { limit }))).toEqual(expected.filter((line) => /^s\/[12] /.test(line)))
+    expect((await replayed()).map(({ id }) => id).toSorted()).toEqual([...model.keys()].toSorted())
+    for (const { event, report } of [...model.values()].slice(0, 5)) {
+      expect(await findEvent(store, event.id, { patterns: ALL })).toMatchObject({ status: report.status, event })
+      expect(await eventsOfTraces(store, [event.meta.trace_id], ALL)).toMatchObject([{ id: event.id, status: report.status }])
+    }
+  })
+}
+
+test('after any steps each event is once in each list, as its newest report has it', async () => {
+  await assertProperty('store/packs: any steps', eachOnceAfterSteps(), { numRuns: 25 })
+}, 600_000)
+
+test('and so it is in three databases', async () => {
+  store = storeOf(await severalDatabases())
+  await assertProperty('store/packs: any steps in three databases', eachOnceAfterSteps(), { numRuns: 25 })
+}, 600_000)
