@@ -11,6 +11,7 @@ import { reflexId, type ReflexVersion } from '../contract/reflex.ts'
 import type { Permission } from '../contract/action.ts'
 import { answersIn } from '../features/decisions/agent/answers.ts'
 import type { Toolbox } from './toolbox.ts'
+import { CALLER_TOOL, isModelAsked } from '../contract/model-asked.ts'
 
 type PermitQuestion = {
   scope: string
@@ -29,6 +30,7 @@ const at_once: Permission = { ok: true, lane: false }
 /** Applies the checks of a turn's own actions, with a reason for each refusal. */
 export function permit(action: Action, asked: PermitQuestion): Permission {
   if (isAsked(asked.event)) return answering(action, asked.event)
+  if (isModelAsked(asked.event) && !forCallers.has(action.action_type)) return refused(FOR_CALLERS)
   switch (action.action_type) {
     case 'call_tool':
       return calling(action, asked)
@@ -56,6 +58,9 @@ export function permit(action: Action, asked: PermitQuestion): Permission {
   }
   return at_once
 }
+
+const forCallers: ReadonlySet<Action['action_type']> = new Set(['call_tool', 'reply', 'sequence', 'escalate'])
+const FOR_CALLERS = 'a request to a model takes a reply, calls of the tools that it offers, or escalate'
 
 /** A request for a decision is answered, or left to the decision model. */
 function answering(action: Action, { questions }: DecisionAsked): Permission {
@@ -85,8 +90,11 @@ function known(action: Action, { toolbox }: PermitQuestion): Permission {
 }
 
 /** Permits the call that the action is; the caller knows that it is one. */
-function calling(action: Action, { toolbox }: PermitQuestion): Permission {
+function calling(action: Action, { toolbox, event }: PermitQuestion): Permission {
   const { tool: name, args: input } = toolCallOf(action) as ActionCall
+  // A caller runs the tools that it offers, and no others.
+  if (isModelAsked(event) !== name.startsWith(CALLER_TOOL)) return refused(FOR_CALLERS)
+  if (isModelAsked(event) && !event.tools.includes(name.slice(CALLER_TOOL.length))) return refused(`the request offers no tool ${name}`)
   const found = toolbox.find(name)
   if (!found.ok) return refused(found.detail)
   return accepts(found.definition, name, input)

@@ -1,6 +1,7 @@
 import { builtInEvents, eventUnion, type EventSchema } from '../core/event.ts'
 import { decisionAsked } from '../contract/decision-asked.ts'
 import { approvalEnded } from '../contract/approval-event.ts'
+import { modelAsked } from '../contract/model-asked.ts'
 import { namedTypes } from '../core/decision-context.ts'
 import { matchesScope } from '../contract/principal.ts'
 import type { Agent, AgentRegistry } from './define-agent.ts'
@@ -47,7 +48,7 @@ function demandNamesOfTheirOwn(agents: readonly Agent[]): void {
 
 /** Each type once, built-in types first. Agents that share a type list the same schema. */
 function schemasOf(agents: readonly Agent[]): Defined[] {
-  const defined: Defined[] = [...builtInEvents, decisionAsked, approvalEnded].map((schema) => ({ by: '', schema }))
+  const defined: Defined[] = [...builtInEvents, decisionAsked, approvalEnded, modelAsked].map((schema) => ({ by: '', schema }))
   for (const { name, events = [] } of agents)
     for (const schema of events) {
       const type = typeOf(schema)

@@ -97,6 +97,8 @@ export type EntryBody =
       basis?: string
       /** Acts that a reflex had done for its events before its sequence failed. */
       done?: EarlierAct[]
+      /** It answers a request, and changes nothing of the context. */
+      beside?: true
     }
   | {
       kind: 'turn-ended'
@@ -117,6 +119,8 @@ export type EntryBody =
       scratch: unknown
       /** The acts of the turn, in the form that is compared with reflexes. */
       acts: Act[]
+      /** It answered a request, and changed nothing of the context. */
+      beside?: true
       /** Mistakes of the trigger without consequence, such as a call that was not awaited. */
       warnings?: string[]
       /** Readings of the clock in ms since the start, and answers of `deps.done`. */

@@ -75,6 +75,10 @@ export type ScopeFeature = {
   readonly acted?: (unit: Unit, fire: Fire, applied: Applied) => Next[]
   /** Follows a decision, after its action. */
   readonly applied?: (unit: Unit, applied: Applied) => void
+  /** Takes back an event whose action failed. False: a turn considers it. */
+  readonly released?: (unit: Unit, released: { seq: number; event: Event }) => boolean
+  /** Keeps the approval of a call that is made by somebody else, later. False: it is made here. */
+  readonly keepsApproved?: (unit: Unit, call: { tool: string; input: unknown; approval_id: string }) => boolean
   /** Follows a decision that is left to a feature: `asks`. */
   readonly asked?: (unit: Unit, applied: Applied) => Next[]
   /** Follows decisions of a turn or a decision model; null if neither will decide. */

@@ -2,6 +2,8 @@ import type { LogEntry } from '../contract/log-entry.ts'
 import type { LogRange, OfTrace, RangeRecording, TraceRecording } from '../contract/scope-api.ts'
 import type { Event } from '../core/event.ts'
 import { JsonText } from '../base/json-lines.ts'
+import type { RequestParts } from '../agent/answer-request.ts'
+import { isModelAsked } from '../contract/model-asked.ts'
 import { iso } from '../base/time.ts'
 import { RECENT_EVENTS } from '../reflexes/reflex-context.ts'
 import { joined, placesIn, toRanges } from '../traces/ranges.ts'
@@ -102,7 +104,8 @@ type How = { is_whole: boolean; lean: boolean }
 async function recordingWith(parts: TraceRecordingParts, entries: LogEntry[], { is_whole, lean }: How): Promise<TraceRecording> {
   const { scope, log, settings, agent, env } = parts
   const events = await eventsOf(parts, entries, lean)
-  const named = await partsOf(parts, entries, lean)
+  const asked = lean ? [] : await requestsOf(parts, events.rows)
+  const named = await partsOf(parts, [...new Set([...entries.flatMap(lean ? basisNamed : partsNamed), ...asked])])
   const { name, version = null } = agent()
   return {
     scope,
@@ -125,8 +128,19 @@ async function unseenBy({ recordings }: TraceRecordingParts, entries: readonly L
 const merged = <Row extends { seq: number }>(rows: Row[]): Row[] =>
   Array.from(new Map(rows.map((row) => [row.seq, row])).values()).toSorted((one, other) => one.seq - other.seq)
 
-async function partsOf({ log_parts, history }: TraceRecordingParts, entries: readonly LogEntry[], lean: boolean) {
-  const hashes = [...new Set(entries.flatMap(lean ? basisNamed : partsNamed))]
+/** The parts that requests to a model consist of. */
+async function requestsOf(parts: TraceRecordingParts, rows: TraceRecording['events']): Promise<string[]> {
+  const hashes = rows.flatMap(({ event }) => (isModelAsked(event) ? [event.request_hash] : []))
+  if (hashes.length === 0) return []
+  const { parts: requests } = await partsOf(parts, hashes)
+  const named = Object.values(requests).flatMap((request) => {
+    const { prompt, tools } = request as Partial<RequestParts>
+    return [...(prompt ?? []), ...(tools === undefined ? [] : [tools])]
+  })
+  return [...hashes, ...named]
+}
+
+async function partsOf({ log_parts, history }: TraceRecordingParts, hashes: readonly string[]) {
   const parts: Record<string, unknown> = {}
   const resting = serving()
   for (let from = 0; from < hashes.length; from += PARTS_AT_ONCE) {

@@ -4,6 +4,7 @@ import { type FieldError, checkJson, fieldError, isFields } from '../base/check-
 import { limits } from '../base/limits.ts'
 import type { Clean, SecretHider } from '../base/secrets.ts'
 import { APPROVAL_ENDED } from '../contract/approval-event.ts'
+import { MODEL_ASKED } from '../contract/model-asked.ts'
 import { fromZod } from '../contract/problem.ts'
 import { type Defaults, type Event, withDefaults, eventType } from '../core/event.ts'
 import { traceContextOf } from './traceparent.ts'
@@ -95,7 +96,7 @@ export function judgeEvent(
   if (!checked.ok) return { ok: false, reason: 'invalid', errors: [checked.error] }
   const { type } = value
   if (typeof type !== 'string') return invalid(['type'], `type is required; known: ${types.join(', ')}`)
-  if (type === APPROVAL_ENDED) return invalid(['type'], `${type} is made by the scope alone`)
+  if (type === APPROVAL_ENDED || type === MODEL_ASKED) return invalid(['type'], `${type} is made by the scope alone`)
   const own = types.includes(type) ? union : declared?.get(type)
   if (!own) return unknownType(type, [...types, ...(declared?.keys() ?? [])])
   // Queue messages and socket frames have no headers of their own.

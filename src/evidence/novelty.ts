@@ -12,7 +12,7 @@ export type TaughtValues = { senders: TaughtShapes; numbers: Record<string, Rang
 export const noValues = (): TaughtValues => ({ senders: emptyTaught(), numbers: {}, rare: 0 })
 
 /** Fields of an event that name it, beside its type. */
-export const NAMING: ReadonlySet<string> = new Set(['id', 'timestamp', 'scope', 'source', 'meta'])
+export const NAMING: ReadonlySet<string> = new Set(['id', 'timestamp', 'scope', 'source', 'meta', 'request_hash'])
 const MOST_PLACES = 100
 /** Events, or numbers at a place, before a new one means something. */
 const SETTLED = 20

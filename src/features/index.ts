@@ -8,6 +8,7 @@ import { hooks } from './hooks/index.ts'
 import { learning } from './learning/index.ts'
 import { market } from './market/index.ts'
 import { notices } from './notices/index.ts'
+import { oneUrl } from './one-url/index.ts'
 import { proof } from './proof/index.ts'
 import { protocols } from './protocols/index.ts'
 import { receipts } from './receipts/index.ts'
@@ -25,6 +26,7 @@ export const features: readonly Feature[] = [
   learning,
   proof,
   decisions,
+  oneUrl,
   controlPlane,
   hooks,
   protocols,

@@ -5,7 +5,7 @@ import type { LogEntry } from '../contract/log-entry.ts'
 import { type ReflexReference, type ReflexVersion, type ReflexRun } from '../contract/reflex.ts'
 import { type DecisionContext, relevant, type Filter } from '../core/decision-context.ts'
 import type { Event } from '../core/event.ts'
-import { isAsked } from '../contract/decision-asked.ts'
+import { isAnsweredBeside } from '../contract/model-asked.ts'
 import type { ReflexHistory, Pace } from './history.ts'
 import type { ShownContext } from './context/context-json.ts'
 import type { RecentAction } from './reflex-context.ts'
@@ -135,7 +135,7 @@ class Batch {
   *decide(one: Perceived): Steps<ReactionDecision> {
     const decision: ReactionDecision = { one, perceived: 'joined', failure: null, steps: [], acted: null, consumed: false }
     const { perceives, agent, filters } = this.#situation
-    const asked = isAsked(one.event)
+    const asked = isAnsweredBeside(one.event)
     if (asked) decision.perceived = 'asked'
     else if (!perceives) return { ...decision, perceived: 'unperceived' }
     let filtered: boolean

@@ -30,13 +30,15 @@ export const CHANGES: Changes = {
     held.scratch = { ...held.scratch, [key]: value }
   },
   'turn-started'(held, entry) {
-    const { turn_id, saw } = entry
+    const { turn_id, saw, beside } = entry
+    if (beside) return
     held.turns.set(turn_id, entry)
     held.scratch = saw.scratch as Held['scratch']
     held.last_action_at = saw.last_action_at ?? null
     if (saw.hidden === undefined) held.seqs = new Set(placesIn(saw.seqs))
   },
-  'turn-ended'(held, { turn_id, status, cleared, left, scratch, at, duration_ms }) {
+  'turn-ended'(held, { turn_id, status, cleared, left, scratch, at, duration_ms, beside }) {
+    if (beside) return
     const { saw, since } = held.turns.get(turn_id) ?? {}
     held.scratch = scratch as Held['scratch']
     if (status === 'result') held.last_action_at = since === undefined ? Date.parse(at) : since + (duration_ms ?? 0)

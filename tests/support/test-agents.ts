@@ -133,3 +133,23 @@ export const chainedAgent: Agent = defineAgent({
 
 export const ask = async (deps: AgentDeps, prompt: string): Promise<string> =>
   (await generateText({ model: deps.model, prompt, abortSignal: deps.signal, maxRetries: 0 })).text
+
+/** The scripted model of agents outside: one call for a city, then its weather in words. */
+const forecaster: OfflineRule = {
+  name: 'the weather of a city',
+  verbatim: true,
+  answer({ text, tools, last_tool_result }) {
+    if (text.includes('break down')) throw new Error('the script broke down')
+    if (last_tool_result) return { text: `Now: ${said(last_tool_result.output)}` }
+    const [, city] = /weather in (\w+)/.exec(text) ?? []
+    if (city !== undefined && tools.includes('get_weather')) return { tool: { name: 'get_weather', input: { city } } }
+    const [, to] = /write to (\S+)/.exec(text) ?? []
+    if (to !== undefined) return { text: 'I write.', tool: { name: 'send_mail', input: { to, subject: 'hello' } } }
+    if (text.includes('as JSON')) return { text: '{"city":"Bern"}' }
+    return { text: `You said: ${text}` }
+  },
+}
+const said = (output: unknown): string => (typeof output === 'string' ? output : JSON.stringify(output))
+
+/** It starts no turns: requests to its model are answered all the same. */
+export const answeringAgent: Agent = defineAgent({ name: 'answering', scopes: ['answered/*', 'user/*'], offline: [forecaster], settings: SOON })

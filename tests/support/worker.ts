@@ -13,10 +13,10 @@ import { DECIDED, PRICED, EXPORTED, HOST } from './scope-with-remote-tools.ts'
 import { greeter } from './guide/greeter.ts'
 import { histories } from './histories.ts'
 import { triage } from './guide/triage.ts'
-import { chainedAgent, doorkeeper, perceivingAgent, testAgent, undoingAgent, writingAgent } from './test-agents.ts'
+import { answeringAgent, chainedAgent, doorkeeper, perceivingAgent, testAgent, undoingAgent, writingAgent } from './test-agents.ts'
 
 /** The deployment of the worker tests: scripted agents beside the real ones. */
-const own = [testAgent, perceivingAgent, undoingAgent, chainedAgent, writingAgent, { ...greeter, offline: [doorkeeper] }, triage]
+const own = [testAgent, perceivingAgent, undoingAgent, chainedAgent, writingAgent, answeringAgent, { ...greeter, offline: [doorkeeper] }, triage]
 const agents = [...own, sshGuard, chat, team, deploy]
 const registry = buildRegistry(agents)
 const worker = reflex({ agents })

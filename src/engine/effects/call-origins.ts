@@ -1,4 +1,5 @@
 import type { Event } from '../../core/event.ts'
+import { isModelAsked } from '../../contract/model-asked.ts'
 import type { EditedInputs } from '../../contract/approval.ts'
 import type { Doubt, Origin, OriginMode } from '../../contract/origin.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
@@ -30,7 +31,7 @@ const SHORTEST_TEXT = 4
 const MOST_EDITS = 50
 
 type OriginsParts = Pick<Reflexes, 'database' | 'memory' | 'settings' | 'log' | 'programs' | 'toolbox'>
-type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'step' | 'turn_id'>
+type Asked = Pick<EffectRequest, 'tool' | 'definition' | 'cause' | 'approved' | 'step' | 'turn_id' | 'words'>
 type LoggedEffect = { kind: string; effect_id: string; tool: string; input?: unknown; output: unknown; edits?: EditedInputs }
 /** The output of a call. */
 type Given = Pick<EffectRequest, 'tool' | 'definition' | 'input'> & { output: unknown }
@@ -85,13 +86,14 @@ export class CallOrigins {
   }
 
   /** The destinations of a call that no trusted origin names; none if a person allowed the call. */
-  doubts({ tool, definition, cause, approved = false, step, turn_id }: Asked, input: unknown): Told[] {
+  doubts({ tool, definition, cause, approved = false, step, turn_id, words }: Asked, input: unknown): Told[] {
     // The gate has judged the steps of a plan, and a person has set what the blackboard reads.
     const is_set = turn_id === null && !('by' in cause && cause.by.startsWith('dry:'))
     if (approved || step || is_set) return []
     const destinations = destinationsIn(input, definition)
     const code = 'by' in cause ? this.#codeOf(cause.by) : null
-    return this.#judged(tool, destinations, (value) => (code !== null && wordsOf(code).has(value) ? { from: 'manifest' } : null))
+    const own = (value: string | number): Origin | null => (code !== null && wordsOf(code).has(value) ? { from: 'manifest' } : null)
+    return this.#judged(tool, destinations, own, words ? [words] : [])
   }
 
   /** The doubts about a plan, by what is known before it runs, and what follows. */
@@ -137,7 +139,7 @@ export class CallOrigins {
     return originText(weakest(found))
   }
 
-  #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted']): Told[] {
+  #judged(tool: string, destinations: readonly Destination[], own: Sources['trusted'], words: readonly Event[] = []): Told[] {
     const open = destinations.filter(({ value }) => value !== '')
     if (open.length === 0) return []
     this.#read()
@@ -149,7 +151,7 @@ export class CallOrigins {
       pieces,
       clean: (fields) => this.#parts.log.clean(fields),
     })
-    const now = sources(() => this.#parts.memory.live.events)
+    const now = sources(() => [...this.#parts.memory.live.events, ...words])
     const unclear = open.filter(
       ({ path, value, kinds }) => !originOf(value, { ...now, texts: () => [] }, { tool, kinds: [...kinds, path] }).allowed,
     )
@@ -158,7 +160,7 @@ export class CallOrigins {
     return doubtsOf(
       tool,
       unclear,
-      sources(() => this.#allEvents()),
+      sources(() => [...this.#allEvents(), ...words]),
     )
   }
 
@@ -278,8 +280,10 @@ function newestOf(log: Pick<Reflexes['log'], 'find' | 'last'>, matches: (text: s
 
 const wordsOf = oncePer(({ code }: Pick<ReflexVersion, 'code'>) => new WholeWords(code))
 
-function* contentOf({ id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...content }: Event) {
-  yield* fieldsIn(content)
+function* contentOf(event: Event) {
+  const { id: _id, type: _type, scope: _scope, source: _source, timestamp: _at, meta: _meta, ...content } = event
+  // Its other fields are outputs of tools, and names.
+  yield* fieldsIn(isModelAsked(event) ? { content: event.content } : content)
 }
 
 /** The whole fields of an event, and the words of all. */

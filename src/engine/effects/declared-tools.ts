@@ -4,6 +4,7 @@ import { defineTool, type ToolDefinition } from '../../tools/define-tool.ts'
 import type { Env } from '../../env.ts'
 import type { HttpToolSetting, McpServerSetting } from '../../contract/settings/outside-tools.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
+import type { CallerTools } from '../../tools/caller-tools.ts'
 import { checkUrl } from '../../tools/guarded-fetch.ts'
 import { httpToolOf } from '../../tools/http-tool.ts'
 import { callMcpTool, withMcpServer } from '../../tools/mcp-call.ts'
@@ -12,7 +13,14 @@ import { asSchema, type Schema } from 'ai'
 import { messageOf } from '../../base/error-text.ts'
 import { withDeadline } from '../../base/deadline.ts'
 
-type DeclaredToolsParts = { scope: string; env: Env; settings: () => Settings; fetch: typeof fetch; now: () => number }
+type DeclaredToolsParts = {
+  scope: string
+  env: Env
+  settings: () => Settings
+  fetch: typeof fetch
+  now: () => number
+  caller_tools?: Pick<CallerTools, 'find'>
+}
 
 const OUTSIDE = /^(http|mcp)\./
 const MCP = /^mcp\.([^.]+)\.(.+)$/
@@ -58,7 +66,7 @@ export class DeclaredTools {
 
   /** Null for other names. Queries a server that has not listed its tools yet. */
   find(name: string): FoundTool | null {
-    if (!OUTSIDE.test(name)) return null
+    if (!OUTSIDE.test(name)) return this.#parts.caller_tools?.find(name) ?? null
     const { http_tools, mcp_servers } = this.#parts.settings()
     const [, server_name = '', tool = ''] = MCP.exec(name) ?? []
     if (tool === '') {

@@ -8,6 +8,7 @@ import type { Phase, StepEnd } from '../../skills/runner/ports.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { GuardedWork } from '../upkeep/guard.ts'
 import type { Env } from '../../env.ts'
+import type { Event } from '../../core/event.ts'
 import { deploymentHider, secretHider, type SecretHider } from '../../base/secrets.ts'
 import { namedIn, withSecrets } from '../../skills/plan/template.ts'
 import { isForScope, secretOf } from '../../tools/tool-secrets.ts'
@@ -38,6 +39,8 @@ export type EffectRequest = {
   secrets?: readonly string[]
   /** The turn named the tools that it needs, and this one is not among them. */
   unneeded?: boolean
+  /** Words that direct it, beside the context. */
+  words?: Event
   /** A person asked for this call, or approved it: it may touch anchors. */
   approved?: boolean
   /** Removes values from the log, in addition to fields that are secret by name. */

@@ -1,10 +1,11 @@
 import type { Outcome } from '../../contract/event-record.ts'
 import type { ActionEnd, LogEntry } from '../../contract/log-entry.ts'
 import { endOfFailure, REUSED } from '../../agent/action-end.ts'
+import type { Unit } from '../../kernel/unit.ts'
 import type { Job } from '../jobs.ts'
 import { MOST_DEATHS } from '../upkeep/guard.ts'
 import { kindOf, type LaneAction } from './actions.ts'
-import { performAct, type Performed } from './perform-act.ts'
+import { eventOf, performAct, type Performed } from './perform-act.ts'
 import { ownerOf, performSequence, told, type SequenceParts } from './perform-sequence.ts'
 import { isDecisionId } from '../../contract/reflex.ts'
 
@@ -75,6 +76,8 @@ function settle(job: Job<LaneAction>, { status, error, close, withheld }: Perfor
           ? { by: 'decision', log_seq }
           : { by: 'reflex', reflex_id, version, log_seq, ...(status === 'reused' && { reused: true }) }
         settlement.end(ending, [seq], { status: 'completed', outcome, leaves: consume })
+      } else if (status === 'failed' && isReleased(ending, payload, parts)) {
+        // A feature answers the event: its job runs once this one has ended.
       } else if (status === 'failed' && agent().trigger !== null) {
         inbox.unhold(ending, seq)
       } else {
@@ -90,6 +93,11 @@ function settle(job: Job<LaneAction>, { status, error, close, withheld }: Perfor
     { kind: 'action', id },
   )
   turns.consider()
+}
+
+function isReleased(unit: Unit, payload: LaneAction, parts: PerformActionParts): boolean {
+  const released = { seq: payload.seq, event: eventOf(payload, parts) }
+  return parts.features.some((feature) => feature.released?.(unit, released))
 }
 
 /** The acts of a sequence that were begun; the last one ended as `status` if it failed. */

@@ -4,6 +4,7 @@ import type { Ground } from '../storage/wiring.ts'
 import type { Budget } from '../turns/model-access.ts'
 import { DeclaredTools } from '../effects/declared-tools.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
+import { CallerTools } from '../../tools/caller-tools.ts'
 import { ActionKeys } from './action-keys.ts'
 import { MayAct } from './may-act.ts'
 import { permit } from '../../agent/permit.ts'
@@ -127,13 +128,15 @@ export function composeReflexes(parts: Ground) {
   const { scope, database, settings, unit } = parts
   const programs = new ReflexVersions(database, scope, settings)
   const reflex_sync = new ReflexSync({ ...parts, versions: programs })
-  const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools(parts) })
+  const caller_tools = new CallerTools()
+  const toolbox = new Toolbox({ ...parts, outside: new DeclaredTools({ ...parts, caller_tools }) })
   const owned = new OwnedReflexes(database, unit)
   const may_act = new MayAct({ ...parts, programs, toolbox })
   return {
     programs,
     reflex_sync,
     toolbox,
+    caller_tools,
     may_act,
     windows: new Windows(database),
     recordings: new Recordings({ ...parts, toolbox, owned }),

@@ -65,7 +65,10 @@ async function turnDeps(parts: TurnDepsParts, turn: Turn): Promise<AgentDeps> {
     const { definition } = found
     const timeout_ms = settings().effect_timeout_ms
     const unneeded = turn.needed !== null && !turn.needed.has(shownNames([name])[0] ?? name)
-    const request = { tool: name, definition, input, cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms, unneeded }
+    const by_person = turn.asked?.allowed(name, input) === true && { approved: true }
+    const words = turn.asked && { words: turn.asked.words }
+    const run = { cause: { turn_id }, turn_id, earlier_turns, head, signal, timeout_ms }
+    const request = { tool: name, definition, input, ...run, unneeded, ...by_person, ...words }
     const output = await failures.watch({ tool: name, input }, () => effects.run(request))
     const keys = toolbox.keyOf(name, input)
     if (keys) noteCall(turn, { act: 'call_tool', tool: name, ...keys }, output)

@@ -9,6 +9,7 @@ import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
+import type { BehindModel } from './turn.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
 
@@ -29,6 +30,7 @@ export type AskedFor = {
   claimed?: readonly { event: Event }[]
   usage?: Usage
   model?: ModelWitness
+  asked?: { behind?: BehindModel } | undefined
 }
 
 /**
@@ -36,10 +38,13 @@ export type AskedFor = {
  */
 export function countedModel(parts: CountedParts, asked: AskedFor): LanguageModelV4 {
   const { env, agent, settings, budget, outage, hide, now } = parts
-  const name = modelName(env, settings())
   const { signal } = asked
+  const behind = asked.asked?.behind
+  const name = behind?.name ?? modelName(env, settings())
+  const own = behind ? { ...env, OPENAI_COMPATIBLE_API_KEY: behind.key } : env
+  const hidden = behind ? (text: string) => hide(text).replaceAll(behind.key, '***') : hide
   const stoppable = wrapLanguageModel({
-    model: withFaults(resolveModel(name, env, agent().offline), { now, hide }),
+    model: withFaults(resolveModel(name, own, agent().offline), { now, hide: hidden }),
     middleware: {
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {

@@ -5,6 +5,7 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { canonicalJson } from '../../base/json.ts'
 import { hashOf, linesOf } from '../../base/prompt-lines.ts'
 import { modelForSession } from '../../skills/model/model.ts'
+import { isModelAsked } from '../../contract/model-asked.ts'
 import { countedModel, type CountedParts } from './metered-model.ts'
 import type { Event } from '../../core/event.ts'
 import type { ProposalSession } from '../../skills/session/session.ts'
@@ -20,6 +21,7 @@ export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'sign
   failed_runs?: Turn['failed_runs']
   done?: Turn['done']
   shown?: Turn['shown']
+  asked?: Turn['asked']
 }
 
 /**
@@ -28,8 +30,10 @@ export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'sign
  */
 export function turnModel(parts: ModelParts, turn: AskingTurn): LanguageModelV4 {
   const counted = withEarlierActs(countedModel(parts, turn), turn.done)
+  // A caller's request is sent as it is.
+  const is_asked = turn.claimed.some(({ event }) => isModelAsked(event))
   let skilled: Promise<LanguageModelV4> | undefined
-  const ready = () => (skilled ??= withSkills(parts, turn, counted))
+  const ready = () => (skilled ??= is_asked ? Promise.resolve(counted) : withSkills(parts, turn, counted))
   return wrapLanguageModel({
     model: counted,
     middleware: {

@@ -4,6 +4,10 @@ import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EarlierAct, EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/inbox.ts'
 import type { SeenContext } from '../context/working-memory.ts'
+import type { Event } from '../../core/event.ts'
+
+/** The model that a request names, with the key of its caller, who pays. It is kept nowhere. */
+export type BehindModel = { name: string; key: string }
 
 /** A running turn. After `stop` it has no effects. */
 export type Turn = {
@@ -39,6 +43,8 @@ export type Turn = {
   running: Map<Promise<unknown>, string>
   /** Parts of the instructions and tools of its model calls, by hash. */
   shown: { lines: Set<string>; tools: Set<string> } | null
+  /** A request that it answers: with the words that direct it, and what persons have allowed. */
+  asked?: { words: Event; allowed: (tool: string, input: unknown) => boolean; behind?: BehindModel }
   /** Harmless mistakes of the trigger, for the log. */
   warnings: string[]
 }

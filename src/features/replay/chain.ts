@@ -14,7 +14,7 @@ import { permit } from '../../agent/permit.ts'
 import { Toolbox } from '../../agent/toolbox.ts'
 import type { Steps } from '../../base/steps.ts'
 import type { Action } from '../../contract/action.ts'
-import { isAsked } from '../../contract/decision-asked.ts'
+import { isAnsweredBeside } from '../../contract/model-asked.ts'
 import type { LogEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
 import { DecisionContext, relevant, type Filter } from '../../core/decision-context.ts'
@@ -127,7 +127,7 @@ type Verdict = { perceived: ReactionDecision['perceived']; error: string | null 
 
 /** The filters' verdict, by what followed the event in the log. */
 function perceivedAs({ accepted, perceived: { event }, steps }: Perceiving, { source }: Around): Verdict {
-  if (isAsked(event)) return { perceived: 'asked', error: null }
+  if (isAnsweredBeside(event)) return { perceived: 'asked', error: null }
   if (asRecorded(source).basisOf(accepted)?.settings.consumer === 'pull') return { perceived: 'unperceived', error: null }
   const of = ({ event_ids }: LogEntry) => event_ids.includes(event.id)
   const ended = source.entriesOf('event-ended').find(of)

@@ -120,7 +120,7 @@ export function recordedTools(steps: readonly ReflexEntry[]): OutsideTools {
   }
 }
 
-export const OUTSIDE = /^(?:http|mcp)\./
+export const OUTSIDE = /^(?:http|mcp|caller)\./
 
 const ANY_INPUT = defineTool({
   description: '',

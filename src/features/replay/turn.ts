@@ -1,4 +1,5 @@
 import { withEarlierActs } from '../../agent/earlier-acts.ts'
+import { triggerOn } from '../../agent/answer-request.ts'
 import type { Agent, AgentDeps } from '../../agent/define-agent.ts'
 import { FailedCalls, endingOf, endingOfError, endingWithCalls, type TurnEnding, resultOf } from '../../agent/turn-ending.ts'
 import { toolSet, Toolbox } from '../../agent/toolbox.ts'
@@ -98,7 +99,9 @@ function eventAt(seq: number, source: Source) {
 async function replayTurn(recorded: Recorded, { source, host, given, comparison }: Around, sessions: Sessions) {
   const { started, ended, basis, context } = recorded
   const agent = host.agents.agentOf(source.scope, basis.agent.name)
-  if (agent.name !== basis.agent.name || !agent.trigger)
+  const events = eventsIn(started.considered, source)
+  const trigger = triggerOn(agent, events, (hash) => source.part(hash))
+  if (agent.name !== basis.agent.name || !trigger)
     throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
   const clean = host.cleaner(basis.settings)
   const exact = given.departures !== null
@@ -119,11 +122,10 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
     missing: [] as string[],
   }
   const [session] = sessions.of(started.span_id)
-  const events = eventsIn(started.considered, source)
   const shown = withEarlierActs(model, started.done)
   const skilled = sessions.modelOf({ span_id: started.span_id, acts: turn.acts }, { basis, model: shown, events, missing: turn.missing })
   const deps = depsOf(recorded, { agent, model: skilled, effects, turn, scope: source.scope })
-  const ending = await endOf(agent.trigger, { deps, turn, on_tool_error: basis.settings.on_tool_error })
+  const ending = await endOf(trigger, { deps, turn, on_tool_error: basis.settings.on_tool_error })
   if (exact && effects.missing !== null) throw new Unrecorded(effects.missing)
   if (model.diverged !== null) {
     if (exact) comparison.cannot(ended, 'turn', model.diverged)

@@ -126,7 +126,7 @@ export const fileBody = createMiddleware<AuthEnv>(async (c, next) => {
   await next()
 })
 
-function check(type: string | undefined, text: string): void {
+export function check(type: string | undefined, text: string): void {
   if (!JSON_TYPE.test(type ?? '')) {
     const detail = 'Send the body as JSON, with Content-Type: application/json.'
     throw refusal('unsupported-media-type', detail, { headers: { Accept: 'application/json' } })

@@ -1,3 +1,4 @@
+import { triggerOn } from '../../../agent/answer-request.ts'
 import { DecisionContext } from '../../../core/decision-context.ts'
 import type { Event } from '../../../core/event.ts'
 import { ScopedLocks } from '../../../core/scoped-locks.ts'
@@ -75,12 +76,13 @@ export class DryTurns {
 
   async #ask({ turn_id, head, view, answers_of = [] }: DryTurnRequest): Promise<DryAnswer> {
     const { agent, settings, now, outage, unit } = this.#parts
-    const { trigger } = agent()
     const started = now()
     const none = { result: null, acts: [], did: [], outputs: {}, usage: noUsage(), warnings: [], duration_ms: 0, until: null, shown: null }
-    if (!trigger) return { ...none, status: 'unanswerable', error: `agent ${agent().name} has no trigger` }
     const events = await this.#eventsOf(view)
     if (typeof events === 'string') return { ...none, status: 'gone', error: events }
+    const considered = placesIn(view.considered).flatMap((seq) => events.get(seq) ?? [])
+    const trigger = triggerOn(agent(), considered, (hash) => this.#partOf(hash))
+    if (!trigger) return { ...none, status: 'unanswerable', error: `agent ${agent().name} has no trigger` }
     const controller = new AbortController()
     const turn = this.#turn({ turn_id, head, view, answers_of }, events, controller.signal)
     const before = structuredClone(view.saw.scratch) as Record<string, unknown>
@@ -108,6 +110,12 @@ export class DryTurns {
     if (ending.status === 'refused') return { ...answer, status: 'refused', error, until: ending.until ?? null }
     if (isDecided(ending)) acts.push(...scratchActs(scratchChanges(before, turn.seen.context.scratch), settings()))
     return { ...answer, status: ending.status, error }
+  }
+
+  #partOf(hash: string): unknown {
+    const { [hash]: part } = this.#parts.log_parts.read([hash])
+    if (part === undefined) throw new Error('the request is not kept any more')
+    return part
   }
 
   #turn({ turn_id, head, view, answers_of }: Required<DryTurnRequest>, events: Map<number, Event>, signal: AbortSignal): DryTurn {

@@ -33,7 +33,7 @@ export function logCallAsked(unit: Unit, held: AskedCall & { head: EntryHead }, 
 
 /** Logs the decision. An approved call becomes a job. */
 export function decideCall(
-  { jobs, outbox, log, effects }: Pick<Lanes, 'jobs' | 'outbox' | 'log' | 'effects'>,
+  { jobs, outbox, log, effects, features }: Pick<Lanes, 'jobs' | 'outbox' | 'log' | 'effects' | 'features'>,
   unit: Unit,
   held: HeldCall,
   { edits, ...decided }: DecidedCall & { approval_id: string },
@@ -44,8 +44,10 @@ export function decideCall(
   if (status === 'approved') {
     const input = { ...call.input, ...edits }
     if (edits) effects.origins.noteEdit(editedInputs(call.input, edits))
-    jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
-    outbox.put(unit, 'approved-runs', approval_id, { ...NOTHING_DONE, status: 'running' } satisfies ApprovalRun)
+    const kept = features.some((feature) => feature.keepsApproved?.(unit, { tool: call.tool, input, approval_id }))
+    if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
+    const run = kept ? { ...NOTHING_DONE, ...ended(call.tool, 'ok', KEPT), ended_at: unit.now } : { ...NOTHING_DONE, status: 'running' as const }
+    outbox.put(unit, 'approved-runs', approval_id, run satisfies ApprovalRun)
   }
   const edited = edits && { edits: log.clean(editedInputs(call.input, edits), head.trace_id) }
   unit.log({ ...head, kind: 'approval-decided', ...decided, ...shown(call), ...edited })
@@ -55,6 +57,8 @@ const shown = (call: Payment | AnchoredCall) => ({
   skill_id: call.tool,
   ...('anchors' in call ? causesOf(call) : { payment: { to: call.to, amount: call.amount } }),
 })
+
+const KEPT = 'its caller may make this call once: it passes when it is made again'
 
 /** Why a person is asked. */
 const causesOf = ({ anchors, origins }: AnchoredCall) => ({ ...(anchors.length > 0 && { anchors }), ...(origins && { origins }) })

@@ -1,6 +1,7 @@
 import { backoff, pauses } from '../../../base/backoff.ts'
 import { modelQuestions, modelState, replyOf, wireAnswers } from '../agent/answers.ts'
 import { isAsked, type DecisionAsked } from '../../../contract/decision-asked.ts'
+import { isModelAsked } from '../../../contract/model-asked.ts'
 import type { Usage } from '../../../contract/log-entry.ts'
 import type { Decision, ReflexVersion } from '../../../contract/reflex.ts'
 import { askDecision, type DecisionCall } from '../models/ask.ts'
@@ -84,7 +85,8 @@ class DecisionModelCalls implements ScopeFeature {
   }
 
   asked(unit: Unit, { decision }: Applied): Next[] {
-    const { seq } = decision.one
+    const { seq, event } = decision.one
+    if (isModelAsked(event)) return []
     this.#parts.jobs.add(unit, { kind: 'decision', key: String(seq), payload: { seq } satisfies Asking })
     return [{ do: 'run-jobs' }]
   }

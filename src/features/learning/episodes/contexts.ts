@@ -1,5 +1,6 @@
 import { iso } from '../../../base/time.ts'
 import { DECISION_ASKED } from '../../../contract/decision-asked.ts'
+import { MODEL_ASKED } from '../../../contract/model-asked.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
 import type { Event } from '../../../core/event.ts'
 import { shownOf, WindowCounter } from '../../../reflexes/context/context-json.ts'
@@ -30,6 +31,8 @@ export type ContextsOf = {
 /** The first entry that is read, and the time from which nothing is missing. */
 type Start = { seq: number; at: number }
 
+/** Types of events that join no context, and on which reflexes decide. */
+const BESIDE: ReadonlySet<string> = new Set([DECISION_ASKED, MODEL_ASKED])
 const MARK_MS = 1000
 const MOST_MARKS = 10_000
 
@@ -96,7 +99,7 @@ export class Contexts implements ContextsOf {
     // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- no other entry perceives an event
     switch (entry.kind) {
       case 'event-accepted':
-        if (entry.joined !== false || claimed || entry.event_type === DECISION_ASKED) this.#perceive(id, Date.parse(entry.at), { claimed })
+        if (entry.joined !== false || claimed || BESIDE.has(entry.event_type)) this.#perceive(id, Date.parse(entry.at), { claimed })
         break
       case 'event-joined':
         this.#perceive(id, Date.parse(entry.at), { claimed: false })

@@ -2,7 +2,7 @@ import { wordsFor, type Replies } from '../../../contract/words.ts'
 import type { Words } from '../../../contract/reflex.ts'
 import { v7 as uuidv7 } from 'uuid'
 import type { Action } from '../../../contract/action.ts'
-import { isAsked } from '../../../contract/decision-asked.ts'
+import { isAnsweredBeside } from '../../../contract/model-asked.ts'
 import type { EntryHead } from '../../../contract/log-entry.ts'
 import type { DryView } from '../../../contract/dry-turn.ts'
 import { countAct, occasionOf } from '../../../evidence/draw.ts'
@@ -69,7 +69,7 @@ export class Audits implements ScopeFeature {
   #draw(unit: Unit, acted: Fire, { one: { event, seq }, steps }: ReactionDecision, log_seq: number): boolean {
     const { agent, settings, memory, jobs } = this.#parts
     if (NEVER.has(acted.action.action_type)) return false
-    if (agent().trigger === null && !isAsked(event)) return false
+    if (agent().trigger === null && !isAnsweredBeside(event)) return false
     // A person's version is audited only while the scope learns.
     if (settings().learning.mode === 'off' && !acted.version.by_proof) return false
     const drawn = this.#occasion(acted, event)

@@ -2,6 +2,7 @@ import { isJsonFields, sameJson } from '../../../base/json.ts'
 import { actionsIn, type Action } from '../../../contract/action.ts'
 import type { Arrival, InFlight } from '../../../contract/event-record.ts'
 import type { LogEntry } from '../../../contract/log-entry.ts'
+import { isModelAsked } from '../../../contract/model-asked.ts'
 import type { ReflexReference } from '../../../contract/reflex.ts'
 import type { EffectChange } from '../contract/what-if.ts'
 import { historyOf, type ReactionDecision, type ChainLink } from '../../../reflexes/decide.ts'
@@ -106,7 +107,12 @@ export class World implements Departures {
     else for (const { key } of notesIn(was?.action)) this.#scratch.delete(key)
     this.#keepKeys(was, now)
     const at_once = { joined: perceived === 'joined', consumed: was !== null && consumes(was.action) }
-    const waits: Fate['waits'] = [at_once.joined && waitsAfter(was?.action), decision.perceived === 'joined' && waitsAfter(now?.action)]
+    // A turn answers it, beside the context.
+    const is_asked = isModelAsked(event.event)
+    const waits: Fate['waits'] = [
+      (at_once.joined || is_asked) && waitsAfter(was?.action),
+      (decision.perceived === 'joined' || is_asked) && waitsAfter(now?.action),
+    ]
     if (!waits[0] && waits[1]) this.#parts.cannot(accepted, 'turn', 'a turn would consider this event, which none did when it was recorded')
     this.#remember({
       at: accepted.seq,

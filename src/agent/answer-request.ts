@@ -1,0 +1,149 @@
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
+} from '@ai-sdk/provider'
+import { messageOf } from '../base/error-text.ts'
+import { jsonValue } from '../base/json.ts'
+import { CALLER_TOOL, isModelAsked } from '../contract/model-asked.ts'
+import type { Event } from '../core/event.ts'
+import { StreamContent } from '../models/stream-content.ts'
+import type { Agent, AgentDeps } from './define-agent.ts'
+
+/** The options of a request that are JSON. */
+export type RequestOptions = Pick<
+  LanguageModelV4CallOptions,
+  | 'maxOutputTokens'
+  | 'temperature'
+  | 'topP'
+  | 'topK'
+  | 'presencePenalty'
+  | 'frequencyPenalty'
+  | 'stopSequences'
+  | 'seed'
+  | 'responseFormat'
+  | 'toolChoice'
+  | 'reasoning'
+  | 'providerOptions'
+>
+/** A request to a model in the form of the AI SDK, whatever provider's form it came in. */
+export type ModelRequest = { prompt: LanguageModelV4Prompt; tools: LanguageModelV4FunctionTool[]; options: RequestOptions }
+/** The same, by the hashes of its parts: each message is kept once. */
+export type RequestParts = { prompt: string[]; tools: string; options: RequestOptions }
+
+/** `said` gets text as it is made, `called` a call once it may leave. */
+export type AnswerSink = { streams: boolean; said: (delta: string) => void; called: (call: LanguageModelV4ToolCall) => void }
+export type AnswerEnd = { finish: string; calls: number }
+
+const QUIET: AnswerSink = { streams: false, said: () => {}, called: () => {} }
+/** Refusals that a model is told of before the request ends. */
+const MOST_REFUSALS = 4
+
+export function requestFrom(hash: string, part: (hash: string) => unknown): ModelRequest {
+  const { prompt, tools, options } = part(hash) as RequestParts
+  const known = part(tools) as { tools: LanguageModelV4FunctionTool[] }
+  return { prompt: prompt.map((message) => part(message)) as LanguageModelV4Prompt, tools: known.tools, options }
+}
+
+/** What decides on these events: a request to a model is answered, whichever agent serves the scope. */
+export function triggerOn({ trigger }: Pick<Agent, 'trigger'>, events: readonly Event[], part: (hash: string) => unknown): Agent['trigger'] {
+  const [asked] = events
+  if (!asked || !isModelAsked(asked)) return trigger
+  return (_context, deps) => answerRequest(requestFrom(asked.request_hash, part), deps)
+}
+
+/**
+ * Asks the model and hands the calls that it makes over to the caller. A call that is refused is
+ * answered to the model as a refusal, and the model is asked again; if others leave, it learns of
+ * the refusal when it makes that call again.
+ */
+export async function answerRequest({ prompt, tools, options }: ModelRequest, deps: AgentDeps, sink = QUIET): Promise<AnswerEnd> {
+  let messages = prompt
+  for (let round = 0; ; round += 1) {
+    const asked = { ...options, prompt: messages, ...(tools.length > 0 && { tools }), abortSignal: deps.signal }
+    const { content, finish } = await answerOf(deps, asked, sink)
+    const text = content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+    if (text !== '') deps.reply(text)
+    const calls = content.filter((part) => part.type === 'tool-call')
+    const refused: { call: LanguageModelV4ToolCall; reason: string }[] = []
+    for (const call of calls) {
+      const reason = await refusalOf(call, deps)
+      if (reason === null) sink.called(call)
+      else refused.push({ call, reason })
+    }
+    const made = calls.length - refused.length
+    if (refused.length === 0 || made > 0) return { finish: made > 0 ? 'tool-calls' : finish, calls: made }
+    if (round === MOST_REFUSALS) {
+      const said = refused.map(({ call, reason }) => `The call of ${call.toolName} was refused: ${reason}`).join('\n')
+      sink.said(said)
+      deps.reply(said)
+      return { finish: 'stop', calls: 0 }
+    }
+    messages = [...messages, ...toldOf(content, refused)]
+  }
+}
+
+/** Null if the call was handed over, else the reason why not. */
+async function refusalOf({ toolName, input }: LanguageModelV4ToolCall, deps: AgentDeps): Promise<string | null> {
+  try {
+    await deps.call(CALLER_TOOL + toolName, jsonValue(input === '' ? '{}' : input))
+    return null
+  } catch (error) {
+    deps.signal.throwIfAborted()
+    return messageOf(error)
+  }
+}
+
+async function answerOf(
+  { model }: AgentDeps,
+  options: LanguageModelV4CallOptions,
+  sink: AnswerSink,
+): Promise<{ content: LanguageModelV4Content[]; finish: string }> {
+  if (!sink.streams) {
+    const { content, finishReason } = await model.doGenerate(options)
+    for (const part of content) if (part.type === 'text') sink.said(part.text)
+    return { content, finish: finishReason.unified }
+  }
+  const { stream } = await model.doStream(options)
+  const content = new StreamContent()
+  let finish = 'other'
+  // workerd's streams are iterable; the types of the AI SDK do not say so.
+  for await (const part of stream as unknown as AsyncIterable<LanguageModelV4StreamPart>) {
+    content.add(part)
+    if (part.type === 'error') throw part.error
+    if (part.type === 'text-delta') sink.said(part.delta)
+    if (part.type === 'finish') finish = part.finishReason.unified
+  }
+  return { content: content.parts, finish }
+}
+
+type AnswerPart = Extract<LanguageModelV4Prompt[number], { role: 'assistant' }>['content'][number]
+
+/** The answer with its calls, and a refusal of each. */
+function toldOf(
+  content: readonly LanguageModelV4Content[],
+  refused: readonly { call: LanguageModelV4ToolCall; reason: string }[],
+): LanguageModelV4Prompt {
+  return [
+    {
+      role: 'assistant',
+      content: content.flatMap((part): AnswerPart[] => {
+        if (part.type === 'text' && part.text !== '') return [{ type: 'text', text: part.text }]
+        if (part.type !== 'tool-call') return []
+        return [{ type: 'tool-call', toolCallId: part.toolCallId, toolName: part.toolName, input: jsonValue(part.input) ?? {} }]
+      }),
+    },
+    {
+      role: 'tool',
+      content: refused.map(({ call, reason }) => ({
+        type: 'tool-result',
+        toolCallId: call.toolCallId,
+        toolName: call.toolName,
+        output: { type: 'error-text', value: `The call was not made: ${reason}` },
+      })),
+    },
+  ]
+}

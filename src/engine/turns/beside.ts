@@ -1,0 +1,95 @@
+import type { TurnEnding } from '../../agent/turn-ending.ts'
+import { DecisionContext } from '../../core/decision-context.ts'
+import { newSpanId } from '../../core/event.ts'
+import { v7 as uuidv7 } from 'uuid'
+import type { EntryHead } from '../../contract/log-entry.ts'
+import type { Unit } from '../../kernel/unit.ts'
+import type { Lanes } from '../effects/wiring.ts'
+import type { Stored } from '../inbox/inbox.ts'
+import { turnHead } from '../log/spans.ts'
+import { keep, nothingYet, noUsage, type Turn } from './turn.ts'
+
+/** The part of a turn that is needed to log its end after a crash. */
+export type BesideRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
+type Ended = Pick<TurnEnding, 'status' | 'result' | 'error' | 'stack'> | { status: 'cancelled' | 'lost'; result: null; error: string; stack?: null }
+
+/**
+ * Turns beside the turn lane: each answers one request, and changes nothing of the context, so that
+ * any number may run at once. Their log is that of other turns.
+ */
+export class BesideTurns {
+  readonly #parts: Lanes
+
+  constructor(parts: Lanes) {
+    this.#parts = parts
+  }
+
+  /** Logs the start of a turn on this event alone. */
+  begin(unit: Unit, stored: Stored, asked: NonNullable<Turn['asked']>): Turn {
+    const { agent, memory, log, now, scope, basis } = this.#parts
+    const { seq, event, attempts } = stored
+    const turn_id = uuidv7()
+    const head = turnHead([event], newSpanId())
+    const since = now()
+    const readings: Turn['readings'] = { clock: [], done: [], offered: [] }
+    const read = () => {
+      const at = now()
+      keep(readings.clock, at - since)
+      return at
+    }
+    const { created_at, last_action_at, scratch } = memory.live
+    const own = structuredClone(scratch)
+    const context = new DecisionContext({ scope, events: [event], scratch: own, created_at, last_action_at, now: read })
+    log.masks.mayQuote(head.trace_id, [event])
+    const places: [number, number][] = [[seq, seq]]
+    const saw = { seqs: places, count: 1, hidden: 1, scratch: log.clean(own), created_at, last_action_at }
+    const started = { ...head, kind: 'turn-started' as const, turn_id, agent: agent().name, attempts: attempts + 1, considered: places, saw }
+    const started_seq = unit.log({ ...started, since, basis: basis(unit), beside: true })
+    unit.count({ turns: 1 })
+    const controller = new AbortController()
+    return {
+      ...{ turn_id, head, since, readings, now: read, started, started_seq, asked },
+      held: true,
+      claimed: [{ ...stored, attempts: attempts + 1 } as Turn['claimed'][number]],
+      earlier_turns: [],
+      seen: { context, seqs: [seq], scratch: structuredClone(own) },
+      signal: controller.signal,
+      stop: (reason: Error) => controller.abort(reason),
+      usage: noUsage(),
+      acts: [],
+      ...nothingYet(),
+    }
+  }
+
+  /** Logs the end of a turn. Returns the entry's `seq`. */
+  end(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended): number {
+    const { log, effects, memory } = this.#parts
+    const { turn_id, head, since, started_seq, usage, failed_calls, warnings, readings } = turn
+    const { clock, done } = readings
+    const log_seq = unit.log({
+      ...head,
+      duration_ms: unit.now - since,
+      ...{ kind: 'turn-ended', turn_id, started_seq, status, cleared: 0, usage, beside: true },
+      result: log.clean(result, head.trace_id),
+      error,
+      ...(stack && { stack }),
+      ...(failed_calls.length > 0 && { failed_calls }),
+      scratch: log.clean(memory.live.scratch, head.trace_id),
+      acts: log.clean(turn.acts, head.trace_id) as Turn['acts'],
+      ...(warnings.length > 0 && { warnings }),
+      ...(clock.length > 0 && { clock }),
+      ...(done.length > 0 && { done }),
+    })
+    if (status === 'failed' || status === 'timeout') unit.count({ turns_failed: 1 })
+    effects.forgetTurn(turn_id)
+    return log_seq
+  }
+
+  /** Logs that the object died during a turn. */
+  lost(unit: Unit, { turn_id, head, since, started_seq }: BesideRecord, error: string): number {
+    const { memory, log } = this.#parts
+    const scratch = log.clean(memory.live.scratch, head.trace_id)
+    const nothing = { result: null, cleared: 0, usage: noUsage(), scratch, acts: [], beside: true as const }
+    return unit.log({ ...head, duration_ms: unit.now - since, kind: 'turn-ended', turn_id, started_seq, status: 'lost', error, ...nothing })
+  }
+}

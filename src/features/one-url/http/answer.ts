@@ -1,0 +1,184 @@
+import type { Context } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import { v7 as uuidv7 } from 'uuid'
+import { Problem } from '../../../contract/problem.ts'
+import { coversScope } from '../../../contract/principal.ts'
+import { MODEL_ASKED } from '../../../contract/model-asked.ts'
+import { newTraceId, scopeName } from '../../../core/event.ts'
+import { senderOf } from '../../../events/parse-event.ts'
+import { traceContextOf } from '../../../events/traceparent.ts'
+import type { AuthEnv } from '../../../http/auth/middleware.ts'
+import { check, readBody } from '../../../http/body/body.ts'
+import { forbidden, invalid, refuseInvalid, refusal, unavailable } from '../../../http/problems/refusals.ts'
+import type { AnswerError, AnswerLine, AskedOfScope } from '../contract/answer.ts'
+import { factsOf, newestResults, traceOf, wordsOf } from './facts.ts'
+import { NotServed, type ParsedRequest, type ProviderForm, type WholeAnswer } from './form.ts'
+
+const BODY = { most: 4 * 1024 * 1024, advice: 'Send fewer or shorter messages.', is_gzip: false }
+
+/** Reads a body before the framework does, which knows no limit. A conversation may be long. */
+export const conversation = createMiddleware<AuthEnv>(async (c, next) => {
+  const text = await readBody(c.req.raw, BODY)
+  check(c.req.header('Content-Type'), text)
+  const cache: { text?: unknown } = c.req.bodyCache
+  cache.text = Promise.resolve(text)
+  await next()
+})
+
+type Lines = AsyncGenerator<AnswerLine, void>
+
+/** Answers a request in the form of its provider: as a whole, or as a stream. */
+export async function answer<Body>(c: Context<AuthEnv>, form: ProviderForm<Body>): Promise<Response> {
+  const body = await bodyOf(c, form)
+  const parsed = parsedBy(form, body)
+  const scope = scopeOf(c, parsed)
+  const asked = askedOf(c, form, { parsed, scope })
+  const lines = linesIn(await streamFrom(c, scope, asked))
+  const { value: head } = await lines.next()
+  if (head?.line === 'error') throw problemOf(head)
+  if (head?.line !== 'head') throw unavailable('The scope gave no answer.')
+  const headers = {
+    'x-reflex-trace': head.trace_id,
+    'x-reflex-scope': scope,
+    ...(head.decided_by !== null && { 'x-reflex-decided-by': head.decided_by }),
+  }
+  const of = { id: uuidv7().replaceAll('-', ''), model: head.model, at: Math.floor(Date.now() / 1000) }
+  // An error before anything is said has its own status.
+  const { value: first } = await lines.next()
+  if (!first) throw unavailable('The scope broke off the answer.')
+  if (first.line === 'error') throw withHeaders(problemOf(first), headers)
+  if (parsed.streams) return new Response(streamOf(form.writer(of, body), first, lines), { headers: { ...headers, ...EVENT_STREAM } })
+  const whole = await wholeOf(of, first, lines)
+  return c.json(form.whole(whole, body), 200, headers)
+}
+
+const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' }
+
+async function bodyOf<Body>(c: Context<AuthEnv>, { body }: ProviderForm<Body>): Promise<Body> {
+  return refuseInvalid({ target: 'json', ...body.safeParse(await c.req.json()) })
+}
+
+function parsedBy<Body>({ parse }: ProviderForm<Body>, body: Body): ParsedRequest {
+  try {
+    return parse(body)
+  } catch (error) {
+    if (error instanceof NotServed) throw invalid(error.message)
+    throw error
+  }
+}
+
+/** The header, else the user, else the key. */
+function scopeOf(c: Context<AuthEnv>, { user }: ParsedRequest): string {
+  const { principal } = c.var
+  const named = c.req.header('x-reflex-scope')
+  const scope = named ?? (user === undefined ? `key/${plainName(principal.name)}` : `user/${plainName(user)}`)
+  if (!scopeName.safeParse(scope).success)
+    throw refusal('invalid-scope', 'The scope is not valid: it has 1 to 128 characters of A-Z a-z 0-9 . _ : @ - and /.')
+  if (!coversScope(principal, scope)) throw forbidden(`The key ${principal.name} does not cover the scope ${scope}.`)
+  return scope
+}
+
+const plainName = (name: string): string => name.replaceAll(/[^\w.:@-]/g, '_').slice(0, 100)
+
+type Asking = { parsed: ParsedRequest; scope: string }
+
+function askedOf<Body>(c: Context<AuthEnv>, { api }: ProviderForm<Body>, { parsed, scope }: Asking): AskedOfScope {
+  const { principal } = c.var
+  const { request, model, streams } = parsed
+  const given = traceContextOf(c.req.header('traceparent'), c.req.header('tracestate'))
+  const continued = traceOf(request)
+  const place = continued === null ? (given ?? { trace_id: newTraceId() }) : { trace_id: continued }
+  const known = { sender: senderOf(principal.key_id), heard: true as const }
+  const meta = { correlation_id: null, causation_id: null, ...place, ...known }
+  const key = c.req.header('x-reflex-provider-key')
+  if (key !== undefined && c.env.REFLEX_PROVIDER_KEYS !== 'pass')
+    throw forbidden('This deployment passes no keys of providers on: it sets REFLEX_PROVIDER_KEYS to "pass" to do so.')
+  return {
+    event: {
+      type: MODEL_ASKED,
+      id: uuidv7(),
+      scope,
+      source: principal.name,
+      timestamp: new Date().toISOString(),
+      meta,
+      api,
+      model,
+      ...factsOf(request),
+    },
+    request,
+    streams,
+    words: wordsOf(request.prompt),
+    results: continued === null ? [] : newestResults(request),
+    ...(key !== undefined && { behind: { name: `openai-compatible/${model}`, key } }),
+  }
+}
+
+async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
+  return c.env.SCOPE.getByName(scope).answerModel(JSON.stringify(asked))
+}
+
+/** The lines of an answer. A stream that ends without its last line has broken off. */
+async function* linesIn(stream: ReadableStream<Uint8Array>): Lines {
+  const reader = stream.pipeThrough(new TextDecoderStream() as never).getReader() as ReadableStreamDefaultReader<string>
+  let text = ''
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      text += value
+      const lines = text.split('\n')
+      text = lines.pop() ?? ''
+      for (const line of lines) yield JSON.parse(line) as AnswerLine
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}
+
+async function wholeOf(of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, first: AnswerLine, rest: Lines): Promise<WholeAnswer> {
+  const whole = { ...of, text: '', calls: [] as { id: string; name: string; input: string }[] }
+  for (let line: AnswerLine | void = first; line; line = (await rest.next()).value) {
+    if (line.line === 'text') whole.text += line.text
+    if (line.line === 'call') whole.calls.push({ id: line.id, name: line.name, input: line.input })
+    if (line.line === 'error') throw problemOf(line)
+    if (line.line === 'end') return { ...whole, ...line }
+  }
+  throw unavailable('The scope broke off the answer.')
+}
+
+const BROKEN = { status: 502, message: 'The scope broke off the answer: its trace says how far it came.' }
+
+function streamOf(writer: ReturnType<ProviderForm['writer']>, first: AnswerLine, rest: Lines): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  let line: AnswerLine | void = first
+  return new ReadableStream({
+    async pull(controller) {
+      const now = line
+      if (!now || now.line === 'error') {
+        controller.enqueue(encoder.encode(writer.failed(now ? failureOf(now) : BROKEN)))
+        return controller.close()
+      }
+      if (now.line !== 'head') for (const text of writer.write(now)) controller.enqueue(encoder.encode(text))
+      if (now.line === 'end') return controller.close()
+      line = await rest.next().then(
+        ({ value }) => value,
+        () => undefined,
+      )
+    },
+    cancel: () => void rest.return(),
+  })
+}
+
+const failureOf = ({ status, message, reason }: AnswerError) => ({ status, message, is_budget: reason === 'refused' && status === 429 })
+
+/** The status of a provider is passed on. */
+function problemOf(error: AnswerError): Problem {
+  const { status, message: detail, reason, retry_after_s } = error
+  const kind = failureOf(error).is_budget ? 'budget-spent' : reason === 'model' ? 'model-failed' : 'not-answered'
+  const headers = retry_after_s === null ? {} : { 'Retry-After': String(retry_after_s) }
+  return new Problem({ status, type: `urn:reflex:problem:${kind}`, title: 'Not answered', detail, headers })
+}
+
+function withHeaders({ status, type, title, detail, headers }: Problem, more: Record<string, string>): Problem {
+  return new Problem({ status, type, title, detail, headers: { ...headers, ...more } })
+}

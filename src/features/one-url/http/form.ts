@@ -1,0 +1,84 @@
+import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import type { z } from 'zod'
+import type { ModelRequest } from '../../../agent/answer-request.ts'
+import { isJsonFields, jsonValue } from '../../../base/json.ts'
+import type { ProviderApi } from '../../../contract/model-asked.ts'
+import type { AnswerLine } from '../contract/answer.ts'
+
+/** A request in any provider's form. `user`: the name of the caller's user, if it gives one. */
+export type ParsedRequest = { request: ModelRequest; model: string; streams: boolean; user?: string | undefined }
+/** The whole answer. */
+export type WholeAnswer = {
+  id: string
+  model: string
+  /** Time in seconds. */
+  at: number
+  text: string
+  calls: readonly { id: string; name: string; input: string }[]
+  finish: string
+  input_tokens: number
+  output_tokens: number
+}
+export type Failure = { status: number; message: string; is_budget?: boolean }
+/** Writes the lines of an answer as events of the provider. */
+export type AnswerWriter = { write: (line: Exclude<AnswerLine, { line: 'head' | 'error' }>) => string[]; failed: (failure: Failure) => string }
+
+/** A provider's interface: its requests, answers, streams and errors. */
+export type ProviderForm<Body = never> = {
+  api: ProviderApi
+  body: z.ZodType<Body>
+  parse: (body: Body) => ParsedRequest
+  whole: (answer: WholeAnswer, body: Body) => object
+  writer: (of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, body: Body) => AnswerWriter
+  failure: (failure: Failure) => object
+}
+
+/** A server-sent event. */
+export const sse = (data: object, name?: string): string => `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** The input of a call as an object; a text that is no JSON object stays with the model's words. */
+export function inputOf(text: string): Record<string, unknown> {
+  const value = jsonValue(text)
+  return isJsonFields(value) ? value : {}
+}
+
+/** Thrown for what an interface takes elsewhere, and this one does not. */
+export class NotServed extends Error {
+  override readonly name = 'NotServed'
+}
+
+/** The names of calls in a prompt, by their ids: results do not repeat them. */
+export function nameOfCall(prompt: LanguageModelV4Prompt, id: string): string {
+  for (const message of prompt.toReversed()) {
+    if (message.role !== 'assistant') continue
+    const call = message.content.find((part) => part.type === 'tool-call' && part.toolCallId === id)
+    if (call?.type === 'tool-call') return call.toolName
+  }
+  throw new NotServed(`the result of the call ${id} follows no message with that call`)
+}
+
+/** Adds a part of the assistant to its last message, since interfaces split what it did at once. */
+export function addToAssistant(prompt: LanguageModelV4Prompt, parts: Extract<LanguageModelV4Message, { role: 'assistant' }>['content']): void {
+  const last = prompt.at(-1)
+  if (last?.role === 'assistant') last.content.push(...parts)
+  else if (parts.length > 0) prompt.push({ role: 'assistant', content: [...parts] })
+}
+
+/** The results of calls that were made at once are one message. */
+export function addResult(prompt: LanguageModelV4Prompt, of: { id: string; text: string; failed?: boolean }): void {
+  const { id: toolCallId, text: value, failed = false } = of
+  const toolName = nameOfCall(prompt, toolCallId)
+  const result = { type: 'tool-result' as const, toolCallId, toolName, output: { type: failed ? ('error-text' as const) : ('text' as const), value } }
+  const last = prompt.at(-1)
+  if (last?.role === 'tool') last.content.push(result)
+  else prompt.push({ role: 'tool', content: [result] })
+}
+
+/** An image or a file, by its address or as data. */
+export function filePart(url: string, mediaType: string) {
+  const [, media, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
+  if (media !== undefined && data !== undefined) return { type: 'file' as const, mediaType: media, data: { type: 'data' as const, data } }
+  const parsed = URL.parse(url)
+  if (!parsed) throw new NotServed('the address of a file is no URL')
+  return { type: 'file' as const, mediaType, data: { type: 'url' as const, url: parsed } }
+}

@@ -1,0 +1,33 @@
+import type { Database, Unit } from '../../../kernel/unit.ts'
+
+const KEY = 'allowed_calls'
+/** Approved calls that were not made yet; the oldest are forgotten. */
+const MOST = 100
+
+type Call = { tool: string; arguments_hash: string }
+
+/** Calls that persons have approved, and that callers may make once. */
+export class Allowed {
+  readonly #database: Database
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  add(unit: Unit, tool: string, arguments_hash: string): void {
+    unit.write(KEY, [...this.#calls(), { tool, arguments_hash }].slice(-MOST))
+  }
+
+  /** True once for each approval of this call. */
+  take(unit: Unit, tool: string, arguments_hash: string): boolean {
+    const calls = this.#calls()
+    const at = calls.findIndex((one) => one.tool === tool && one.arguments_hash === arguments_hash)
+    if (at < 0) return false
+    unit.write(KEY, calls.toSpliced(at, 1))
+    return true
+  }
+
+  #calls(): readonly Call[] {
+    return this.#database.read<readonly Call[]>(KEY, [])
+  }
+}

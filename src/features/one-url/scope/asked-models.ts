@@ -1,0 +1,294 @@
+import { answerRequest, type AnswerEnd, type AnswerSink, type RequestParts } from '../../../agent/answer-request.ts'
+import { endingOf, endingOfError, resultOf, type TurnEnding } from '../../../agent/turn-ending.ts'
+import { withDeadline } from '../../../base/deadline.ts'
+import { messageOf } from '../../../base/error-text.ts'
+import { canonicalJson } from '../../../base/json.ts'
+import type { Action } from '../../../contract/action.ts'
+import { actionsIn } from '../../../contract/action.ts'
+import { CALLER_TOOL, isModelAsked, type ModelAsked } from '../../../contract/model-asked.ts'
+import type { EventOutcome } from '../../../contract/event-record.ts'
+import type { Event } from '../../../core/event.ts'
+import type { Applied, Next, ScopeFeature } from '../../../engine/feature.ts'
+import type { Stored } from '../../../engine/inbox/inbox.ts'
+import type { Job } from '../../../engine/jobs.ts'
+import { BesideTurns, type BesideRecord } from '../../../engine/turns/beside.ts'
+import { depsOf } from '../../../engine/turns/deps.ts'
+import type { Turn } from '../../../engine/turns/turn.ts'
+import { MOST_DEATHS } from '../../../engine/upkeep/guard.ts'
+import type { Collaborators } from '../../../engine/wiring.ts'
+import { cleanEvent } from '../../../events/parse-event.ts'
+import type { Unit } from '../../../kernel/unit.ts'
+import { modelName } from '../../../models/resolve-model.ts'
+import { argumentsHash } from '../../../tools/define-tool.ts'
+import { callIdOf, type AnswerError, type AnswerLine, type AskedOfScope } from '../contract/answer.ts'
+import { AnswerStream } from './answer-stream.ts'
+import { Allowed } from './allowed.ts'
+
+/** Requests that a scope answers at once. */
+const AT_ONCE = 64
+/** The longest wait for the action of a reflex. */
+const REFLEX_MS = 10_000
+const DIED = 'the server died, was reset or was evicted in the middle of the answer'
+
+type Answering = { seq: number; turn?: BesideRecord }
+/** A request whose caller waits. */
+type Live = { asked: AskedOfScope; out: AnswerStream; taken: PromiseWithResolvers<boolean>; leave: (why: string) => void }
+type Parts = Collaborators
+
+/**
+ * Answers requests to a model: by a reflex that may act on them, else by a turn beside the lane. A
+ * turn is a job, which holds the event. After a crash nobody waits for the answer any more: the
+ * job logs that the turn was lost.
+ */
+export class AskedModels implements ScopeFeature {
+  readonly name = 'one url'
+  readonly #parts: Parts
+  readonly #turns: BesideTurns
+  readonly #allowed: Allowed
+  readonly #live = new Map<string, Live>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#turns = new BesideTurns(parts)
+    this.#allowed = new Allowed(parts.database)
+    parts.jobs.handle<Answering>('answer', {
+      work: 'action',
+      at_once: AT_ONCE,
+      attempts: MOST_DEATHS,
+      run: (job) => this.#run(job),
+      giveUp: (job) => this.#lost(job),
+    })
+  }
+
+  asked(unit: Unit, { decision }: Applied): Next[] {
+    const { seq, event } = decision.one
+    if (!isModelAsked(event)) return []
+    this.#add(unit, seq, event)
+    return [{ do: 'run-jobs' }]
+  }
+
+  released(unit: Unit, { seq, event }: { seq: number; event: Event }): boolean {
+    if (!isModelAsked(event)) return false
+    this.#add(unit, seq, event)
+    return true
+  }
+
+  keepsApproved(unit: Unit, { tool, input }: { tool: string; input: unknown }): boolean {
+    if (!tool.startsWith(CALLER_TOOL)) return false
+    this.#allowed.add(unit, tool, argumentsHash(input))
+    return true
+  }
+
+  /** The lines of the answer. The head says who decided. */
+  async answer(asked: AskedOfScope): Promise<ReadableStream<Uint8Array>> {
+    const { hider, loop, reflex_sync, caller_tools, settings, env } = this.#parts
+    await reflex_sync.ready()
+    const event = cleanEvent(this.#kept(asked), hider) as Event
+    const { id, meta } = event
+    const live: Live = { asked, out: new AnswerStream((why) => live.leave(why)), taken: Promise.withResolvers(), leave: () => {} }
+    const { out } = live
+    caller_tools.open(meta.trace_id)
+    this.#live.set(id, live)
+    this.#noteOutputs(asked)
+    const accepted = loop.accept([event as never], 'http')
+    const model = asked.behind?.name ?? modelName(env, settings())
+    if (!accepted.ok) {
+      const message = `the inbox of the scope is full (${accepted.depth} of ${accepted.limit})`
+      this.#end(id, meta.trace_id, out, { line: 'error', status: 429, reason: 'refused', message, retry_after_s: 5 })
+      return out.readable
+    }
+    const fired = await this.#firedOn(id, live)
+    if (!fired) out.write({ line: 'head', trace_id: meta.trace_id, model, decided_by: null })
+    else await this.#byReflex(event, out, fired)
+    return out.readable
+  }
+
+  #add(unit: Unit, seq: number, { id }: Event): void {
+    this.#live.get(id)?.taken.resolve(true)
+    this.#parts.jobs.add(unit, { kind: 'answer', key: String(seq), payload: { seq } satisfies Answering })
+  }
+
+  /** Keeps the request by its parts, of which each message is kept once. */
+  #kept({ event, request: { prompt, tools, options } }: AskedOfScope): ModelAsked {
+    const { unit, log_parts, log } = this.#parts
+    log.masks.mayQuote(event.meta.trace_id, [event as Event])
+    const quotes = log.masks.of(event.meta.trace_id)
+    return unit((keeping) => {
+      const parts: RequestParts = {
+        prompt: prompt.map((message) => log_parts.put(keeping, message, { quotes })),
+        tools: log_parts.put(keeping, { tools }, { quotes }),
+        options,
+      }
+      return { ...event, request_hash: log_parts.put(keeping, parts, { quotes }) }
+    })
+  }
+
+  /** Values that the caller's tools gave: where they come from decides where later calls may go. */
+  #noteOutputs({ results }: AskedOfScope): void {
+    const { effects, toolbox } = this.#parts
+    for (const { tool, input, output } of results) {
+      const found = toolbox.find(CALLER_TOOL + tool)
+      if (found.ok) effects.origins.note({ tool: CALLER_TOOL + tool, definition: found.definition, input }, output)
+    }
+  }
+
+  /** The outcome of the reflex that took the event; null if a turn answers. */
+  async #firedOn(id: string, { taken }: Live): Promise<EventOutcome | null> {
+    const { waiters, view, outcomes } = this.#parts
+    const ended = waiters.wait(view.open([id]), REFLEX_MS).then(() => false)
+    return (await Promise.race([taken.promise, ended])) ? null : (outcomes.of([id])[0] ?? null)
+  }
+
+  async #byReflex({ id, meta: { trace_id } }: Event, out: AnswerStream, { outcome, error }: EventOutcome): Promise<void> {
+    const { caller_tools } = this.#parts
+    if (outcome?.by !== 'reflex' || !outcome.action) {
+      const message = error ?? 'the request was not decided'
+      return this.#end(id, trace_id, out, { line: 'error', status: 500, reason: 'failed', message, retry_after_s: null })
+    }
+    const { reflex_id, version, action } = outcome
+    const decided_by = `reflex:${reflex_id}@${version}`
+    out.write({ line: 'head', trace_id, model: decided_by, decided_by })
+    const lines = linesOf(action, trace_id)
+    const calls = lines.filter(({ line }) => line === 'call').length
+    const waits = calls > caller_tools.handed(trace_id)
+    for (const line of waits ? WAITS : lines) out.write(line)
+    const finish = calls > 0 && !waits ? 'tool-calls' : 'stop'
+    this.#end(id, trace_id, out, { line: 'end', finish, input_tokens: 0, output_tokens: 0 })
+  }
+
+  async #run(job: Job<Answering>): Promise<void> {
+    const stored = this.#storedOf(job)
+    const live = this.#live.get(stored.event.id)
+    if (!live) return this.#lost(job)
+    const { asked, out } = live
+    const turn = this.#begin(job, stored, asked)
+    const { id } = stored.event
+    live.leave = (why) => turn.stop(new Error(why))
+    const ending = await this.#endingOf(turn, live)
+    this.#settle(job, turn, ending)
+    const { status, error } = ending
+    const { input_tokens, output_tokens } = turn.usage
+    const { trace_id } = turn.head
+    if (status === 'result') {
+      const { finish } = ending.result as AnswerEnd
+      this.#end(id, trace_id, out, { line: 'end', finish, input_tokens, output_tokens })
+    } else this.#end(id, trace_id, out, { line: 'error', ...errorOf(ending, error, this.#parts.now()) })
+  }
+
+  #begin(job: Job<Answering>, stored: Stored, { words, behind }: AskedOfScope): Turn {
+    const { unit, jobs } = this.#parts
+    const { event } = stored
+    const { causation_id: _cause, ...meta } = event.meta
+    const directing = { ...event, content: words, meta: { ...meta, causation_id: null } }
+    const allowed = (tool: string, input: unknown) => unit((using) => this.#allowed.take(using, tool, argumentsHash(input)))
+    return unit((beginning) => {
+      const turn = this.#turns.begin(beginning, stored, { words: directing, allowed, ...(behind && { behind }) })
+      const { turn_id, head, since, started_seq } = turn
+      const record = { turn_id, head, since, started_seq }
+      jobs.advanced(beginning, 'answer', job.key, { ...job.payload, turn: record } satisfies Answering)
+      return turn
+    })
+  }
+
+  async #endingOf(turn: Turn, { asked, out }: Live): Promise<TurnEnding> {
+    const { settings, now, hide, events, actions } = this.#parts
+    const { trace_id } = turn.head
+    const sink: AnswerSink = {
+      streams: asked.streams,
+      said: (text) => out.write({ line: 'text', text }),
+      called: ({ toolName: name, input }) => out.write({ line: 'call', id: callIdOf(trace_id), name, input }),
+    }
+    try {
+      const deps = await depsOf({ ...this.#parts, event_store: events, actions })(turn)
+      const work = () => resultOf(() => answerRequest(asked.request, deps, sink), turn, deps)
+      const result = await withDeadline(work, { signal: turn.signal, timeout_ms: settings().turn_timeout_ms, what: 'the turn' })
+      return endingOf(result, turn.seen.context.scratch)
+    } catch (error) {
+      const ending = endingOfError(error, { now: now(), model: turn.model })
+      const text = hide(ending.error ?? messageOf(error))
+      return { ...ending, error: asked.behind ? text.replaceAll(asked.behind.key, '***') : text }
+    } finally {
+      turn.stop(new Error('the turn has ended'))
+    }
+  }
+
+  /** Ends the turn and its event. A failed request was answered: it is no dead letter. */
+  #settle(job: Job<Answering>, turn: Turn, ending: TurnEnding): void {
+    const { unit, features, settlement, outage } = this.#parts
+    const { seq } = job.payload
+    const { scope, id, meta } = turn.claimed[0]?.event as Event
+    unit((end) => {
+      this.#done(end, job)
+      if (turn.model.answered) outage.answered(end)
+      if (ending.status === 'result') {
+        for (const feature of features) feature.taught?.(end, turn.shown)
+        const decided = [{ seq, scope, id, trace_id: meta.trace_id }]
+        for (const feature of features) feature.eventsDecided?.(end, decided, { by: 'turn', acts: turn.acts }, turn.outputs)
+        for (const feature of features) feature.turned?.(end, turn.claimed, turn.acts)
+        const log_seq = this.#turns.end(end, turn, ending)
+        const partial = turn.failed_calls.length > 0 && { partial: true as const }
+        const outcome = { by: 'turn' as const, turn_id: turn.turn_id, log_seq, ...partial }
+        settlement.end(end, [seq], { status: 'completed', outcome, attempts: 1 })
+        return
+      }
+      const reason = ending.error ?? 'the turn failed'
+      const left = turn.signal.aborted && LEFT.test(reason)
+      const log_seq = this.#turns.end(end, turn, left ? { status: 'cancelled', result: null, error: reason } : ending)
+      settlement.end(end, [seq], { status: 'cancelled', outcome: { by: 'failure', reason, log_seq }, error: reason, attempts: 1 })
+    })
+  }
+
+  #lost(job: Job<Answering>): void {
+    const { unit, settlement } = this.#parts
+    const { seq, turn } = job.payload
+    unit((end) => {
+      this.#done(end, job)
+      const log_seq = turn && this.#turns.lost(end, turn, DIED)
+      const outcome = { by: 'failure' as const, reason: DIED, ...(log_seq !== undefined && { log_seq }) }
+      settlement.end(end, [seq], { status: 'cancelled', outcome, error: DIED })
+    })
+  }
+
+  #done(unit: Unit, { key }: Job<Answering>): void {
+    this.#parts.jobs.done(unit, 'answer', key)
+    this.#parts.guard.done({ kind: 'action', id: key })
+  }
+
+  #end(id: string, trace_id: string, out: AnswerStream, last: AnswerLine): void {
+    this.#live.delete(id)
+    this.#parts.caller_tools.close(trace_id)
+    out.write(last)
+    out.close()
+  }
+
+  #storedOf({ payload: { seq } }: Job<Answering>): Stored {
+    const row = this.#parts.database.first<{ payload: string; attempts: number }>('SELECT payload, attempts FROM events WHERE seq = ?', seq)
+    const { payload: text, attempts } = row ?? { payload: '{}', attempts: 0 }
+    return { seq, event: JSON.parse(text) as Event, attempts, text }
+  }
+}
+
+const LEFT = /the caller left/
+const WAITS: readonly AnswerLine[] = [{ line: 'text', text: 'This call waits for a person: the scope lists its approval.' }]
+
+/** The action of a reflex as an answer: what it says, and the calls that the caller makes. */
+function linesOf(action: Action, trace_id: string): AnswerLine[] {
+  return actionsIn(action).flatMap((one): AnswerLine[] => {
+    if (one.action_type === 'reply') return [{ line: 'text', text: one.content }]
+    if (one.action_type !== 'call_tool') return []
+    const name = one.tool.slice(CALLER_TOOL.length)
+    return [{ line: 'call', id: callIdOf(trace_id), name, input: canonicalJson(one.args) }]
+  })
+}
+
+function errorOf({ status, fault, until }: TurnEnding, error: string | null, now: number): AnswerError {
+  const message = error ?? 'the request failed'
+  const retry = until == null ? null : Math.max(1, Math.ceil((until - now) / 1000))
+  if (status === 'refused') return { status: 429, reason: 'refused', message, retry_after_s: retry }
+  if (fault?.fault === 'refused') return { status: fault.status ?? 400, reason: 'model', message: fault.detail, retry_after_s: null }
+  if (status === 'waiting') {
+    const after = fault?.retry_after_ms
+    return { status: fault?.status ?? 503, reason: 'model', message, retry_after_s: after == null ? null : Math.ceil(after / 1000) }
+  }
+  return { status: status === 'timeout' ? 504 : 500, reason: 'failed', message, retry_after_s: null }
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { CALLER_TOOL } from '../contract/model-asked.ts'
+import { defineTool, type ToolDefinition } from './define-tool.ts'
+
+/** What the scope has of a call of a caller's tool: the output comes with a later request. */
+export const HANDED_OVER = { handed_over: true } as const
+
+const NAME = /^caller\.[\w-]{1,128}$/
+
+/**
+ * The tools that callers run themselves. A call is handed over in the answer to the request whose
+ * trace it is in; without such a request there is nobody to run it.
+ */
+export class CallerTools {
+  /** Calls that were handed over, by the traces of open requests. */
+  readonly #open = new Map<string, { requests: number; handed: number }>()
+
+  open(trace_id: string): void {
+    const open = this.#open.get(trace_id) ?? { requests: 0, handed: 0 }
+    open.requests += 1
+    this.#open.set(trace_id, open)
+  }
+
+  close(trace_id: string): void {
+    const open = this.#open.get(trace_id)
+    if (open && (open.requests -= 1) === 0) this.#open.delete(trace_id)
+  }
+
+  /** The number of calls in this trace so far. */
+  handed(trace_id: string): number {
+    return this.#open.get(trace_id)?.handed ?? 0
+  }
+
+  /** Null for other names. The caller's own schema judges the input. */
+  find(name: string): { ok: true; definition: ToolDefinition } | null {
+    return NAME.test(name) ? { ok: true, definition: this.#definition } : null
+  }
+
+  readonly #definition = defineTool({
+    description: `A tool of a caller: its name begins with ${CALLER_TOOL}.`,
+    input: z.record(z.string(), z.json()),
+    execute: async (_input, { trace }) => {
+      const open = this.#open.get(trace?.trace_id ?? '')
+      if (!open) throw new Error('no caller waits for this call: it runs its own tools')
+      open.handed += 1
+      return HANDED_OVER
+    },
+  })
+}

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { call, fetchRaw, keyFor, type Call } from '../../support/http.ts'
+import { entriesOf, freshScope, logOf, stubOf } from '../../support/scopes.ts'
+
+const CHAT = '/v1/openai/chat/completions'
+const WEATHER = {
+  type: 'function',
+  function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } },
+}
+const said = (content: string, more: object = {}) => ({ model: 'gpt-5-mini', messages: [{ role: 'user', content }], ...more })
+const chat = (scope: string, json: object, more: Call = {}) => call(CHAT, { json, ...more, headers: { 'x-reflex-scope': scope, ...more.headers } })
+
+describe('a chat completion', () => {
+  test('is answered in the form of OpenAI, and recorded as one decision in one trace', async () => {
+    const scope = freshScope('answered')
+    const answer = await chat(scope, said('hello'))
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        object: 'chat.completion',
+        model: 'offline',
+        choices: [{ index: 0, message: { role: 'assistant', content: 'You said: hello' }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
+      },
+    })
+    const trace_id = answer.headers.get('x-reflex-trace')
+    const log = await logOf(stubOf(scope))
+    expect(new Set(log.map((entry) => entry.trace_id))).toEqual(new Set([trace_id]))
+    expect(log.map(({ kind }) => kind)).toEqual(['event-accepted', 'turn-started', 'model-called', 'reply-sent', 'turn-ended', 'event-ended'])
+    expect(await entriesOf(stubOf(scope), 'turn-ended')).toMatchObject([
+      { status: 'result', acts: [{ act: 'reply', content: 'You said: hello' }], usage: { model_calls: 1 } },
+    ])
+  })
+
+  test('hands a call of a tool over, and the output joins the trace of the call', async () => {
+    const scope = freshScope('answered')
+    const first = await chat(scope, said('What is the weather in Bern?', { tools: [WEATHER] }))
+    const [choice] = first.body.choices
+    expect(choice).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } })
+    const [made] = choice.message.tool_calls
+    expect(made).toMatchObject({ type: 'function', function: { name: 'get_weather', arguments: '{"city":"Bern"}' } })
+    const messages = [
+      { role: 'user', content: 'What is the weather in Bern?' },
+      choice.message,
+      { role: 'tool', tool_call_id: made.id, content: '{"sky":"blue"}' },
+    ]
+    const second = await chat(scope, { model: 'gpt-5-mini', messages, tools: [WEATHER] })
+    expect(second.body.choices[0].message.content).toBe('Now: {"sky":"blue"}')
+    expect(second.headers.get('x-reflex-trace')).toBe(first.headers.get('x-reflex-trace'))
+    expect(await entriesOf(stubOf(scope), 'effect-started')).toMatchObject([{ tool: 'caller.get_weather', input: { city: 'Bern' } }])
+  })
+
+  test('takes its scope from the user, and else from the key', async () => {
+    const by_user = await call(CHAT, { json: said('hello', { user: 'ada' }) })
+    expect(by_user.headers.get('x-reflex-scope')).toBe('user/ada')
+    const key = await keyFor(['publisher'], ['*'], 'robot')
+    const by_key = await call(CHAT, { json: said('hello'), key })
+    expect(by_key.headers.get('x-reflex-scope')).toBe('key/robot')
+  })
+
+  test('is refused in the form of OpenAI', async () => {
+    const failure = (status: number) => ({ status, type: 'application/json', body: { error: { message: expect.any(String), type: expect.any(String) } } })
+    expect(await call(CHAT, { json: said('hello'), key: 'nobody' })).toMatchObject(failure(401))
+    const key = await keyFor(['publisher'], ['mine/*'], 'mine')
+    expect(await call(CHAT, { json: said('hello'), key })).toMatchObject(failure(403))
+    expect(await call(CHAT, { json: said('hello'), key: await keyFor(['viewer']) })).toMatchObject(failure(403))
+    expect(await call(CHAT, { json: { model: 'gpt-5-mini' } })).toMatchObject(failure(400))
+    expect(await call(CHAT, { json: said('hello', { n: 2 }) })).toMatchObject(failure(400))
+    expect(await call(CHAT, { body: '{', type: 'application/json' })).toMatchObject(failure(400))
+    expect(await call('/v1/openai/nothing', { json: {} })).toMatchObject(failure(404))
+    expect(await call(CHAT, { json: said('x'.repeat(5_000_000)) })).toMatchObject(failure(413))
+    expect(await call(CHAT, { json: said('break down', { user: 'ada' }) })).toMatchObject(failure(500))
+  })
+
+  test('streams in the form of OpenAI', async () => {
+    const scope = freshScope('answered')
+    const json = said('one two three four five', { stream: true, stream_options: { include_usage: true } })
+    const response = await fetchRaw(CHAT, { body: JSON.stringify(json), headers: { 'x-reflex-scope': scope } })
+    expect(response.headers.get('content-type')).toContain('text/event-stream')
+    const events = (await response.text()).split('\n\n').filter(Boolean)
+    expect(events.at(-1)).toBe('data: [DONE]')
+    const chunks = events.slice(0, -1).map((event) => JSON.parse(event.slice('data: '.length)))
+    const text = chunks.flatMap(({ choices }) => choices).map(({ delta }) => delta.content ?? '').join('')
+    expect(text).toBe('You said: one two three four five')
+    expect(chunks.length).toBeGreaterThan(4)
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } })
+  })
+})
