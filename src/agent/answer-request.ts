@@ -9,37 +9,17 @@ import type {
 import { messageOf } from '../base/error-text.ts'
 import { jsonValue } from '../base/json.ts'
 import { CALLER_TOOL, isModelAsked } from '../contract/model-asked.ts'
+import type { ModelRequest, RequestParts } from '../contract/model-request.ts'
 import type { Event } from '../core/event.ts'
 import { StreamContent } from '../models/stream-content.ts'
 import type { Agent, AgentDeps } from './define-agent.ts'
-
-/** The options of a request that are JSON. */
-export type RequestOptions = Pick<
-  LanguageModelV4CallOptions,
-  | 'maxOutputTokens'
-  | 'temperature'
-  | 'topP'
-  | 'topK'
-  | 'presencePenalty'
-  | 'frequencyPenalty'
-  | 'stopSequences'
-  | 'seed'
-  | 'responseFormat'
-  | 'toolChoice'
-  | 'reasoning'
-  | 'providerOptions'
->
-/** A request to a model in the form of the AI SDK, whatever provider's form it came in. */
-export type ModelRequest = { prompt: LanguageModelV4Prompt; tools: LanguageModelV4FunctionTool[]; options: RequestOptions }
-/** The same, by the hashes of its parts: each message is kept once. */
-export type RequestParts = { prompt: string[]; tools: string; options: RequestOptions }
 
 /** `said` gets text as it is made, `called` a call once it may leave. */
 export type AnswerSink = { streams: boolean; said: (delta: string) => void; called: (call: LanguageModelV4ToolCall) => void }
 export type AnswerEnd = { finish: string; calls: number }
 
 const QUIET: AnswerSink = { streams: false, said: () => {}, called: () => {} }
-/** Refusals that a model is told of before the request ends. */
+/** Rounds in which a model hears of refusals before the request ends. */
 const MOST_REFUSALS = 4
 
 export function requestFrom(hash: string, part: (hash: string) => unknown): ModelRequest {
@@ -48,8 +28,12 @@ export function requestFrom(hash: string, part: (hash: string) => unknown): Mode
   return { prompt: prompt.map((message) => part(message)) as LanguageModelV4Prompt, tools: known.tools, options }
 }
 
-/** What decides on these events: a request to a model is answered, whichever agent serves the scope. */
-export function triggerOn({ trigger }: Pick<Agent, 'trigger'>, events: readonly Event[], part: (hash: string) => unknown): Agent['trigger'] {
+/** The trigger for these events: one of its own for a request to a model, whatever the agent. */
+export function triggerOn(
+  { trigger }: Pick<Agent, 'trigger'>,
+  events: readonly Event[],
+  part: (hash: string) => unknown,
+): Agent['trigger'] {
   const [asked] = events
   if (!asked || !isModelAsked(asked)) return trigger
   return (_context, deps) => answerRequest(requestFrom(asked.request_hash, part), deps)
@@ -82,7 +66,7 @@ export async function answerRequest({ prompt, tools, options }: ModelRequest, de
       deps.reply(said)
       return { finish: 'stop', calls: 0 }
     }
-    messages = [...messages, ...toldOf(content, refused)]
+    messages = messages.concat(toldOf(content, refused))
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { CALLER_TOOL } from '../contract/model-asked.ts'
 import { defineTool, type ToolDefinition } from './define-tool.ts'
 
-/** What the scope has of a call of a caller's tool: the output comes with a later request. */
+/** The output of a call of a caller's tool: the caller's own comes with a later request. */
 export const HANDED_OVER = { handed_over: true } as const
 
 const NAME = /^caller\.[\w-]{1,128}$/

@@ -10,7 +10,8 @@ const nameOf = (node: unknown): string => (isNode(node) ? String(node['name']) :
 /** The types and classes that a file declares. */
 function declaredIn({ file, program }: SourceFile): Declared[] {
   return [...nodesIn(program)].flatMap(([node, above]) => {
-    if (!TYPES.has(node.type) || !isNode(node['id'])) return []
+    // An interface within `declare module` adds to the interface of another file.
+    if (!TYPES.has(node.type) || !isNode(node['id']) || above.some(({ type }) => type === 'TSModuleDeclaration')) return []
     return [{ file, name: nameOf(node['id']), isExported: above.at(-1)?.type === 'ExportNamedDeclaration' }]
   })
 }

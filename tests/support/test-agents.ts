@@ -152,4 +152,9 @@ const forecaster: OfflineRule = {
 const said = (output: unknown): string => (typeof output === 'string' ? output : JSON.stringify(output))
 
 /** It starts no turns: requests to its model are answered all the same. */
-export const answeringAgent: Agent = defineAgent({ name: 'answering', scopes: ['answered/*', 'user/*'], offline: [forecaster], settings: SOON })
+export const answeringAgent: Agent = defineAgent({
+  name: 'answering',
+  scopes: ['answered/*', 'user/*'],
+  offline: [forecaster],
+  settings: SOON,
+})

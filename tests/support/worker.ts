@@ -16,7 +16,16 @@ import { triage } from './guide/triage.ts'
 import { answeringAgent, chainedAgent, doorkeeper, perceivingAgent, testAgent, undoingAgent, writingAgent } from './test-agents.ts'
 
 /** The deployment of the worker tests: scripted agents beside the real ones. */
-const own = [testAgent, perceivingAgent, undoingAgent, chainedAgent, writingAgent, answeringAgent, { ...greeter, offline: [doorkeeper] }, triage]
+const own = [
+  testAgent,
+  perceivingAgent,
+  undoingAgent,
+  chainedAgent,
+  writingAgent,
+  answeringAgent,
+  { ...greeter, offline: [doorkeeper] },
+  triage,
+]
 const agents = [...own, sshGuard, chat, team, deploy]
 const registry = buildRegistry(agents)
 const worker = reflex({ agents })

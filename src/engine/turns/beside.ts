@@ -11,11 +11,13 @@ import { keep, nothingYet, noUsage, type Turn } from './turn.ts'
 
 /** The part of a turn that is needed to log its end after a crash. */
 export type BesideRecord = { turn_id: string; head: EntryHead; since: number; started_seq: number }
-type Ended = Pick<TurnEnding, 'status' | 'result' | 'error' | 'stack'> | { status: 'cancelled' | 'lost'; result: null; error: string; stack?: null }
+type BesideEnd =
+  | Pick<TurnEnding, 'status' | 'result' | 'error' | 'stack'>
+  | { status: 'cancelled' | 'lost'; result: null; error: string; stack?: null }
 
 /**
  * Turns beside the turn lane: each answers one request, and changes nothing of the context, so that
- * any number may run at once. Their log is that of other turns.
+ * any number may run at once. The log has them as other turns.
  */
 export class BesideTurns {
   readonly #parts: Lanes
@@ -43,14 +45,29 @@ export class BesideTurns {
     log.masks.mayQuote(head.trace_id, [event])
     const places: [number, number][] = [[seq, seq]]
     const saw = { seqs: places, count: 1, hidden: 1, scratch: log.clean(own), created_at, last_action_at }
-    const started = { ...head, kind: 'turn-started' as const, turn_id, agent: agent().name, attempts: attempts + 1, considered: places, saw }
+    const started = {
+      ...head,
+      kind: 'turn-started' as const,
+      turn_id,
+      agent: agent().name,
+      attempts: attempts + 1,
+      considered: places,
+      saw,
+    }
     const started_seq = unit.log({ ...started, since, basis: basis(unit), beside: true })
     unit.count({ turns: 1 })
     const controller = new AbortController()
     return {
-      ...{ turn_id, head, since, readings, now: read, started, started_seq, asked },
+      turn_id,
+      head,
+      since,
+      readings,
+      now: read,
+      started,
+      started_seq,
+      asked,
       held: true,
-      claimed: [{ ...stored, attempts: attempts + 1 } as Turn['claimed'][number]],
+      claimed: [{ ...stored, attempts: attempts + 1 }],
       earlier_turns: [],
       seen: { context, seqs: [seq], scratch: structuredClone(own) },
       signal: controller.signal,
@@ -62,14 +79,20 @@ export class BesideTurns {
   }
 
   /** Logs the end of a turn. Returns the entry's `seq`. */
-  end(unit: Unit, turn: Turn, { status, result, error, stack = null }: Ended): number {
+  end(unit: Unit, turn: Turn, { status, result, error, stack = null }: BesideEnd): number {
     const { log, effects, memory } = this.#parts
     const { turn_id, head, since, started_seq, usage, failed_calls, warnings, readings } = turn
     const { clock, done } = readings
     const log_seq = unit.log({
       ...head,
       duration_ms: unit.now - since,
-      ...{ kind: 'turn-ended', turn_id, started_seq, status, cleared: 0, usage, beside: true },
+      kind: 'turn-ended',
+      turn_id,
+      started_seq,
+      status,
+      cleared: 0,
+      usage,
+      beside: true,
       result: log.clean(result, head.trace_id),
       error,
       ...(stack && { stack }),

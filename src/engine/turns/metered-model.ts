@@ -9,7 +9,7 @@ import type { EntryHead, Usage } from '../../contract/log-entry.ts'
 import { traceContextOf, traceHeaders } from '../../events/traceparent.ts'
 import { childHead } from '../log/spans.ts'
 import type { ModelWitness } from '../../agent/turn-ending.ts'
-import type { BehindModel } from './turn.ts'
+import type { BehindModel } from '../../contract/model-request.ts'
 import { reflexGuidance } from '../reflexes/guidance.ts'
 import type { Lanes } from '../effects/wiring.ts'
 

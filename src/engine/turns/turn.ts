@@ -4,10 +4,8 @@ import type { FailedCall, FailedRun } from '../../contract/event-record.ts'
 import type { EarlierAct, EntryHead, NewEntry, Usage } from '../../contract/log-entry.ts'
 import type { Claimed } from '../inbox/inbox.ts'
 import type { SeenContext } from '../context/working-memory.ts'
+import type { BehindModel } from '../../contract/model-request.ts'
 import type { Event } from '../../core/event.ts'
-
-/** The model that a request names, with the key of its caller, who pays. It is kept nowhere. */
-export type BehindModel = { name: string; key: string }
 
 /** A running turn. After `stop` it has no effects. */
 export type Turn = {

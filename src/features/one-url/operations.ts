@@ -9,12 +9,18 @@ const headers = z.object({
     .optional()
     .describe("The caller's key of the provider, which is passed on and kept nowhere, where the deployment allows it."),
 })
+const failure = z.looseObject({ error: z.looseObject({ message: z.string() }) })
 const rest = {
   headers,
   body: z.looseObject({}),
   takes: 'own',
   answers: { 200: [z.looseObject({}), "The answer in the provider's form; with `stream`, its events.", texts.events] },
-  problems: [404, 502, 503, 504],
+  refusals: Object.fromEntries(
+    [400, 401, 403, 404, 413, 415, 429, 500, 502, 503, 504].map((status) => [
+      status,
+      [failure, 'An error in the form of the provider.'] as const,
+    ]),
+  ),
 } as const
 const HOW =
   'A client changes its base URL and its key. The request and the answer are recorded in one trace, whose id is in `x-reflex-trace`; ' +
@@ -25,3 +31,18 @@ export const askOpenaiChat = declare('post /v1/openai/chat/completions', 'askOpe
   ...rest,
   example: { model: 'gpt-5-mini', messages: [{ role: 'user', content: 'hello' }] },
 })
+
+export const askOpenaiResponses = declare('post /v1/openai/responses', 'askOpenaiResponses', 'Answer a response of OpenAI', {
+  description: `${HOW} No responses are stored: the input has the whole conversation.`,
+  ...rest,
+  example: { model: 'gpt-5-mini', input: 'hello' },
+})
+
+export const askAnthropic = declare('post /v1/anthropic/messages', 'askAnthropic', 'Answer a message of Anthropic', {
+  description: HOW,
+  ...rest,
+  example: { model: 'claude-sonnet-4-5', max_tokens: 500, messages: [{ role: 'user', content: 'hello' }] },
+})
+
+/** Anthropic's own client adds `/v1` to its base URL; others have it there. */
+export const askAnthropicClient = { ...askAnthropic, at: 'post /v1/anthropic/v1/messages', id: 'askAnthropicClient' } as const

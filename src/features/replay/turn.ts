@@ -101,8 +101,7 @@ async function replayTurn(recorded: Recorded, { source, host, given, comparison 
   const agent = host.agents.agentOf(source.scope, basis.agent.name)
   const events = eventsIn(started.considered, source)
   const trigger = triggerOn(agent, events, (hash) => source.part(hash))
-  if (agent.name !== basis.agent.name || !trigger)
-    throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
+  if (agent.name !== basis.agent.name || !trigger) throw new Unrecorded(`this deployment has no agent ${basis.agent.name} with a trigger`)
   const clean = host.cleaner(basis.settings)
   const exact = given.departures !== null
   const effects = new RecordedEffects(source, started, {

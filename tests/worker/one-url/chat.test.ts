@@ -8,7 +8,8 @@ const WEATHER = {
   function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } },
 }
 const said = (content: string, more: object = {}) => ({ model: 'gpt-5-mini', messages: [{ role: 'user', content }], ...more })
-const chat = (scope: string, json: object, more: Call = {}) => call(CHAT, { json, ...more, headers: { 'x-reflex-scope': scope, ...more.headers } })
+const chat = (scope: string, json: object, more: Call = {}) =>
+  call(CHAT, { json, ...more, headers: { 'x-reflex-scope': scope, ...more.headers } })
 
 describe('a chat completion', () => {
   test('is answered in the form of OpenAI, and recorded as one decision in one trace', async () => {
@@ -26,7 +27,14 @@ describe('a chat completion', () => {
     const trace_id = answer.headers.get('x-reflex-trace')
     const log = await logOf(stubOf(scope))
     expect(new Set(log.map((entry) => entry.trace_id))).toEqual(new Set([trace_id]))
-    expect(log.map(({ kind }) => kind)).toEqual(['event-accepted', 'turn-started', 'model-called', 'reply-sent', 'turn-ended', 'event-ended'])
+    expect(log.map(({ kind }) => kind)).toEqual([
+      'event-accepted',
+      'turn-started',
+      'model-called',
+      'reply-sent',
+      'turn-ended',
+      'event-ended',
+    ])
     expect(await entriesOf(stubOf(scope), 'turn-ended')).toMatchObject([
       { status: 'result', acts: [{ act: 'reply', content: 'You said: hello' }], usage: { model_calls: 1 } },
     ])
@@ -59,7 +67,11 @@ describe('a chat completion', () => {
   })
 
   test('is refused in the form of OpenAI', async () => {
-    const failure = (status: number) => ({ status, type: 'application/json', body: { error: { message: expect.any(String), type: expect.any(String) } } })
+    const failure = (status: number) => ({
+      status,
+      type: 'application/json',
+      body: { error: { message: expect.any(String), type: expect.any(String) } },
+    })
     expect(await call(CHAT, { json: said('hello'), key: 'nobody' })).toMatchObject(failure(401))
     const key = await keyFor(['publisher'], ['mine/*'], 'mine')
     expect(await call(CHAT, { json: said('hello'), key })).toMatchObject(failure(403))
@@ -80,7 +92,10 @@ describe('a chat completion', () => {
     const events = (await response.text()).split('\n\n').filter(Boolean)
     expect(events.at(-1)).toBe('data: [DONE]')
     const chunks = events.slice(0, -1).map((event) => JSON.parse(event.slice('data: '.length)))
-    const text = chunks.flatMap(({ choices }) => choices).map(({ delta }) => delta.content ?? '').join('')
+    const text = chunks
+      .flatMap(({ choices }) => choices)
+      .map(({ delta }) => delta.content ?? '')
+      .join('')
     expect(text).toBe('You said: one two three four five')
     expect(chunks.length).toBeGreaterThan(4)
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } })

@@ -46,7 +46,9 @@ export function decideCall(
     if (edits) effects.origins.noteEdit(editedInputs(call.input, edits))
     const kept = features.some((feature) => feature.keepsApproved?.(unit, { tool: call.tool, input, approval_id }))
     if (!kept) jobs.add(unit, { kind: 'approved-payment', key: approval_id, payload: { ...call, input, head } satisfies Approved })
-    const run = kept ? { ...NOTHING_DONE, ...ended(call.tool, 'ok', KEPT), ended_at: unit.now } : { ...NOTHING_DONE, status: 'running' as const }
+    const run = kept
+      ? { ...NOTHING_DONE, ...ended(call.tool, 'ok', KEPT), ended_at: unit.now }
+      : { ...NOTHING_DONE, status: 'running' as const }
     outbox.put(unit, 'approved-runs', approval_id, run satisfies ApprovalRun)
   }
   const edited = edits && { edits: log.clean(editedInputs(call.input, edits), head.trace_id) }

@@ -1,13 +1,12 @@
-import type { ModelRequest } from '../../../agent/answer-request.ts'
+import type { BehindModel, ModelRequest } from '../../../contract/model-request.ts'
 import type { ModelAsked } from '../../../contract/model-asked.ts'
-import type { BehindModel } from '../../../engine/turns/turn.ts'
 
 /** A request as a scope gets it. `results`: outputs of calls that it handed over before. */
 export type AskedOfScope = {
   event: Omit<ModelAsked, 'request_hash'>
   request: ModelRequest
   streams: boolean
-  /** All words that direct: those of users, and the instructions. */
+  /** All words that direct: of users, and the instructions. */
   words: string
   results: readonly { tool: string; input: unknown; output: unknown }[]
   behind?: BehindModel

@@ -119,7 +119,7 @@ async function streamFrom(c: Context<AuthEnv>, scope: string, asked: AskedOfScop
 
 /** The lines of an answer. A stream that ends without its last line has broken off. */
 async function* linesIn(stream: ReadableStream<Uint8Array>): Lines {
-  const reader = stream.pipeThrough(new TextDecoderStream() as never).getReader() as ReadableStreamDefaultReader<string>
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''
   try {
     for (;;) {

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { createHash } from 'node:crypto'
-import type { ModelRequest } from '../../../agent/answer-request.ts'
+import type { ModelRequest } from '../../../contract/model-request.ts'
 import { canonicalJson, isJsonFields, jsonValue, type Json } from '../../../base/json.ts'
 import type { ModelAsked } from '../../../contract/model-asked.ts'
 import { traceOfCall, type AskedOfScope } from '../contract/answer.ts'
@@ -12,7 +12,7 @@ type Facts = Pick<ModelAsked, 'content' | 'tools' | 'called' | 'output' | 'turns
 type Message = LanguageModelV4Prompt[number]
 type Result = AskedOfScope['results'][number] & { id: string }
 
-/** What a decision on a request may depend on: the newest of it, and the names of the rest. */
+/** The facts that a decision on a request may depend on: what is new, and names of the rest. */
 export function factsOf({ prompt, tools }: ModelRequest): Facts {
   const last = prompt.findLastIndex(({ role }) => role === 'user')
   const since = prompt.slice(last + 1)
@@ -28,7 +28,7 @@ export function factsOf({ prompt, tools }: ModelRequest): Facts {
   }
 }
 
-/** All words that direct: those of users, and the instructions. */
+/** All words that direct: of users, and the instructions. */
 export const wordsOf = (prompt: LanguageModelV4Prompt): string =>
   prompt
     .flatMap((message) => (message.role === 'system' ? [message.content] : message.role === 'user' ? [textOf(message)] : []))
@@ -52,13 +52,15 @@ export function traceOf(request: ModelRequest): string | null {
 }
 
 function resultsIn(messages: LanguageModelV4Prompt, all: LanguageModelV4Prompt): Result[] {
-  return messages.flatMap((message) => (message.role === 'tool' ? message.content : [])).flatMap((part) => {
-    if (part.type !== 'tool-result') return []
-    const { toolCallId: id, toolName: tool, output } = part
-    const value = 'value' in output ? output.value : null
-    const known = typeof value === 'string' ? (jsonValue(value) ?? value) : value
-    return [{ id, tool, input: inputOfCall(all, id), output: known }]
-  })
+  return messages
+    .flatMap((message) => (message.role === 'tool' ? message.content : []))
+    .flatMap((part) => {
+      if (part.type !== 'tool-result') return []
+      const { toolCallId: id, toolName: tool, output } = part
+      const value = 'value' in output ? output.value : null
+      const known = typeof value === 'string' ? (jsonValue(value) ?? value) : value
+      return [{ id, tool, input: inputOfCall(all, id), output: known }]
+    })
 }
 
 function inputOfCall(prompt: LanguageModelV4Prompt, id: string): unknown {
@@ -71,7 +73,8 @@ function inputOfCall(prompt: LanguageModelV4Prompt, id: string): unknown {
 /** An output that is too long is a text, which is cut. */
 function shown(output: unknown): Json {
   const text = typeof output === 'string' ? output : JSON.stringify(output)
-  if (typeof output !== 'string' && (isJsonFields(output) || typeof output !== 'object') && text.length <= LONGEST_TEXT) return output as Json
+  if (typeof output !== 'string' && (isJsonFields(output) || typeof output !== 'object') && text.length <= LONGEST_TEXT)
+    return output as Json
   return output === null ? null : text.slice(0, LONGEST_TEXT)
 }
 
@@ -80,4 +83,7 @@ const textOf = (message: Message | undefined): string =>
 
 /** A short name in letters alone: a digit would count as a number of the request. */
 const lettersOf = (text: string): string =>
-  Array.from(createHash('sha256').update(text).digest().subarray(0, 8), (byte) => 'abcdefghijklmnop'.charAt(byte >> 4) + 'abcdefghijklmnop'.charAt(byte & 15)).join('')
+  Array.from(
+    createHash('sha256').update(text).digest().subarray(0, 8),
+    (byte) => 'abcdefghijklmnop'.charAt(byte >> 4) + 'abcdefghijklmnop'.charAt(byte & 15),
+  ).join('')

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import type { z } from 'zod'
-import type { ModelRequest } from '../../../agent/answer-request.ts'
+import type { ModelRequest } from '../../../contract/model-request.ts'
 import { isJsonFields, jsonValue } from '../../../base/json.ts'
 import type { ProviderApi } from '../../../contract/model-asked.ts'
 import type { AnswerLine } from '../contract/answer.ts'
@@ -19,9 +19,12 @@ export type WholeAnswer = {
   input_tokens: number
   output_tokens: number
 }
-export type Failure = { status: number; message: string; is_budget?: boolean }
+export type AnswerFailure = { status: number; message: string; is_budget?: boolean }
 /** Writes the lines of an answer as events of the provider. */
-export type AnswerWriter = { write: (line: Exclude<AnswerLine, { line: 'head' | 'error' }>) => string[]; failed: (failure: Failure) => string }
+export type AnswerWriter = {
+  write: (line: Exclude<AnswerLine, { line: 'head' | 'error' }>) => string[]
+  failed: (failure: AnswerFailure) => string
+}
 
 /** A provider's interface: its requests, answers, streams and errors. */
 export type ProviderForm<Body = never> = {
@@ -30,13 +33,14 @@ export type ProviderForm<Body = never> = {
   parse: (body: Body) => ParsedRequest
   whole: (answer: WholeAnswer, body: Body) => object
   writer: (of: Pick<WholeAnswer, 'id' | 'model' | 'at'>, body: Body) => AnswerWriter
-  failure: (failure: Failure) => object
+  failure: (failure: AnswerFailure) => object
 }
 
 /** A server-sent event. */
-export const sse = (data: object, name?: string): string => `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
+export const sse = (data: object, name?: string): string =>
+  `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
 
-/** The input of a call as an object; a text that is no JSON object stays with the model's words. */
+/** The input of a call as an object; empty for a text that is not one. */
 export function inputOf(text: string): Record<string, unknown> {
   const value = jsonValue(text)
   return isJsonFields(value) ? value : {}
@@ -58,7 +62,10 @@ export function nameOfCall(prompt: LanguageModelV4Prompt, id: string): string {
 }
 
 /** Adds a part of the assistant to its last message, since interfaces split what it did at once. */
-export function addToAssistant(prompt: LanguageModelV4Prompt, parts: Extract<LanguageModelV4Message, { role: 'assistant' }>['content']): void {
+export function addToAssistant(
+  prompt: LanguageModelV4Prompt,
+  parts: Extract<LanguageModelV4Message, { role: 'assistant' }>['content'],
+): void {
   const last = prompt.at(-1)
   if (last?.role === 'assistant') last.content.push(...parts)
   else if (parts.length > 0) prompt.push({ role: 'assistant', content: [...parts] })
@@ -68,7 +75,12 @@ export function addToAssistant(prompt: LanguageModelV4Prompt, parts: Extract<Lan
 export function addResult(prompt: LanguageModelV4Prompt, of: { id: string; text: string; failed?: boolean }): void {
   const { id: toolCallId, text: value, failed = false } = of
   const toolName = nameOfCall(prompt, toolCallId)
-  const result = { type: 'tool-result' as const, toolCallId, toolName, output: { type: failed ? ('error-text' as const) : ('text' as const), value } }
+  const result = {
+    type: 'tool-result' as const,
+    toolCallId,
+    toolName,
+    output: { type: failed ? ('error-text' as const) : ('text' as const), value },
+  }
   const last = prompt.at(-1)
   if (last?.role === 'tool') last.content.push(result)
   else prompt.push({ role: 'tool', content: [result] })

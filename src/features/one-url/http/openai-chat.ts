@@ -1,6 +1,16 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { z } from 'zod'
-import { addResult, addToAssistant, filePart, inputOf, NotServed, sse, type Failure, type ProviderForm, type WholeAnswer } from './form.ts'
+import {
+  addResult,
+  addToAssistant,
+  filePart,
+  inputOf,
+  NotServed,
+  sse,
+  type AnswerFailure,
+  type ProviderForm,
+  type WholeAnswer,
+} from './form.ts'
 
 const text = z.string()
 const part = z.looseObject({
@@ -87,7 +97,9 @@ export const openaiChat: ProviderForm<Body> = {
         })),
         options: {
           ...numbersOf(given),
-          ...(tool_choice && { toolChoice: typeof tool_choice === 'string' ? { type: tool_choice } : namedTool(tool_choice.function.name) }),
+          ...(tool_choice && {
+            toolChoice: typeof tool_choice === 'string' ? { type: tool_choice } : namedTool(tool_choice.function.name),
+          }),
           ...formatOf(given.response_format),
           ...reasoningOf(given.reasoning_effort),
         },
@@ -189,14 +201,14 @@ function promptOf(messages: Body['messages']): LanguageModelV4Prompt {
   return prompt
 }
 
-const plain = (given: Content): string =>
-  typeof given === 'string' ? given : given.map((one) => one.text ?? one.refusal ?? '').join('')
+const plain = (given: Content): string => (typeof given === 'string' ? given : given.map((one) => one.text ?? one.refusal ?? '').join(''))
 
 function userParts(given: Content) {
   if (typeof given === 'string') return [{ type: 'text' as const, text: given }]
   return given.map((one) => {
     if (one.type === 'text') return { type: 'text' as const, text: one.text ?? '' }
-    if (one.type === 'image_url' && one.image_url) return filePart(typeof one.image_url === 'string' ? one.image_url : one.image_url.url, 'image/*')
+    if (one.type === 'image_url' && one.image_url)
+      return filePart(typeof one.image_url === 'string' ? one.image_url : one.image_url.url, 'image/*')
     throw new NotServed(`content of the type ${one.type} is not taken: text and image_url are`)
   })
 }
@@ -231,8 +243,14 @@ const usageOf = ({ input_tokens, output_tokens }: Pick<WholeAnswer, 'input_token
   completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
 })
 
-export function openaiFailure({ status, message, is_budget = false }: Failure): object {
-  const type = is_budget ? 'insufficient_quota' : status === 429 ? 'rate_limit_error' : status >= 500 ? 'server_error' : 'invalid_request_error'
+export function openaiFailure({ status, message, is_budget = false }: AnswerFailure): object {
+  const type = is_budget
+    ? 'insufficient_quota'
+    : status === 429
+      ? 'rate_limit_error'
+      : status >= 500
+        ? 'server_error'
+        : 'invalid_request_error'
   const code = is_budget ? 'insufficient_quota' : (CODES[status] ?? null)
   return { error: { message, type, param: null, code } }
 }

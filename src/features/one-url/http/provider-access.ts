@@ -1,8 +1,6 @@
 import { createMiddleware } from 'hono/factory'
-import type { Problem } from '../../../contract/problem.ts'
 import { authenticated, keySource, rateLimited, type AuthEnv } from '../../../http/auth/middleware.ts'
-import { problemOf } from '../../../http/problems/problem.ts'
-import { NotServed, type Failure } from './form.ts'
+import type { AnswerFailure } from './form.ts'
 
 /** Also the key of the admin in `x-api-key`, as SDKs of Anthropic send theirs. */
 const keyOfSdk = createMiddleware<AuthEnv>(async (c, next) => {
@@ -17,9 +15,9 @@ const keyOfSdk = createMiddleware<AuthEnv>(async (c, next) => {
 
 /**
  * Answers all that goes wrong below a path in the form of a provider: a key that is missing or may
- * not act in a scope, a body that is no request, a path that is not there.
+ * not act in a scope, a body that is not a request, a path that is not there.
  */
-const inFormOf = (failureOf: (failure: Failure) => object) =>
+const inFormOf = (failureOf: (failure: AnswerFailure) => object) =>
   createMiddleware<AuthEnv>(async (c, next) => {
     await next()
     const { res } = c
@@ -29,14 +27,15 @@ const inFormOf = (failureOf: (failure: Failure) => object) =>
     headers.set('Content-Type', 'application/json')
     // The context adds the headers of the response that it replaces.
     c.res = undefined
-    c.res = new Response(JSON.stringify(failureOf({ status, message: detail, is_budget: type.endsWith(':budget-spent') })), { status, headers })
+    c.res = new Response(JSON.stringify(failureOf({ status, message: detail, is_budget: type.endsWith(':budget-spent') })), {
+      status,
+      headers,
+    })
   })
 
-export const providerAccess = (failureOf: (failure: Failure) => object) => [inFormOf(failureOf), keyOfSdk, authenticated(keySource), rateLimited]
-
-/** What an error says to a caller. */
-export function failureOfError(error: unknown, at: { method: string; path: string }): Problem {
-  return problemOf(error, at).problem
-}
-
-export const isNotServed = (error: unknown): error is NotServed => error instanceof NotServed
+export const providerAccess = (failureOf: (failure: AnswerFailure) => object) => [
+  inFormOf(failureOf),
+  keyOfSdk,
+  authenticated(keySource),
+  rateLimited,
+]

@@ -1,4 +1,4 @@
-import { answerRequest, type AnswerEnd, type AnswerSink, type RequestParts } from '../../../agent/answer-request.ts'
+import { answerRequest, type AnswerEnd, type AnswerSink } from '../../../agent/answer-request.ts'
 import { endingOf, endingOfError, resultOf, type TurnEnding } from '../../../agent/turn-ending.ts'
 import { withDeadline } from '../../../base/deadline.ts'
 import { messageOf } from '../../../base/error-text.ts'
@@ -6,6 +6,7 @@ import { canonicalJson } from '../../../base/json.ts'
 import type { Action } from '../../../contract/action.ts'
 import { actionsIn } from '../../../contract/action.ts'
 import { CALLER_TOOL, isModelAsked, type ModelAsked } from '../../../contract/model-asked.ts'
+import type { RequestParts } from '../../../contract/model-request.ts'
 import type { EventOutcome } from '../../../contract/event-record.ts'
 import type { Event } from '../../../core/event.ts'
 import type { Applied, Next, ScopeFeature } from '../../../engine/feature.ts'
@@ -111,7 +112,7 @@ export class AskedModels implements ScopeFeature {
   /** Keeps the request by its parts, of which each message is kept once. */
   #kept({ event, request: { prompt, tools, options } }: AskedOfScope): ModelAsked {
     const { unit, log_parts, log } = this.#parts
-    log.masks.mayQuote(event.meta.trace_id, [event as Event])
+    log.masks.mayQuote(event.meta.trace_id, [event])
     const quotes = log.masks.of(event.meta.trace_id)
     return unit((keeping) => {
       const parts: RequestParts = {
@@ -216,14 +217,13 @@ export class AskedModels implements ScopeFeature {
   #settle(job: Job<Answering>, turn: Turn, ending: TurnEnding): void {
     const { unit, features, settlement, outage } = this.#parts
     const { seq } = job.payload
-    const { scope, id, meta } = turn.claimed[0]?.event as Event
+    const events = turn.claimed.map(({ event: { scope, id, meta } }) => ({ seq, scope, id, trace_id: meta.trace_id }))
     unit((end) => {
       this.#done(end, job)
       if (turn.model.answered) outage.answered(end)
       if (ending.status === 'result') {
         for (const feature of features) feature.taught?.(end, turn.shown)
-        const decided = [{ seq, scope, id, trace_id: meta.trace_id }]
-        for (const feature of features) feature.eventsDecided?.(end, decided, { by: 'turn', acts: turn.acts }, turn.outputs)
+        for (const feature of features) feature.eventsDecided?.(end, events, { by: 'turn', acts: turn.acts }, turn.outputs)
         for (const feature of features) feature.turned?.(end, turn.claimed, turn.acts)
         const log_seq = this.#turns.end(end, turn, ending)
         const partial = turn.failed_calls.length > 0 && { partial: true as const }

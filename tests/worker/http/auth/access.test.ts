@@ -49,6 +49,10 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['GET', '/v1/scopes/{scope}/metrics', 'viewer'],
   ['GET', '/v1/scopes/{scope}/cost', 'viewer'],
   ['POST', '/v1/scopes/{scope}/ag-ui', 'publisher'],
+  ['POST', '/v1/openai/chat/completions', 'publisher'],
+  ['POST', '/v1/openai/responses', 'publisher'],
+  ['POST', '/v1/anthropic/messages', 'publisher'],
+  ['POST', '/v1/anthropic/v1/messages', 'publisher'],
   ['GET', '/v1/certificates', 'viewer'],
   ['POST', '/v1/reflexes', 'operator'],
   ['GET', '/v1/reflexes', 'viewer'],
@@ -178,11 +182,15 @@ test('the description has the routes of the contract, and no other that needs a 
   expect(described.toSorted()).toEqual(contract.map(([method, path, ...needs]) => [method, path, ...needs.toSorted()].join(' ')).toSorted())
 })
 
+/** Clients of model providers know errors in the form of their provider. */
+const refusal = (path: string, status: number) =>
+  /^\/v1\/(?:openai|anthropic)\//.test(path) ? { status, body: { error: { message: expect.any(String) } } } : problem(status)
+
 describe.each(contract)('%s %s', (method, path, ...needs) => {
   test('refuses who has no key, or one that is not known', async () => {
     for (const key of [null, 'wrong']) {
       const answer = await call(address(path), { method, key })
-      expect(answer).toMatchObject(problem(401))
+      expect(answer).toMatchObject(refusal(path, 401))
       expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer')
     }
   })
@@ -193,7 +201,7 @@ describe.each(contract)('%s %s', (method, path, ...needs) => {
       const answer = await begin(method, address(path), keys.get(role) ?? '')
       const { status } = answer
       expect([401, 403].includes(status), `${role}: ${status}`).toBe(!sufficient.has(role))
-      expect(answer).toMatchObject(sufficient.has(role) ? {} : problem(403))
+      expect(answer).toMatchObject(sufficient.has(role) ? {} : refusal(path, 403))
     }
   })
 })
