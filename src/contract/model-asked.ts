@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { eventType, type Event } from '../core/event.ts'
-import { isAsked } from './decision-asked.ts'
+import { DECISION_ASKED } from './decision-asked.ts'
 
 export const MODEL_ASKED = 'model.asked'
 /** The interfaces of providers that a scope answers in. */
@@ -35,7 +35,7 @@ export type ModelAsked = z.infer<typeof modelAsked>
 export const isModelAsked = (event: Event): event is ModelAsked => event.type === MODEL_ASKED
 
 /** True for a request that is answered beside the turns of the scope, and joins no context. */
-export const isAnsweredBeside = (event: Event): boolean => isAsked(event) || isModelAsked(event)
+export const isAnsweredBeside = ({ type }: Event): boolean => type === DECISION_ASKED || type === MODEL_ASKED
 
 /** Tools of callers, which run them: their names in a scope begin so. */
 export const CALLER_TOOL = 'caller.'
