@@ -63,7 +63,7 @@ export default defineConfig({
               name: 'shell',
               test: /node_modules|src\/(?:api|app|css|pages\.ts|layout|main|pages\/overview|ui\/(?:feedback|links|n|page|sparkline|tabs|text|time))|contract\/address|base\/amounts/,
             },
-            { name: 'parts', test: /src\/ui\/(?!request-form|filters|list-page)|src\/pages\/trace\/(?:report|spans|waterfall)/ },
+            { name: 'parts', test: /src\/ui\/(?!list-page)|src\/pages\/trace\/(?:report|spans|waterfall)/ },
           ],
         },
       },

@@ -32,7 +32,13 @@ The entries are counted in these numbers. The metrics of \`GET /v1/stats\` are c
 the name in \`GET /metrics\`.
 `
 
-const titles: Record<Family, string> = { scope: 'Of a scope', reflex: 'Of a reflex', skill: 'Of a skill', tool: 'Of a tool' }
+const titles: Record<Family, string> = {
+  scope: 'Of a scope',
+  reflex: 'Of a reflex',
+  skill: 'Of a skill',
+  tool: 'Of a tool',
+  model: 'Of a model',
+}
 
 function section(family: Family): string {
   const prefix = family === 'scope' ? 'reflex_' : `reflex_${family}_`

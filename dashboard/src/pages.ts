@@ -11,7 +11,7 @@ const operating = () => import('./operating.ts')
 const declared = Object.keys(import.meta.glob('./*/page.ts', { base: '../../src/features' })).map((file) => file.slice(2, -8))
 
 /** The groups of pages, in the order of the menu. */
-export const groups = ['Now', 'Activity', 'Scopes', 'Decisions', 'Settings'] as const
+export const groups = ['Now', 'Activity', 'Scopes', 'Decisions', 'Costs', 'Settings'] as const
 type Group = (typeof groups)[number]
 type PageEntry = readonly [path: string, component: ComponentType, group: Group, link?: string]
 
@@ -31,6 +31,7 @@ export const pages: readonly PageEntry[] = [
   ['/skills', later(deciding, 'Skills'), 'Decisions', 'Skills'],
   ['/skills/:id', later(deciding, 'Skill'), 'Decisions'],
   ['/learning', later(deciding, 'Learning'), 'Decisions', 'Learning'],
+  ['/costs', later(operating, 'Costs'), 'Costs', 'Costs'],
   ['/keys', later(operating, 'Keys'), 'Settings', 'Keys'],
   ...declared.map((name): PageEntry => [
     `/${name}`,

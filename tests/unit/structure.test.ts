@@ -148,7 +148,7 @@ describe('the features', () => {
     receipts: 4,
     replay: 19,
     statistics: 10,
-    traces: 4,
+    traces: 5,
   }
   test('are deleted by deleting a folder and a line, except for so many files each', () => {
     const roots = ['src', 'cli', 'client', 'dashboard/src', 'testing', 'examples']

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { exportFile } from '../../../src/features/replay/operations/replay.ts'
 import { getReceipt } from '../../../src/features/receipts/operations/receipts.ts'
+import { listActivity } from '../../../src/features/traces/operations/activity.ts'
 import { find, list as traces } from '../../../src/features/traces/operations/traces.ts'
 import { refused } from '../../lib/api.ts'
 import { UsageError } from '../../lib/cli-error.ts'
@@ -19,6 +20,7 @@ type Of = { scope?: string }
 export function addTrace(program: Command): void {
   const trace = program.command('trace').description('List, show and export traces, and decide again from them')
   addOperation(trace, traces, fromFile).option('--file <path>', 'all traces in the file of a standalone process')
+  addOperation(trace, listActivity)
   trace
     .command('show <id>')
     .description('Draw a trace as a tree: times, costs, scores, reasons, and what would make a refused skill pass')

@@ -5,7 +5,13 @@ import { address, post } from '../api/index.ts'
 import { submitted, useAction } from '../api/use-action.ts'
 import { ErrorBox } from './feedback.tsx'
 
-type Field = { name: string; help: string; is: 'text' | 'whole' | 'words' | 'instant'; required: boolean }
+type Field = {
+  name: string
+  help: string
+  is: 'text' | 'whole' | 'words' | 'instant'
+  required: boolean
+  choices?: readonly string[] | undefined
+}
 
 /** The fields of a command: its arguments that are not in the path, and its options. */
 function fieldsOf({ at, usage, flags }: CommandForm): Field[] {
@@ -14,17 +20,19 @@ function fieldsOf({ at, usage, flags }: CommandForm): Field[] {
   return [...further.map((word) => ({ name: word.slice(1, -1), help: '', is: 'text' as const, required: true })), ...flags.map(fieldOf)]
 }
 
-export function fieldOf([text, help, { field, is, required } = {}]: Flag): Field {
+export function fieldOf([text, help, { field, is, required, choices } = {}]: Flag): Field {
   const [, option = '', value = ''] = /^--([\w-]+) ?(.*)$/.exec(text) ?? []
   return {
     name: field ?? option.replaceAll('-', '_'),
     help,
     is: value.endsWith('...>') ? 'words' : is === 'whole' || is === 'instant' ? is : 'text',
     required: required === true,
+    choices,
   }
 }
 
 const labelOf = (name: string): string => {
+  if (name === 'q') return 'Search'
   const text = name.replace(/_s$/, '_in_seconds').replaceAll('_', ' ')
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
@@ -68,17 +76,27 @@ export function RequestForm<Answered>({ of, given, verb, onDone }: RequestFormPr
   )
 }
 
-export const FormField = ({ field: { name, help, is, required }, value }: { field: Field; value?: string | undefined }) => (
+export const FormField = ({ field: { name, help, is, required, choices }, value }: { field: Field; value?: string | undefined }) => (
   <label class="inline">
     {labelOf(name)}{' '}
-    <input
-      name={name}
-      placeholder={help}
-      required={required}
-      defaultValue={is === 'instant' ? localTime(value) : value}
-      {...(is === 'whole' && { type: 'number', min: 1 })}
-      {...(is === 'instant' && { type: 'datetime-local' })}
-    />
+    {choices && !required ? (
+      <select name={name} title={help}>
+        {['', ...choices].map((choice) => (
+          <option key={choice} value={choice} selected={choice === (value ?? '')}>
+            {choice || 'any'}
+          </option>
+        ))}
+      </select>
+    ) : (
+      <input
+        name={name}
+        placeholder={help}
+        required={required}
+        defaultValue={is === 'instant' ? localTime(value) : value}
+        {...(is === 'whole' && { type: 'number', min: 1 })}
+        {...(is === 'instant' && { type: 'datetime-local' })}
+      />
+    )}
   </label>
 )
 

@@ -1,6 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { lookOf, shown, type TableColumn } from './column.tsx'
+import { useLocation } from 'preact-iso'
+import { query as search } from '../api/request.ts'
+import type { Cell } from '../../../src/contract/shown.ts'
+import { isNothing, lookOf, shown, type TableColumn } from './column.tsx'
 
 export type { TableColumn }
 
@@ -14,6 +17,8 @@ type TableProps<Row> = {
   onSelect?: (row: Row) => void
   /** Called when the last rows come into view. */
   onEnd?: (() => void) | undefined
+  /** The order without one in the address: the title of a column, with a minus if it falls. */
+  sort?: string
 }
 
 /** Rows have one height, so that those in view are found without measuring. */
@@ -23,7 +28,9 @@ const BEYOND = 12
 const WHOLE = 200
 
 /** A table in its own scrolling frame. Of a long one, only the rows in view are in the document. */
-export function Table<Row>({ label, rows, columns, keyOf, current = null, onSelect, onEnd }: TableProps<Row>) {
+export function Table<Row>({ label, rows: given, columns, keyOf, current = null, onSelect, onEnd, sort = '' }: TableProps<Row>) {
+  const order = useLocation().query['sort'] ?? sort
+  const rows = sorted(given, columns, order)
   const frame = useRef<HTMLDivElement>(null)
   const view = useSignal({ from: 0, to: 60 })
   const look = () => {
@@ -43,7 +50,7 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
   return (
     <div class="table" ref={frame} onScroll={look} tabIndex={0} role="region" aria-label={label}>
       <table aria-rowcount={rows.length + 1} style={{ minWidth: leastWidth(columns) }}>
-        <Head columns={columns} />
+        <Head columns={columns} order={order} />
         <tbody>
           <Space rows={from} columns={columns.length} />
           {in_view.map((row, index) => (
@@ -71,15 +78,50 @@ export function Table<Row>({ label, rows, columns, keyOf, current = null, onSele
 const leastWidth = <Row,>(columns: readonly TableColumn<Row>[]): string =>
   `max(44rem, ${columns.map((column) => `${lookOf(column).width ?? 10}rem`).join(' + ')})`
 
-function Head<Row>({ columns }: { columns: readonly TableColumn<Row>[] }) {
+const words = new Intl.Collator('en', { numeric: true })
+const textOf = (value: Cell): string => (typeof value === 'object' ? JSON.stringify(value) : String(value))
+
+/** The rows by the column that the order names, if the table has it; missing values come last. */
+function sorted<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[], order: string): readonly Row[] {
+  const falls = order.startsWith('-')
+  const column = columns.find(({ title }) => title === order.slice(falls ? 1 : 0))
+  if (!column || !('of' in column)) return rows
+  const sign = falls ? -1 : 1
+  return rows.toSorted((one, other) => {
+    const [mine, its] = [column.of(one), column.of(other)]
+    if (isNothing(mine) || isNothing(its)) return Number(isNothing(mine)) - Number(isNothing(its))
+    return sign * (typeof mine === 'number' && typeof its === 'number' ? mine - its : words.compare(textOf(mine), textOf(its)))
+  })
+}
+
+function Head<Row>({ columns, order }: { columns: readonly TableColumn<Row>[]; order: string }) {
+  const { path, query, route } = useLocation()
+  const sortBy = (by: string) => route(path + search({ ...query, sort: by }), true)
   return (
     <thead>
       <tr aria-rowindex={1}>
         {columns.map((column) => {
+          const { title } = column
           const { width, numeric } = lookOf(column)
+          const direction = order === title ? 'ascending' : order === `-${title}` ? 'descending' : undefined
+          const first = numeric ? `-${title}` : title
+          const next = order === first ? (numeric ? title : `-${title}`) : first
           return (
-            <th key={column.title} scope="col" class={numeric ? 'numeric' : ''} style={width === undefined ? {} : { width: `${width}rem` }}>
-              {column.title}
+            <th
+              key={title}
+              scope="col"
+              class={numeric ? 'numeric' : ''}
+              style={width === undefined ? {} : { width: `${width}rem` }}
+              {...(direction && { 'aria-sort': direction })}
+            >
+              {'of' in column ? (
+                <button type="button" class="plain" onClick={() => sortBy(next)}>
+                  {title}
+                  {direction && <span aria-hidden="true">{direction === 'ascending' ? ' ↑' : ' ↓'}</span>}
+                </button>
+              ) : (
+                title
+              )}
             </th>
           )
         })}

@@ -194,11 +194,17 @@ function conditions(of: string, source: Source, { patterns, scope, agent, kind, 
   return ['true', ...checks.filter((check) => check !== null)].join(' AND ')
 }
 
+/** A trace with what it consists of, as far as D1 has it. */
+export type FoundTrace = { summary: TraceSummary; events: readonly TraceEvent[]; calls: readonly TraceCall[] }
+type PageOf<Item> = { items: Item[]; next_cursor: string | null; missing?: string[] }
+
+export async function listTraces(db: D1Database, query: TraceQuery): Promise<PageOf<TraceSummary>> {
+  const { items, ...rest } = await findTraces(db, query)
+  return { items: items.map(({ summary }) => summary), ...rest }
+}
+
 /** Traces by their newest matching event, or else call, newest first. */
-export async function listTraces(
-  db: D1Database,
-  query: TraceQuery,
-): Promise<{ items: TraceSummary[]; next_cursor: string | null; missing?: string[] }> {
+export async function findTraces(db: D1Database, query: TraceQuery): Promise<PageOf<FoundTrace>> {
   const { patterns, limit } = query
   const missing = new Set<string>()
   const packed = await packedPageOf(db, query, missing)
@@ -232,7 +238,8 @@ export async function listTraces(
     // A trace with a matching event is listed by that.
     if (listed.has(trace_id) || (source === 'calls' ? of.some(isListed) : isOlder(row, of))) return []
     listed.add(trace_id)
-    return summaryOf(trace_id, of, calls.get(trace_id) ?? [])
+    const parts = { events: of, calls: calls.get(trace_id) ?? [] }
+    return summaryOf(trace_id, parts.events, parts.calls).map((summary) => ({ summary, ...parts }))
   })
   return { items, next_cursor, ...namesOf(missing) }
 }

@@ -112,10 +112,18 @@ export const counts = {
     calls: { says: 'Ended calls of the tool; those of all tools are `effects`.' },
     failed: { says: 'Calls of the tool that failed, or whose outcome is unknown.' },
   },
+  model: {
+    calls: { says: 'Calls of the model; those of all models are `model.calls`.' },
+    failed: { says: 'Calls of the model that failed.' },
+    input_tokens: { says: 'Input tokens of the model.' },
+    output_tokens: { says: 'Output tokens of the model.' },
+    cost_usd: { says: 'Cost of the calls of the model, without those whose price is unknown.' },
+    unpriced_calls: { says: 'Calls of the model whose price is unknown.' },
+  },
 } as const satisfies Record<Family, Record<string, Count>>
 
 /** Histograms have a count for each of their buckets. */
-type Histogram = { scope: 'turn_ms' | 'reflex_us' | 'gate_us'; skill: 'turn_ms' | 'run_ms'; reflex: never; tool: never }
+type Histogram = { scope: 'turn_ms' | 'reflex_us' | 'gate_us'; skill: 'turn_ms' | 'run_ms'; reflex: never; tool: never; model: never }
 export type CountName<Of extends Family> = keyof (typeof counts)[Of] & string
 export type Counts<Of extends Family> = { [Name in CountName<Of>]?: number } & { [Bucket in `${Histogram[Of]}.${number}`]: number }
 

@@ -543,17 +543,20 @@ function countDecided(reflex_id: string, { record: { sums }, add, has_trigger, r
 }
 
 function countCall(
-  { status, usage: { input_tokens, output_tokens, cost_usd } }: EntryOf<'model-called' | 'decision-made'>,
+  { model, status, usage: { input_tokens, output_tokens, cost_usd } }: EntryOf<'model-called' | 'decision-made'>,
   { add }: Tally,
 ): void {
+  const failed = status === 'ok' ? 0 : 1
+  const unpriced_calls = cost_usd === null ? 1 : 0
   add('scope', '', {
     model_calls: 1,
-    model_failures: status === 'ok' ? 0 : 1,
+    model_failures: failed,
     input_tokens,
     output_tokens,
     model_cost_usd: cost_usd ?? 0,
-    unpriced_calls: cost_usd === null ? 1 : 0,
+    unpriced_calls,
   })
+  add('model', model, { calls: 1, failed, input_tokens, output_tokens, cost_usd: cost_usd ?? 0, unpriced_calls })
 }
 
 function endTurn(entry: EntryOf<'turn-ended'>, { record, add }: Tally): void {

@@ -35,6 +35,23 @@ test('the first page begins with what needs somebody, and the menu counts it; it
   await page.context().close()
 })
 
+test('costs are shown by scope, model and reflex, and sorted by the address', async () => {
+  const { page, faults } = await dashboard.open('/costs?sort=Scope')
+  const scopes = page.getByRole('region', { name: 'Costs by scope' })
+  await scopes.getByRole('row', { name: 'ssh/web-1' }).waitFor()
+  const order = () => scopes.getByRole('link').allInnerTexts()
+  expect(await order()).toEqual((await order()).toSorted())
+  await scopes.getByRole('button', { name: 'Model calls' }).click()
+  await page.waitForURL(/sort=-Model\+calls/)
+  await scopes.getByRole('columnheader', { name: 'Model calls' }).and(page.locator('[aria-sort=descending]')).waitFor()
+  expect((await order())[0]).toBe('ssh/web-1')
+  await page.getByRole('region', { name: 'Costs by model' }).getByRole('row', { name: 'offline' }).waitFor()
+  await page.getByRole('region', { name: 'Costs by reflex' }).getByRole('link', { name: 'ssh-brute-force' }).waitFor()
+  expect(await audit(page)).toEqual([])
+  expect(faults).toEqual([])
+  await page.context().close()
+})
+
 test('an edited copy of a dead letter is sent in its place', async () => {
   const { page } = await dashboard.open('/dead-letters')
   const letter = page.getByRole('region', { name: 'Dead letter', exact: true })

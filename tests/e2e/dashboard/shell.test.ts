@@ -36,7 +36,7 @@ const gzipped = (files: readonly string[]): number =>
 
 const LINKS =
   '/ /scopes /scopes/ssh~one /traces /traces/0199a0f2c3d47e5fa6b7c8d9e0f1a2b3 /reflexes /reflexes/one /skills /skills/one ' +
-  '/learning /decisions /market /approvals /dead-letters /incidents /keys /audit'
+  '/learning /decisions /costs /market /approvals /dead-letters /incidents /keys /audit'
 
 test('the overview loads at most 25 kB of script, any other link 48 kB, all pages together 90 kB, and all CSS is 8 kB', async () => {
   const { page } = await dashboard.open('/')

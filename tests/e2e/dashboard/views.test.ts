@@ -135,6 +135,7 @@ const views: View[] = [
   { path: '/incidents', ready: '203.0.113.45' },
   { path: '/incidents', ready: '203.0.113.45', open: click(/^Details of the block/), opened: 'Lift the block' },
   { path: '/incidents?tab=open', ready: 'Close the incident' },
+  { path: '/costs', ready: 'By reflex' },
   { path: '/keys', ready: 'You are signed in with' },
   { path: '/audit', ready: 'createKey' },
   { path: '/keys', ready: 'You are signed in with', open: click('Create a key'), opened: 'Further roles, for policies of skills' },

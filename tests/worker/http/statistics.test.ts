@@ -174,7 +174,7 @@ describe('GET /v1/stats', () => {
   })
 
   const sorted = (sums: readonly object[]): string[] => sums.map((sum) => JSON.stringify(sum)).toSorted()
-  const families = { scope: [''], reflex: ['greet', 'block'], skill: ['deploy', 'refund'], tool: ['act', 'http.send'] }
+  const families = { scope: [''], reflex: ['greet', 'block'], skill: ['deploy', 'refund'], tool: ['act', 'http.send'], model: ['m', 'n'] }
   const numbers = fc.dictionary(fc.constantFrom('accepted', 'turn_ms.8', 'turn_ms.9', 'max_streak'), fc.integer({ min: 0, max: 9 }))
   const written = fc.record({
     family: fc.constantFrom(...(Object.keys(families) as Family[])),

@@ -1,10 +1,11 @@
 import type { z } from 'zod'
-import type { statisticsSummary } from '../../../../src/features/statistics/contract/statistics.ts'
+import type { statistics, statisticsSummary } from '../../../../src/features/statistics/contract/statistics.ts'
 import type { ServerHealth } from '../../api/health.ts'
 import { bytes, percent } from '../../ui/numbers.ts'
 import { duration } from '../../ui/time.tsx'
 import { MOST_BYTES } from './incidents.ts'
 
+export type StatisticsSeries = z.infer<typeof statistics>
 export type Summary = z.infer<typeof statisticsSummary>
 export type Totals = Readonly<Record<string, number | null>>
 export type Level = { name: string; value: number | null; target: number; show: (value: number) => string }

@@ -1,6 +1,4 @@
 import './overview.css'
-import type { z } from 'zod'
-import type { statistics } from '../../../../src/features/statistics/contract/statistics.ts'
 import { query, useGet, type Data, hasRole } from '../../api/index.ts'
 import type { ServerHealth } from '../../api/health.ts'
 import { Loaded, Empty } from '../../ui/feedback.tsx'
@@ -9,7 +7,7 @@ import { Untaught } from '../learning/trust.tsx'
 import { Tabs, useTab } from '../../ui/tabs.tsx'
 import { count, percent, compact, money, usd } from '../../ui/numbers.ts'
 import { bucketsOf, type Metrics } from './buckets.ts'
-import { type Summary, type Totals, levelsOf } from './levels.ts'
+import { type StatisticsSeries, type Summary, type Totals, levelsOf } from './levels.ts'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import type { ComponentChildren } from 'preact'
 import { ScopeLink } from '../../ui/links.tsx'
@@ -141,16 +139,17 @@ function Largest({ health }: { health: ServerHealth | undefined }) {
   )
 }
 
-type Statistics = z.infer<typeof statistics>
 const EVERY_MS = 15_000
 const MOST_TOOLS = 10
 
 /** The tools whose calls failed in this time, most failures first; nothing if none failed. */
 function ToolFailures({ bucket }: { bucket: string }) {
-  const { value: failed } = useGet<Statistics>(`/v1/stats${query({ metric: 'tool.failed', by: 'tool', bucket })}`, { every_ms: EVERY_MS })
+  const { value: failed } = useGet<StatisticsSeries>(`/v1/stats${query({ metric: 'tool.failed', by: 'tool', bucket })}`, {
+    every_ms: EVERY_MS,
+  })
   const failing = (failed?.series ?? []).filter(({ total }) => (total ?? 0) > 0)
   const path = failing.length > 0 ? `/v1/stats${query({ metric: 'tool.calls', by: 'tool', bucket })}` : null
-  const { value: calls } = useGet<Statistics>(path, { every_ms: EVERY_MS })
+  const { value: calls } = useGet<StatisticsSeries>(path, { every_ms: EVERY_MS })
   if (failing.length === 0) return null
   const callsOf = (tool: string | null) => calls?.series.find(({ label }) => label === tool)?.total ?? null
   return (

@@ -1,87 +1,56 @@
-import { useSignal } from '@preact/signals'
 import { useLocation } from 'preact-iso'
-import type { TraceSummary } from '../../../../src/contract/reports/trace.ts'
+import { useEffect, useRef } from 'preact/hooks'
+import { activities } from '../../../../src/features/traces/contract/lists.ts'
+import type { Flag } from '../../../../src/contract/shown.ts'
+import type { Activity } from '../../../../src/features/traces/contract/activity.ts'
 import { query } from '../../api/index.ts'
-import { usePages } from '../../api/use-pages.ts'
-import { Empty, LoadedList } from '../../ui/feedback.tsx'
-import { Field, Select } from '../../ui/form.tsx'
-import { ScopeLink, TraceLink } from '../../ui/links.tsx'
+import { useFilters } from '../../ui/filters.tsx'
+import { Rows, useList } from '../../ui/list.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Table } from '../../ui/table.tsx'
-import { visible } from '../../ui/text.tsx'
-import { duration } from '../../ui/time.tsx'
 
-/** Kinds of spans that people search for. */
-const kinds = {
-  '': 'anything',
-  effect: 'a tool was called',
-  reflex: 'a reflex ran',
-  turn: 'a turn thought',
-  gate: 'a gate decided',
-  approval: 'a person was asked',
-  reply: 'it replied',
-}
-const statuses = { '': 'any', running: 'running', ok: 'ok', partial: 'a tool failed', error: 'error' }
+const REFRESH_MS = 10_000
+const MOST_FURTHER = 20
+/** The kinds of spans that people search for, and the options that are fields of the page. */
+const kinds = ['effect', 'reflex', 'turn', 'gate', 'approval', 'reply']
+const flags: readonly Flag[] = activities.flags.flatMap((flag: Flag) => {
+  if (/^--(?:agent|skill|min-duration) /.test(flag[0])) return []
+  return flag[0].startsWith('--kind ') ? [[flag[0], flag[1], { choices: kinds }] as const] : [flag]
+})
+
+const HOUR_MS = 3_600_000
+const ranges = { 'Last hour': HOUR_MS, 'Last day': 24 * HOUR_MS, 'Last 7 days': 168 * HOUR_MS }
 
 /** The filters are in the address, so that a search can be shared. */
-export default function TracesPage() {
+export default function ActivityPage() {
   const { path, query: asked, route } = useLocation()
-  const { scope = '', kind = '', status = '', skill = '' } = asked
-  const list = usePages<TraceSummary>(`/v1/traces${query({ scope, kind, status, skill, limit: 100 })}`, { every_ms: 2000 })
-  const set = (name: string, value: string) => route(path + query({ ...asked, [name]: value }), true)
-  const written = useSignal(scope)
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    set('scope', written.value.trim())
-  }
+  const { given, form } = useFilters(flags)
+  const list = useList<Activity>(activities, { agent: asked['agent'], skill: asked['skill'], ...given, limit: 50 }, REFRESH_MS)
+  const last = (ms: number) => route(path + query({ ...asked, since: new Date(Date.now() - ms).toISOString(), until: '' }))
+  const further = useRef(0)
+  // A search may find nothing among the traces of one request.
+  useEffect(() => {
+    if (list.items?.length !== 0) further.current = 0
+    else if (list.more && !list.loading && (further.current += 1) <= MOST_FURTHER) list.loadMore()
+  })
+  const isSearched = Object.values(given).some((value) => value !== undefined)
   return (
-    <Page title="Activity">
-      <form class="actions" onSubmit={submit}>
-        <Field label="Scope" stacked={false} value={written.value} placeholder="all" onInput={(text) => (written.value = text)} />
-        <Select label="In which" value={kind} options={kinds} onChange={(value) => set('kind', value)} />
-        <Select label="Status" value={status} options={statuses} onChange={(value) => set('status', value)} />
-        <button type="submit">Search</button>
-      </form>
-      <LoadedList
-        pages={list}
-        empty={
-          <Empty title="No trace matches.">
-            <p>Each event and each call has a trace, about a second after it was accepted.</p>
-          </Empty>
-        }
-      >
-        {(rows) => <Traces rows={rows} onEnd={list.loadMore} />}
-      </LoadedList>
+    <Page
+      title="Activity"
+      actions={Object.entries(ranges).map(([text, ms]) => (
+        <button key={text} type="button" onClick={() => last(ms)}>
+          {text}
+        </button>
+      ))}
+    >
+      {form}
+      <Rows of={activities} label="Activity" pages={list} empty="Nothing matches.">
+        <p>Each event and each call has a trace, about a second after it was accepted.</p>
+      </Rows>
+      {isSearched && list.more && (
+        <button type="button" disabled={list.loading} onClick={list.loadMore}>
+          Search further back
+        </button>
+      )}
     </Page>
   )
 }
-
-const Traces = ({ rows, onEnd }: { rows: TraceSummary[]; onEnd: () => void }) => (
-  <Table
-    label="All traces"
-    rows={rows}
-    keyOf={({ trace_id }) => trace_id}
-    onEnd={onEnd}
-    columns={[
-      { title: 'Started', of: ({ started_at }) => started_at, kind: 'time' },
-      {
-        title: 'Began with',
-        cell: ({ trace_id, first_event }) => (
-          <TraceLink id={trace_id} text={first_event ? visible(`${first_event.type} ${first_event.id}`) : 'a call'} />
-        ),
-      },
-      {
-        title: 'Scope',
-        cell: ({ scopes: [first = '', ...others] }) => (
-          <>
-            <ScopeLink scope={first} /> {others.length > 0 && `and ${others.length} more`}
-          </>
-        ),
-        width: 14,
-      },
-      { title: 'Status', of: ({ status }) => status, kind: 'status' },
-      { title: 'Took', cell: ({ duration_ms }) => (duration_ms === null ? '' : duration(duration_ms)), width: 6, numeric: true },
-      { title: 'What happened', cell: ({ kinds: all }) => all.filter((kind) => kind in kinds).join(', ') },
-    ]}
-  />
-)

@@ -5,8 +5,11 @@ export const bucketSteps = { minute: 60_000, hour: 3_600_000, day: 86_400_000, a
 export const buckets = ['minute', 'hour', 'day', 'all'] as const
 export type Bucket = (typeof buckets)[number]
 /** A bucket of `scope` has one label, the empty one; the others are labelled by their ids. */
-export const families = ['scope', 'reflex', 'skill', 'tool'] as const
+export const families = ['scope', 'reflex', 'skill', 'tool', 'model'] as const
 export type Family = (typeof families)[number]
+
+/** The buckets of a family. Models are rarely asked about by minute: fewer rows go to D1. */
+export const bucketsOf = (family: Family): readonly Bucket[] => (family === 'model' ? ['hour', 'day'] : buckets)
 
 /** Numbers by label and name. They add up over buckets; of `max_…` the largest counts. */
 export type StatisticsValues = Record<string, Record<string, number>>

@@ -1,6 +1,6 @@
 import type { Agent } from '../../../agent/define-agent.ts'
 import {
-  buckets,
+  bucketsOf,
   bucketSteps,
   fireShare,
   OTHER_LABEL,
@@ -148,7 +148,7 @@ export class Statistics implements Follows {
     const { minute } = this.#newest?.starts ?? { minute: Number.POSITIVE_INFINITY }
     if (this.#latest < minute || this.#latest >= minute + bucketSteps.minute) this.#newest = null
     const newest = (this.#newest ??= { starts: bucketStarts(this.#latest), buckets: new Map() })
-    const known = newest.buckets.get(family) ?? buckets.map((bucket) => this.#bucket(family, bucket, newest.starts[bucket]))
+    const known = newest.buckets.get(family) ?? bucketsOf(family).map((bucket) => this.#bucket(family, bucket, newest.starts[bucket]))
     newest.buckets.set(family, known)
     return known
   }

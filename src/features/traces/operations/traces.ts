@@ -1,48 +1,41 @@
 import { z } from 'zod'
 import { duration } from '../../../base/amounts.ts'
 import { operations } from '../../../contract/operation.ts'
-import type { Colour } from '../../../contract/shown.ts'
 import { instant, toolPage, toolScope, toolTime, traceId } from '../../../contract/operations/shared.ts'
 import { pagedOfPacks, pageLimit } from '../../../contract/paging.ts'
-import { spanKinds, trace, traceStatuses, traceSummary, type TraceStatus } from '../../../contract/reports/trace.ts'
+import { spanKinds, trace, traceStatuses, traceSummary } from '../../../contract/reports/trace.ts'
 import { scopeName } from '../../../core/event.ts'
+import { traceColours, traceFlags } from '../contract/lists.ts'
 
-const operation = operations({ tag: 'Traces', roles: ['viewer'] })
-const traceColours: Readonly<Record<TraceStatus, Colour>> = { ok: 'green', partial: 'yellow', error: 'red', running: 'yellow' }
+export const operation = operations({ tag: 'Traces', roles: ['viewer'] })
+
+/** The filters of both lists of traces. */
+export const traceFilters = {
+  scope: scopeName.optional(),
+  agent: z.string().max(128).optional().describe('The agent that serves the scope.'),
+  kind: z.enum(spanKinds).optional().describe('A kind of span that the trace has.'),
+  status: z.enum(traceStatuses).optional(),
+  skill: z.string().max(128).optional().describe('The id of a skill that the gate decided on.'),
+  since: instant.optional().describe('Events accepted at or after this time.'),
+  until: instant.optional().describe('Events accepted before this time.'),
+  min_duration_ms: z.coerce.number<string>().min(0).optional().describe('From the acceptance of the event to its end.'),
+  limit: pageLimit(100),
+  cursor: z
+    .string()
+    .regex(/^\d{1,19}$/, 'pass the next_cursor of the previous page')
+    .optional(),
+}
 
 export const list = operation('get /v1/traces', 'listTraces', 'List traces, newest first', {
   description:
     'Each trace once, by its newest event that matches. A filter is about one event and what followed from it. Traces without an event, such as those of ' +
     'proposals and of changed settings, are listed by their start. A page may be short, or empty, and still have a `next_cursor`.',
-  query: z.object({
-    scope: scopeName.optional(),
-    agent: z.string().max(128).optional().describe('The agent that serves the scope.'),
-    kind: z.enum(spanKinds).optional().describe('A kind of span that the trace has.'),
-    status: z.enum(traceStatuses).optional(),
-    skill: z.string().max(128).optional().describe('The id of a skill that the gate decided on.'),
-    since: instant.optional().describe('Events accepted at or after this time.'),
-    until: instant.optional().describe('Events accepted before this time.'),
-    min_duration_ms: z.coerce.number<string>().min(0).optional().describe('From the acceptance of the event to its end.'),
-    limit: pageLimit(100),
-    cursor: z
-      .string()
-      .regex(/^\d{1,19}$/, 'pass the next_cursor of the previous page')
-      .optional(),
-  }),
+  query: z.object(traceFilters),
   answers: { 200: [pagedOfPacks(traceSummary), 'A page.'] },
   command: {
     usage: 'list',
     help: 'List traces, newest first',
-    flags: [
-      ['--scope <scope>', 'of one scope'],
-      ['--agent <agent>', 'of one agent'],
-      ['--kind <kind>', 'with a span of a kind, such as turn, model, gate or effect'],
-      ['--skill <id>', 'with a decision on a skill'],
-      ['--status <status>', 'in one state', { choices: traceStatuses }],
-      ['--min-duration <ms>', 'that took at least as long', { is: 'whole', field: 'min_duration_ms' }],
-      ['--since <time>', 'at or after a time: 10m ago, or an ISO time', { is: 'instant' }],
-      ['--until <time>', 'before a time: 10m ago, or an ISO time', { is: 'instant' }],
-    ],
+    flags: traceFlags,
     table: {
       columns: [
         { title: 'Started', of: ({ started_at }) => started_at },

@@ -122,6 +122,7 @@ const contract: [method: string, path: string, ...needs: Role[]][] = [
   ['POST', '/v1/replay', 'viewer'],
   ['GET', '/v1/scopes/{scope}/archive', 'viewer'],
   ['GET', '/v1/traces', 'viewer'],
+  ['GET', '/v1/activity', 'viewer'],
   ['GET', '/v1/traces/{trace_id}', 'viewer'],
   ['GET', '/v1/stats', 'viewer'],
   ['GET', '/v1/stats/summary', 'viewer'],
