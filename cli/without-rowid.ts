@@ -20,3 +20,4 @@ function complete(file: string, tables: RegExp): void {
 
 complete('migrations/scope/0000_start.sql', /^\s*CREATE TABLE/)
 complete('migrations/0000_start.sql', /^\s*CREATE TABLE `(?:statistics|calls)/)
+complete('migrations/0009_packed_statistics.sql', /^\s*CREATE TABLE `statistics_packs/)

@@ -123,6 +123,12 @@ export type ScopeFeature = {
   readonly swept?: (unit: Unit) => void
   /** Fields of the scope's row in D1 that are the feature's. */
   readonly reports?: () => Partial<ScopeReport>
+  /**
+   * What goes to D1 beside outcomes that are packed there: `packs` of the feature in the deployment
+   * gets it. Nothing is left to send, unless `unanswered` is called: D1 may not have it.
+   */
+  readonly answers?: () => unknown
+  readonly unanswered?: () => void
   /** Fields of a version's metrics that are the feature's. */
   readonly metrics?: (version: { id: string; version: number }) => Partial<ScopeMetrics['reflexes'][number]>
   /** Fields of the view of the chain that are the feature's. */

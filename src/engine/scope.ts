@@ -152,11 +152,13 @@ export class ScopeObject extends Answering implements api.ScopeApi {
   }
 
   async accept(events: Event[], via: api.Via, packs?: true): Promise<api.Accepted> {
-    const { hider, loop, reflex_sync, outbox } = this.#parts
+    const { hider, loop, reflex_sync, outbox, replica } = this.#parts
     await reflex_sync.ready()
     // A queue message may be another Worker's, and a secret may be newer than the event.
     const clean = events.map((event) => cleanEvent(event, hider))
-    return packs ? outbox.unarmed(() => answered(this.#parts, loop.accept(clean, via))) : loop.accept(clean, via)
+    if (!packs) return loop.accept(clean, via)
+    const ids = clean.map(({ id }) => id)
+    return outbox.unarmed(() => replica.awaiting(ids, () => answered(this.#parts, loop.accept(clean, via))))
   }
 
   async unpacked(ids: string[]) {
@@ -351,6 +353,7 @@ export class ScopeObject extends Answering implements api.ScopeApi {
   async #wake(): Promise<void> {
     this.#parts = openScope(this.ctx, this.env, this.#of)
     this.#own = new OwnWork(this.#parts)
+    await this.#parts.alarm.recall()
     await this.#own.onWaking()
   }
 }

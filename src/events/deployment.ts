@@ -37,6 +37,8 @@ export type DeploymentFeature = {
   readonly sweeps?: readonly SweepStep[]
   /** Runs each minute, by the cron alone. */
   readonly scheduled?: (env: Env, now: number) => Promise<void>
+  /** Takes what scopes answer beside outcomes, each once or more. */
+  readonly packs?: { readonly name: string; readonly take: (env: Env, answers: readonly unknown[], now: number) => Promise<void> }
   /** Rows of its tables in D1 that the sweep deletes. */
   readonly forgets?: readonly FeatureRetention[]
 }

@@ -1,42 +1,66 @@
 import type { Env } from '../env.ts'
+import type { DeploymentFeature } from './deployment.ts'
 import { warn } from '../base/warn.ts'
 import { byteLength, isJsonFields } from '../base/json.ts'
 import { packEvents } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
-import type { Defer } from '../store/replicate.ts'
 import { storeOf } from '../store/store.ts'
 
-/** Ended events that are packed together with those that other scopes have. `seq` is a text. */
-type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[] }
+/** What features of a scope say, by their names. */
+export type FeatureAnswers = Readonly<Record<string, unknown>>
+/**
+ * Ended events that are packed together with those that other scopes have, and what the features of
+ * their scope say. `seq` is a text.
+ */
+type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[]; told?: FeatureAnswers }
+export type OutcomesParts = { env: Env; features: readonly DeploymentFeature[] }
 
 /** A scope sends rows to D1 instead of a larger message. */
 const MOST_BYTES = 60_000
 const RETRY_S = 30
 
 /** As the text that a scope answers its consumer with. */
-export const outcomesText = (events: readonly PackedEvent[]): string =>
-  JSON.stringify(events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) })))
+export const outcomesText = (events: readonly PackedEvent[], told: FeatureAnswers): string =>
+  JSON.stringify({ outcomes: events.map(({ seq, ...event }) => ({ ...event, seq: String(seq) })), told } satisfies OutcomesMessage)
 
 const eventsOf = (outcomes: OutcomesMessage['outcomes']): PackedEvent[] => outcomes.map((event) => ({ ...event, seq: BigInt(event.seq) }))
 
 /** Packs what scopes have answered. */
-export async function packAnswers(db: D1Database, answers: readonly string[]): Promise<void> {
-  const events = answers.flatMap((text) => eventsOf(JSON.parse(text) as OutcomesMessage['outcomes']))
-  if (events.length > 0) await packEvents(db, events)
+export async function packAnswers(parts: OutcomesParts, answers: readonly string[]): Promise<void> {
+  const read = answers.map((text) => JSON.parse(text) as OutcomesMessage)
+  await packAll(
+    parts,
+    read.flatMap(({ outcomes }) => eventsOf(outcomes)),
+    read.flatMap(({ told }) => (told ? [told] : [])),
+  )
+}
+
+async function packAll({ env, features }: OutcomesParts, events: readonly PackedEvent[], told: readonly FeatureAnswers[]): Promise<void> {
+  const db = storeOf(env)
+  const taken = features.flatMap(({ packs }) => {
+    const answers = told.flatMap((one) => (packs ? (one[packs.name] ?? []) : []))
+    return packs && answers.length > 0 ? [packs.take(env, answers, Date.now())] : []
+  })
+  await Promise.all([...taken, events.length > 0 ? packEvents(db, events) : null])
 }
 
 /** Sends outcomes that are too few for a pack of their own; undefined without the queue. */
-export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>): Defer | undefined {
+export function outcomesSender({ OUTCOMES }: Pick<Env, 'OUTCOMES'>) {
   if (!OUTCOMES) return undefined
-  return async (events) => {
-    const text = outcomesText(events)
+  return async (events: readonly PackedEvent[], told: FeatureAnswers = {}): Promise<boolean> => {
+    const text = outcomesText(events, told)
     if (byteLength(text) > MOST_BYTES) return false
-    await OUTCOMES.send({ outcomes: JSON.parse(text) as OutcomesMessage['outcomes'] } satisfies OutcomesMessage)
+    await OUTCOMES.send(JSON.parse(text) as OutcomesMessage)
     return true
   }
 }
 
 const TEXTS = ['id', 'scope', 'type', 'status', 'trace_id'] as const
+
+function toldIn(body: unknown): FeatureAnswers[] {
+  const told = isJsonFields(body) ? body['told'] : null
+  return isJsonFields(told) ? [told] : []
+}
 
 /** The events of a message; null if they cannot be packed. */
 export function outcomesIn(body: unknown): PackedEvent[] | null {
@@ -55,11 +79,15 @@ export function outcomesIn(body: unknown): PackedEvent[] | null {
  * Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. A
  * message that cannot be read holds no other: it becomes a dead letter.
  */
-export async function consumeOutcomes(messages: readonly Message[], env: Env): Promise<void> {
+export async function consumeOutcomes(messages: readonly Message[], parts: OutcomesParts): Promise<void> {
   const read = messages.map((message) => ({ message, events: outcomesIn(message.body) }))
   try {
     const events = read.flatMap((one) => one.events ?? [])
-    if (events.length > 0) await packEvents(storeOf(env), events)
+    await packAll(
+      parts,
+      events,
+      read.flatMap((one) => (one.events ? toldIn(one.message.body) : [])),
+    )
     for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })

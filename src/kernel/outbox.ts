@@ -18,8 +18,11 @@ export type Topic = {
   /** Keeps an item for a person, in the transaction that deletes it here. Unset: none. */
   giveUp?: (item: GivenUp) => void
 }
-/** State that is kept elsewhere. `due`: when it is sent; unset: with each flush. */
-export type OutboxSource = { send: () => Promise<void>; due?: () => number | null; readonly waiting?: number }
+/**
+ * State that is kept elsewhere. `due`: when it is sent; unset: with each flush. `changed`: it keeps
+ * others from resting.
+ */
+export type OutboxSource = { send: () => Promise<void>; due?: () => number | null; changed?: () => boolean; readonly waiting?: number }
 
 export type OutboxPace = {
   /** Changes are gathered for this long. */
@@ -195,7 +198,8 @@ export class Outbox {
   /** The changes of a lane have reached the receiver in another way. */
   rests(name: string): void {
     const lane = this.#lanes.get(name)
-    if (lane && !this.#flushing.has(name)) Object.assign(lane, { at: null, changed: false })
+    const others_change = Array.from(this.#lanes.values()).some(({ source }) => source?.changed?.() === true)
+    if (lane && !others_change && !this.#flushing.has(name)) Object.assign(lane, { at: null, changed: false })
   }
 
   /** Sends what is due `by` then, with the sources that have no times. Joins what is being sent. */

@@ -40,6 +40,8 @@ type UnitParts = {
   alarm: { by(at: number): void }
   /** Sets the alarm that the unit's changes need. */
   outbox: { arm(): void }
+  /** True if D1 learns all that the log has from a caller who waits for the unit. */
+  isTold?: () => boolean
   reset: (error: unknown) => void
   now: () => number
 }
@@ -61,7 +63,7 @@ export function unitOfWork(parts: UnitParts): UnitOfWork {
       if (failure) throw failure.error
       if (unit === open && unit.depth > 1) return made
       database.writeAll(buffered.flatMap((buffer) => buffer.changes()))
-      parts.counters.write(database, log)
+      parts.counters.write(database, log, parts.isTold?.())
       return made
     })
   const died = (error: unknown) => {
@@ -286,22 +288,35 @@ export type EntryWriter = { readonly last: number; write(counts: string | null):
 /** The state key of the sums, and of the last log entry that they include. */
 const KEY = 'counters'
 const UNITS_PER_SNAPSHOT = 100
+type Counted = Partial<Counts> & { told?: number }
+type Snapshot = { seq: number; counts: Partial<Counts>; told?: number }
 
 /** Sums since the scope exists: the last snapshot, and the counts of the log after it. */
 export class ScopeCounters {
   readonly #counts: Counts
   #changes: Partial<Counts> = {}
   #units = 0
+  #told: number
 
   constructor(database: Database) {
-    const { seq, counts } = database.read<{ seq: number; counts: Partial<Counts> }>(KEY, { seq: 0, counts: {} })
+    const { seq, counts, told = 0 } = database.read<Snapshot>(KEY, { seq: 0, counts: {} })
     this.#counts = { ...ZERO, ...counts }
+    this.#told = told
     const rows = database.all<{ counts: string }>('SELECT counts FROM log WHERE seq > ? AND counts IS NOT NULL', seq)
-    for (const row of rows) this.#sum(JSON.parse(row.counts) as Partial<Counts>)
+    for (const row of rows) {
+      const { told: later = this.#told, ...counted } = JSON.parse(row.counts) as Counted
+      this.#told = later
+      this.#sum(counted)
+    }
   }
 
   get counts(): Counts {
     return { ...this.#counts }
+  }
+
+  /** The last entry of the log that was written as told. */
+  get told(): number {
+    return this.#told
   }
 
   add(changes: Partial<Counts>): void {
@@ -311,9 +326,11 @@ export class ScopeCounters {
     }
   }
 
-  /** At the end of a unit: writes its entries and its counts. */
-  write(database: Pick<Database, 'write'>, log: EntryWriter): void {
-    const counts = Object.keys(this.#changes).length > 0 ? JSON.stringify(this.#changes) : null
+  /** At the end of a unit: writes its entries and its counts, and that they are told. */
+  write(database: Pick<Database, 'write'>, log: EntryWriter, told = false): void {
+    const has_counts = Object.keys(this.#changes).length > 0
+    if (has_counts && told) this.#told = log.last
+    const counts = has_counts ? JSON.stringify(told ? { ...this.#changes, told: log.last } : this.#changes) : null
     this.#changes = {}
     const due = counts !== null && (this.#units += 1) >= UNITS_PER_SNAPSHOT
     const written = log.write(due ? null : counts)
@@ -322,7 +339,7 @@ export class ScopeCounters {
 
   /** Before the log drops rows. */
   snapshot(to: Pick<Database, 'write'>, { last }: Pick<EntryWriter, 'last'>): void {
-    to.write(KEY, { seq: last, counts: this.#counts })
+    to.write(KEY, { seq: last, counts: this.#counts, told: this.#told } satisfies Snapshot)
     this.#units = 0
   }
 

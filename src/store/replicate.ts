@@ -102,12 +102,12 @@ export async function replicateEvents(
   await (isPack ? packEvents(db, events, statements) : db.batch(statements))
 }
 
-/** It ended as most do, when it happened, and D1 has no earlier state of it. */
-const isOrdinary = (report: Report): boolean =>
-  (report.nth ?? null) !== null &&
-  (report.status === 'completed' || report.status === 'ignored') &&
-  !report.discarded &&
-  Math.abs(Date.parse(report.timestamp) - filedAt(report)) < NEAR_MS
+/** D1 has no earlier state of it. */
+const isOrdinary = (report: Report): boolean => (report.nth ?? null) !== null && !report.discarded && mayBePacked(report)
+
+/** It ended as most do, when it happened. */
+export const mayBePacked = (event: Pick<Report, 'status' | 'timestamp' | 'accepted_at' | 'trace_id' | 'parent_id'>): boolean =>
+  (event.status === 'completed' || event.status === 'ignored') && Math.abs(Date.parse(event.timestamp) - filedAt(event)) < NEAR_MS
 
 /** The ordinary ones of these events of a scope, for a pack. */
 export const packable = (reports: readonly Report[], scope: string): PackedEvent[] =>

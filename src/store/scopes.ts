@@ -5,16 +5,13 @@ import type { ScopeStateFilter, ScopeSummary } from '../contract/scope.ts'
 import { fireShare } from '../features/statistics/contract/statistics.ts'
 import { prefixOf } from '../contract/principal.ts'
 import { within } from './events.ts'
-import { statistics } from '../features/statistics/store/tables.ts'
+import { foldNow, scopeTotals } from '../features/statistics/store/packed.ts'
 import { scopes } from './schema.ts'
 
 const MOST_OVERDUE = 100
 /** The conditions of partial indexes, without parameters, or SQLite does not use them. */
 export const IS_OPEN = sql`"open" > 0`
 export const IS_PARKED = sql`parked > 0`
-
-/** `$` names the object of a family, and `""` its only label. */
-const total = (name: string) => sql<number>`coalesce(${statistics.values} ->> ${`$."".${name}`}, 0)`
 
 /** Sorts after every character of a scope. */
 const LAST = '\u007F'
@@ -37,6 +34,7 @@ type Listing = {
 
 /** Scopes by name, after `after`, with their totals. `search`: in names of scopes and agents. */
 export async function listScopes(db: D1Database, { patterns, after, limit, search, state }: Listing): Promise<ScopeSummary[]> {
+  await foldNow(db)
   const { scope, agent, open, turn_since, parked, model_ask_at, updated_at } = scopes
   const inStates = { open: IS_OPEN, turn: isNotNull(turn_since), parked: IS_PARKED, model: isNotNull(model_ask_at) }
   const searched = search === undefined ? undefined : sql`instr(lower(${scope} || ' ' || ${agent}), lower(${search})) > 0`
@@ -49,27 +47,28 @@ export async function listScopes(db: D1Database, { patterns, after, limit, searc
       parked,
       model_ask_at,
       updated_at,
-      accepted: total('accepted'),
-      decided: total('decided'),
-      model_calls: total('model_calls'),
-      cost_usd: total('model_cost_usd'),
-      unpriced_model_calls: total('unpriced_calls'),
     })
     .from(scopes)
-    .leftJoin(
-      statistics,
-      and(eq(statistics.family, 'scope'), eq(statistics.bucket, 'all'), eq(statistics.start, 0), eq(statistics.scope, scope)),
-    )
     .where(and(seenBy(patterns), gt(scope, after), searched, state && inStates[state]))
     .orderBy(asc(scope))
     .limit(limit)
-  return rows.map(({ updated_at: at, turn_since: since, model_ask_at: ask_at, decided, model_calls, ...row }) => ({
-    ...row,
-    turn_since: since === null ? null : iso(since),
-    asks_model_at: ask_at === null ? null : iso(ask_at),
-    fire_share: fireShare(decided, model_calls),
-    updated_at: iso(at),
-  }))
+  const totals = await scopeTotals(
+    db,
+    rows.map((row) => row.scope),
+  )
+  return rows.map(({ updated_at: at, turn_since: since, model_ask_at: ask_at, ...row }) => {
+    const { accepted = 0, decided = 0, model_calls = 0, model_cost_usd = 0, unpriced_calls = 0 } = totals.get(row.scope) ?? {}
+    return {
+      ...row,
+      accepted,
+      cost_usd: model_cost_usd,
+      unpriced_model_calls: unpriced_calls,
+      turn_since: since === null ? null : iso(since),
+      asks_model_at: ask_at === null ? null : iso(ask_at),
+      fire_share: fireShare(decided, model_calls),
+      updated_at: iso(at),
+    }
+  })
 }
 
 /** Looked at to find the latest ones: without an index, the work must have a bound. */

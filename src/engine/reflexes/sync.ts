@@ -5,7 +5,7 @@ import { warn } from '../../base/warn.ts'
 import type { Artifact, ArtifactChanges } from '../../contract/artifact.ts'
 import type { ReflexState, ReflexVersion } from '../../contract/reflex.ts'
 import { readFeed, setUses } from '../../store/artifacts/feed.ts'
-import { tellReflexMetrics } from '../../store/artifacts/reflex-metrics.ts'
+import { METRICS, tellReflexMetrics, type AnsweredMetrics } from '../../store/artifacts/reflex-metrics.ts'
 import { ArtifactCopy } from '../replication/artifact-copy.ts'
 import type { Unit } from '../../kernel/unit.ts'
 import type { Move, ReflexVersions } from './versions.ts'
@@ -49,6 +49,9 @@ export class ReflexSync {
   readonly #copy: ArtifactCopy
   #read_at = 0
   #due: number | null = null
+  #polls = false
+  /** Versions whose metrics were answered to a caller. */
+  readonly #told = new Set<string>()
   /** A report before an eviction may have been lost, so each object reports once. */
   #uses_reported: boolean
 
@@ -73,6 +76,7 @@ export class ReflexSync {
     outbox.topic(MOVES, { send: async (items) => this.#sendMoves(items.map(({ value }) => value as ReflexMove)) })
     outbox.source('reflex-uses', { send: () => this.#reportUses() })
     outbox.source('reflex-metrics', { send: () => this.#reportMetrics() })
+    parts.features.push({ name: METRICS, answers: () => this.#answered(), unanswered: () => this.#tellAgain() })
   }
 
   moved(unit: Unit, { id, version, state: from }: ReflexVersion, { to: state, reason, by_proof }: Move): void {
@@ -106,11 +110,12 @@ export class ReflexSync {
 
   /** Events arrived: polls if the versions are stale. */
   touch(): void {
-    const { settings, now, alarm } = this.#parts
+    const { settings, now } = this.#parts
     this.#copy.flush()
-    if (settings().reflexes.length === 0 || this.#due !== null || now() - this.#read_at < STALE_MS) return
-    this.#due = now()
-    alarm.by(this.#due)
+    if (settings().reflexes.length === 0 || this.#due !== null || this.#polls || now() - this.#read_at < STALE_MS) return
+    // Without an alarm: should the object die, the next event polls.
+    this.#polls = true
+    void this.run().finally(() => (this.#polls = false))
   }
 
   /** Reads the agent's initial chain before the first events, if D1 answers in time. */
@@ -169,6 +174,20 @@ export class ReflexSync {
       for (const name of names) records.untold.add(name)
       throw error
     }
+  }
+
+  /** The metrics that D1 lacks. */
+  #answered(): AnsweredMetrics | undefined {
+    const { records, scope } = this.#parts
+    if (records.untold.size === 0) return undefined
+    for (const name of records.untold) this.#told.add(name)
+    const reports = Array.from(records.untold, (name) => records.entry(name))
+    records.untold.clear()
+    return { scope, reports }
+  }
+
+  #tellAgain(): void {
+    for (const name of this.#told) this.#parts.records.untold.add(name)
   }
 
   #apply(page: ArtifactChanges): ArtifactChanges {

@@ -1,7 +1,7 @@
 import type { Agent } from '../../agent/define-agent.ts'
 import { messageOf } from '../../base/error-text.ts'
 import { limits } from '../../base/limits.ts'
-import { outcomesSender, outcomesText } from '../../events/outcomes.ts'
+import { outcomesSender, outcomesText, type FeatureAnswers } from '../../events/outcomes.ts'
 import type { Env } from '../../env.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Settings } from '../../contract/settings/settings.ts'
@@ -9,6 +9,7 @@ import { replicateCalls, type CallReport } from '../../store/traces/traces.ts'
 import {
   type Defer,
   LEAST_PACKED,
+  mayBePacked,
   packable,
   replicateEvents,
   type ModelReport,
@@ -17,7 +18,7 @@ import {
 } from '../../store/replicate.ts'
 import type { Alarm } from '../../kernel/alarm.ts'
 import type { Outbox } from '../../kernel/outbox.ts'
-import type { Database, UnitOfWork } from '../../kernel/unit.ts'
+import type { Database, ScopeCounters, UnitOfWork } from '../../kernel/unit.ts'
 import { CALLER, MOST_DEATHS, type Guard } from '../upkeep/guard.ts'
 import { type Committed, type Follows, cleanedJson, type Log } from '../log/log.ts'
 import { PARTIAL } from '../../contract/reports/trace.ts'
@@ -29,11 +30,16 @@ const BATCH = 1000
 const MOST_HELD = 20_000
 const MINUTE_MS = 60_000
 /** The scope's own row in D1 says so often that the scope is in use. */
-const PERIOD_MS = 600_000
+const PERIOD_MS = 3_600_000
 /** Answered events whose traits are held, in case they are asked for again. */
 const MOST_ANSWERED = 1000
-/** The log's `seq` up to which D1 has the state of every event. */
+/** The state key of the mark. */
 const MARK = 'replicated'
+/**
+ * D1 has the state of every event up to the log's `seq`, and what features answer up to `told`.
+ * Units up to `untold` were written as told, and were not.
+ */
+type Mark = { seq: number; told: number; untold: number }
 /** The scope's row as D1 has it. */
 const ROW = 'reported'
 
@@ -56,6 +62,13 @@ type EventRow = Omit<Report, 'discarded' | 'revision' | 'stack' | 'agent' | 'nth
   failed_at: number | null
 }
 
+type EndedRow = Pick<EventRow, 'seq' | 'status' | 'timestamp' | 'accepted_at' | 'trace_id' | 'parent_id'>
+const ENDED_ROWS = `SELECT seq, status, timestamp, accepted_at, trace_id, payload ->> '$.meta.parent_id' AS parent_id FROM events
+  WHERE id IN (SELECT value FROM json_each(?1)) AND outcome->>'discarded' IS NULL`
+
+/** What D1 gets of a feature: fields of the scope's row, and what goes beside packed outcomes. */
+type ReplicatedFeature = { name: string; reports?: () => Partial<ScopeReport>; answers?: () => unknown; unanswered?: () => void }
+
 type ReportedParts = {
   scope: string
   database: Database
@@ -63,7 +76,7 @@ type ReportedParts = {
   agent: () => Agent
   inbox: { readonly open: number; readonly last: number }
   guard: Pick<Guard, 'note' | 'deaths' | 'park' | 'parkedAt' | 'count'>
-  features: readonly { readonly reports?: () => Partial<ScopeReport> }[]
+  features: readonly ReplicatedFeature[]
   /** The fields about the model: its calls, and its outage. */
   modelReport: (database: Database, is_open: boolean) => ModelReport
 }
@@ -86,7 +99,8 @@ function reportOf({ scope, database, settings, agent, inbox, guard, features, mo
 
 type EventReplicaParts = ReportedParts & {
   alarm: Pick<Alarm, 'next'>
-  log: Pick<Log, 'last' | 'read' | 'entry' | 'clean'>
+  log: Pick<Log, 'last' | 'read' | 'entry' | 'clean' | 'uncommitted'>
+  counters: Pick<ScopeCounters, 'told'>
   db: D1Database
   now: () => number
   env: Pick<Env, 'OUTCOMES'>
@@ -101,6 +115,9 @@ type EventReplicaParts = ReportedParts & {
  *
  * An event is offered for a pack once, with its first report: if that may have failed, and in each
  * later report, it is a row, which hides the event in a pack.
+ *
+ * What a caller who packs waits for is told with its answer: the unit that ends it says so in its
+ * row of the log, so that no watermark is written for it.
  */
 export class EventReplica implements Follows {
   readonly name = 'replica'
@@ -108,6 +125,14 @@ export class EventReplica implements Follows {
   readonly from: number
   readonly #parts: EventReplicaParts
   #mark: number
+  /** The mark that a restart finds. */
+  #kept: number
+  #untold: number
+  /** D1 has what features answer up to this `seq` of the log. */
+  #answered_to: number
+  /** The events whose outcomes callers wait for, and those that a unit was written as told of. */
+  readonly #awaited = new Set<string>()
+  #named_told: readonly string[] = []
   /** `#held` has the changes after this `seq` of the log; from the mark to it, the log is read. */
   #held_from: number
   #held = noChanges()
@@ -128,10 +153,15 @@ export class EventReplica implements Follows {
 
   constructor(parts: EventReplicaParts) {
     this.#parts = parts
-    this.#mark = parts.database.read(MARK, 0)
+    const stored = parts.database.read<Mark | number>(MARK, 0)
+    const { seq, told, untold } = typeof stored === 'number' ? { seq: stored, told: 0, untold: 0 } : stored
+    const by_units = parts.counters.told > untold ? parts.counters.told : 0
+    this.#mark = this.#kept = Math.max(seq, by_units)
+    this.#answered_to = Math.max(told, by_units)
+    this.#untold = untold
     this.#written = this.#stored = parts.database.read<Written>(ROW, { idle: '', about: '', all: '', period: 0 })
     this.#told = parts.inbox.last
-    this.#defer = outcomesSender(parts.env)
+    this.#defer = this.#deferBy(outcomesSender(parts.env))
     this.from = this.#held_from = this.#seq = parts.log.last
   }
 
@@ -144,6 +174,10 @@ export class EventReplica implements Follows {
         return waiting()
       },
     })
+  }
+
+  get answeredTo(): number {
+    return this.#answered_to
   }
 
   /** Number of events, or of log entries that name them, whose current state D1 does not have. */
@@ -187,11 +221,39 @@ export class EventReplica implements Follows {
       while (events.length > 0) await this.#sendSome(this.#portion, unit)
       await replicateCalls(db, reportOf(this.#parts), Array.from(changes.calls.values()))
       this.#portion = null
-      if (reaches > this.#mark) database.write(MARK, (this.#mark = reaches))
+      this.#mark = Math.max(this.#mark, reaches)
+      if (this.#mark > this.#kept) this.#keep(this.#mark)
       if (this.#size === 0 && this.#mark >= this.#held_from) break
     }
     await this.#report([], noChanges())
     if (this.#stored !== this.#written) database.write(ROW, (this.#stored = this.#written))
+  }
+
+  /** Runs work of a caller who packs the outcomes of these events. */
+  async awaiting<Result>(ids: readonly string[], work: () => Promise<Result>): Promise<Result> {
+    for (const id of ids) this.#awaited.add(id)
+    try {
+      return await work()
+    } finally {
+      for (const id of ids) this.#awaited.delete(id)
+    }
+  }
+
+  /** True if callers will be told all that D1 does not know once the open unit is committed. */
+  isTold(): boolean {
+    const { log, database } = this.#parts
+    if (this.#awaited.size === 0 || this.#portion !== null || this.#mark < this.#held_from || this.#held.calls.size > 0) return false
+    const named = [...this.#held.events.keys()]
+    for (const { entry } of log.uncommitted) {
+      if (entry.event_ids.length === 0) return false
+      named.push(...entry.event_ids)
+    }
+    const ids = [...new Set(named)]
+    if (ids.length === 0 || ids.length >= LEAST_PACKED || ids.some((id) => !this.#awaited.has(id))) return false
+    const rows = database.allOf<EndedRow>(ids, ENDED_ROWS)
+    const isTold = rows.length === ids.length && rows.every((row) => row.seq > this.#told && mayBePacked(row))
+    if (isTold) this.#named_told = ids
+    return isTold
   }
 
   /**
@@ -200,7 +262,7 @@ export class EventReplica implements Follows {
    * they ended, stay here; so do new ones that are a pack by themselves.
    */
   answer(ids: readonly string[]): string | null {
-    const { scope, database } = this.#parts
+    const { scope, counters } = this.#parts
     const { events: held } = this.#held
     const sending = new Set(this.#portion?.events.map(({ id }) => id))
     const asked = this.#sized(ids).filter(({ id }) => !sending.has(id))
@@ -217,21 +279,71 @@ export class EventReplica implements Follows {
       held.delete(id)
     }
     if (this.#answered.size > MOST_ANSWERED) this.#answered = new Map()
+    if (again.length > 0) this.#unanswered()
+    const told = packed.length === 0 ? {} : this.#answers()
+    if (ids.some((id) => this.#named_told.includes(id) && !given.has(id))) this.#takeBack(this.#kept)
     if (this.#size === 0 && this.#portion === null && this.#mark >= this.#held_from) {
-      if (this.#seq > this.#mark) database.write(MARK, (this.#mark = this.#seq))
+      this.#mark = this.#seq
+      if (counters.told === this.#seq && this.#seq > this.#untold) this.#kept = this.#seq
+      if (this.#mark > this.#kept) this.#keep(this.#mark)
       const { idle, period } = this.#row()
       if (idle === this.#written.idle && period === this.#written.period) this.#outbox?.rests(this.name)
     }
-    return packed.length === 0 ? null : outcomesText(packed)
+    return packed.length === 0 ? null : outcomesText(packed, told)
   }
 
-  /** Reports the state of events, although a caller was to pack it. */
+  /** Reports the state of events, and what features have, although a caller was to pack it. */
   unpacked(ids: readonly string[]): void {
+    let first = this.#kept + 1
     for (const { id, seq } of this.#sized(ids)) {
+      const traits = this.#answered.get(id) ?? UNKNOWN
       this.#told = Math.max(this.#told, seq)
-      extend(this.#held.events, id, { ...(this.#answered.get(id) ?? UNKNOWN) })
+      first = Math.min(first, traits.log_from)
+      extend(this.#held.events, id, { ...traits })
     }
+    this.#unanswered()
+    // After a restart, the log from there is sent as rows.
+    this.#takeBack(first - 1)
     this.#outbox?.soon(this.name)
+  }
+
+  #keep(seq: number): void {
+    this.#kept = seq
+    this.#parts.database.write(MARK, { seq, told: this.#answered_to, untold: this.#untold } satisfies Mark)
+  }
+
+  /** Units that were written as told are not: D1 knows the log up to this `seq`. */
+  #takeBack(seq: number): void {
+    this.#untold = this.#parts.counters.told
+    this.#answered_to = Math.min(seq, this.#answered_to)
+    this.#keep(seq)
+  }
+
+  #answers(): FeatureAnswers {
+    const told = this.#parts.features.map(({ name, answers }) => [name, answers?.()] as const)
+    this.#answered_to = this.#seq
+    return Object.fromEntries(told.filter(([, value]) => value !== undefined))
+  }
+
+  #unanswered(): void {
+    this.#answered_to = 0
+    for (const feature of this.#parts.features) feature.unanswered?.()
+  }
+
+  /** What features have goes with the events that are sent elsewhere. */
+  #deferBy(send: ReturnType<typeof outcomesSender>): Defer | undefined {
+    return (
+      send &&
+      (async (events) => {
+        const told = this.#answers()
+        let is_sent = false
+        try {
+          return (is_sent = await send(events, told))
+        } finally {
+          if (!is_sent) this.#unanswered()
+        }
+      })
+    )
   }
 
   get #reached(): number {

@@ -39,6 +39,7 @@ export type Ground = ReturnType<typeof composeGround>
 
 type Copied = ScopeHost & { db: D1Database; now: () => number; settings: () => Settings; agent: () => Agent } & {
   log: Log
+  counters: ScopeCounters
   alarm: Alarm
   guard: Guard
   inbox: Inbox
@@ -78,11 +79,12 @@ export function composeGround(host: ScopeHost) {
   const records = new Records(database)
   const memory = new WorkingMemory({ ...host, rows: new ContextRows(database), log, now, limit: settings().context_limit })
   const features: ScopeFeature[] = []
-  const copies = composeCopies({ ...host, db, now, log, alarm, guard, inbox, settings, agent, features })
+  const copies = composeCopies({ ...host, db, now, log, counters, alarm, guard, inbox, settings, agent, features })
   const { follower, outbox } = copies
   const reset = (error: unknown) => dropObject(context, scope, error)
   const deferred = new Deferred()
-  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, outbox, reset, now })
+  const isTold = () => copies.replica.isTold()
+  const unit = unitOfWork({ database, log, counters, buffered: [records, follower], deferred, guard, alarm, outbox, isTold, reset, now })
   copies.replica.sendBy(outbox, unit)
   return {
     ...host,

@@ -5,6 +5,7 @@ import type { Env, QueueMessage } from '../../../src/env.ts'
 import worker from '../../support/worker.ts'
 import { enqueue, pack } from '../../../src/events/queue.ts'
 import { listEvents } from '../../../src/store/events.ts'
+import { foldStatistics, scopeTotals } from '../../../src/features/statistics/store/packed.ts'
 import { newBatchId, noteQueued } from '../../../src/store/queued.ts'
 import { scopeExists } from '../../../src/store/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
@@ -458,7 +459,10 @@ async function sendAll(scope: string, events: Note[], bindings: Env = env): Prom
 /** The first event creates the scope's tables, and lists it in D1. */
 async function begun(scope: string, text: string): Promise<void> {
   await sendAll(scope, [note(scope, text)])
-  const counted = () => env.DB.prepare('SELECT 1 FROM statistics WHERE scope = ?').bind(scope).first()
+  const counted = async () => {
+    await foldStatistics(env.DB, Infinity)
+    return (await scopeTotals(env.DB, [scope])).size > 0
+  }
   await until(async () => (await scopeExists(env.DB, scope)) && counted(), 'D1 knows the scope')
 }
 
@@ -485,14 +489,16 @@ describe('an event of a hundred by the queue', () => {
 })
 
 describe('an event alone by the queue', () => {
-  test('writes its note and a pack in D1, and not the row of its scope', async () => {
+  test('writes its note, a pack and its part of statistics in D1, and neither a row of these nor of its scope', async () => {
     const scope = freshScope()
     await begun(scope, 'the first one')
     const each: number[] = []
-    // A new minute writes its statistics, too.
-    while (each.length < 10 && !each.includes(2))
-      each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
-    expect(Math.min(...each)).toBe(2)
+    while (each.length < 10) each.push((await rowsWritten(scope, () => sendAll(scope, [note(scope, `one of ${each.length}`)]))).d1)
+    expect(each).toEqual(each.map(() => 3))
+    const rows = await env.DB.prepare('SELECT count(*) AS n FROM statistics WHERE scope = ?').bind(scope).first('n')
+    expect(rows).toBe(0)
+    await foldStatistics(env.DB, Infinity)
+    expect((await scopeTotals(env.DB, [scope])).get(scope)).toMatchObject({ accepted: 11 })
   })
 
   test('sets no alarm of its scope where its outcome is known at once', async () => {

@@ -70,8 +70,12 @@ const PROOFS = `SELECT asked.id, asked.version, coalesce(sum(iif(${IN_FORCE}, ${
 const count = (name: string): string => `sum(coalesce(label.value->>'${name}', 0))`
 /** Statistics of skills have no versions. Nothing is read if no skill is asked for. */
 const SKILL_COUNTS = `SELECT label.key AS id, count(*) AS scopes, ${count('calls')} AS fires, ${count('failed')} AS failures
-  FROM statistics, json_each("values") AS label
-  WHERE family = 'skill' AND bucket = 'all' AND ?1 <> '[]' AND label.key IN (SELECT value->>0 FROM json_each(?1)) GROUP BY 1`
+  FROM (SELECT "values" FROM statistics WHERE family = 'skill' AND bucket = 'all' AND start = 0
+      UNION ALL SELECT e.value FROM statistics_packs AS w CROSS JOIN json_each(w.scopes) AS e
+      WHERE w.family = 'skill' AND w.bucket = 'all' AND w.start = 0
+        AND NOT EXISTS (SELECT 1 FROM statistics AS own WHERE own.family = 'skill' AND own.bucket = 'all' AND own.start = 0 AND own.scope = e.key)) AS s
+    CROSS JOIN json_each(s."values") AS label
+  WHERE ?1 <> '[]' AND label.key IN (SELECT value->>0 FROM json_each(?1)) GROUP BY 1`
 
 const SKILL_TESTS = `SELECT skill_id AS id, version, hash, passed FROM json_each(?1) AS asked
   CROSS JOIN skill_tests ON skill_id = asked.value->>0 AND version = asked.value->>1 AND hash = asked.value->>2`

@@ -157,7 +157,7 @@ export function proofInScope(scope: Collaborators): readonly ScopeFeature[] {
   const { certificates, proven_acts: proofs, judgements, shadow_trials } = proof
   const { outbox, db, now } = scope
   const tell = (all: readonly Certificate[]) => tellCertificates(db, scope.scope, all, now())
-  outbox.source('certificates', { send: certificates.report.bind(certificates, tell) })
+  outbox.source('certificates', { send: certificates.report.bind(certificates, tell), changed: () => certificates.untold.size > 0 })
   handleAudits({ ...scope, judgements })
   const metrics = (version: { id: string; version: number }) => ({ certificate: certificates.of(version) })
   const secret = scope.env.REFLEX_ADMIN_KEY ?? ''

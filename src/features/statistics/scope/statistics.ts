@@ -12,6 +12,7 @@ import {
 import { foldEntry } from '../../../traces/entries/table.ts'
 import { addTurn, emptyFold, type Add, type FoldRecord } from '../../../traces/entries/kind.ts'
 import { writeStatistics } from '../store/query.ts'
+import type { PackedStatistics } from '../store/packed.ts'
 import type { Committed, Follows, Log } from '../../../engine/log/log.ts'
 import type { ScopeFeature } from '../../../engine/feature.ts'
 import type { Ground } from '../../../engine/storage/wiring.ts'
@@ -21,7 +22,9 @@ import type { Database, StateWrite } from '../../../kernel/unit.ts'
 const KEY = 'statistics'
 const MOST_LABELS = 50
 /** Bounds the entries that are read again on waking. */
-const ENTRIES_PER_SNAPSHOT = 2000
+const ENTRIES_PER_SNAPSHOT = 500
+/** Buckets that are kept in memory, the closed ones of which D1 has everything included. */
+const MOST_OPEN = 200
 /** While D1 is unavailable, the oldest short buckets are dropped beyond this number. */
 const MOST_WAITING = 300
 /** An open bucket is replicated at most this often; a new one sooner, at times that double. */
@@ -45,6 +48,8 @@ type Stored = { seq: number; latest: number; fold: FoldRecord; buckets: StoredBu
 type StatisticsParts = {
   database: Database
   log: Pick<Log, 'uncommitted'>
+  /** D1 has what was counted up to this entry, as of waking. */
+  told?: number
   db: D1Database
   scope: string
   now: () => number
@@ -93,13 +98,42 @@ export class Statistics implements Follows {
   }
 
   follow(entries: readonly Committed[]): void {
+    const { told = 0 } = this.#parts
     const has_trigger = this.#parts.agent().trigger !== null
-    for (const { seq, at, entry } of entries) {
+    for (const [index, { seq, at, entry }] of entries.entries()) {
       this.#seq = seq
       // A clock that is set back must not reopen a bucket that was dropped.
       this.#latest = at < this.#latest && this.#latest - at < SKEW_MS ? this.#latest : at
       foldEntry(entry, { record: this.#fold, add: this.#add, has_trigger })
+      if (seq <= told && (entries[index + 1]?.seq ?? Infinity) > told) this.#sendAll(at)
     }
+  }
+
+  /** The numbers that D1 lacks, for a caller that has them written. */
+  answer(): PackedStatistics | undefined {
+    const changed = Array.from(this.#open.values()).filter((open) => open.changes > open.sent)
+    if (changed.length === 0) return undefined
+    const rows = changed.map(rowOf)
+    this.#sendAll(this.#parts.now())
+    if (this.#open.size > MOST_OPEN) this.#forget()
+    return { scope: this.#parts.scope, seq: this.#seq, rows }
+  }
+
+  /** D1 may lack what was answered. */
+  unanswered(): void {
+    for (const open of this.#open.values()) open.sent = 0
+  }
+
+  #sendAll(at: number): void {
+    for (const open of this.#open.values()) {
+      if (open.changes > open.sent) this.#sent(open, open.changes, at)
+    }
+  }
+
+  #sent(open: Open, changes: number, at: number): void {
+    open.sent = Math.max(open.sent, changes)
+    open.sent_at = at
+    open.times_sent += 1
   }
 
   /** The totals since the scope exists, for tests and reports. */
@@ -125,12 +159,8 @@ export class Statistics implements Follows {
     const due = Array.from(this.#open.values()).filter((open) => (dueOf(open) ?? Number.POSITIVE_INFINITY) <= at)
     if (due.length === 0) return
     const sent = due.map((open) => ({ open, changes: open.changes }))
-    await writeStatistics(db, scope, due.map(rowOf))
-    for (const { open, changes } of sent) {
-      open.sent = changes
-      open.sent_at = at
-      open.times_sent += 1
-    }
+    await writeStatistics(db, scope, due.map(rowOf), this.#seq)
+    for (const { open, changes } of sent) this.#sent(open, changes, at)
     database.write(KEY, this.#stored())
   }
 
@@ -211,12 +241,17 @@ function count(open: Open, label: string, changes: readonly [name: string, chang
 }
 
 /** Counts in a scope. D1 has the same counts, so that no page disagrees with another. */
-export function countStatistics({ follower, outbox, ...parts }: Ground): ScopeFeature {
-  const statistics = new Statistics(parts)
+export function countStatistics({ follower, outbox, replica, ...parts }: Ground): ScopeFeature {
+  const statistics = new Statistics({ ...parts, told: replica.answeredTo })
   outbox.source('statistics', { send: () => statistics.send(), due: () => statistics.due() })
   follower.add(statistics)
   return {
     name: 'statistics',
+    answers: () => {
+      outbox.rests('statistics')
+      return statistics.answer()
+    },
+    unanswered: () => statistics.unanswered(),
     swept: (unit) => unit.write(...statistics.snapshot()),
     state: () => {
       const { decided = 0, model_calls = 0 } = statistics.values('scope', 'all')[''] ?? {}

@@ -3,7 +3,10 @@ import { drizzle } from 'drizzle-orm/d1'
 import { jsonChunks } from '../../../base/json.ts'
 import { bucketSteps, histograms, type Bucket, type BucketRow, type Family } from '../contract/statistics.ts'
 import { patternMatchesSql, prefixOf } from '../../../contract/principal.ts'
+import { packHash } from '../../../store/packs/format.ts'
 import { hasFailed } from '../../../store/artifacts/skill-tests.ts'
+import { changeStatements } from './changes.ts'
+import { foldNow, isShown, mayHave } from './packed.ts'
 import { readableBy } from '../../../store/artifacts/patterns.ts'
 import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
 
@@ -11,30 +14,18 @@ import { artifacts, artifactVersions } from '../../../store/artifacts/tables.ts'
 const LAST = '\u007F'
 
 /**
- * Writes absolute values: a repetition changes nothing. The sums of the buckets are dropped in the
- * same transaction.
+ * Writes absolute values, which include the log of the scope up to `seq`: a repetition changes
+ * nothing. The sums of the buckets are dropped in the same transaction.
  */
-export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[]): Promise<void> {
+export async function writeStatistics(db: D1Database, scope: string, rows: readonly BucketRow[], seq = 0): Promise<void> {
   const chunks = jsonChunks(rows.map((row) => JSON.stringify(row)))
   if (chunks.length === 0) return
-  await db.batch(
-    chunks.flatMap((chunk) => [
-      db.prepare(UPSERT).bind(chunk, scope),
-      db.prepare(NOTE_CHANGE).bind(chunk),
-      db.prepare(DROP_SUMS).bind(chunk),
-    ]),
-  )
+  await db.batch([...chunks.map((chunk) => db.prepare(UPSERT).bind(chunk, scope, seq)), ...changeStatements(db, rows)])
 }
 
-const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values")
-  SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values' FROM json_each(?1) WHERE true
-  ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values"`
-/** Most buckets are noted already, which writes nothing. `all` never ends. */
-const NOTE_CHANGE = `INSERT INTO statistics_changes (family, bucket, start)
-  SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1) WHERE value->>'bucket' <> 'all'
-  ON CONFLICT DO NOTHING`
-const DROP_SUMS = `DELETE FROM statistics_sums WHERE (family, bucket, start) IN
-  (SELECT value->>'family', value->>'bucket', value->>'start' FROM json_each(?1))`
+const UPSERT = `INSERT INTO statistics (family, bucket, start, scope, "values", seq)
+  SELECT value->>'family', value->>'bucket', value->>'start', ?2, value->'values', ?3 FROM json_each(?1) WHERE true
+  ON CONFLICT (family, bucket, start, scope) DO UPDATE SET "values" = excluded."values", seq = excluded.seq`
 
 /** `keys`: names of numbers, a histogram's without the bucket. `since`, `until`: starts, in ms. */
 export type StatisticsQuery = {
@@ -56,6 +47,7 @@ export const MOST_SUMS = 50_000
 
 /** Sums buckets: one search of a primary key for each start and range of scopes. */
 export async function sumStatistics(db: D1Database, query: StatisticsQuery): Promise<Sum[]> {
+  await foldNow(db)
   const { results } = await statisticsStatement(db, query).all<{ series: string; sums: string }>()
   return results.flatMap(({ series, sums }) =>
     (JSON.parse(sums) as [number, string, number][]).map(([start, key, value]) => ({ start, series, key, value })),
@@ -71,11 +63,13 @@ export function statisticsStatement(db: D1Database, query: StatisticsQuery): D1P
   const label = by === 'label' ? 'label.key' : `''`
   const number = hasHistogram(query) ? EACH_NUMBER : NUMBER
   const has_paths = by !== 'label' && hasPaths(query)
-  const columns = has_paths ? `asked.value AS name, s."values" ->> ('$."".' || asked.value) AS value` : number.columns('label.value')
-  const labels = has_paths ? '' : 'CROSS JOIN json_each(s."values") AS label'
-  const from_rows = `SELECT p.start AS start, ${by === 'scope' ? 's.scope' : label} AS series, ${columns}
-    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} ${labels} ${number.join('label.value')}
-    WHERE NOT p.is_summed AND ${seen(query)} AND ${number.is_asked}`
+  const from_rows = eachSource(({ from, scope, values }) => {
+    const columns = has_paths ? `asked.value AS name, ${values} ->> ('$."".' || asked.value) AS value` : number.columns('label.value')
+    const labels = has_paths ? '' : `CROSS JOIN json_each(${values}) AS label`
+    return `SELECT p.start AS start, ${by === 'scope' ? scope : label} AS series, ${columns}
+      FROM pieces AS p CROSS JOIN ${from} ${labels} ${number.join('label.value')}
+      WHERE NOT p.is_summed AND ${seen(query, scope)} AND ${number.is_asked}`
+  })
   const of = by === 'label' ? 'label.value' : 't.total'
   const from_sums = `SELECT p.start, ${label}, ${number.columns(of)}
     FROM pieces AS p CROSS JOIN statistics_sums AS t ON t.family = ?1 AND t.bucket = ?2 AND t.start = p.start AND t.prefix = p.prefix
@@ -99,6 +93,7 @@ const hasPaths = (query: StatisticsQuery): boolean => query.family === 'scope' &
  * had one of the numbers. Null if these have too many rows, too.
  */
 export async function sumByScope(db: D1Database, query: StatisticsQuery): Promise<Sum[] | null> {
+  await foldNow(db)
   const few = await sumFew(db, query)
   if (few) return few
   const ever = await sumStatistics(db, { ...query, bucket: 'all', since: 0, until: 1 })
@@ -111,13 +106,14 @@ async function sumFew(db: D1Database, query: StatisticsQuery): Promise<Sum[] | n
   if (!hasPaths(query)) return (await hasTooManyRows(db, query)) ? null : sumStatistics(db, query)
   const names = [...new Set(query.keys)]
   const columns = names.map((_, index) => `value${index}`)
-  const values = columns.map((column, index) => `s."values" ->> ?${8 + index} AS ${column}`)
-  const rows = `SELECT p.start AS start, s.scope AS series, ${values.join()}
-    FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
+  const rows = eachSource(({ from, scope, values }) => {
+    const numbers = columns.map((column, index) => `${values} ->> ?${8 + index} AS ${column}`)
+    return `SELECT p.start AS start, ${scope} AS series, ${numbers.join()} FROM pieces AS p CROSS JOIN ${from} WHERE ${seen(query, scope)}`
+  })
   const total = names[0]?.startsWith('max_') === true ? 'max' : 'sum'
   const largest = query.most_series === undefined ? '' : `ORDER BY ${total}(value0) DESC, series LIMIT ${query.most_series}`
   const statement = `${pieces('scope')} SELECT series, sum(count(*)) OVER () AS rows, json_group_array(json_array(start, ${columns.join()})) AS sums
-    FROM (${rows}) GROUP BY series ${largest}`
+    FROM (${rows} LIMIT ${MOST_SUMS + 1}) GROUP BY series ${largest}`
   const paths = names.map((name) => `$."".${JSON.stringify(name)}`)
   const { results } = await bound(db, statement, query, ...paths).all<{ series: string; rows: number; sums: string }>()
   if ((results[0]?.rows ?? 0) > MOST_SUMS) return null
@@ -130,8 +126,8 @@ async function sumFew(db: D1Database, query: StatisticsQuery): Promise<Sum[] | n
 
 /** Counting rows is much faster than summing them. */
 async function hasTooManyRows(db: D1Database, query: StatisticsQuery): Promise<boolean> {
-  const rows = `SELECT 1 FROM pieces AS p CROSS JOIN statistics AS s ON ${IN_PIECE} WHERE ${seen(query)} LIMIT ${MOST_SUMS + 1}`
-  const counted = bound(db, `${pieces('scope')} SELECT count(*) AS n FROM (${rows})`, query)
+  const rows = eachSource(({ from, scope }) => `SELECT 1 FROM pieces AS p CROSS JOIN ${from} WHERE ${seen(query, scope)}`)
+  const counted = bound(db, `${pieces('scope')} SELECT count(*) AS n FROM (${rows} LIMIT ${MOST_SUMS + 1})`, query)
   return ((await counted.first<number>('n')) ?? 0) > MOST_SUMS
 }
 
@@ -139,12 +135,28 @@ const SUM = `CASE WHEN name GLOB 'max_*' THEN max(value) ELSE sum(value) END`
 /** Each start with each range of scopes. `prefix`: of the sums over that range. */
 const pieces = (by: StatisticsQuery['by']): string => `WITH RECURSIVE
   starts (start) AS (SELECT ?3 UNION ALL SELECT start + ?7 FROM starts WHERE start + ?7 < ?4),
-  pieces (start, first, last, prefix, is_summed) AS MATERIALIZED (
-    SELECT starts.start, range.value->>'first', range.value->>'end', range.value->>'prefix', ${by === 'scope' ? 'false' : IS_SUMMED(by)}
+  pieces (start, first, last, prefix, hash, is_summed) AS MATERIALIZED (
+    SELECT starts.start, range.value->>'first', range.value->>'end', range.value->>'prefix', range.value->>'hash', ${by === 'scope' ? 'false' : IS_SUMMED(by)}
     FROM starts CROSS JOIN json_each(?5) AS range)`
 const IS_SUMMED = (by: 'label' | null) => `EXISTS (SELECT 1 FROM statistics_sums AS t WHERE t.family = ?1 AND t.bucket = ?2
       AND t.start = starts.start AND t.prefix = range.value->>'prefix'${by === 'label' ? ' AND t.labels IS NOT NULL' : ''})`
-const IN_PIECE = 's.family = ?1 AND s.bucket = ?2 AND s.start = p.start AND s.scope >= p.first AND s.scope < p.last'
+
+type Source = { from: string; scope: string; values: string }
+/** Rows of one scope, and the values of scopes in rows of many. */
+const SOURCES: readonly Source[] = [
+  {
+    from: 'statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = p.start AND s.scope >= p.first AND s.scope < p.last',
+    scope: 's.scope',
+    values: 's."values"',
+  },
+  {
+    from: `statistics_packs AS w ON w.family = ?1 AND w.bucket = ?2 AND w.start = p.start AND ${mayHave('w.part', 'p.hash')}
+      CROSS JOIN json_each(w.scopes) AS e ON e.key >= p.first AND e.key < p.last AND ${isShown('w', 'e.key')}`,
+    scope: 'e.key',
+    values: 'e.value',
+  },
+]
+const eachSource = (select: (source: Source) => string): string => SOURCES.map(select).join(' UNION ALL ')
 /** Reads the asked numbers alone, which is three times faster than searching all of them. */
 const NUMBER = {
   columns: (of: string) => `asked.value AS name, ${of} ->> asked.value AS value`,
@@ -156,10 +168,8 @@ const EACH_NUMBER = {
   join: (of: string) => `CROSS JOIN json_each(${of}) AS number`,
   is_asked: `substr(number.key, 1, instr(number.key || '.', '.') - 1) IN (SELECT value FROM json_each(?8))`,
 }
-const seen = ({ patterns }: StatisticsQuery): string =>
-  rangesOf(patterns).every(({ is_exact }) => is_exact)
-    ? 'true'
-    : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql('s.scope')})`
+const seen = ({ patterns }: StatisticsQuery, scope: string): string =>
+  rangesOf(patterns).every(({ is_exact }) => is_exact) ? 'true' : `EXISTS (SELECT 1 FROM json_each(?6) WHERE ${patternMatchesSql(scope)})`
 
 function bound(db: D1Database, statement: string, { family, bucket, since, until, patterns }: StatisticsQuery, ...more: string[]) {
   const step = bucket === 'all' ? 1 : bucketSteps[bucket]
@@ -167,8 +177,11 @@ function bound(db: D1Database, statement: string, { family, bucket, since, until
   return db.prepare(statement).bind(family, bucket, since, until, ranges, JSON.stringify(patterns), step, ...more)
 }
 
-/** `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. */
-type Range = { first: string; end: string; prefix: string | null; is_exact: boolean }
+/**
+ * `is_exact`: the patterns match all of it. `prefix`: has sums if they exist. `hash`: of the only
+ * scope.
+ */
+type Range = { first: string; end: string; prefix: string | null; hash: string | null; is_exact: boolean }
 
 /** Ranges of scopes that do not overlap and hold all that the patterns match. */
 function rangesOf(patterns: readonly string[]): Range[] {
@@ -178,10 +191,10 @@ function rangesOf(patterns: readonly string[]): Range[] {
   return [
     ...open.map((prefix): Range => {
       const is_exact = patterns.includes(`${prefix}*`)
-      return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, is_exact }
+      return { first: prefix, end: `${prefix}${LAST}`, prefix: is_exact ? prefix : null, hash: null, is_exact }
     }),
     // A space sorts before every character of a scope.
-    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, is_exact: true })),
+    ...Array.from(exact, (scope): Range => ({ first: scope, end: `${scope} `, prefix: null, hash: packHash(scope), is_exact: true })),
   ]
 }
 

@@ -1,4 +1,5 @@
 import { bucketSteps, families } from '../contract/statistics.ts'
+import { isShown } from './packed.ts'
 
 const DAY_MS = 86_400_000
 /** The time for which buckets are kept. Days and totals are kept for ever. */
@@ -36,16 +37,18 @@ const ENDED = `SELECT c.family AS family, c.bucket AS bucket, c.start AS start
 
 const SUM = `INSERT INTO statistics_sums (family, bucket, start, prefix, total, labels)
   WITH RECURSIVE
-    scopes (scope, prefix, depth) AS (
-      SELECT scope, '', 0 FROM statistics WHERE family = ?1 AND bucket = ?2 AND start = ?3
+    scopes (scope, "values", prefix, depth) AS (
+      SELECT scope, "values", '', 0 FROM statistics WHERE family = ?1 AND bucket = ?2 AND start = ?3
       UNION ALL
-      SELECT scope, substr(scope, 1, length(prefix) + instr(substr(scope, length(prefix) + 1), '/')), depth + 1 FROM scopes
+      SELECT s.key, s.value, '', 0 FROM statistics_packs AS w CROSS JOIN json_each(w.scopes) AS s
+      WHERE w.family = ?1 AND w.bucket = ?2 AND w.start = ?3 AND ${isShown('w', 's.key')}
+      UNION ALL
+      SELECT scope, "values", substr(scope, 1, length(prefix) + instr(substr(scope, length(prefix) + 1), '/')), depth + 1 FROM scopes
       WHERE depth < ${DEEPEST} AND instr(substr(scope, length(prefix) + 1), '/') > 0),
     numbers AS MATERIALIZED (
       SELECT scopes.prefix AS prefix, label.key AS label, number.key AS name,
         CASE WHEN number.key GLOB 'max_*' THEN max(number.value) ELSE sum(number.value) END AS value
-      FROM scopes CROSS JOIN statistics AS s ON s.family = ?1 AND s.bucket = ?2 AND s.start = ?3 AND s.scope = scopes.scope
-        CROSS JOIN json_each(s."values") AS label CROSS JOIN json_each(label.value) AS number
+      FROM scopes CROSS JOIN json_each(scopes."values") AS label CROSS JOIN json_each(label.value) AS number
       WHERE scopes.prefix IN (SELECT prefix FROM scopes GROUP BY 1 HAVING prefix = '' OR count(*) >= ?4)
       GROUP BY 1, 2, 3),
     totals AS (SELECT prefix, json_group_object(name, value) AS total FROM (
@@ -68,6 +71,7 @@ export async function forgetStatistics(db: D1Database, now: number, limit: numbe
 const FORGET = (
   [
     ['statistics', 'scope'],
+    ['statistics_packs', 'part'],
     ['statistics_sums', 'prefix'],
     ['statistics_changes', 'start'],
   ] as const

@@ -7,10 +7,29 @@ const bucketOf = {
   start: integer().notNull(),
 }
 
-/** A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. */
-export const statistics = sqliteTable('statistics', { ...bucketOf, scope: text().notNull(), values: text().notNull() }, (table) => [
-  primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] }),
-])
+/**
+ * A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. `seq`: the
+ * last entry of the scope's log that they include.
+ */
+export const statistics = sqliteTable(
+  'statistics',
+  { ...bucketOf, scope: text().notNull(), values: text().notNull(), seq: integer().notNull().default(0) },
+  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.scope] })],
+)
+
+/**
+ * The numbers of many scopes with few events. A row has the scopes whose hash begins with `part`:
+ * `scopes` has the values of each, `seqs` the last entry of its log. A row of `statistics` hides the
+ * values of its scope.
+ */
+export const statisticsPacks = sqliteTable(
+  'statistics_packs',
+  { ...bucketOf, part: text().notNull(), revision: integer().notNull(), scopes: text().notNull(), seqs: text().notNull() },
+  (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.part] })],
+)
+
+/** What scopes have answered to the queue, until it is in `statistics_packs`: JSON after JSON. */
+export const statisticsWaiting = sqliteTable('statistics_waiting', { id: integer().primaryKey(), answers: text().notNull() })
 
 /**
  * The sums over all scopes with a prefix, of ended buckets that did not change since. `total`:
