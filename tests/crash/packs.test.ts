@@ -2,11 +2,13 @@ import { createExecutionContext, createMessageBatch, getQueueResult } from 'clou
 import { env } from 'cloudflare:workers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { listEvents } from '../../src/store/events.ts'
+import { foldStatistics, scopeTotals, waitToFold } from '../../src/features/statistics/store/packed.ts'
+import { writeStatistics } from '../../src/features/statistics/store/query.ts'
 import { forgetPacks, forgetPacksBeyond, mergePacks } from '../../src/store/packs/merge.ts'
 import { replicateEvents } from '../../src/store/replicate.ts'
 import { live, type Place } from '../support/crash-at-write.ts'
 import { packedNotes, reportOf, scopeRow } from '../support/packs.ts'
-import { freshScope, note, stubOf, until } from '../support/scopes.ts'
+import { evict, freshScope, inObject, note, stubOf, until } from '../support/scopes.ts'
 import worker from '../support/worker.ts'
 
 const DAY_MS = 86_400_000
@@ -163,6 +165,66 @@ describe('each event is listed once', () => {
       expect(await run({ at: 1, side }, 'D1')).toMatchObject({ retried: 1, missing: 0 })
       for (const at of [0, 1]) expect(await run({ at, side }, 'answer')).toMatchObject({ retried: 1, missing: 0 })
     }
+  })
+
+  /** What D1 has of a scope after its object died: packed and own events, and the events counted. */
+  async function afterDeath(scope: string) {
+    await evict(stubOf(scope))
+    await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has all')
+    const own = await env.DB.prepare('SELECT count(*) AS n FROM events WHERE scope = ?').bind(scope).first('n')
+    const counted = async () => {
+      await foldStatistics(env.DB, Infinity)
+      return (await scopeTotals(env.DB, [scope])).get(scope)?.['accepted']
+    }
+    return { ids: await listed(scope), own, counted }
+  }
+
+  test('if its scope dies after the answer that it was packed by, which is written by no watermark', async () => {
+    const scope = freshScope()
+    const events = [note(scope, 'noise'), note(scope, 'noise'), note(scope, 'noise')]
+    for (const event of events) await deliver(env, 1, [{ events: [event] }])
+    const { ids, own, counted } = await afterDeath(scope)
+    expect(ids.toSorted()).toEqual(events.map(({ id }) => id).toSorted())
+    expect([own, await counted()]).toEqual([0, 3])
+    const rows = await env.DB.prepare('SELECT count(*) AS n FROM statistics WHERE scope = ?').bind(scope).first('n')
+    expect(rows).toBe(0)
+    const state = await inObject(stubOf(scope), ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'replicated'`).toArray())
+    expect(state).toEqual([])
+  })
+
+  test('if D1 refused the pack, and the scope dies once it has heard so', async () => {
+    const scope = freshScope()
+    const first = note(scope, 'noise')
+    await deliver(env, 1, [{ events: [first] }])
+    const event = note(scope, 'noise')
+    const refusing = { ...dyingAt(null).db, batch: () => Promise.reject(new Error('D1 is full')) }
+    const bindings = Object.assign({}, env, { DB: refusing }) as unknown as typeof env
+    expect((await deliver(bindings, 1, [{ events: [event] }])).retryMessages).toEqual([])
+    const { ids, counted } = await afterDeath(scope)
+    expect(ids.toSorted()).toEqual([first.id, event.id].toSorted())
+    await until(async () => (await counted()) === 2, 'D1 has the numbers')
+  })
+
+  test('and counted once, wherever sorting the statistics dies', async () => {
+    const answer = (scope: string, seq: number) => ({
+      scope,
+      seq,
+      rows: [{ family: 'scope' as const, bucket: 'all' as const, start: 0, values: { '': { accepted: seq } } }],
+    })
+    const run = async (place: Place | null) => {
+      await env.DB.exec('DELETE FROM statistics; DELETE FROM statistics_packs; DELETE FROM statistics_waiting')
+      await writeStatistics(env.DB, 'a', answer('a', 1).rows, 1)
+      await waitToFold(env.DB, [answer('a', 2), answer('b', 5)], START)
+      const dying = dyingAt(place)
+      await foldStatistics(dying.db, Infinity).catch(() => null)
+      await waitToFold(env.DB, [answer('a', 3)], START)
+      await foldStatistics(env.DB, Infinity)
+      const totals = await scopeTotals(env.DB, ['a', 'b'])
+      return { calls: dying.calls(), totals: ['a', 'b'].map((scope) => totals.get(scope)?.['accepted']) }
+    }
+    const calm = await run(null)
+    expect(calm.calls).toBeGreaterThan(3)
+    for (let at = 1; at <= calm.calls; at += 1) for (const side of sides) expect((await run({ at, side })).totals).toEqual([3, 5])
   })
 
   test.each([
