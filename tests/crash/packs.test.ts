@@ -197,7 +197,7 @@ describe('each event is listed once', () => {
     const first = note(scope, 'noise')
     await deliver(env, 1, [{ events: [first] }])
     const event = note(scope, 'noise')
-    const refusing = { ...dyingAt(null).db, batch: () => Promise.reject(new Error('D1 is full')) }
+    const refusing = Object.assign(dyingAt(null).db, { batch: () => Promise.reject(new Error('D1 is full')) })
     const bindings = Object.assign({}, env, { DB: refusing }) as unknown as typeof env
     expect((await deliver(bindings, 1, [{ events: [event] }])).retryMessages).toEqual([])
     const { ids, counted } = await afterDeath(scope)
