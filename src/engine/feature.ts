@@ -124,8 +124,8 @@ export type ScopeFeature = {
   /** Fields of the scope's row in D1 that are the feature's. */
   readonly reports?: () => Partial<ScopeReport>
   /**
-   * What goes to D1 beside outcomes that are packed there: `packs` of the feature in the deployment
-   * gets it. Nothing is left to send, unless `unanswered` is called: D1 may not have it.
+   * Returns what goes to D1 beside outcomes that are packed there: `packs` of the feature in the
+   * deployment gets it. Nothing is left to send, unless `unanswered` is called: D1 may not have it.
    */
   readonly answers?: () => unknown
   readonly unanswered?: () => void

@@ -6,11 +6,11 @@ import { packEvents } from '../store/packs/write.ts'
 import type { PackedEvent } from '../store/packs/format.ts'
 import { storeOf } from '../store/store.ts'
 
-/** What features of a scope say, by their names. */
+/** The answers of a scope's features, by their names. */
 export type FeatureAnswers = Readonly<Record<string, unknown>>
 /**
- * Ended events that are packed together with those that other scopes have, and what the features of
- * their scope say. `seq` is a text.
+ * Ended events that are packed together with those that other scopes have, and the answers of the
+ * features of their scope. `seq` is a text.
  */
 type OutcomesMessage = { outcomes: (Omit<PackedEvent, 'seq'> & { seq: string })[]; told?: FeatureAnswers }
 export type OutcomesParts = { env: Env; features: readonly DeploymentFeature[] }

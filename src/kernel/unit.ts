@@ -40,7 +40,7 @@ type UnitParts = {
   alarm: { by(at: number): void }
   /** Sets the alarm that the unit's changes need. */
   outbox: { arm(): void }
-  /** True if D1 learns all that the log has from a caller who waits for the unit. */
+  /** True if a caller who waits for the unit reports to D1 all that the log has. */
   isTold?: () => boolean
   reset: (error: unknown) => void
   now: () => number
@@ -314,7 +314,7 @@ export class ScopeCounters {
     return { ...this.#counts }
   }
 
-  /** The last entry of the log that was written as told. */
+  /** The last entry of the log that was written as reported by a caller. */
   get told(): number {
     return this.#told
   }
@@ -326,7 +326,7 @@ export class ScopeCounters {
     }
   }
 
-  /** At the end of a unit: writes its entries and its counts, and that they are told. */
+  /** At the end of a unit: writes its entries and its counts, and whether a caller reports them. */
   write(database: Pick<Database, 'write'>, log: EntryWriter, told = false): void {
     const has_counts = Object.keys(this.#changes).length > 0
     if (has_counts && told) this.#told = log.last

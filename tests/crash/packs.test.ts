@@ -167,7 +167,7 @@ describe('each event is listed once', () => {
     }
   })
 
-  /** What D1 has of a scope after its object died: packed and own events, and the events counted. */
+  /** Finds what D1 has of a scope whose object died: all events, those in rows, and the counted. */
   async function afterDeath(scope: string) {
     await evict(stubOf(scope))
     await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'D1 has all')
@@ -188,7 +188,9 @@ describe('each event is listed once', () => {
     expect([own, await counted()]).toEqual([0, 3])
     const rows = await env.DB.prepare('SELECT count(*) AS n FROM statistics WHERE scope = ?').bind(scope).first('n')
     expect(rows).toBe(0)
-    const state = await inObject(stubOf(scope), ({ storage }) => storage.sql.exec(`SELECT value FROM state WHERE key = 'replicated'`).toArray())
+    const state = await inObject(stubOf(scope), ({ storage }) =>
+      storage.sql.exec(`SELECT value FROM state WHERE key = 'replicated'`).toArray(),
+    )
     expect(state).toEqual([])
   })
 

@@ -66,7 +66,7 @@ type EndedRow = Pick<EventRow, 'seq' | 'status' | 'timestamp' | 'accepted_at' | 
 const ENDED_ROWS = `SELECT seq, status, timestamp, accepted_at, trace_id, payload ->> '$.meta.parent_id' AS parent_id FROM events
   WHERE id IN (SELECT value FROM json_each(?1)) AND outcome->>'discarded' IS NULL`
 
-/** What D1 gets of a feature: fields of the scope's row, and what goes beside packed outcomes. */
+/** A feature's fields of the scope's row in D1, and its part beside packed outcomes. */
 type ReplicatedFeature = { name: string; reports?: () => Partial<ScopeReport>; answers?: () => unknown; unanswered?: () => void }
 
 type ReportedParts = {
@@ -116,8 +116,8 @@ type EventReplicaParts = ReportedParts & {
  * An event is offered for a pack once, with its first report: if that may have failed, and in each
  * later report, it is a row, which hides the event in a pack.
  *
- * What a caller who packs waits for is told with its answer: the unit that ends it says so in its
- * row of the log, so that no watermark is written for it.
+ * The outcomes that a caller packs, and the answers of features, go with its answer: the unit that
+ * ends the events says so in its row of the log, so that no watermark is written for them.
  */
 export class EventReplica implements Follows {
   readonly name = 'replica'
@@ -239,7 +239,7 @@ export class EventReplica implements Follows {
     }
   }
 
-  /** True if callers will be told all that D1 does not know once the open unit is committed. */
+  /** True if callers get all that D1 lacks once the open unit is committed. */
   isTold(): boolean {
     const { log, database } = this.#parts
     if (this.#awaited.size === 0 || this.#portion !== null || this.#mark < this.#held_from || this.#held.calls.size > 0) return false
@@ -330,7 +330,7 @@ export class EventReplica implements Follows {
     for (const feature of this.#parts.features) feature.unanswered?.()
   }
 
-  /** What features have goes with the events that are sent elsewhere. */
+  /** The answers of features go with the events that are sent elsewhere. */
   #deferBy(send: ReturnType<typeof outcomesSender>): Defer | undefined {
     return (
       send &&

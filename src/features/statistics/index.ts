@@ -26,7 +26,15 @@ export const statistics: Feature = {
   tables,
   health: async (env, patterns) => ({ skills: await skillCounts(storeOf(env), patterns) }),
   alerts: (env, { hour }) => countAlerts(env, hour),
-  packs: { name: 'statistics', take: (env, answers, now) => waitToFold(storeOf(env), answers.flatMap((one) => statisticsIn(one) ?? []), now) },
+  packs: {
+    name: 'statistics',
+    take: (env, answers, now) =>
+      waitToFold(
+        storeOf(env),
+        answers.flatMap((one) => statisticsIn(one) ?? []),
+        now,
+      ),
+  },
   sweeps: [
     { name: 'sorting statistics', run: (env, now) => foldStatistics(storeOf(env), now) },
     { name: 'summing statistics', run: (env, now) => sumEnded(storeOf(env), now, BUCKETS_AT_ONCE) },

@@ -21,7 +21,9 @@ const asked = { family: 'scope', bucket: 'hour', since: START, until: START + 1,
 const sumOf = async (pattern: string) => (await sumStatistics(env.DB, { ...asked, patterns: [pattern], by: null }))[0]?.value
 const count = (table: string) => env.DB.prepare(`SELECT count(*) AS n FROM ${table}`).first<number>('n')
 
-beforeEach(() => env.DB.exec('DELETE FROM statistics; DELETE FROM statistics_packs; DELETE FROM statistics_waiting; DELETE FROM statistics_sums'))
+beforeEach(() =>
+  env.DB.exec('DELETE FROM statistics; DELETE FROM statistics_packs; DELETE FROM statistics_waiting; DELETE FROM statistics_sums'),
+)
 
 describe('statistics that scopes answer', () => {
   test('share a row for each bucket, and are read by scope, by pattern and in all', async () => {
@@ -72,7 +74,10 @@ describe('statistics that scopes answer', () => {
   test('are split into parts once a row is long, each scope in one', { timeout: 60_000 }, async () => {
     const scopes = Array.from({ length: 1500 }, (_, index) => `many/${index}`)
     const long = 'x'.repeat(400)
-    const wide = (scope: string): PackedStatistics => ({ ...answer(scope, 1, 1), rows: [{ ...HOURLY, values: { '': { accepted: 1, [long]: 1 } } }] })
+    const wide = (scope: string): PackedStatistics => ({
+      ...answer(scope, 1, 1),
+      rows: [{ ...HOURLY, values: { '': { accepted: 1, [long]: 1 } } }],
+    })
     await wait(...scopes.map(wide))
     await fold()
     await wait(...scopes.slice(0, 100).map((scope) => ({ ...wide(scope), seq: 2 })), wide('many/other'))
@@ -90,7 +95,9 @@ describe('statistics that scopes answer', () => {
 
   test('that cannot be read hold no others', async () => {
     await wait(answer('a', 1, 1))
-    await env.DB.prepare('INSERT INTO statistics_waiting (id, answers) VALUES (1, ?)').bind('{"scope":"b","seq":1,"rows":[{"family":"no"}]},{').run()
+    await env.DB.prepare('INSERT INTO statistics_waiting (id, answers) VALUES (1, ?)')
+      .bind('{"scope":"b","seq":1,"rows":[{"family":"no"}]},{')
+      .run()
     await fold()
     expect([await sumOf('*'), await count('statistics_waiting')]).toEqual([1, 0])
   })

@@ -5,7 +5,7 @@ import { packHash } from '../../../store/packs/format.ts'
 import { bucketSteps, buckets, families, type BucketRow, type StatisticsValues } from '../contract/statistics.ts'
 import { changeStatements } from './changes.ts'
 
-/** What a scope tells the caller that packs its outcomes: absolute numbers of changed buckets. */
+/** The absolute numbers of a scope's changed buckets, for the caller that packs its outcomes. */
 export type PackedStatistics = { scope: string; seq: number; rows: BucketRow[] }
 
 /** Answers wait in a row of their minute up to this length. */
@@ -29,7 +29,9 @@ const WAIT = `INSERT INTO statistics_waiting (id, answers)
 export async function waitToFold(db: D1Database, answers: readonly PackedStatistics[], now: number): Promise<void> {
   const slot = slotOf(now)
   const own = () => slot + 1 + Math.floor(Math.random() * (MINUTE_SLOT - 1))
-  const rows = jsonChunks(answers.map((answer) => JSON.stringify(answer))).map((chunk) => db.prepare(WAIT).bind(slot, chunk.slice(1, -1), own()))
+  const rows = jsonChunks(answers.map((answer) => JSON.stringify(answer))).map((chunk) =>
+    db.prepare(WAIT).bind(slot, chunk.slice(1, -1), own()),
+  )
   if (rows.length > 0) await db.batch(rows)
 }
 
@@ -52,21 +54,24 @@ type Waiting = { id: number; answers: string }
 
 /**
  * Writes what waits into the rows of its buckets, of minutes that ended before `before`: few rows,
- * however many scopes there are. Numbers are absolute and the newest win, so that a repetition changes
- * nothing. Returns the number of rows that waited.
+ * however many scopes there are. Numbers are absolute and the newest win, so that a repetition
+ * changes nothing. Returns the number of rows that waited.
  */
 export async function foldStatistics(db: D1Database, before: number): Promise<number> {
   let folded = 0
   for (let run = 0; run < MOST_RUNS; run += 1) {
     const waiting = 'SELECT id, answers FROM statistics_waiting WHERE id < ?1 ORDER BY id LIMIT ?2'
-    const { results } = await db.prepare(waiting).bind(before === Infinity ? Number.MAX_SAFE_INTEGER : slotOf(before), MOST_FOLDED).all<Waiting>()
+    const { results } = await db
+      .prepare(waiting)
+      .bind(before === Infinity ? Number.MAX_SAFE_INTEGER : slotOf(before), MOST_FOLDED)
+      .all<Waiting>()
     try {
       for (const changed of newestOf(results)) await fold(db, changed)
     } catch (error) {
       if (!(error instanceof LostRace)) throw error
       return folded
     }
-    // One to which something was added since stays, and is folded again.
+    // A row to which something was added since stays, and is folded again.
     const gone = results.map(({ id, answers }) => db.prepare(DROP).bind(id, answers.length))
     if (gone.length > 0) await db.batch(gone)
     folded += results.length
@@ -75,7 +80,7 @@ export async function foldStatistics(db: D1Database, before: number): Promise<nu
   return folded
 }
 
-/** What readers see lags by this much at most, where they read often. */
+/** Readers in one process sort no more often: their numbers lag by this much at most. */
 const READ_PACE_MS = 2000
 let read_at = 0
 
@@ -133,7 +138,12 @@ async function fold(db: D1Database, { bucket, scopes }: Changed): Promise<void> 
   const of: BucketKey = [bucket.family, bucket.bucket, bucket.start]
   const asked = (sql: string, names: Iterable<string>) => db.prepare(sql).bind(...of, JSON.stringify([...names]))
   const { results: there } = await asked(`SELECT part FROM statistics_packs WHERE ${OF_BUCKET} AND ?4 = ?4`, []).all<{ part: string }>()
-  const placed = Map.groupBy(scopes, ([scope]) => placeIn(there.map(({ part }) => part), packHash(scope)))
+  const placed = Map.groupBy(scopes, ([scope]) =>
+    placeIn(
+      there.map(({ part }) => part),
+      packHash(scope),
+    ),
+  )
   const [own, rows] = await db.batch<Row & { scope: string; seq: number }>([
     asked(`SELECT scope, seq FROM statistics WHERE ${OF_BUCKET} AND scope IN ${LISTED}`, scopes.keys()),
     asked(`SELECT part, revision, scopes, seqs FROM statistics_packs WHERE ${OF_BUCKET} AND part IN ${LISTED}`, placed.keys()),

@@ -8,8 +8,8 @@ const bucketOf = {
 }
 
 /**
- * A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. `seq`: the
- * last entry of the scope's log that they include.
+ * A scope's numbers by minute, hour, day and in all. `values`: numbers by label and name. `seq`:
+ * the last entry of the scope's log that they include.
  */
 export const statistics = sqliteTable(
   'statistics',
@@ -19,8 +19,8 @@ export const statistics = sqliteTable(
 
 /**
  * The numbers of many scopes with few events. A row has the scopes whose hash begins with `part`:
- * `scopes` has the values of each, `seqs` the last entry of its log. A row of `statistics` hides the
- * values of its scope.
+ * `scopes` has the values of each, `seqs` the last entry of its log. A row of `statistics` hides
+ * the values of its scope.
  */
 export const statisticsPacks = sqliteTable(
   'statistics_packs',
@@ -28,7 +28,7 @@ export const statisticsPacks = sqliteTable(
   (table) => [primaryKey({ columns: [table.family, table.bucket, table.start, table.part] })],
 )
 
-/** What scopes have answered to the queue, until it is in `statistics_packs`: JSON after JSON. */
+/** Answers of scopes to the queue, until `statistics_packs` has them: JSON after JSON. */
 export const statisticsWaiting = sqliteTable('statistics_waiting', { id: integer().primaryKey(), answers: text().notNull() })
 
 /**
