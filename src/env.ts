@@ -3,8 +3,8 @@ import type { KeyedOutput, KeyHolder, LeaseAnswer, LeaseAsked, ScopeApi, WorkSta
 
 /**
  * A queue message. `batch` is the id of the row in D1 for one `sendBatch`. Another producer may
- * name the `scope` of all events, and the `sender` of events without `meta.sender`. A message of
- * events that were sent again has their `attempts`, which began at `first_at`, in ms.
+ * name the `scope` of all events, and their `sender`, which counts more than `meta.sender`. A
+ * message of events that were sent again has their `attempts`, which began at `first_at`, in ms.
  */
 export type QueueMessage = { events: Event[]; scope?: string; sender?: string; batch?: string; attempts?: number; first_at?: number }
 

@@ -235,3 +235,64 @@ function tablesOf(patterns: readonly string[], shortest: number) {
 /** The slot of the block that ends before `end`. */
 const slotAt = (text: string, end: number): number =>
   (text.charCodeAt(end - 1) ^ (text.charCodeAt(end - 2) << 5) ^ (text.charCodeAt(end - 3) << 10)) & (SLOTS - 1)
+
+/** A kind of credential, by its form. */
+export type CredentialKind = 'private_key' | 'token' | 'password'
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
+const ASSIGNED =
+  /\b(?:password|passwd|pwd|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token|refresh[_-]?token|auth[_-]?token)["']?\s{0,3}[=:]\s{0,3}["']?/
+const ASSIGNMENT = new RegExp(String.raw`${ASSIGNED.source}[^\s"']{4}`, 'i')
+const IN_URL = /:\/\/[^\s/:@]{1,128}:[^\s/:@]{1,128}@/
+const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
+
+/** Tokens by the prefixes that their issuers chose. Each pattern matches one whole word. */
+const TOKENS: readonly RegExp[] = [
+  /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
+  /^gh[opusr]_[A-Za-z0-9]{20,}$/,
+  /^github_pat_\w{20,}$/,
+  /^glpat-[\w-]{16,}$/,
+  /^(?:sk|rk|pk)[-_](?:[\w-]{0,20}[-_])?[A-Za-z0-9]{16,}$/,
+  /^xox[abeoprs]-[\w-]{10,}$/,
+  /^AIza[\w-]{30,}$/,
+  /^npm_[A-Za-z0-9]{30,}$/,
+  /^hf_[A-Za-z0-9]{20,}$/,
+  /^(?:dop|doo)_v1_[0-9a-f]{32,}$/,
+  /^SG\.[\w-]{16,}\.[\w-]{16,}$/,
+  /^ya29\.[\w-]{20,}$/,
+  /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$/,
+]
+const BETWEEN_WORDS = /[\s"'`,;=:()<>[\]{}|&?#@/\\]+/
+
+const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
+
+/** The kind of credential that stands in the text; null if nothing looks like one. */
+export function credentialIn(text: string): CredentialKind | null {
+  if (PRIVATE_KEY.test(text)) return 'private_key'
+  if (text.split(BETWEEN_WORDS).some(isToken) || BEARER.test(text)) return 'token'
+  return ASSIGNMENT.test(text) || IN_URL.test(text) ? 'password' : null
+}
+
+/** The texts that a credential has by all of its forms. Most texts have none of them. */
+const MARKS =
+  /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\//i
+const maskOf = (kind: CredentialKind): string => `[secret: ${kind}]`
+const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]{0,20000}?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
+const WORD = /[^\s"'`,;=:()<>[\]{}|&?#@/\\]{16,}/g
+const VALUE_OF = new RegExp(String.raw`(${ASSIGNED.source})(?!\[|sha256:)[^\s"']{4,}`, 'gi')
+const BEARER_VALUE = /(\bbearer\s{1,3})[\w.~+/-]{16,}/gi
+const PASSWORD_IN_URL = /(:\/\/[^\s/:@]{1,128}:)(?!\[)[^\s/:@]{1,128}(?=@)/g
+
+/** The text with each credential replaced, in its place, by the kind that it looks like. */
+export function maskCredentials(text: string): string {
+  if (!MARKS.test(text) || credentialIn(text) === null) return text
+  return text
+    .replaceAll(WHOLE_KEY, maskOf('private_key'))
+    .replaceAll(BEARER_VALUE, `$1${maskOf('token')}`)
+    .replaceAll(WORD, (word) => (isToken(word) ? maskOf('token') : word))
+    .replaceAll(VALUE_OF, `$1${maskOf('password')}`)
+    .replaceAll(PASSWORD_IN_URL, `$1${maskOf('password')}`)
+}
+
+/** The mask of what people paste, and the marks by which a text is searched for it. */
+export const pastedSecrets = { marks: MARKS, mask: maskCredentials }

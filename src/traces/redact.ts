@@ -30,6 +30,9 @@ export type TextMask = (value: unknown) => string
 const PLAIN = '[redacted]'
 export const plainMask: TextMask = () => PLAIN
 
+/** A mask of what looks like a secret. A text without one of the marks holds none. */
+type Pasted = { marks: RegExp; mask: (text: string) => string }
+
 /** True for the text of any mask. */
 export const isMask = (value: unknown): value is string =>
   typeof value === 'string' && (value === PLAIN || /^sha256:[\da-f]{64}$/.test(value))
@@ -42,9 +45,9 @@ export const maskOnce =
 
 /**
  * Masks the usual secret fields and `fields`, also in pairs such as `{key: 'token', value: …}`.
- * Names ignore case, `_` and `-`.
+ * Names ignore case, `_` and `-`. `pasted` masks within texts.
  */
-export function redactor(fields: Iterable<string> = [], mask: TextMask = plainMask): Redact {
+export function redactor(fields: Iterable<string> = [], mask: TextMask = plainMask, pasted?: Pasted): Redact {
   const hidden = new Set([...secretFields, ...fields].map(normalName))
   /** Names that are known to hide nothing: most values have no others, and are not mapped. */
   const plain = new Set<string>()
@@ -56,14 +59,24 @@ export function redactor(fields: Iterable<string> = [], mask: TextMask = plainMa
     return false
   }
   const visit = (value: unknown, name: string | number | null, parent: unknown): unknown => {
-    if (typeof name !== 'string') return value
+    const shown = typeof value === 'string' && pasted?.marks.test(value) ? pasted.mask(value) : value
+    if (typeof name !== 'string') return shown
     const { key } = name === 'value' ? (parent as { key?: unknown }) : {}
-    return hides(name) || (typeof key === 'string' && hides(key)) ? mask(value) : value
+    return hides(name) || (typeof key === 'string' && hides(key)) ? mask(value) : shown
   }
   return (value) => {
     const names = namesBeside(plain, value, DEEPEST)
-    return names === null || names.some(hides) ? mapJson(value, visit, { deepest: DEEPEST }) : value
+    const is_plain = names !== null && !names.some(hides) && !(pasted && holdsPasted(value, pasted))
+    return is_plain ? value : mapJson(value, visit, { deepest: DEEPEST })
   }
+}
+
+/** True if a text within the value, which JSON may hold, is masked by its form. */
+function holdsPasted(value: unknown, pasted: Pasted, depth = 0): boolean {
+  if (typeof value === 'string') return pasted.marks.test(value) && pasted.mask(value) !== value
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return false
+  for (const name in value) if (holdsPasted((value as Record<string, unknown>)[name], pasted, depth + 1)) return true
+  return false
 }
 
 /** The texts of a value that its redacted form masks. */

@@ -148,6 +148,12 @@ const fields = {
     'Fields whose values are masked in the log, in addition to the usual ones (password, token, …).',
     ['email', 'phone'],
   ),
+  pasted_secrets: setting(
+    z.enum(['keep', 'mask', 'mask_prompts']),
+    'What looks like a credential by its form: a token, a private key, a password after its name or within an address. `mask`: the log, spans and D1 show its kind ' +
+      'in its place. `mask_prompts`: models see no more than that, either. The event keeps it, and with it what a tool gets by its input. `keep`: nothing is masked. Default: `mask`.',
+    'mask_prompts',
+  ),
   instructions: setting(
     z.string().max(20_000),
     'The system prompt of the built-in agents `prompted` and `chat`. `prompted` calls no model without it.',
@@ -239,6 +245,7 @@ export const settings = z.strictObject(fields).partial({
   memory: true,
   event_types: true,
   budget: true,
+  pasted_secrets: true,
   when: true,
   tools: true,
   project: true,

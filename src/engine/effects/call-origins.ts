@@ -6,12 +6,13 @@ import type { Settings } from '../../contract/settings/settings.ts'
 import { oncePer } from '../../base/once-per.ts'
 import type { ReflexVersion } from '../../contract/reflex.ts'
 import { declaredDestinations, type GivenBefore, openArguments, type Planned } from '../../skills/plan/compile.ts'
-import { destinationsIn, readsAddress, type Destination } from '../../tools/origins/destinations.ts'
+import { shownNames } from '../../tools/define-tool.ts'
+import { destinationsIn, readsAddress, readsNamed, type Destination } from '../../tools/origins/destinations.ts'
 import { doubtsOf, mayDirect, originOf, originText, senderOf, type Sources, type Text, weakest } from '../../tools/origins/origin-of.ts'
 import { isMask } from '../../traces/redact.ts'
 import type { Reflexes } from '../reflexes/wiring.ts'
 import type { EffectRequest } from './effect.ts'
-import { fieldsIn, isFreeText, formOf, isUntrustedAt, WholeWords, KnownValues } from '../../tools/origins/values.ts'
+import { fieldsIn, isFreeText, formOf, isUntrustedAt, WholeWords, KnownValues, NO_TEXT } from '../../tools/origins/values.ts'
 
 /** Entries of the log from which the outputs of earlier calls are read, once after a start. */
 const MOST_ENTRIES = 2000
@@ -76,8 +77,9 @@ export class CallOrigins {
 
   #read(): void {
     for (const { tool, definition, input, output } of this.#unread.splice(0)) {
-      this.#known.add(output, { tool, input, untrusted: definition.untrusted ?? readsAddress(definition) })
-      for (const { path, value } of fieldsIn(output)) {
+      const as_text = readsNamed(definition) ? NO_TEXT : undefined
+      this.#known.add(output, { tool, input, untrusted: definition.untrusted ?? readsAddress(definition), as_text })
+      for (const { path, value } of fieldsIn(output, { as_text })) {
         if (typeof value !== 'string' || value.length < SHORTEST_TEXT || isMask(value)) continue
         const said = path === '' ? `the text that \`${tool}\` returned` : `the text of \`${path}\`, which \`${tool}\` returned`
         this.#keepText({ in: tool, place: path === '' ? tool : `${tool}.${path}`, said, text: value })
@@ -96,8 +98,11 @@ export class CallOrigins {
     return this.#judged(tool, destinations, own, words ? [words] : [])
   }
 
-  /** The doubts about a plan, by what is known before it runs, and what follows. */
-  ofPlan(planned: Planned): { mode: OriginMode; said: readonly string[] } | null {
+  /**
+   * The doubts about a plan, by what is known before it runs, and what follows. `needed`: the tools
+   * and skills that a turn named before it read anything; null if it named none.
+   */
+  ofPlan(planned: Planned, needed: ReadonlySet<string> | null = null): { mode: OriginMode; said: readonly string[] } | null {
     const { toolbox, settings } = this.#parts
     const open = openArguments(planned)
     const found = open.flatMap(({ tool, args }) => {
@@ -107,8 +112,13 @@ export class CallOrigins {
     const from_strangers = open.flatMap(({ tool, given }) => given.flatMap((one) => this.#fromStrangers(planned, tool, one) ?? []))
     const declared = Array.from(fieldsIn(declaredDestinations(planned)), (field) => ({ ...field, kinds: [field.path] }))
     const judged = [...this.#judged(planned.manifest.id, declared, () => null), ...found].map(({ sentence }) => sentence)
-    const said = new Set([...judged, ...from_strangers])
-    return said.size === 0 ? null : { mode: settings().origins, said: [...said] }
+    const { id, plan } = planned.manifest
+    const unneeded = plan.steps.filter(({ tool }) => needed !== null && !needed.has(id) && !needed.has(shownNames([tool])[0] ?? tool))
+    const not_named = unneeded.map(({ tool }) => `the turn did not name \`${tool}\` as a tool that its task needs`)
+    const said = new Set([...judged, ...from_strangers, ...not_named])
+    const { origins } = settings()
+    const mode = unneeded.length > 0 && origins === 'observe' ? 'ask' : origins
+    return said.size === 0 ? null : { mode, said: [...said] }
   }
 
   /** The sentence for a destination that an earlier step gives from what strangers may write. */

@@ -46,7 +46,7 @@ export class LogParts {
   put(unit: Unit, value: object, { quotes = hidesNothing, named }: { quotes?: SecretHider; named?: string } = {}): string {
     const known = this.#hashes.get(value)
     if (known !== undefined && !this.#isDue(known, unit.now)) return known
-    const { text, hash } = storable(this.#log.hide(canonicalJson(quotes.value(this.#log.clean(value)))), named)
+    const { text, hash } = storable(this.#log.hide(canonicalJson(this.#log.clean(quotes.value(value)))), named)
     this.#hashes.set(value, hash)
     if (!this.#isDue(hash, unit.now)) return hash
     if (this.#written.size >= MOST_KNOWN) this.#written.clear()

@@ -1,8 +1,9 @@
+import type { Settings } from '../../contract/settings/settings.ts'
 import { byteLength, fitsBytes, mapJson } from '../../base/json.ts'
 import { limits } from '../../base/limits.ts'
-import { hidesNothing, type SecretHider, quoteHider } from '../../base/secrets.ts'
+import { hidesNothing, pastedSecrets, type SecretHider, quoteHider } from '../../base/secrets.ts'
 import type { ContextJson } from '../../reflexes/context/context-json.ts'
-import { type TextMask, maskedTexts, plainMask, redactor } from '../../traces/redact.ts'
+import { type TextMask, maskedTexts, maskOnce, plainMask, redactor } from '../../traces/redact.ts'
 import type { LogEntry, NewEntry } from '../../contract/log-entry.ts'
 import type { Database, StateWrite } from '../../kernel/unit.ts'
 import { createHash } from 'node:crypto'
@@ -334,18 +335,20 @@ export class Masks {
 
   constructor(mask: TextMask = plainMask) {
     this.#mask = mask
-    this.#redact = redactor([], mask)
+    this.#redact = redactor([], maskOnce(mask), pastedSecrets)
   }
 
-  /** Sets the names of fields that are masked beside the usual ones. */
-  redact(fields: readonly string[]): void {
-    this.#redact = redactor(fields, this.#mask)
+  /** Sets the names of fields that are masked beside the usual ones, and what is pasted. */
+  redact({ redact, pasted_secrets }: Pick<Settings, 'redact' | 'pasted_secrets'>): void {
+    this.#redact = redactor(redact, maskOnce(this.#mask), pasted_secrets === 'keep' ? undefined : pastedSecrets)
     this.#events = new WeakMap()
   }
 
+  /** Quotes of what the trace redacts come first: a replay has them as the event shows them. */
   clean(value: unknown, trace_id?: string): unknown {
-    const clean = this.#redact(value)
-    if (clean !== value && trace_id !== undefined) this.#learn(trace_id, maskedTexts(value, clean))
+    const quoted = trace_id === undefined ? value : this.of(trace_id).value(value)
+    const clean = this.#redact(quoted)
+    if (clean !== quoted && trace_id !== undefined) this.#learn(trace_id, maskedTexts(quoted, clean))
     return clean
   }
 

@@ -81,7 +81,7 @@ export class Configuration {
     const result = store.change(unit, patch)
     if (!result.ok) return result
     const { settings } = result
-    log.masks.redact(settings.redact)
+    log.masks.redact(settings)
     const told = secret_settings.shown(patch)
     const held = secret_settings.shown(settings)
     const shown = { patch: log.clean(told) as SettingsPatch, settings: log.clean(held) as Settings }

@@ -51,6 +51,8 @@ export type SessionFor = {
   model?: LanguageModelV4
   /** The events it acts on: their `entity_types` are cues of skills. */
   events?: readonly Event[]
+  /** The tools and skills that the turn needs, if it named them. */
+  needed?: () => ReadonlySet<string> | null
   /** The turn's acts; each skill run adds one. */
   acts?: Act[]
   /** The turn's runs that did not succeed. */
@@ -101,7 +103,8 @@ export class Skills {
     return this.#session(owner, { cause: owner.causes[0], inputs_hash: '', head: owner.head, signal: owner.signal })
   }
 
-  async #session({ head, model, events = [] }: SessionFor, asker: RunAsker): Promise<SkillSession> {
+  async #session(owner: SessionFor, asker: RunAsker): Promise<SkillSession> {
+    const { head, model, events = [] } = owner
     const { settings, skill_cache, toolbox, layers } = this.#parts
     await Promise.all([skill_cache.catchUp({ at_once: model === undefined }), toolbox.ready(), layers.refresh(head)])
     const { goal_labels, goal_postconditions, k_cards, tau, policy_mode, refused_skills, anchors } = settings()
@@ -121,10 +124,10 @@ export class Skills {
       anchors,
       secret_paths: skill_cache.secretPaths(),
     }
-    return new SkillSession(of, this.#ports({ head, asker, model }))
+    return new SkillSession(of, this.#ports(owner, asker))
   }
 
-  #ports({ head, asker, model }: { head: EntryHead; asker: RunAsker; model: LanguageModelV4 | undefined }): SessionPorts {
+  #ports({ head, model, needed }: SessionFor, asker: RunAsker): SessionPorts {
     const { skill_cache, runs, features, toolbox, agent, log, unit, now } = this.#parts
     const session_log = new SessionLog({ ...this.#parts, shown: () => skill_cache.shown(), goodsOf: (of) => skill_cache.goodsOf(of) }, head)
     const { append } = session_log
@@ -154,7 +157,7 @@ export class Skills {
         const found = toolbox.forPlan(tool)
         return found.ok ? null : found.detail
       },
-      origins: (planned) => this.#parts.effects.origins.ofPlan(planned),
+      origins: (planned) => this.#parts.effects.origins.ofPlan(planned, needed?.()),
       probes: { origin: (value) => this.#parts.effects.origins.ofValue(value), ...agent().probes },
       ask: slotModel(this.#parts, { head, model, signal: asker.signal }),
       log: (entry) => unit((open) => append(open, entry)),

@@ -72,7 +72,7 @@ export function composeGround(host: ScopeHost) {
   const counters = new ScopeCounters(database)
   const alarm = new Alarm(context.storage, { now, database })
   const log = new Log(database, now, { hider, mask: deploymentMask(env) })
-  log.masks.redact(settings().redact)
+  log.masks.redact(settings())
   const log_parts = new LogParts(database, log)
   const guard = new Guard({ database, now })
   const inbox = new Inbox(database)

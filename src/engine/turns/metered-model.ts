@@ -1,4 +1,5 @@
-import { jsonValue } from '../../base/json.ts'
+import { maskCredentials } from '../../base/secrets.ts'
+import { jsonValue, mapJson } from '../../base/json.ts'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { wrapLanguageModel } from 'ai'
 import { faultText } from '../../base/faults.ts'
@@ -49,7 +50,8 @@ export function countedModel(parts: CountedParts, asked: AskedFor): LanguageMode
       specificationVersion: 'v4',
       transformParams: async ({ params }) => {
         signal.throwIfAborted()
-        const prompt = guided(params)
+        const given = guided(params)
+        const prompt = settings().pasted_secrets === 'mask_prompts' ? withoutCredentials(given) : given
         return { ...params, prompt, abortSignal: params.abortSignal ? AbortSignal.any([params.abortSignal, signal]) : signal }
       },
     },
@@ -93,6 +95,10 @@ function headIn({ headers }: LanguageModelV4CallOptions, parent: EntryHead): Ent
   const head = childHead(parent)
   return { ...head, span_id: traceContextOf(headers?.['traceparent'])?.parent_id ?? head.span_id }
 }
+
+/** The prompt whose texts and outputs of tools show the kinds of credentials. */
+const withoutCredentials = (prompt: LanguageModelV4CallOptions['prompt']): LanguageModelV4CallOptions['prompt'] =>
+  mapJson(prompt, (value) => (typeof value === 'string' ? maskCredentials(value) : value)) as LanguageModelV4CallOptions['prompt']
 
 /** Adds guidance to the prompt of a model that may write reflexes. */
 function guided({ prompt, tools = [] }: LanguageModelV4CallOptions): LanguageModelV4CallOptions['prompt'] {

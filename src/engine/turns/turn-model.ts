@@ -20,6 +20,7 @@ export type AskingTurn = Pick<Turn, 'turn_id' | 'head' | 'earlier_turns' | 'sign
   claimed: readonly { event: Event }[]
   failed_runs?: Turn['failed_runs']
   done?: Turn['done']
+  needed?: Turn['needed']
   shown?: Turn['shown']
   asked?: Turn['asked']
 }
@@ -53,7 +54,16 @@ async function withSkills({ skills, settings }: ModelParts, turn: AskingTurn, mo
   if (!(await skills.any())) return model
   const { head, turn_id, earlier_turns, signal, acts, failed_runs, claimed } = turn
   const events = claimed.map(({ event }) => event)
-  const session = await skills.open({ head, causes: [turn_id, ...earlier_turns], signal, model, events, acts, failed_runs })
+  const session = await skills.open({
+    head,
+    causes: [turn_id, ...earlier_turns],
+    signal,
+    model,
+    events,
+    acts,
+    failed_runs,
+    needed: () => turn.needed ?? null,
+  })
   return modelForSession(model, { session, roles: skills.agentRoles, protocol: settings().skill_protocol })
 }
 

@@ -1,4 +1,4 @@
-import { secretHider } from '../../base/secrets.ts'
+import { credentialIn, secretHider } from '../../base/secrets.ts'
 import { mapJson, type Json, type JsonFields, DEEPEST, partsIn } from '../../base/json.ts'
 import type { Manifest } from '../manifest/manifest.ts'
 import { isSecretReference } from '../plan/template.ts'
@@ -32,40 +32,14 @@ function sensitivePart(value: unknown, key: string | number | null, emails: bool
   return typeof value === 'number' && isCardNumber(String(value)) ? 'card_number' : null
 }
 
-const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
-const ASSIGNMENT =
-  /\b(?:password|passwd|pwd|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token|refresh[_-]?token|auth[_-]?token)["']?\s{0,3}[=:]\s{0,3}["']?[^\s"']{4}/i
-const IN_URL = /:\/\/[^\s/:@]{1,128}:[^\s/:@]{1,128}@/
-const BEARER = /\bbearer\s{1,3}[\w.~+/-]{16}/i
-
-/** Tokens by the prefixes that their issuers chose. Each pattern matches one whole word. */
-const TOKENS: readonly RegExp[] = [
-  /^(?:AKIA|ASIA)[0-9A-Z]{16}$/,
-  /^gh[opusr]_[A-Za-z0-9]{20,}$/,
-  /^github_pat_\w{20,}$/,
-  /^glpat-[\w-]{16,}$/,
-  /^(?:sk|rk|pk)[-_](?:[\w-]{0,20}[-_])?[A-Za-z0-9]{16,}$/,
-  /^xox[abeoprs]-[\w-]{10,}$/,
-  /^AIza[\w-]{30,}$/,
-  /^npm_[A-Za-z0-9]{30,}$/,
-  /^hf_[A-Za-z0-9]{20,}$/,
-  /^(?:dop|doo)_v1_[0-9a-f]{32,}$/,
-  /^SG\.[\w-]{16,}\.[\w-]{16,}$/,
-  /^ya29\.[\w-]{20,}$/,
-  /^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$/,
-]
-const BETWEEN_WORDS = /[\s"'`,;=:()<>[\]{}|&?#@/\\]+/
 const EMAIL = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}$/i
 
 function sensitiveText(text: string, emails: boolean): Sensitive | null {
-  if (PRIVATE_KEY.test(text)) return 'private_key'
-  if (text.split(BETWEEN_WORDS).some(isToken) || BEARER.test(text)) return 'token'
-  if (ASSIGNMENT.test(text) || IN_URL.test(text)) return 'password'
+  const credential = credentialIn(text)
+  if (credential !== null) return credential
   if (holdsCardNumber(text)) return 'card_number'
   return emails && text.split(/[\s<>()[\],;:"]+/).some((word) => EMAIL.test(word.replace(/\.$/, ''))) ? 'email' : null
 }
-
-const isToken = (word: string): boolean => word.length >= 16 && TOKENS.some((token) => token.test(word))
 
 /** A card's digits come in groups, and other numbers may be adjacent. */
 function holdsCardNumber(text: string): boolean {

@@ -37,7 +37,7 @@ export const DESTINATION_NAMES: readonly string[] = [
     'to cc bcc recipient receiver addressee email mail phone iban bic account payee beneficiary wallet ' +
     'target destination channel room user username member participant attendee invitee assignee owner customer group team ' +
     'id repo repository branch bucket folder table database cluster device ' +
-    'password passphrase'
+    'password passphrase mailbox subdomain tld'
   ).split(' '),
 ]
 
@@ -126,6 +126,14 @@ export const readsAddress = oncePer((tool: Tool): boolean => {
   const remote = new Set(['url', 'uri', 'link', 'href', 'website', 'site'])
   return paths.some((name) => isNamed(name, remote)) || Array.from(formatsOf(tool).values()).includes('uri')
 })
+
+/**
+ * True if its input names what it reads, such as a file or an address. Then the text that it gives
+ * was written by anybody, and is no record that the tool made.
+ */
+export const readsNamed = oncePer((tool: Tool): boolean =>
+  [...(tool.destinations ?? []), ...propertiesOf(schemaOf(tool))].some((path) => isNamed(path.split('.').at(-1) ?? '', READ)),
+)
 
 /** The formats of a tool's arguments, by path; items of lists have the path of their list. */
 const formatsOf = oncePer((tool: Tool): ReadonlyMap<string, string> => {

@@ -90,17 +90,23 @@ const DEEPEST = 12
 /** An output of a tool may be JSON as a text at these paths: as a whole, and in texts of MCP. */
 const AS_TEXT = new Set(['', 'content.text'])
 
-/** The texts and numbers of a value. An output that is JSON in a text is read as fields. */
-export function* fieldsIn(value: unknown, path = '', name = '', depth = 0): Generator<Field> {
+type Within = { path?: string; name?: string; depth?: number; as_text?: ReadonlySet<string> | undefined }
+
+/** The paths at which texts are read as fields, if a text is no more than a text. */
+export const NO_TEXT: ReadonlySet<string> = new Set()
+
+/** The texts and numbers of a value. JSON in a text at the paths `as_text` is read as fields. */
+export function* fieldsIn(value: unknown, { path = '', name = '', depth = 0, as_text = AS_TEXT }: Within = {}): Generator<Field> {
+  const within = (inner: unknown, at: string, called: string) => fieldsIn(inner, { path: at, name: called, depth: depth + 1, as_text })
   if (typeof value === 'number') yield { path, name, value }
   else if (typeof value === 'string') {
-    const json = AS_TEXT.has(path) && /^\s*[[{]/.test(value) ? jsonValue(value) : undefined
-    if (typeof json === 'object' && json !== null && depth < DEEPEST) yield* fieldsIn(json, path, '', depth + 1)
+    const json = as_text.has(path) && /^\s*[[{]/.test(value) ? jsonValue(value) : undefined
+    if (typeof json === 'object' && json !== null && depth < DEEPEST) yield* within(json, path, '')
     else yield { path, name, value }
   } else if (depth >= DEEPEST) return
-  else if (Array.isArray(value)) for (const item of value) yield* fieldsIn(item, path, name, depth + 1)
+  else if (Array.isArray(value)) for (const item of value) yield* within(item, path, name)
   else if (isJsonFields(value))
-    for (const [key, inner] of Object.entries(value)) yield* fieldsIn(inner, path === '' ? key : `${path}.${key}`, key, depth + 1)
+    for (const [key, inner] of Object.entries(value)) yield* within(inner, path === '' ? key : `${path}.${key}`, key)
 }
 
 /** Fields by these names hold what people wrote in words: as a whole, too, they direct nothing. */
@@ -125,6 +131,9 @@ const BESIDE = 64
 const SHORTEST_WRITTEN = 4
 const MOST_WRITTEN = 2000
 
+/** `as_text`: the paths at which a text is read as JSON. */
+type KnownFrom = { tool: string; input?: unknown; untrusted?: Untrusted | undefined; as_text?: ReadonlySet<string> | undefined }
+
 /** `true`: all of the output. Paths of fields: these, and what stands in them. */
 export type Untrusted = boolean | readonly string[]
 
@@ -144,12 +153,12 @@ export class KnownValues {
   }
 
   /** A value that the input has already is an echo, and no more known than before. */
-  add(output: unknown, { tool, input, untrusted = false }: { tool: string; input?: unknown; untrusted?: Untrusted | undefined }): void {
+  add(output: unknown, { tool, input, untrusted = false, as_text }: KnownFrom): void {
     if (untrusted === true) return
     const inputs = [...fieldsIn(input)]
     const given = new WholeWords(inputs.map(({ value }) => String(value)).join('\n'))
     for (const { value } of inputs) if (typeof value === 'string') this.#write(formOf(value))
-    for (const { path, name, value } of fieldsIn(output)) {
+    for (const { path, name, value } of fieldsIn(output, { as_text })) {
       // A text alone is a page or a message, whoever wrote it.
       if (typeof value === 'string' && value === output) continue
       if (isFreeText(name) || isUntrustedAt(untrusted, path)) continue

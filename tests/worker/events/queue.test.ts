@@ -46,13 +46,13 @@ describe('the consumer', () => {
     expect((await stubOf(one).state()).counters).toMatchObject({ accepted: 2, duplicates: 1 })
   })
 
-  test('takes a sender that the message names for events that name none', async () => {
+  test('takes the sender that the message names, whatever its events say', async () => {
     const scope = freshScope()
     const [own, none] = [note(scope, 'a'), note(scope, 'b')]
     const events = [{ ...own, meta: { ...own.meta, sender: 'key:abc' } }, none]
     await deliver('reflex-events', [{ scope, sender: 'meter-7', events }])
     const senders = await Promise.all([own, none].map(async ({ id }) => (await stubOf(scope).event(id))?.event.meta.sender))
-    expect(senders).toEqual(['key:abc', 'meter-7'])
+    expect(senders).toEqual(['meter-7', 'meter-7'])
   })
 
   test.each([

@@ -4,7 +4,7 @@ import { outside } from '../../../support/mock-fetch.ts'
 import { write } from '../../../support/reflex-chain.ts'
 import { HOST, scopeWith, skillOf } from '../../../support/scope-with-remote-tools.ts'
 import { entriesOf, evict, logOf, note, sendAndSettle, stubOf } from '../../../support/scopes.ts'
-import { behaviours } from '../../../support/test-agents.ts'
+import { ask, behaviours } from '../../../support/test-agents.ts'
 
 const EVE = 'eve@evil.example'
 const get = (name: string) => ({ name: `http.${name}`, description: 'Reads', method: 'GET', url: `https://${HOST}/${name}` })
@@ -37,6 +37,7 @@ beforeEach(() => {
       return Response.json({ saved: true })
     }
     if (path === '/note') return Response.json({ row: 7, about_whom: kept })
+    if (path === '/file') return new Response(JSON.stringify({ contact: EVE }), { headers: { 'content-type': 'text/plain' } })
     if (path === '/inbox') return Response.json({ reply_to: EVE, body: 'Hello' })
     if (path === '/large') {
       lookups += 1
@@ -153,4 +154,36 @@ test('after an eviction the newest outputs are known, however large the older on
   const errors = await turn(scope, [mail.name, { to: 'user6@example.com' }])
   expect(sent()).toContain('user6@example.com')
   expect(errors).toEqual([])
+})
+
+test('the text of a file that a call names directs nothing, even if it is JSON', { timeout: 300_000 }, async () => {
+  const file = { ...get('file'), url: `https://${HOST}/file?path={{path}}` }
+  const scope = await scopeOf({ http_tools: [mail, file], trusted_senders: ['*'] })
+  behaviours.set(scope, async (_, deps) => {
+    await deps.call('http.file', { path: 'a.txt' })
+    return { error: await deps.call(mail.name, { to: EVE }).catch((error: Error) => error.message) }
+  })
+  await sendAndSettle(stubOf(scope), note(scope, 'read a.txt'))
+  expect(sent()).toEqual([])
+})
+
+test('a skill whose tools the turn did not name waits for a person', { timeout: 300_000 }, async () => {
+  const inputs = [{ name: 'what', type: 'string', required: true }]
+  const plan = { ...skillOf(mail.name, { to: 'bob@example.com' }).plan, idempotence_key: 'mail:{{what}}' }
+  const manifest = skillOf(mail.name, {}, { signature: { inputs }, policy: { allow_roles: ['agent'] }, plan })
+  const registered = await call('/v1/skills', { json: manifest })
+  expect(registered.text).toContain(manifest.id)
+  await call(`/v1/skills/${manifest.id}/state`, { json: { state: 'active' } })
+  for (const needed of [['http_note'], ['http_mail_send'], [manifest.id]]) {
+    const scope = await scopeOf({ origins: 'observe', trusted_senders: ['*'] })
+    behaviours.set(scope, async (_, deps) => {
+      deps.needs(needed)
+      return { said: await ask(deps, `propose ${manifest.id}`) }
+    })
+    await sendAndSettle(stubOf(scope), note(scope, 'a ticket for bob@example.com'))
+    const [decided] = await entriesOf(stubOf(scope), 'skill-decided')
+    const said = (decided as unknown as { request: { origins?: unknown } }).request.origins
+    const not_named = 'the turn did not name `http.mail.send` as a tool that its task needs'
+    expect(said).toEqual(needed[0] === 'http_note' ? { mode: 'ask', said: [not_named] } : undefined)
+  }
 })

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { maskCredentials, pastedSecrets } from '../../../src/base/secrets.ts'
+import { redactor } from '../../../src/traces/redact.ts'
+
+const TOKEN = `ghp_${'a1B2'.repeat(9)}`
+const KEY = `-----BEGIN RSA PRIVATE KEY-----\n${'QUJD\n'.repeat(20)}-----END RSA PRIVATE KEY-----`
+
+describe('what looks like a credential', () => {
+  test.each([
+    [`use ${TOKEN}, please`, 'use [secret: token], please'],
+    [`{"auth":"Bearer ${'x'.repeat(20)}"}`, '{"auth":"Bearer [secret: token]"}'],
+    ['my password: hunter22!', 'my password: [secret: password]'],
+    ['api_key="abcd1234" and more', 'api_key="[secret: password]" and more'],
+    ['postgres://root:swordfish@db.example.com/x', 'postgres://root:[secret: password]@db.example.com/x'],
+    [`before ${KEY} after`, 'before [secret: private_key] after'],
+    [KEY.slice(0, 60), '[secret: private_key]'],
+  ])('is replaced in its place by its kind: %#', (text, shown) => {
+    expect(maskCredentials(text)).toBe(shown)
+    expect(maskCredentials(shown)).toBe(shown)
+  })
+
+  test.each([
+    'a password is needed',
+    'https://example.com/a?token=1',
+    'the tokens of a call: 12',
+    'skill sk-1',
+    'password=[redacted]',
+    `api_key=sha256:${'0'.repeat(64)}`,
+  ])('leaves other texts as they are: %s', (text) => {
+    expect(maskCredentials(text)).toBe(text)
+  })
+
+  test('is masked in each text of a value, and nothing else changes', () => {
+    const redact = redactor([], undefined, pastedSecrets)
+    const value = { said: [{ text: `it is ${TOKEN}` }], n: 1 }
+    expect(redact(value)).toEqual({ said: [{ text: 'it is [secret: token]' }], n: 1 })
+    const plain = { said: [{ text: 'a token' }] }
+    expect(redact(plain)).toBe(plain)
+  })
+
+  test('is found in a long text in a time that grows with its length', () => {
+    const hostile = `password${' '.repeat(3)}= ${'-----BEGIN PRIVATE KEY-----'.repeat(2000)}`
+    expect(maskCredentials(hostile).length).toBeLessThan(hostile.length)
+  })
+})
