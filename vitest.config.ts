@@ -79,6 +79,7 @@ const inWorkers = async (
         d1Databases: ['CONTROL_DB', 'TEST_EVENTS_DB_1', 'TEST_EVENTS_DB_2'],
         bindings: {
           REFLEX_ADMIN_KEY: 'test-admin-key',
+          REFLEX_QUEUE_NOTES: 'on',
           REFLEX_REDACTION_SECRET: 'redaction-key-for-the-tests',
           REFLEX_RECEIPTS_KEY: RECEIPTS_KEY,
           REFLEX_TOOL_TICKETS: 'Bearer ticket-secret',

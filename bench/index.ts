@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import { migrate, startServer, type LocalServer, type ServerOptions } from '../cli/lib/local-server.ts'
 import { bareClient, reflexClient, sandboxClient, type SandboxClient } from './clients.ts'
 import { costTable, measureCost, type CostLine } from './cost/measure.ts'
+import { writeCosts } from './cost/page.ts'
 import { figureTable, measureFigure, type Figure, type Line } from './figure.ts'
 import { directPath, reflexDirect, singleEvents } from './figures/direct.ts'
 import { exported } from './figures/export.ts'
@@ -55,7 +56,7 @@ const KEY = 'bench-admin-key'
 /** wrangler dev traces each storage call, which takes half of the time of all sides. */
 const UNTRACED = { X_LOCAL_OBSERVABILITY: 'false' }
 
-const usage = `npm run bench -- [--only NAME]… [--floors] [--quick] [--json] [--strict] [--before CHECKOUT] [--peers DIR [--peer "NAME ARGUMENT"]…]
+const usage = `npm run bench -- [--only NAME]… [--floors] [--quick] [--json] [--strict] [--write] [--before CHECKOUT] [--peers DIR [--peer "NAME ARGUMENT"]…]
 
 Prints each figure beside a bare Worker, both under wrangler dev without tracing, measured in turns; then what an event writes.
   --only NAME          ${[...figures.map(({ name }) => name), COST].join(', ')}
@@ -63,6 +64,7 @@ Prints each figure beside a bare Worker, both under wrangler dev without tracing
   --quick              fewer runs, and fewer events in each
   --json               the samples, too
   --strict             exits with 1 where a target is missed
+  --write              writes what an event costs into docs/cost.md
   --before CHECKOUT    measures the Reflex of another checkout in the same run
   --peers DIR          runs DIR/NAME/run.sh, which prints a line of JSON, one peer after the other`
 
@@ -73,6 +75,7 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     strict: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
     before: { type: 'string' },
     peers: { type: 'string' },
     peer: { type: 'string', multiple: true, default: [] },
@@ -92,6 +95,7 @@ if (options.help || (chosen.length === 0 && !counts_cost && options.peers === un
 } else {
   const results = await run()
   console.log(options.json ? JSON.stringify(results, null, 2) : tables(results))
+  if (options.write && results.cost.length > 0) await writeCosts(results.cost)
   if (options.strict && [...results.figures, ...results.cost].some(({ ok }) => !ok)) process.exitCode = 1
 }
 

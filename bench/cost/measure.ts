@@ -11,6 +11,8 @@ import { dollars, type PerEvent } from './prices.ts'
 /** `target`: rows of the scope and of D1, alarms included, and bytes kept in both, in batches. */
 type Kind = {
   name: string
+  /** The kind as docs/cost.md names it. */
+  event: string
   way: 'queue' | 'direct'
   events: number
   target: { scope_rows: number; d1_rows: number; bytes: number }
@@ -19,7 +21,8 @@ type Kind = {
   prepare?: (reflex: ReflexClient, scopes: string[], tool: Tool) => Promise<void>
 }
 type Tool = { url: string; host: string }
-export type CostLine = { name: string; how: 'in batches' | 'alone'; per_event: PerEvent; dollars: number; target: string; ok: boolean }
+type Measured = { how: 'in batches' | 'alone'; per_event: PerEvent; dollars: number; target: string; ok: boolean }
+export type CostLine = Measured & { name: string; event: string }
 
 const note = (tool: Tool) => ({
   allowed_hosts: [tool.host],
@@ -41,6 +44,7 @@ const skill = {
 const kinds: Kind[] = [
   {
     name: 'filtered out',
+    event: 'filtered out, by the queue',
     way: 'queue',
     events: 2000,
     target: { scope_rows: 3, d1_rows: 3, bytes: 900 },
@@ -49,6 +53,7 @@ const kinds: Kind[] = [
   },
   {
     name: 'a turn says no',
+    event: 'considered by a turn that says no, by the queue',
     way: 'queue',
     events: 2000,
     target: { scope_rows: 5, d1_rows: 3, bytes: 1200 },
@@ -57,6 +62,7 @@ const kinds: Kind[] = [
   },
   {
     name: 'the same, direct',
+    event: 'the same, directly',
     way: 'direct',
     events: 2000,
     target: { scope_rows: 5, d1_rows: 3, bytes: 1200 },
@@ -65,6 +71,7 @@ const kinds: Kind[] = [
   },
   {
     name: 'a reflex replies',
+    event: 'answered by a reflex',
     way: 'queue',
     events: 2000,
     target: { scope_rows: 5, d1_rows: 3, bytes: 1500 },
@@ -73,6 +80,7 @@ const kinds: Kind[] = [
   },
   {
     name: 'a reflex calls a tool',
+    event: 'given to a tool by a reflex',
     way: 'queue',
     events: 1000,
     target: { scope_rows: 12, d1_rows: 3, bytes: 3000 },
@@ -81,6 +89,7 @@ const kinds: Kind[] = [
   },
   {
     name: 'a skill of three steps',
+    event: 'given to a skill of three steps',
     way: 'queue',
     events: 500,
     target: { scope_rows: 28, d1_rows: 3, bytes: 8000 },
@@ -114,7 +123,9 @@ export async function measureCost(
     request.resume().on('end', () => response.setHeader('content-type', 'application/json').end('{"ok":true}'))
   }).listen(0, '127.0.0.1')
   try {
-    const url = await start('cost', { script: 'bench/cost/index.ts', vars: { REFLEX_ADMIN_KEY: key } })
+    // As a deployed queue, which forgets nothing.
+    const vars = { REFLEX_ADMIN_KEY: key, REFLEX_QUEUE_NOTES: 'off' }
+    const url = await start('cost', { script: 'bench/cost/index.ts', vars })
     const reflex = reflexClient(url, key)
     const host = `127.0.0.1:${(answers.address() as AddressInfo).port}`
     await reflex.activateSkill(skill)
@@ -224,11 +235,11 @@ function perEvent(before: Spent, after: Spent, events: number): PerEvent {
 }
 
 /** Targets are for batches: the bytes of a few lone events are pages. */
-function lineOf({ name, way, target }: Kind, how: CostLine['how'], per_event: PerEvent): CostLine {
+function lineOf({ name, event, way, target }: Kind, how: CostLine['how'], per_event: PerEvent): CostLine {
   const { scope_rows, alarms, d1_rows, scope_bytes, d1_bytes } = per_event
   const met = scope_rows + alarms <= target.scope_rows && d1_rows <= target.d1_rows && scope_bytes + d1_bytes <= target.bytes
   const text = how === 'alone' ? '' : `≤ ${target.scope_rows} + ${target.d1_rows}, ${target.bytes} B`
-  return { name: `${name} (${way})`, how, per_event, dollars: dollars(per_event), target: text, ok: how === 'alone' || met }
+  return { name: `${name} (${way})`, event, how, per_event, dollars: dollars(per_event), target: text, ok: how === 'alone' || met }
 }
 
 export function costTable(lines: readonly CostLine[]): string {

@@ -96,7 +96,8 @@ export async function startServer({
   options.signal?.throwIfAborted()
   const where = placeOptions(place)
   const port = options.port ?? (await freePort())
-  const bound = Object.entries(vars).flatMap(([name, value]) => ['--var', `${name}:${value}`])
+  // A local queue forgets its messages when its process dies: D1 has a note of each.
+  const bound = Object.entries({ REFLEX_QUEUE_NOTES: 'on', ...vars }).flatMap(([name, value]) => ['--var', `${name}:${value}`])
   const own = [
     '--ip',
     '127.0.0.1',

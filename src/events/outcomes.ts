@@ -75,6 +75,25 @@ export function outcomesIn(body: unknown): PackedEvent[] | null {
   return body['outcomes'].every(isWhole) ? eventsOf((body as OutcomesMessage).outcomes) : null
 }
 
+/** The attempt of a queue from which on its outcomes go back to their scopes: after five minutes. */
+const LAST_ATTEMPT = 10
+
+/**
+ * Has the queue deliver a message again, or its scopes report the events: they try for as long as
+ * D1 is away, and a queue does not.
+ */
+async function putOff({ message, events }: { message: Message; events: readonly PackedEvent[] | null }, env: Env): Promise<void> {
+  if (message.attempts < LAST_ATTEMPT || events === null) return message.retry({ delaySeconds: RETRY_S })
+  const scopes = Map.groupBy(events, ({ scope }) => scope)
+  try {
+    await Promise.all(Array.from(scopes, ([scope, own]) => env.SCOPE.getByName(scope).unpacked(own.map(({ id }) => id))))
+    message.ack()
+  } catch (error) {
+    warn({ message: 'failed to give outcomes back to their scopes; will retry', id: message.id, error })
+    message.retry({ delaySeconds: RETRY_S })
+  }
+}
+
 /**
  * Packs the outcomes of many scopes. One that arrives twice has the same place in both packs. A
  * message that cannot be read holds no other: it becomes a dead letter.
@@ -91,7 +110,7 @@ export async function consumeOutcomes(messages: readonly Message[], parts: Outco
     for (const one of read) if (one.events) one.message.ack()
   } catch (error) {
     warn({ message: 'failed to pack outcomes; the queue delivers them again', messages: read.length, error })
-    for (const { message } of read) message.retry({ delaySeconds: RETRY_S })
+    await Promise.all(read.map((one) => putOff(one, parts.env)))
     return
   }
   for (const { message } of read.filter(({ events }) => events === null)) {

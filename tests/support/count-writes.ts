@@ -58,7 +58,7 @@ export function takeStorageWrites(storage: DurableObjectStorage): Writes {
 }
 
 /** Deletions, and the sums of the sweep: they serve many events, whenever they come. */
-const SWEPT = /^\s*(?:DELETE FROM (?!dead_letters)|INSERT INTO statistics_sums)/
+const SWEPT = /^\s*(?:DELETE FROM (?!dead_letters)|INSERT INTO statistics_(?:sums|packs))/
 const NOTED = /^\s*INSERT INTO queued\b/
 
 /**

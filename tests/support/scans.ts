@@ -20,7 +20,9 @@ const GROWING: ReadonlySet<string> = new Set([
   'skill_outputs',
   'skill_runs',
   'statistics',
+  'statistics_packs',
   'statistics_sums',
+  'statistics_waiting',
   'transfers',
 ])
 
@@ -47,6 +49,7 @@ const KNOWN_SCANS: readonly (readonly [start: RegExp, why: string])[] = [
     'the newest events, up to a limit of those not ignored',
   ],
   [/^SELECT seq, at, entries, chain, head FROM log ORDER BY seq/, 'a search of the whole log, read row by row'],
+  [/^SELECT seq FROM log WHERE at < \? ORDER BY seq DESC LIMIT 1$/, 'the newest rows until one is older, after D1 refused a pack'],
   [/^SELECT seq, chain, head FROM log ORDER BY seq$/, 'the rows that are older than the chain, for a receipt; retention deletes them'],
   [/^SELECT skill_id\b.* FROM .*skill_runs/, RUNS],
   [/^SELECT phase, place FROM effects WHERE phase <> 'call'/, 'the check of a journal'],

@@ -45,7 +45,7 @@ const ROW = 'reported'
 
 /** Texts of the row as a whole; without what every answer changes; and without its alarm. */
 type Written = { all: string; about: string; idle: string; period: number }
-type Sized = { seq: number; id: string; bytes: number }
+type Sized = { seq: number; id: string; bytes: number; accepted_at: number }
 /** Events that are being replicated, and the log's `seq` that is replicated after the last. */
 type Portion = {
   events: Sized[]
@@ -294,16 +294,16 @@ export class EventReplica implements Follows {
 
   /** Reports the state of events, and what features have, although a caller was to pack it. */
   unpacked(ids: readonly string[]): void {
-    let first = this.#kept + 1
-    for (const { id, seq } of this.#sized(ids)) {
-      const traits = this.#answered.get(id) ?? UNKNOWN
+    const events = this.#sized(ids)
+    for (const { id, seq } of events) {
       this.#told = Math.max(this.#told, seq)
-      first = Math.min(first, traits.log_from)
-      extend(this.#held.events, id, { ...traits })
+      extend(this.#held.events, id, { ...(this.#answered.get(id) ?? UNKNOWN) })
     }
     this.#unanswered()
     // After a restart, the log from there is sent as rows.
-    this.#takeBack(first - 1)
+    const since = Math.min(...events.map(({ accepted_at }) => accepted_at))
+    const before = this.#parts.database.first<{ seq: number }>('SELECT seq FROM log WHERE at < ? ORDER BY seq DESC LIMIT 1', since)
+    if (events.length > 0) this.#takeBack(Math.min(this.#kept, before?.seq ?? 0))
     this.#outbox?.soon(this.name)
   }
 
@@ -374,7 +374,10 @@ export class EventReplica implements Follows {
 
   #sized(ids: readonly string[]): Sized[] {
     return this.#parts.database
-      .allOf<Sized>(ids, 'SELECT seq, id, octet_length(payload) AS bytes FROM events WHERE id IN (SELECT value FROM json_each(?1))')
+      .allOf<Sized>(
+        ids,
+        'SELECT seq, id, octet_length(payload) AS bytes, accepted_at FROM events WHERE id IN (SELECT value FROM json_each(?1))',
+      )
       .sort((left, right) => left.seq - right.seq)
   }
 

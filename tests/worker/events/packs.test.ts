@@ -16,6 +16,7 @@ import { packDatabases, storeOf } from '../../../src/store/store.ts'
 import { severalDatabases } from '../../support/pack-databases.ts'
 import { assertProperty } from '../../support/property.ts'
 import { eventAt, packedNotes, reportOf, scopeRow } from '../../support/packs.ts'
+import { evict, freshScope, note, stubOf, until } from '../../support/scopes.ts'
 import { sweep } from '../../support/sweep.ts'
 import worker from '../../support/worker.ts'
 
@@ -267,8 +268,8 @@ describe('lone events of a deployment with a queue of outcomes', () => {
     return { bodies, events }
   }
 
-  async function deliver(queue: string, bodies: unknown[], bindings = env) {
-    const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts: 1, body }))
+  async function deliver(queue: string, bodies: unknown[], bindings = env, attempts = 1) {
+    const messages = bodies.map((body) => ({ id: crypto.randomUUID(), timestamp: new Date(), attempts, body }))
     const batch = createMessageBatch(queue, messages)
     await worker.queue(batch, bindings)
     return getQueueResult(batch, createExecutionContext())
@@ -320,6 +321,25 @@ describe('lone events of a deployment with a queue of outcomes', () => {
     expect((await deliver('reflex-dead-letters', bodies)).explicitAcks).toHaveLength(1)
     expect([await packsOf(), await count('dead_letters')]).toEqual([[1], 0])
   })
+
+  test.each(['reflex-outcomes', 'reflex-dead-letters'])(
+    'go back to their scopes from %s, which report them, if D1 stays away',
+    async (queue) => {
+      const scope = freshScope()
+      const event = note(scope, 'noise')
+      const accepted = await stubOf(scope).accept([event], 'queue', true)
+      const bodies = [JSON.parse((accepted.ok && accepted.outcomes) || '{}') as unknown]
+      expect(bodies).toMatchObject([{ outcomes: [{ id: event.id }] }])
+      const away = Object.assign({}, env, {
+        DB: { prepare: () => env.DB.prepare('SELECT 1'), batch: () => Promise.reject(new Error('away')) },
+      })
+      expect((await deliver(queue, bodies, away, 9)).retryMessages).toHaveLength(1)
+      expect((await deliver(queue, bodies, away, 10)).explicitAcks).toHaveLength(1)
+      await evict(stubOf(scope))
+      await until(async () => (await stubOf(scope).state()).outbox.waiting === 0, 'the scope has reported')
+      expect((await listed({ scope })).map(({ id, status }) => [id, status])).toEqual([[event.id, 'ignored']])
+    },
+  )
 
   test('are packed beside a message that cannot be read, which becomes a dead letter', async () => {
     const { bodies } = await sent(['a'])

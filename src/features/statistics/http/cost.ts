@@ -1,3 +1,4 @@
+import measured from './measured.json' with { type: 'json' }
 import { cost } from '../operations/cost.ts'
 import type { ScopeCost } from '../contract/cost.ts'
 import { sumStatistics } from '../store/query.ts'
@@ -36,14 +37,25 @@ export const costRoutes = resource().openapiRoutes([
   }),
 ])
 
+type Range = { low: number; high: number }
+
+/** Dollars per million such events, as `npm run bench -- --only cost --write` has measured them. */
+function measuredFor(event: string): Range {
+  const of = (sent: string) => measured.find((line) => line.event === event && line.sent === sent)?.dollars ?? Number.NaN
+  return { low: of('in batches'), high: of('alone') }
+}
+const less = (one: Range, other: Range): Range => ({ low: rounded(one.low - other.low), high: rounded(one.high - other.high) })
+const rounded = (dollars: number): number => Math.round(dollars * 10) / 10
+
+const filtered = measuredFor('filtered out, by the queue')
 /**
- * Dollars per million, as measured in docs/cost.md: `low` in batches, `high` alone. A turn and an
- * effect are the difference that they make to an event.
+ * Dollars per million: `low` in batches, `high` alone. A turn and an effect are the difference that
+ * they make to an event.
  */
 export const rates = {
-  event: { low: 8, high: 16.8 },
-  turn: { low: 2, high: 4.2 },
-  effect: { low: 15.8, high: 14 },
+  event: filtered,
+  turn: less(measuredFor('considered by a turn that says no, by the queue'), filtered),
+  effect: less(measuredFor('given to a tool by a reflex'), measuredFor('answered by a reflex')),
   /** An object in memory for a second, with 128 MB. */
   turn_second: 1.6,
 } as const
@@ -84,9 +96,10 @@ export function costOf(sums: MetricSums): Omit<ScopeCost, 'scope' | 'bucket' | '
 }
 
 /** With many effects and few events the batch rate is the higher one. */
-const ordered = (one: number, other: number) => ({ low: Math.min(one, other), high: Math.max(one, other) })
+const ordered = (one: number, other: number): Range => ({ low: Math.min(one, other), high: Math.max(one, other) })
+const shown = ({ low, high }: Range): string => `${Math.min(low, high)} to ${Math.max(low, high)} $`
 
 const BASIS =
-  `Recorded cost of model calls, plus per million: ${rates.event.low} to ${rates.event.high} $ for events, ${rates.turn.low} to ${rates.turn.high} $ for turns, ` +
-  `${rates.effect.high} to ${rates.effect.low} $ for effects, ${rates.turn_second} $ for seconds of turns. Measured at list prices with events of 465 bytes and the default retention; ` +
+  `Recorded cost of model calls, plus per million: ${shown(rates.event)} for events, ${shown(rates.turn)} for turns, ` +
+  `${shown(rates.effect)} for effects, ${rates.turn_second} $ for seconds of turns. Measured at list prices with events of 465 bytes and the default retention; ` +
   'included amounts, CPU, rows read, open streams and the archive are left out.'
