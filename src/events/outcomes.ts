@@ -75,7 +75,7 @@ export function outcomesIn(body: unknown): PackedEvent[] | null {
   return body['outcomes'].every(isWhole) ? eventsOf((body as OutcomesMessage).outcomes) : null
 }
 
-/** The attempt of a queue from which on its outcomes go back to their scopes: after five minutes. */
+/** From this attempt on, after five minutes, outcomes go back to their scopes. */
 const LAST_ATTEMPT = 10
 
 /**
