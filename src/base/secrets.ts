@@ -277,7 +277,7 @@ export function credentialIn(text: string): CredentialKind | null {
 const MARKS =
   /PRIVATE KEY|AKIA|ASIA|gh[opusr]_|github_pat_|glpat-|[srp]k[-_]|xox[a-z]-|AIza|npm_|hf_|do[op]_v1_|SG\.|ya29\.|eyJ|bearer|passw|pwd|api[_-]?key|secret|token|:\/\//i
 const maskOf = (kind: CredentialKind): string => `[secret: ${kind}]`
-const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]{0,20000}?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
+const WHOLE_KEY = new RegExp(String.raw`${PRIVATE_KEY.source}[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)`, 'g')
 const WORD = /[^\s"'`,;=:()<>[\]{}|&?#@/\\]{16,}/g
 const VALUE_OF = new RegExp(String.raw`(${ASSIGNED.source})(?!\[|sha256:)[^\s"']{4,}`, 'gi')
 const BEARER_VALUE = /(\bbearer\s{1,3})[\w.~+/-]{16,}/gi

@@ -36,7 +36,7 @@ it('the catch-all comes last', () => {
 })
 
 it('every agent’s event types are known', () => {
-  const builtIn = ['ws.message', 'http.request', 'file.change', 'timer.tick', 'decision.asked', 'approval.ended']
+  const builtIn = ['ws.message', 'http.request', 'file.change', 'timer.tick', 'decision.asked', 'approval.ended', 'model.asked']
   expect(eventTypes).toEqual([...builtIn, 'log.line', 'team.task'])
   expect(eventSchema.safeParse(event({ type: 'log.line', host: 'web-1', line: 'hello' })).success).toBe(true)
   expect(eventSchema.safeParse(event({ type: 'log.line', host: 'web-1' })).success).toBe(false)
