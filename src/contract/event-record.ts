@@ -61,7 +61,7 @@ export type OutcomeStatus = (typeof outcomeStatuses)[number]
 export const eventStatuses = ['queued', 'pending', 'processing', ...outcomeStatuses] as const
 export type EventStatus = (typeof eventStatuses)[number]
 
-export const waitingReasons = ['model', 'budget', 'retry', 'turn', 'debounce', 'reflex', 'pull', 'start'] as const
+export const waitingReasons = ['model', 'budget', 'retry', 'turn', 'debounce', 'reflex', 'pull', 'start', 'pause'] as const
 
 const waiting = z
   .object({
@@ -70,7 +70,7 @@ const waiting = z
       .describe(
         '`model`: the model provider is busy or unreachable. `budget`: the token budget is spent. `retry`: an attempt failed or was interrupted. ' +
           '`turn`: a turn is in flight. `debounce`: the quiet period before a turn. `reflex`: an action of a reflex, or a call of the decision model, is still running. ' +
-          '`pull`: an external consumer has to claim or acknowledge it. `start`: a turn is about to start.',
+          '`pull`: an external consumer has to claim or acknowledge it. `start`: a turn is about to start. `pause`: the setting `paused` is true.',
       ),
     since: time.nullable(),
     until: time.nullable().describe('When processing resumes; null if no time is set.'),

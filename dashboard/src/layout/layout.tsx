@@ -6,6 +6,7 @@ import { own, endSession } from '../api/session.ts'
 import { Notices } from '../ui/notices.tsx'
 import { useLocation } from 'preact-iso'
 import { setTheme, theme, type Theme } from './theme.ts'
+import { GlobalKeys } from './keys.tsx'
 import { Navigation } from './navigation.tsx'
 import { Watch } from '../api/waiting.ts'
 
@@ -69,6 +70,7 @@ export function Layout({ children }: { children: ComponentChildren }) {
       </main>
       <Notices />
       <Watch />
+      <GlobalKeys />
     </>
   )
 }

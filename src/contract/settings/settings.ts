@@ -84,6 +84,17 @@ const fields = {
     'The agent that serves this scope, by name. Unset: the first agent whose pattern matches the scope.',
     'prompted',
   ),
+  paused: setting(
+    z.boolean(),
+    'True: the scope accepts events and keeps them, but starts no turn, asks no decision model, runs no reflex and hands out no claim, until it is false or null. ' +
+      'What runs already ends. Default: false.',
+    true,
+  ),
+  reflexes_off: setting(
+    z.array(z.string().min(1).max(128)).max(100),
+    'Reflexes of the chain that do not act here, by id; `*` is all of them. Their events go to the next in the chain, or to a turn.',
+    ['*'],
+  ),
   consumer: setting(
     z.enum(['turn', 'pull']),
     '`turn`: the agent handles events in turns. `pull`: an external consumer claims, acknowledges and rejects them.',
@@ -260,6 +271,8 @@ export const settings = z.strictObject(fields).partial({
   policy_mode: true,
   approval_events: true,
   refused_skills: true,
+  paused: true,
+  reflexes_off: true,
   blackboard_scratch: true,
   blackboard_probes: true,
 })

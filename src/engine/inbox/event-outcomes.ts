@@ -158,6 +158,7 @@ function inShort({ error, outcome, waiting, ...record }: EventOutcome): EventOut
 type OutcomeSituation = {
   now: number
   pulled: boolean
+  paused: boolean
   turn_since: number | null
   /** Earliest start of a debounced turn. */
   debounced_until: number | null
@@ -172,12 +173,13 @@ type OutcomeSituation = {
 type SituationParts = { turns: Turns; budget: Budget; outage: ModelOutage; settings: () => Settings; now: () => number }
 
 function situationOf({ turns, budget, outage, settings, now }: SituationParts): OutcomeSituation {
-  const { consumer, retry } = settings()
+  const { consumer, retry, paused = false } = settings()
   const allowance = budget.allow()
   const at = now()
   return {
     now: at,
     pulled: consumer === 'pull',
+    paused,
     turn_since: turns.current?.since ?? null,
     debounced_until: turns.debouncedUntil(at),
     max_attempts: retry.max_attempts,
@@ -218,7 +220,8 @@ function delayed({ due_at, parked, parked_at, attempts, error }: OpenEvent, situ
   return told('retry', { until: due_at }, `attempt ${attempts} of ${max_attempts} failed: ${error}`)
 }
 
-function queued({ pulled, turn_since, debounced_until, now }: OutcomeSituation): Waiting {
+function queued({ paused, pulled, turn_since, debounced_until, now }: OutcomeSituation): Waiting {
+  if (paused) return told('pause', {}, 'the scope is paused: its setting paused is true')
   if (pulled) return told('pull', {}, 'the setting consumer is pull: the event waits for a consumer to claim it')
   if (turn_since !== null) return told('turn', { since: turn_since }, 'a turn is in flight; the next one considers the event')
   if (debounced_until !== null && debounced_until > now) {

@@ -27,6 +27,7 @@ export class Pull {
         detail: 'this scope runs its own turns; PATCH it with {"consumer": "pull"} to claim its events',
       }
     }
+    if (settings().paused) return { ok: true, deliveries: [] }
     this.expire(unit)
     const lease_until = unit.now + request.lease_s * 1000
     const deliveries = this.#take(unit, request, lease_until)

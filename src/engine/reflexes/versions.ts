@@ -101,6 +101,13 @@ export class ReflexVersions {
     return this.#suspended[nameOf(version)] !== undefined
   }
 
+  /** Why the settings keep a reflex from acting. */
+  #off(id: string): string | undefined {
+    const { paused, reflexes_off = [] } = this.#settings()
+    if (paused) return 'the scope is paused'
+    return reflexes_off.some((one) => one === id || one === '*') ? 'the setting reflexes_off of this scope names it' : undefined
+  }
+
   #link(reference: ReflexReference): ChainLink {
     const { id, version: pinned } = reference
     const known = this.#all.filter((one) => one.id === id && (pinned === undefined || one.version === pinned))
@@ -108,7 +115,7 @@ export class ReflexVersions {
       .filter((one) => pinned !== undefined || one.licences || this.covers(one))
       .sort((left, right) => right.version - left.version)
     const active = allowed.find(({ state }) => state === 'active') ?? null
-    const suspended = active ? this.#suspended[nameOf(active)] : undefined
+    const suspended = this.#off(id) ?? (active ? this.#suspended[nameOf(active)] : undefined)
     const watching = allowed
       .filter((one) => one.state === 'shadow' && one.version > (active?.version ?? 0) && !this.isSuspended(one))
       .slice(0, 1)

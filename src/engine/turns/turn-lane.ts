@@ -79,7 +79,7 @@ export class Turns {
   /** Starts a turn if events are due, none is running and the debounce is over. */
   consider(): void {
     const { settings, agent, inbox, now, alarm } = this.#parts
-    if (this.busy || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
+    if (this.busy || settings().paused || settings().consumer === 'pull' || agent().trigger === null || inbox.open === 0) return
     const start = this.#urgent ? null : this.debouncedUntil(now())
     if (start !== null && start > now()) return this.#later(start)
     this.#scheduled = true
@@ -148,7 +148,7 @@ export class Turns {
   #start(): void {
     this.#scheduled = false
     this.#urgent = false
-    if (this.#current) return
+    if (this.#current || this.#parts.settings().paused) return
     if (this.#parts.guard.careful('turn')) return void this.#startOne()
     const turn = this.#claims.claim()
     if (turn) this.#begin(turn)

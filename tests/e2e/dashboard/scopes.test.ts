@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask, eventually, scopePath, stateOf, wholeLog } from '../api.ts'
 import { gate, scriptedModel } from '../scripted-model.ts'
-import { startDashboard, type Dashboard } from './harness.ts'
+import { audit, startDashboard, type Dashboard } from './harness.ts'
 
 const model = await scriptedModel(async function* (question) {
   yield `You said ${question}.`
@@ -378,6 +378,29 @@ test('the chain shows in which order an event is decided on, and which parts act
   const stages = await page.locator('.chain h2').allTextContents()
   expect(stages).toEqual(['Filters', 'Reflex 1: not-there', 'Turn'])
   await page.getByText('no version of reflex not-there is active or in shadow').waitFor()
+  await page.context().close()
+})
+
+test('a scope is paused and resumed, and its reflexes are switched off and on', async () => {
+  const scope = 'chat/paused'
+  await change(scope, { reflexes: [{ id: 'greet' }] })
+  const { page, faults } = await dashboard.open(pageOf(scope, '?tab=chain'))
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('The scope is paused: its events wait').waitFor()
+  await page.getByText('the scope is paused', { exact: true }).waitFor()
+  expect(await audit(page)).toEqual([])
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('button', { name: 'Pause' }).waitFor()
+  await page.getByRole('button', { name: 'Switch greet off' }).click()
+  await page.getByText('the setting reflexes_off of this scope names it').waitFor()
+  const setting = async () => (await ask<{ settings: { reflexes_off?: string[] } }>(dashboard.url, scopePath(scope))).settings.reflexes_off
+  expect(await setting()).toEqual(['greet'])
+  await page.getByRole('button', { name: 'Switch all reflexes off' }).click()
+  await page.getByRole('button', { name: 'Switch all reflexes on' }).click()
+  await page.getByRole('button', { name: 'Switch greet on' }).click()
+  await page.getByRole('button', { name: 'Switch greet off' }).waitFor()
+  expect(await setting()).toBeUndefined()
+  expect(faults).toEqual([])
   await page.context().close()
 })
 

@@ -5,20 +5,26 @@ import { part, useGet } from '../../api/index.ts'
 import { Loaded } from '../../ui/feedback.tsx'
 import { count, percent } from '../../ui/numbers.ts'
 import { Text } from '../../ui/text.tsx'
+import { ReflexSwitch, type OfScope } from './switches.tsx'
 import './chain.css'
 
 type Numbers = Pick<ReflexMetrics, 'runs' | 'fired'> & { reflex_id: string; version: number }
 type Metrics = { reflexes: Numbers[] }
 
 /** The filters, reflexes and models that an event meets, and which of them act. */
-export function Chain({ scope }: { scope: string }) {
+export function Chain({ scope, switches }: { scope: string; switches: OfScope | undefined }) {
   const path = `/v1/scopes/${part(scope)}`
   const chain = useGet<ScopeChain>(`${path}/chain`, { every_ms: 5000 })
   const metrics = useGet<Metrics>(`${path}/metrics`, { every_ms: 5000 })
-  return <Loaded data={chain}>{(value) => <Stages chain={value} numbers={metrics.value?.reflexes ?? []} />}</Loaded>
+  const done = () => {
+    switches?.onDone()
+    chain.reload()
+  }
+  const of = switches && { ...switches, onDone: done }
+  return <Loaded data={chain}>{(value) => <Stages chain={value} numbers={metrics.value?.reflexes ?? []} switches={of} />}</Loaded>
 }
 
-function Stages({ chain, numbers }: { chain: ScopeChain; numbers: readonly Numbers[] }) {
+function Stages({ chain, numbers, switches }: { chain: ScopeChain; numbers: readonly Numbers[]; switches: OfScope | undefined }) {
   const { consumer, filters, reflexes, decision_model: model, turn, agent } = chain
   if (consumer === 'pull')
     return (
@@ -39,8 +45,13 @@ function Stages({ chain, numbers }: { chain: ScopeChain; numbers: readonly Numbe
         )}
       </Stage>
       {reflexes.map((one, index) => (
-        <ReflexStage key={one.id} reflex={one} place={index + 1} numbers={numbers} />
+        <ReflexStage key={one.id} reflex={one} place={index + 1} numbers={numbers} switches={switches} />
       ))}
+      {reflexes.length > 0 && switches && (
+        <li>
+          <ReflexSwitch {...switches} />
+        </li>
+      )}
       {reflexes.length === 0 && (
         <Stage title="Reflexes" acts={false} state="none">
           The setting reflexes names the reflexes that run before a model.
@@ -71,9 +82,14 @@ function Stages({ chain, numbers }: { chain: ScopeChain; numbers: readonly Numbe
   )
 }
 
-type ReflexStageProps = { reflex: ScopeChain['reflexes'][number]; place: number; numbers: readonly Numbers[] }
+type ReflexStageProps = {
+  reflex: ScopeChain['reflexes'][number]
+  place: number
+  numbers: readonly Numbers[]
+  switches: OfScope | undefined
+}
 
-function ReflexStage({ reflex, place, numbers }: ReflexStageProps) {
+function ReflexStage({ reflex, place, numbers, switches }: ReflexStageProps) {
   const { id, version, watching, by_proof, absent, cooldown_s, rate } = reflex
   const acts = version !== null
   const of = numbers.find((one) => one.reflex_id === id && one.version === (version ?? watching))
@@ -95,6 +111,11 @@ function ReflexStage({ reflex, place, numbers }: ReflexStageProps) {
       {acts && watching !== null && ` Version ${watching} runs in shadow mode.`}
       {cooldown_s !== null && ` At most once in ${cooldown_s} s.`}
       {rate !== null && ` At most ${rate} times a minute.`}
+      {switches && (
+        <p>
+          <ReflexSwitch {...switches} id={id} />
+        </p>
+      )}
     </Stage>
   )
 }

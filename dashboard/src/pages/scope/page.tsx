@@ -15,6 +15,7 @@ import { Chain } from './chain.tsx'
 import { Context } from './context.tsx'
 import { Events, Fate } from './events.tsx'
 import { SettingsForm } from './settings/settings.tsx'
+import { Pause } from './switches.tsx'
 import { useAction } from '../../api/use-action.ts'
 import { Confirm } from '../../ui/confirm.tsx'
 import { notify } from '../../ui/notices.tsx'
@@ -301,6 +302,7 @@ function OneScope({ scope }: { scope: string }) {
           >
             Cancel the turn
           </button>
+          {state.value && <Pause path={path} settings={state.value.settings} onDone={state.reload} />}
         </>
       }
     >
@@ -311,7 +313,7 @@ function OneScope({ scope }: { scope: string }) {
       {tab === 'log' && <Log scope={scope} />}
       {tab === 'events' && <Events scope={scope} />}
       {tab === 'context' && <Context scope={scope} newest={state.value?.last_seq ?? 0} />}
-      {tab === 'chain' && <Chain scope={scope} />}
+      {tab === 'chain' && <Chain scope={scope} switches={state.value && { path, settings: state.value.settings, onDone: state.reload }} />}
       {tab === 'timers' && <Timers scope={scope} />}
       {tab === 'settings' && <Loaded data={state}>{({ settings }) => <SettingsForm path={path} settings={settings} />}</Loaded>}
     </Page>
@@ -319,7 +321,20 @@ function OneScope({ scope }: { scope: string }) {
 }
 
 function Summary({ state, path, onAsked }: { state: ScopeState; path: string; onAsked: () => void }) {
-  const { agent, inbox, turn, context, counters, sockets, parked, waiting_for_model: waits, outbox, llm_tokens_remaining, fired } = state
+  const {
+    agent,
+    inbox,
+    turn,
+    context,
+    counters,
+    sockets,
+    parked,
+    waiting_for_model: waits,
+    outbox,
+    llm_tokens_remaining,
+    fired,
+    settings,
+  } = state
   const { value: cost } = useGet<ScopeCost>(`${path}/cost?bucket=hour`, { every_ms: COST_MS })
   return (
     <div class="card">
@@ -351,6 +366,7 @@ function Summary({ state, path, onAsked }: { state: ScopeState; path: string; on
         {sockets > 0 && <Fact name="Connections">{count(sockets)}</Fact>}
         {llm_tokens_remaining !== null && <Fact name="Token budget left">{compact(llm_tokens_remaining)}</Fact>}
       </Facts>
+      {settings.paused && <p class="wait">! The scope is paused: its events wait, and nothing decides on them.</p>}
       {waits && <ModelAway waits={waits} path={path} onAsked={onAsked} />}
       {outbox.last_error !== null && (
         <p class="wait">

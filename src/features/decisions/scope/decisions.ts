@@ -206,8 +206,8 @@ class Middle {
   }
 
   takes(event: Stored['event']): boolean {
-    const setting = this.#parts.settings().decision_model
-    return setting !== undefined && isAskedAbout(setting, event)
+    const { decision_model: setting, paused } = this.#parts.settings()
+    return paused !== true && setting !== undefined && isAskedAbout(setting, event)
   }
 
   async ask(stored: Stored, end: (unit: Unit) => void): Promise<void> {
